@@ -29,7 +29,7 @@ export const OUTCOME: AnswerSchema = {
 	additionalProperties: false,
 };
 
-/** Errors of a change. */
+/** Errors with which a change can be refused. */
 export const CHANGE_ERRORS = [
 	...(['bad_request', 'invalid_config', 'restart_required', 'load_failed', 'confirmation_pending'] as const),
 	...(['irreversible', 'body_too_large', 'unsupported_media_type'] as const),

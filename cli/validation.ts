@@ -19,6 +19,7 @@ export interface ValidationOptions {
 	readonly strict: boolean;
 }
 
+/** The result of {@link validateConfiguration}. */
 export interface Validation extends Findings {
 	/** It compiles, and nothing is known that would prevent a start on this machine. */
 	readonly starts: boolean;

@@ -1,6 +1,6 @@
 /** Manual pages in roff's `man` macros: renders text, Markdown and lists as lines that groff and mandoc accept without warnings. */
 
-/** A manual page. */
+/** A page to render. */
 export interface ManualPage {
 	/** `svc-run`: the file is named `svc-run.1`. */
 	readonly name: string;
@@ -27,6 +27,7 @@ export function section(title: string): string[] {
 	return [`.SH ${argument(title.toUpperCase())}`];
 }
 
+/** Returns the heading of a subsection. */
 export function subsection(title: string): string[] {
 	return [`.SS ${argument(title)}`];
 }

@@ -37,7 +37,6 @@ export interface Irreversible {
 	readonly diagnostics: readonly DiagnosticReport[];
 }
 
-/** The outcome of a load. */
 export type LoadOutcome =
 	| {
 			readonly result: 'applied';

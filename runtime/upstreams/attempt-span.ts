@@ -1,13 +1,13 @@
-/** The span of one request to an upstream, a client's span of OpenTelemetry's conventions for HTTP (1.23 and later, stable). */
+/** The span of one request to an upstream: a client span after OpenTelemetry's HTTP conventions (1.23 and later, stable). */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { SpanValue, Upstream, UpstreamError, UpstreamRequest } from '../../compiler/exchange/leases.ts';
 import { writeTraceContext } from '../../compiler/exchange/trace-context.ts';
 import { type TraceScope, traceScopeOf } from '../../compiler/exchange/trace-scope.ts';
 
-/** Characters of a value that are kept: placeholders of a client's may stand in the method. */
+/** Maximum characters of a value: the method may contain placeholders that a client fills in. */
 const LONGEST_VALUE = 256;
 
-/** A span that goes on. */
+/** A span in progress. */
 export class AttemptSpan {
 	readonly #scope: TraceScope;
 	readonly #spanId: string;
@@ -16,7 +16,7 @@ export class AttemptSpan {
 	readonly #startedAt: number;
 	readonly #began = performance.now();
 
-	/** Begins the span, and makes it the parent of what the upstream records. */
+	/** Starts the span, and makes it the parent of what the upstream records. */
 	constructor(scope: TraceScope, x: Exchange, upstream: Upstream, request: UpstreamRequest) {
 		this.#scope = scope;
 		this.#spanId = scope.tracer.newSpanId();
@@ -29,19 +29,19 @@ export class AttemptSpan {
 			...(scope.attempts === 0 ? {} : { 'http.request.resend_count': scope.attempts }),
 		};
 		scope.attempts++;
-		// Who takes the field away does not want the upstream to know.
+		// If the configuration removes the field, the upstream is not to know of the trace.
 		if (request.headers.get('traceparent') === undefined) return;
 		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.state);
 	}
 
-	/** The response's head has come. */
+	/** Records the response's head. */
 	answered(status: number, protocol: string): void {
 		this.#attributes['http.response.status_code'] = status;
 		this.#attributes['network.protocol.version'] = protocol.slice('HTTP/'.length).replace(/^([23])\.0$/, '$1');
 		if (status >= 400) this.#attributes['error.type'] = String(status);
 	}
 
-	/** It has ended; `failure` says how it failed or broke off, '' that the client gave it up. */
+	/** Ends the span. `failure` is the error, if any; '' means that the client canceled the request. */
 	ended(failure: UpstreamError | '' | undefined): void {
 		if (failure !== undefined) this.#attributes['error.type'] = failure === '' ? 'aborted' : failure.phase;
 		const scope = this.#scope;
@@ -62,7 +62,7 @@ export class AttemptSpan {
 	}
 }
 
-/** Begins the span of an attempt; undefined when nothing of the exchange is recorded. */
+/** Starts the span of an attempt; undefined if the exchange is not recorded. */
 export function beginAttemptSpan(x: Exchange, upstream: Upstream, request: UpstreamRequest): AttemptSpan | undefined {
 	const scope = traceScopeOf(x);
 	return scope && new AttemptSpan(scope, x, upstream, request);

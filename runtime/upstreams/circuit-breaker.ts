@@ -1,9 +1,9 @@
-/** The circuit breaker of one upstream: failing or slow beyond measure, it is left alone, then tried with few requests. */
+/** The circuit breaker of an upstream: stops sending requests if too many fail or are slow, then probes with a few. */
 import type { CircuitSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { type PoolMemory, STATE } from './pool-memory.ts';
 import { since } from './process-clock.ts';
 
-/** State of a circuit; its index is what stands in memory. */
+/** States of a circuit; the index is the value in shared memory. */
 export const CIRCUIT_STATES = ['closed', 'open', 'half_open'] as const;
 
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
@@ -12,7 +12,7 @@ const CLOSED = 0;
 const OPEN = 1;
 const HALF_OPEN = 2;
 
-/** A breaker whose state all threads share. */
+/** A circuit breaker whose state all threads share. */
 export class CircuitBreaker {
 	readonly #words: Int32Array;
 	readonly #at: number;
@@ -40,20 +40,20 @@ export class CircuitBreaker {
 		return CIRCUIT_STATES[this.#load(STATE.circuit)] ?? 'closed';
 	}
 
-	/** True if a request may be sent now. */
+	/** Reports whether a request may be sent now. */
 	allows(now: number): boolean {
 		switch (this.#load(STATE.circuit)) {
 			case OPEN:
 				return since(this.#load(STATE.circuitAt), now) >= this.#openFor;
 			case HALF_OPEN:
-				// Probes that never end, or whose thread died, must not keep it so for ever.
+				// Probes that never end, or whose thread died, must not keep the circuit half-open forever.
 				return this.#load(STATE.total) < this.#probes || since(this.#load(STATE.circuitAt), now) >= this.#openFor;
 			default:
 				return true;
 		}
 	}
 
-	/** A request is being sent. True when it is a probe: `ended` must be told so. */
+	/** Records that a request is sent. Returns true if it is a probe, which `ended` must be told. */
 	began(now: number): boolean {
 		const state = this.#load(STATE.circuit);
 		if (state === CLOSED) return false;
@@ -68,8 +68,8 @@ export class CircuitBreaker {
 	}
 
 	/**
-	 * A request has ended: whether it failed, and how many milliseconds its answer took to begin. True when this closed the
-	 * circuit.
+	 * Records the end of a request: whether it failed, and the milliseconds until the response head. Returns true if this closed
+	 * the circuit.
 	 */
 	ended(probe: boolean, failed: boolean, milliseconds: number, now: number): boolean {
 		const slow = this.#slowAfter > 0 && milliseconds >= this.#slowAfter;
@@ -80,7 +80,7 @@ export class CircuitBreaker {
 				this.#swap(HALF_OPEN, OPEN, now);
 				return false;
 			}
-			// Passed probes are counted where a closed circuit counts errors.
+			// In the half-open state, this slot counts successful probes.
 			if (this.#add(STATE.errors) < this.#probes || !this.#swap(HALF_OPEN, CLOSED, now)) return false;
 			this.#restart(now);
 			return true;
@@ -101,7 +101,7 @@ export class CircuitBreaker {
 		return false;
 	}
 
-	/** A probe was given up by its client: it says nothing, and another may be sent. */
+	/** Records that a probe was canceled by its client: it proves nothing, and another may be sent. */
 	abandoned(probe: boolean): void {
 		if (probe && this.#load(STATE.circuit) === HALF_OPEN) Atomics.sub(this.#words, this.#at + STATE.total, 1);
 	}

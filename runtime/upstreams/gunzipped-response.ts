@@ -1,11 +1,11 @@
-/** What is in an upstream's gzip, for a client that did not ask for any (RFC 9110 §12.5.3). */
+/** Decodes an upstream's gzip response for a client that did not accept gzip (RFC 9110 §12.5.3). */
 import { Readable } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { type BodySource, isStream } from '../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { UpstreamResponse } from '../../compiler/exchange/leases.ts';
 
-/** The response with its content decoded; one that is not in gzip, and one without content, as it is. */
+/** Returns the response with its content decoded; unchanged if it is not gzip or has no content. */
 export function gunzipped(response: UpstreamResponse): UpstreamResponse {
 	const { headers, body } = response;
 	if (body === null || body.length === 0) return response;
@@ -15,7 +15,7 @@ export function gunzipped(response: UpstreamResponse): UpstreamResponse {
 	return { ...response, body: new GunzippedBody(isStream(body) ? body : bytesOf(body)) };
 }
 
-/** A whole body as a source. */
+/** Wraps a complete body as a source. */
 function bytesOf(body: string | Uint8Array): BodySource {
 	let rest: Uint8Array | null = typeof body === 'string' ? Buffer.from(body) : body;
 	return {
@@ -30,8 +30,8 @@ function bytesOf(body: string | Uint8Array): BodySource {
 }
 
 /**
- * The content of a gzipped body; one that breaks off throws. A body that only claims to be gzip is given as it is: a client
- * that asked for nothing would have got it so.
+ * The content of a gzip body. Throws if the body is truncated. A body that is not gzip despite its field is passed on as it
+ * is, like to a client that accepts gzip.
  */
 class GunzippedBody implements BodySource {
 	readonly length = undefined;
@@ -78,7 +78,7 @@ class GunzippedBody implements BodySource {
 	}
 }
 
-/** Pieces are the reader's until the next pull, and the stream keeps them longer. */
+/** Copies pieces, because they are valid only until the next pull and the stream holds them longer. */
 async function* piecesOf(first: Uint8Array, source: BodySource): AsyncGenerator<Uint8Array> {
 	yield first;
 	for (let piece = await source.pull(); piece !== null; piece = await source.pull()) yield Uint8Array.from(piece);

@@ -1,4 +1,4 @@
-/** Streams of upgraded exchanges that a pool carries, and their end once nothing that is served uses the pool. */
+/** The upgraded streams of a pool, and how they end once no served configuration uses the pool. */
 
 interface Joined {
 	readonly close: () => void;
@@ -6,12 +6,12 @@ interface Joined {
 	timer: NodeJS.Timeout | undefined;
 }
 
-/** The streams of one pool on one thread. */
+/** A pool's streams on one thread. */
 export class JoinedStreams {
 	readonly #streams = new Set<Joined>();
 	#retired = false;
 
-	/** Keeps a stream until the function that is returned is called. `delay`: milliseconds after `retire`. */
+	/** Registers a stream. The returned function removes it. `delay` is in milliseconds after `retire`. */
 	join(close: () => void, delay: number): () => void {
 		const joined: Joined = { close, delay, timer: undefined };
 		this.#streams.add(joined);
@@ -22,14 +22,14 @@ export class JoinedStreams {
 		};
 	}
 
-	/** Ends each stream after its delay. */
+	/** Closes each stream after its delay. */
 	retire(): void {
 		if (this.#retired) return;
 		this.#retired = true;
 		for (const joined of this.#streams) this.#end(joined);
 	}
 
-	/** A configuration that is served uses them again: none ends any more. */
+	/** Cancels `retire`: a served configuration uses the pool again. */
 	revive(): void {
 		if (!this.#retired) return;
 		this.#retired = false;

@@ -1,20 +1,20 @@
-/** What a pool's settings say of failures that its own requests show. */
+/** Passive health settings of a pool: which results of requests are failures. */
 import { compileStatuses } from '../../compiler/codegen/statuses.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 
-/** When failures of requests make an upstream unavailable. */
+/** Conditions under which failed requests make an upstream unavailable. */
 export interface PassiveHealth {
-	/** Milliseconds that a failure is remembered. */
+	/** Milliseconds for which a failure counts. */
 	readonly failDuration: number;
-	/** Failures remembered at once that make it unavailable. */
+	/** Number of such failures that make the upstream unavailable. */
 	readonly maxFails: number;
-	/** Statuses that are failures. */
+	/** Statuses that count as failures. */
 	readonly isUnhealthy: ((status: number) => boolean) | undefined;
-	/** Milliseconds until an answer begins that are a failure; 0 for none. */
+	/** Milliseconds until the response head above which a request has failed; 0 for no limit. */
 	readonly latency: number;
 }
 
-/** What settings say of failures; undefined when they say nothing. */
+/** Returns a pool's passive health settings; undefined if there are none. */
 export function passiveOf(settings: UpstreamSettings): PassiveHealth | undefined {
 	const failDuration = settings.fail_duration ?? 0;
 	if (failDuration <= 0) return undefined;
@@ -27,10 +27,10 @@ export function passiveOf(settings: UpstreamSettings): PassiveHealth | undefined
 	};
 }
 
-/** Failures that can be waited for. */
+/** Maximum value of `maxFails`. */
 const MOST_FAILS = 1000;
 
-/** The schema has refused what is no status. */
+/** Cannot happen: the schema accepts only valid statuses. */
 const WRONG_STATUS = {
 	refuse(message: string): never {
 		throw new RangeError(message);

@@ -1,28 +1,28 @@
-/** What pools of a thread need of it. */
+/** Dependencies of a thread's upstream pools. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
-/** The thread as its pools see it. */
+/** Dependencies of a thread's upstream pools. */
 export interface PoolDeps {
-	/** The client's address, behind the trusted proxies of the settings served now. */
+	/** Returns the client address, taking the trusted proxies of the current settings into account. */
 	clientIp(x: Exchange): string;
-	/** Whether what the peer says of the client is believed. */
+	/** Reports whether the peer is a trusted proxy. */
 	trustsPeer(x: Exchange): boolean;
-	/** Measures calls; undefined without metrics. */
+	/** Measures requests; undefined if metrics are off. */
 	readonly upstreamObserver: UpstreamObserver | undefined;
-	/** The process's environment, for proxies that it names. */
+	/** The process's environment, for proxy variables. */
 	readonly environment: { readonly [name: string]: string | undefined };
-	/** Gives what TLS to upstreams needs and no file holds. */
+	/** Provides TLS material that is not in files. */
 	readonly provideTls?: TlsProvider;
-	/** Is told that a response broke off behind its head, and why. */
-	readonly brokeOff?: (upstream: string, cause: string) => void;
-	/** Gets what FastCGI applications write to standard error, with the status of their response. */
-	readonly complained?: (text: string, status: number) => void;
+	/** Called if a response was cut short after its head, with the reason. */
+	readonly onCutShort?: (upstream: string, cause: string) => void;
+	/** Receives what FastCGI applications write to standard error, with the status of their response. */
+	readonly onStderr?: (text: string, status: number) => void;
 }
 
-/** A thread without settings: for tests and dry runs. */
-export const PLAIN_SURROUNDINGS: PoolDeps = {
+/** Dependencies for tests and dry runs. */
+export const PLAIN_POOL_DEPS: PoolDeps = {
 	clientIp: x => x.connection.remoteAddress,
 	trustsPeer: () => false,
 	upstreamObserver: undefined,

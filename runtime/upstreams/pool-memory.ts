@@ -1,13 +1,13 @@
-/** The memory of a pool that all threads share: what is in flight, and what is known of each upstream. */
+/** A pool's shared memory: requests in flight, and the state of each upstream. */
 
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { passiveOf } from './passive-health.ts';
 
 /**
- * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32, one for each thread, and behind them
- * {@link PoolLayout.common} Int32 of them all. A thread counts what is in flight in its own row only, so that a dead thread's
- * counts can be cleared while the others go on; what is known of upstreams stands in the common part and outlives threads.
+ * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32, one for each thread, followed by
+ * {@link PoolLayout.common} Int32 that all share. A thread counts requests in flight only in its own row, so that a dead
+ * thread's counts can be cleared while the others continue; the state of upstreams is in the common part and outlives threads.
  */
 export interface SharedPoolMemory {
 	readonly buffer: SharedArrayBuffer;
@@ -16,56 +16,55 @@ export interface SharedPoolMemory {
 	readonly row: number;
 }
 
-/** Slots for addresses that placeholders and look-ups make; those beyond are counted on their thread alone. */
+/** Slots for addresses from placeholders and lookups; further ones are counted only on their thread. */
 const MADE_ADDRESSES = 256;
 
-/** Slots of the common part before the upstreams'. */
+/** Slots at the start of the common part. */
 const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
-/** What is known of one upstream, from its first slot on; behind it the moments of its latest failures. */
+/** An upstream's state, as offsets from its first slot; followed by the times of its latest failures. */
 export const STATE = {
-	/** 1 when active checks found it down. */
+	/** 1 if active checks failed. */
 	down: 0,
-	/** Failures ever counted passively. */
+	/** Total passive failures. */
 	fails: 1,
-	/** 1 from too many failures until it is chosen again: slow start begins then. */
+	/** 1 after too many failures, until it is selected again, which starts its slow start. */
 	failed: 2,
-	/** Moment of its return, 0 for none that matters. */
+	/** Time of its return; 0 if irrelevant. */
 	returnedAt: 3,
-	/** Microseconds until an answer begins: the peak of late. 0 for unknown. */
+	/** Decaying peak of the microseconds until the response head; 0 if unknown. */
 	latency: 4,
 	latencyAt: 5,
-	/** 0 closed, 1 open, 2 half-open; then since when. */
+	/** 0 closed, 1 open, 2 half-open; then the time of the last change. */
 	circuit: 6,
 	circuitAt: 7,
-	/** Requests, failed ones and slow ones in the window that began at `windowAt`; in the half-open state probes sent and passed. */
+	/** Requests, failures and slow requests in the window that began at `windowAt`; if half-open, probes sent and succeeded. */
 	windowAt: 8,
 	total: 9,
 	errors: 10,
 	slow: 11,
-	/** Of an address that was made: its hash, and when it was used last. 0 is free. */
+	/** For a dynamic address: its hash (0 if the slot is free), and when it was last used. */
 	key: 12,
 	usedAt: 13,
 } as const;
 const STATE_SIZE = 16;
 
-/** Where everything stands. */
+/** The layout of a pool's memory. */
 export interface PoolLayout {
-	/** Int32s in the row of one thread: one for each upstream, and the last for requests that wait. */
+	/** Int32s in a thread's row: one for each upstream, and the last for waiting requests. */
 	readonly row: number;
 	readonly common: number;
-	/** Static upstreams. */
+	/** Number of static upstreams. */
 	readonly upstreams: number;
-	/** Slots for upstreams, made ones included. */
+	/** Number of slots, including those for dynamic addresses. */
 	readonly slots: number;
 	/** Int32s of one upstream's state. */
 	readonly stateSize: number;
-	/** Failures that are remembered. */
+	/** Number of failures remembered. */
 	readonly ring: number;
 }
 
-/** The layout of a pool's memory. */
 export function poolLayout(settings: UpstreamSettings): PoolLayout {
 	let upstreams = 0;
 	let made = settings.dynamic !== undefined;
@@ -80,21 +79,21 @@ export function poolLayout(settings: UpstreamSettings): PoolLayout {
 	return { row: slots + 1, common: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ring };
 }
 
-/** Whether the policy of a pool, or the one it falls back to, goes by latencies. */
+/** Reports whether a pool's policy, or its fallback, uses latencies. */
 export function goesByLatency({ balance }: UpstreamSettings): boolean {
 	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
 }
 
-/** Bytes of a pool's memory. */
+/** Returns the size of a pool's memory in bytes. */
 export function poolBytes(settings: UpstreamSettings, rows: number): number {
 	const { row, common } = poolLayout(settings);
 	return (row * rows + common) * Int32Array.BYTES_PER_ELEMENT;
 }
 
-/** Milliseconds after which the slot of an address that nobody uses is given to another. */
+/** Milliseconds after which the slot of an unused dynamic address is reused. */
 const SLOT_LIFE = 600_000;
 
-/** Reading and counting, over shared or local memory. */
+/** Reads and updates a pool's state in shared or local memory. */
 export class PoolMemory {
 	readonly layout: PoolLayout;
 	readonly words: Int32Array;
@@ -102,7 +101,7 @@ export class PoolMemory {
 	readonly #rowsEnd: number;
 	readonly #step: number;
 
-	/** Falls back to memory of this thread alone when none is shared, or when it has another size. */
+	/** Falls back to memory of this thread if none is shared or its size differs. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
 		const fits = shared !== undefined && shared.buffer.byteLength >= poolBytes(settings, shared.rows);
@@ -113,9 +112,9 @@ export class PoolMemory {
 		this.#step = this.layout.row;
 	}
 
-	/** Requests in flight of the whole process. */
+	/** Returns the requests in flight in the whole process. */
 	active(slot: number): number {
-		// Plain reads: a count may be older by as much as it takes to ask, and balancing asks for many.
+		// Plain reads: slightly outdated counts are acceptable, and balancing reads many.
 		const { words } = this;
 		const step = this.#step;
 		let sum = 0;
@@ -123,38 +122,38 @@ export class PoolMemory {
 		return sum;
 	}
 
-	/** Counts requests of this thread. */
+	/** Counts this thread's requests in flight. */
 	addActive(slot: number, by: 1 | -1): void {
-		// Nobody else writes to this row while the thread lives.
+		// Only this thread writes to its row.
 		this.words[this.#row + slot]! += by;
 	}
 
-	/** Requests of the whole process that wait for an upstream. */
+	/** Number of requests in the whole process that wait for an upstream. */
 	get waiting(): number {
 		return this.active(this.layout.row - 1);
 	}
 
-	/** Counts requests of this thread that wait. */
+	/** Counts this thread's waiting requests. */
 	addWaiting(by: 1 | -1): void {
 		this.addActive(this.layout.row - 1, by);
 	}
 
-	/** The next turn: 1 the first time. */
+	/** Returns the next value of the round-robin counter, starting with 1. */
 	turn(): number {
 		return Atomics.add(this.words, this.#rowsEnd + COMMON.turn, 1) + 1;
 	}
 
-	/** Index of the budget's words: tokens, and when they were last filled. */
+	/** Index of the retry budget's words: tokens, and when they were last refilled. */
 	get budgetAt(): number {
 		return this.#rowsEnd + COMMON.budget;
 	}
 
-	/** Index of the first word of an upstream's state (see STATE). */
+	/** Returns the index of the first word of an upstream's state (see STATE). */
 	stateAt(slot: number): number {
 		return this.#rowsEnd + COMMON_SIZE + slot * this.layout.stateSize;
 	}
 
-	/** The slot of an address that was made, the same on all threads; undefined when all are in use. */
+	/** Returns the slot of a dynamic address, the same on all threads; undefined if all are in use. */
 	claim(hash: number, now: number): number | undefined {
 		const { upstreams, slots } = this.layout;
 		const count = slots - upstreams;
@@ -179,7 +178,7 @@ export class PoolMemory {
 		return undefined;
 	}
 
-	/** The slot that an address has which was made; undefined when it has none. */
+	/** Returns the slot of a dynamic address; undefined if it has none. */
 	find(hash: number): number | undefined {
 		const { upstreams, slots } = this.layout;
 		const count = slots - upstreams;
@@ -191,7 +190,7 @@ export class PoolMemory {
 		return undefined;
 	}
 
-	/** An address that was made is used. */
+	/** Records that a dynamic address is used. */
 	touch(slot: number, now: number): void {
 		Atomics.store(this.words, this.stateAt(slot) + STATE.usedAt, now);
 	}
@@ -201,7 +200,7 @@ export class PoolMemory {
 	}
 }
 
-/** 32 bits of FNV-1a over the UTF-16 code units of a text. */
+/** Returns the 32-bit FNV-1a hash of a text's UTF-16 code units. */
 export function hashText(text: string): number {
 	let hash = 0x811c9dc5;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

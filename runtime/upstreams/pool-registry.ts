@@ -1,4 +1,4 @@
-/** The pools of all threads as the main thread sees them: their memory, the checks of their health, and what they are told of. */
+/** The registry of all threads' pools, on the main thread: their memory, health checks and reports. */
 
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { SharedPool } from '../../compiler/document/shared-pools.ts';
@@ -18,36 +18,36 @@ import { processNow } from './process-clock.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
-/** What is known of one upstream of a pool. */
+/** The state of one upstream. */
 export interface UpstreamReport {
 	readonly address: string;
-	/** Name of the pool, when the configuration gave one. */
+	/** Name of the pool, if it is a named one. */
 	readonly pool: string | undefined;
 	/** Requests in flight. */
 	readonly requests: number;
-	/** Failures that are remembered. */
+	/** Failures within `fail_duration`. */
 	readonly fails: number;
-	/** False when active checks or remembered failures make it unavailable. */
+	/** False if active checks or passive failures make it unavailable. */
 	readonly healthy: boolean;
 	readonly circuit: CircuitState;
-	/** Milliseconds until an answer begins, of late; undefined when nobody asks for latencies, or none is known. */
+	/** Decaying peak of the milliseconds until the response head; undefined if not measured or unknown. */
 	readonly latency: number | undefined;
 }
 
-/** What the board needs of the process. */
+/** Dependencies of {@link PoolRegistry}. */
 export interface PoolRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
-	/** Fills in the placeholders that do not belong to a request. */
+	/** Expands placeholders that do not depend on a request. */
 	expand(text: string): string;
-	/** Gives what TLS to upstreams needs and no file holds. */
+	/** Provides TLS material that is not in files. */
 	readonly provideTls?: TlsProvider;
-	/** The process's environment, for proxies that it names. */
+	/** The process's environment, for proxy variables. */
 	readonly environment: { readonly [name: string]: string | undefined };
 }
 
 interface RegisteredUpstream {
 	readonly address: string;
-	/** What must be the same for its state to be taken over: address and the settings that judge it. */
+	/** State is taken over if this is equal: the address and the settings that determine its state. */
 	readonly stateKey: string | undefined;
 	readonly slot: number;
 	readonly health: UpstreamHealth;
@@ -65,23 +65,23 @@ interface RegisteredPool {
 	checker: HealthChecker | undefined;
 }
 
-/** What is reported of an upstream that nothing is known of. */
+/** The report about an upstream without state. */
 const UNKNOWN = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
 
-/** States of upstreams that are kept after their pool has gone: a dead thread's pool comes back. */
+/** Maximum states kept after their pool is closed, because a dead thread's pool will be opened again. */
 const MOST_REMEMBERED = 4096;
 
-/** Health checks that run at once. */
+/** Maximum concurrent health checks. */
 const CHECKS_AT_ONCE = 256;
 
 export class PoolRegistry implements PoolWatcher {
 	readonly #deps: PoolRegistryDeps;
 	readonly #pools = new Map<string, RegisteredPool>();
 	readonly #remembered = new Map<string, Int32Array>();
-	/** Where the newest state of an upstream stands, by its key. */
+	/** The newest state of each upstream, by its key. */
 	readonly #states = new Map<string, Int32Array>();
 	readonly #gate = new CheckGate(CHECKS_AT_ONCE);
-	/** Pools that the configuration names, open or not. */
+	/** The named pools of the configuration, open or not. */
 	#named: readonly SharedPool[] = [];
 	#closed = false;
 
@@ -141,14 +141,14 @@ export class PoolRegistry implements PoolWatcher {
 		for (const { found } of this.#pools.values()) found.delete(thread);
 	}
 
-	/** Takes the pools that the configuration names outside of its sites, for {@link listed}. */
+	/** Sets the named pools of the configuration, for {@link listed}. */
 	name(pools: readonly SharedPool[]): void {
 		this.#named = pools;
 	}
 
 	/**
-	 * Every upstream that the configuration names: those of {@link reports}, those that dynamic sources have found, and those
-	 * of pools that no site uses.
+	 * Returns every upstream that the configuration names: those of {@link reports}, those that dynamic sources have found, and
+	 * those of pools that no site uses.
 	 */
 	listed(): UpstreamReport[] {
 		const reports = this.reports(true);
@@ -165,11 +165,11 @@ export class PoolRegistry implements PoolWatcher {
 		return reports;
 	}
 
-	/** Every upstream of every pool that is open, those of a pool in the order written, then those `found` by its dynamic source. */
+	/** Returns every upstream of every open pool, within a pool in the order written, with `found` followed by those of its dynamic source. */
 	reports(found = false): UpstreamReport[] {
 		const now = processNow();
 		const reports: UpstreamReport[] = [];
-		// Threads open pools in an order of their own: what is shown must not change with it.
+		// Threads open pools in varying order, which must not be visible.
 		const pools = [...this.#pools].sort(
 			([aKey, a], [bKey, b]) => compare(a.settings.name ?? '', b.settings.name ?? '') || compare(aKey, bKey),
 		);
@@ -193,20 +193,20 @@ export class PoolRegistry implements PoolWatcher {
 		return reports;
 	}
 
-	/** Requests that wait for an upstream. */
+	/** Number of requests that wait for an upstream. */
 	get waiting(): number {
 		let sum = 0;
 		for (const { memory } of this.#pools.values()) sum += memory.waiting;
 		return sum;
 	}
 
-	/** Ends all checks. */
+	/** Stops all checks. */
 	close(): void {
 		this.#closed = true;
 		for (const { checker } of this.#pools.values()) checker?.stop();
 	}
 
-	/** What checks is loaded when the first pool wants it. */
+	/** Starts the checks. Their code is loaded when the first pool needs it. */
 	async #beginChecks(key: string, pool: RegisteredPool): Promise<void> {
 		try {
 			const { HealthChecker } = await import('./health/health-checker.ts');
@@ -214,11 +214,11 @@ export class PoolRegistry implements PoolWatcher {
 			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#deps, this.#gate);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
-			this.#deps.log('error', 'http.reverse_proxy', 'health checks cannot begin', { cause });
+			this.#deps.log('error', 'http.reverse_proxy', 'health checks cannot be started', { cause });
 		}
 	}
 
-	/** The state of the same upstream in the newest pool that has it: what is known of it outlives a change elsewhere. */
+	/** Copies the state of the same upstream from the newest pool that has it, so that it survives changes elsewhere. */
 	#takeOver(memory: PoolMemory, { stateKey, slot }: RegisteredUpstream): void {
 		if (stateKey === undefined) return;
 		const state = stateOf(memory, slot);
@@ -229,7 +229,7 @@ export class PoolRegistry implements PoolWatcher {
 	}
 }
 
-/** What judges one upstream of a pool. */
+/** Returns the health and circuit state of one upstream. */
 function judges(
 	settings: UpstreamSettings,
 	memory: PoolMemory,
@@ -259,13 +259,13 @@ function reportOf(
 	};
 }
 
-/** The addresses that a text of a configuration stands for; one with placeholders as it was written. */
+/** Returns the addresses that an upstream in the configuration stands for; one with placeholders as written. */
 function addressesOf(text: string): readonly string[] {
 	const parsed = parseUpstream(text);
 	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address) : [text];
 }
 
-/** Whether anything is ever known of a pool's upstreams. Most have nothing that judges them. */
+/** Reports whether a pool's upstreams have any state; most pools have no settings that need it. */
 function keepsState(settings: UpstreamSettings): boolean {
 	const { health, fail_duration, circuit } = settings;
 	return health !== undefined || fail_duration !== undefined || circuit !== undefined || goesByLatency(settings);

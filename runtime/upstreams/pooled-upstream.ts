@@ -1,4 +1,4 @@
-/** One upstream on one thread: its connections, its count of requests in flight, and what is known of its health. */
+/** One upstream on one thread: its connections, its requests in flight, and its health. */
 
 import type { Upstream, UpstreamError } from '../../compiler/exchange/leases.ts';
 import type { UpstreamAddress } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
@@ -9,24 +9,24 @@ import { processNow } from './process-clock.ts';
 import type { UpstreamConnector } from './transports/connector.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
 
-/** What stands in shared memory of an upstream, and what it is judged by. Undefined parts are not asked for. */
+/** An upstream's shared state, and the settings that determine it. Parts that are not configured are undefined. */
 export interface UpstreamRecord {
 	readonly slot: number;
 	readonly health: UpstreamHealth;
 	readonly circuit: CircuitBreaker | undefined;
 	readonly passive: PassiveHealth | undefined;
-	/** Requests in flight at which it is full; 0 for no bound. */
+	/** Maximum requests in flight; 0 for no limit. */
 	readonly maxRequests: number;
 	/** Whether anything can make it unavailable. */
 	readonly guarded: boolean;
-	/** Whether latencies are wanted. */
+	/** Whether latencies are measured. */
 	readonly measured: boolean;
 }
 
-/** Milliseconds that a failed attempt counts as, for policies that go by latency: quick failures must not look good. */
+/** Latency in milliseconds recorded for a failed attempt, so that fast failures do not attract requests. */
 const LATENCY_OF_FAILURE = 5000;
 
-/** An upstream with the connections that this thread keeps to it. */
+/** An upstream with this thread's connections to it. */
 export class PooledUpstream implements Upstream {
 	readonly address: string;
 	readonly dial: string;
@@ -34,7 +34,7 @@ export class PooledUpstream implements Upstream {
 	readonly port: number;
 	link: UpstreamConnector;
 	readonly where: UpstreamAddress;
-	/** Undefined for an address that was made when all slots were in use: it is counted on this thread alone. */
+	/** Undefined for a dynamic address without a slot, which is counted only on this thread. */
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
 	#localActive = 0;
@@ -63,18 +63,18 @@ export class PooledUpstream implements Upstream {
 		return this.record?.health.fails(processNow()) ?? 0;
 	}
 
-	/** Requests in flight of this thread. */
+	/** Requests in flight on this thread. */
 	get localActive(): number {
 		return this.#localActive;
 	}
 
-	/** Counts a request that begins or ends. */
+	/** Counts the start or end of a request. */
 	count(by: 1 | -1): void {
 		this.#localActive += by;
 		if (this.record !== undefined) this.#memory.addActive(this.record.slot, by);
 	}
 
-	/** True if it may be chosen now. */
+	/** Reports whether it may be selected now. */
 	available(now: number): boolean {
 		const { record } = this;
 		if (!record?.guarded) return true;
@@ -83,12 +83,12 @@ export class PooledUpstream implements Upstream {
 		return record.maxRequests === 0 || this.active < record.maxRequests;
 	}
 
-	/** A request is being sent; true when it is a probe of an open circuit. */
+	/** Records that a request is sent. Returns true if it is a probe of an open circuit. */
 	began(now: number): boolean {
 		return this.record?.circuit?.began(now) ?? false;
 	}
 
-	/** A request has been answered, its head after so many milliseconds. */
+	/** Records a response head after so many milliseconds. */
 	answered(probe: boolean, status: number, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
@@ -100,7 +100,7 @@ export class PooledUpstream implements Upstream {
 		if (circuit?.ended(probe, failed, milliseconds, now)) health.returned(now);
 	}
 
-	/** A request has failed, `error` says how; those that their client gave up say nothing of the upstream. */
+	/** Records a failed request. Requests canceled by their client do not count against the upstream. */
 	failed(probe: boolean, error: UpstreamError, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
@@ -113,21 +113,21 @@ export class PooledUpstream implements Upstream {
 		record.circuit?.ended(probe, true, milliseconds, now);
 	}
 
-	/** A response broke off behind its head, which `answered` was told of. */
-	brokeOff(probe: boolean, error: UpstreamError, now: number): void {
+	/** Records that a response was cut short after `answered`. */
+	cutShort(probe: boolean, error: UpstreamError, now: number): void {
 		const { record } = this;
 		if (!record || isClients(error)) return;
 		record.health.fail(now);
 		record.circuit?.ended(probe, true, 0, now);
 	}
 
-	/** A request was given up by its client before it was answered. */
+	/** Records that the client canceled a request before its response. */
 	abandoned(probe: boolean): void {
 		this.record?.circuit?.abandoned(probe);
 	}
 }
 
-/** A client's body that broke off says nothing of the upstream; a socket's error, which has a code, does. */
+/** Reports whether an error is the client's: its body was cut short. Socket errors have a code and are the upstream's. */
 function isClients({ phase, cause }: UpstreamError): boolean {
 	return phase === 'request' && cause instanceof Error && !('code' in cause);
 }

@@ -1,14 +1,14 @@
-/** A clock that all threads of the process read alike: what shared memory says of a moment means the same to each. */
+/** A clock common to all threads of the process, for times in shared memory. */
 
-/** `performance.now()` begins with its thread; this is what to add to it. */
+/** Added to `performance.now()`, which starts with its thread. */
 const OFFSET = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** Milliseconds of the monotonic clock as 32 signed bits, wrapping; only differences mean something (see {@link since}). */
+/** Returns milliseconds of the monotonic clock as a wrapping 32-bit integer; only differences are meaningful (see {@link since}). */
 export function processNow(): number {
 	return (performance.now() + OFFSET) | 0;
 }
 
-/** Milliseconds from one moment to another, of less than 24 days. */
+/** Returns the milliseconds between two times less than 24 days apart. */
 export function since(then: number, now: number): number {
 	return (now - then) | 0;
 }

@@ -1,19 +1,19 @@
-/** The retry budget of a pool: retries may not multiply what an outage already costs. */
+/** The retry budget of a pool, which keeps retries from multiplying the load of an outage. */
 import type { RetryBudget as RetryBudgetSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { PoolMemory } from './pool-memory.ts';
 import { since } from './process-clock.ts';
 
-/** Thousandths of a retry: what tokens are counted in. */
+/** The token unit: thousandths of a retry. */
 const RETRY = 1000;
 
 /**
- * A bucket of tokens that all threads share: each request puts a share of a retry in, each second a few whole ones, and each
- * retry takes one out. It holds ten seconds' worth of the latter, and ten retries at least, and begins full.
+ * A token bucket that all threads share: each request adds a fraction of a retry, each second adds some, and each retry takes
+ * one. It holds ten seconds' worth of the latter, at least ten retries, and starts full.
  */
 export class RetryBudget {
 	readonly #words: Int32Array;
 	readonly #at: number;
-	/** Thousandths that a request brings. */
+	/** Thousandths of a retry added by a request. */
 	readonly #share: number;
 	readonly #perSecond: number;
 	readonly #most: number;
@@ -26,13 +26,13 @@ export class RetryBudget {
 		this.#most = Math.max(this.#perSecond * 10, RETRY * 10);
 	}
 
-	/** A request has come. */
+	/** Adds the share of a new request. */
 	request(): void {
-		// What stands in memory is what was taken: so it begins full without anybody filling it.
+		// Memory holds the tokens taken, so that zeroed memory is a full bucket.
 		if (this.#share > 0 && Atomics.load(this.#words, this.#at) > 0) Atomics.sub(this.#words, this.#at, this.#share);
 	}
 
-	/** Takes a retry out; false when there is none. */
+	/** Takes a token. Returns false if there is none. */
 	take(now: number): boolean {
 		const filledAt = Atomics.load(this.#words, this.#at + 1);
 		const elapsed = since(filledAt, now);

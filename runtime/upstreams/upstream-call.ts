@@ -1,4 +1,4 @@
-/** One request to an upstream, from the choice of a connection to the end of the response. */
+/** One request to an upstream, from selecting a connection to the end of the response. */
 import { performance } from 'node:perf_hooks';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
@@ -18,7 +18,7 @@ import { processNow } from './process-clock.ts';
 import { NO_CARRIER } from './transports/connector.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
-/** A call. It is counted as in flight from its making to the end of its response. */
+/** A request to an upstream. It counts as in flight from its creation to the end of its response. */
 export class UpstreamCall implements ClientCall {
 	readonly request: UpstreamRequest;
 	carrier: CallCarrier = NO_CARRIER;
@@ -63,7 +63,7 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	lendable(length: number, headers: HeaderList): boolean {
-		// What is decoded is read later.
+		// A response to be decoded is read later.
 		const decoded = this.request.decodes === true && headers.get('content-encoding') !== undefined;
 		return !decoded && this.#outcome.lendable?.(length) === true;
 	}
@@ -82,8 +82,8 @@ export class UpstreamCall implements ClientCall {
 	failed(error: UpstreamError, untouched: boolean): void {
 		const mayRepeat = error.unsent || isIdempotent(this.request.method);
 		if (untouched && !this.#retried && mayRepeat && !this.#x.isGone) {
-			// The upstream closed an idle connection while the request was on its way, or refused a stream more than it takes
-			// (RFC 9113 §8.7): a fresh one tells whether it is there.
+			// The upstream closed an idle connection while the request was on its way, or refused a stream above its limit
+			// (RFC 9113 §8.7). A fresh connection shows whether it is available.
 			this.#retried = true;
 			this.#observer?.retried(this.#upstream.address);
 			this.#upstream.link.send(this, true);
@@ -103,18 +103,18 @@ export class UpstreamCall implements ClientCall {
 		this.#upstream.count(-1);
 		if (failure && !this.#x.isGone) {
 			this.#observer?.failed(this.#upstream.address, failure);
-			// The client has its status already: nothing but the log can tell.
+			// The client already has its status; only the log can report this.
 			const facts = proxyFactsOf(this.#x);
 			if (facts) facts.failure = failure.message;
-			this.#deps.brokeOff?.(this.#upstream.address, failure.message);
-			this.#upstream.brokeOff(this.#probe, failure, processNow());
+			this.#deps.onCutShort?.(this.#upstream.address, failure.message);
+			this.#upstream.cutShort(this.#probe, failure, processNow());
 		}
 		this.#span?.ended(failure);
 		this.#observer?.ended(this.#upstream.address, performance.now() - this.#startedAt);
 	}
 }
 
-/** Methods that may be sent again when it is not known whether they were carried out (RFC 9110 §9.2.2). */
+/** Reports whether a method may be resent if it may have been processed already (RFC 9110 §9.2.2). */
 function isIdempotent(method: string): boolean {
 	switch (method) {
 		case 'GET':

@@ -1,12 +1,12 @@
-/** What is known of one upstream's health: by active checks, by its failures, and how far it has come back. */
+/** The health of one upstream: active checks, passive failures, and slow start. */
 import type { PassiveHealth } from './passive-health.ts';
 import { type PoolMemory, STATE } from './pool-memory.ts';
 import { since } from './process-clock.ts';
 
-/** The least share of its turns that a returning upstream gets. */
+/** Minimum share of requests that a returning upstream gets. */
 const FIRST_SHARE = 0.1;
 
-/** Milliseconds in which a latency sinks to a third. */
+/** Milliseconds in which a recorded latency decays to a third. */
 const LATENCY_DECAY = 10_000;
 
 /** Health of one upstream, in its pool's memory. */
@@ -15,7 +15,7 @@ export class UpstreamHealth {
 	readonly #at: number;
 	readonly #ring: number;
 	readonly #passive: PassiveHealth | undefined;
-	/** Milliseconds in which a returning upstream gets more and more; 0 for at once. */
+	/** Milliseconds of slow start; 0 for none. */
 	readonly #slowStart: number;
 
 	constructor(memory: PoolMemory, slot: number, passive: PassiveHealth | undefined, slowStart: number) {
@@ -26,24 +26,24 @@ export class UpstreamHealth {
 		this.#slowStart = slowStart;
 	}
 
-	/** True when active checks found it down. */
+	/** True if active checks failed. */
 	get down(): boolean {
 		return this.#load(STATE.down) === 1;
 	}
 
-	/** Active checks found it down, or up again. True when that is news. */
+	/** Records the result of active checks. Returns true if it changed. */
 	setDown(down: boolean, now: number): boolean {
 		if (Atomics.exchange(this.#words, this.#at + STATE.down, down ? 1 : 0) === (down ? 1 : 0)) return false;
 		if (!down) this.returned(now);
 		return true;
 	}
 
-	/** It comes back: slow start begins. */
+	/** Starts slow start after its return. */
 	returned(now: number): void {
 		if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + STATE.returnedAt, now || 1);
 	}
 
-	/** Failures that are remembered. */
+	/** Returns the number of failures within `failDuration`. */
 	fails(now: number): number {
 		if (!this.#passive) return 0;
 		let count = 0;
@@ -53,19 +53,19 @@ export class UpstreamHealth {
 		return count;
 	}
 
-	/** Remembers a failure. */
+	/** Records a failure. */
 	fail(now: number): void {
 		if (!this.#passive) return;
 		const number = Atomics.add(this.#words, this.#at + STATE.fails, 1) >>> 0;
 		Atomics.store(this.#words, this.#at + RING + (number % this.#ring), now);
 	}
 
-	/** False while too many failures are remembered. */
+	/** Returns false while there are too many failures. */
 	passes(now: number): boolean {
 		const passive = this.#passive;
 		if (!passive) return true;
 		const count = this.#load(STATE.fails) >>> 0;
-		// The oldest of the latest `maxFails`: when it is recent, all of them are.
+		// The oldest of the latest `maxFails`: if it is recent, all of them are.
 		const failing = count >= this.#ring && since(this.#load(RING + (count % this.#ring)), now) < passive.failDuration;
 		if (failing) {
 			if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + STATE.failed, 1);
@@ -75,7 +75,7 @@ export class UpstreamHealth {
 		return true;
 	}
 
-	/** The share of its turns that it gets: 1, less while it comes back. */
+	/** Returns its share of requests: 1, or less during slow start. */
 	share(now: number): number {
 		if (this.#slowStart === 0) return 1;
 		const returnedAt = this.#load(STATE.returnedAt);
@@ -86,18 +86,18 @@ export class UpstreamHealth {
 		return 1;
 	}
 
-	/** Milliseconds until an answer begins: the peak of late, sinking since. Undefined before the first answer. */
+	/** Returns the decaying peak of the milliseconds until the response head; undefined before the first response. */
 	latency(now: number): number | undefined {
 		const known = this.#load(STATE.latency);
 		if (known === 0) return undefined;
 		return (known / 1000) * Math.exp(-Math.max(0, since(this.#load(STATE.latencyAt), now)) / LATENCY_DECAY);
 	}
 
-	/** An answer took this many milliseconds to begin, or a failure counts as if it had. */
+	/** Records the milliseconds until a response head, or those that a failure counts as. */
 	observeLatency(milliseconds: number, now: number): void {
 		const weight = Math.exp(-Math.max(0, since(this.#load(STATE.latencyAt), now)) / LATENCY_DECAY);
 		const sunk = (this.#load(STATE.latency) / 1000) * weight;
-		// A peak counts at once; lower values pull it down in proportion to the time since the last.
+		// A peak counts at once; lower values reduce it in proportion to the time since the last one.
 		const next = milliseconds >= sunk ? milliseconds : sunk + milliseconds * (1 - weight);
 		Atomics.store(this.#words, this.#at + STATE.latency, Math.max(1, Math.min(Math.round(next * 1000), 2 ** 31 - 1)));
 		Atomics.store(this.#words, this.#at + STATE.latencyAt, now);
@@ -108,5 +108,5 @@ export class UpstreamHealth {
 	}
 }
 
-/** First word of the moments of failures. */
+/** First word of the times of failures. */
 const RING = 16;

@@ -1,9 +1,9 @@
-/** Counts what a thread's calls to upstreams do, by upstream, without an allocation once a series exists. */
+/** Metrics of a thread's requests to upstreams, by upstream; allocates only when a series is created. */
 import type { UpstreamError } from '../../compiler/exchange/leases.ts';
 import { type SeriesFamily, seriesSlots, UPSTREAM_FAMILIES } from '../metrics/families.ts';
 import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 
-/** Upstreams with series of their own; further ones share those of `other`. Addresses that placeholders make have no end. */
+/** Maximum upstreams with their own series; the rest share `other`, because placeholders can create any number of addresses. */
 const MOST_UPSTREAMS = 1000;
 
 interface Series {
@@ -14,7 +14,6 @@ interface Series {
 	readonly errors: Map<string, SeriesPlace>;
 }
 
-/** The observer of a thread. */
 export class UpstreamObserver {
 	readonly #pages: SeriesPages;
 	readonly #upstreams = new Map<string, Series>();
@@ -23,19 +22,19 @@ export class UpstreamObserver {
 		this.#pages = pages;
 	}
 
-	/** A call has been answered; times in milliseconds, `connect` −1 for a kept connection. */
+	/** Records a response head; times in milliseconds, `connect` −1 for a reused connection. */
 	answered(upstream: string, connect: number, firstByte: number): void {
 		const series = this.#series(upstream);
 		if (connect >= 0) observe(series.connect, UPSTREAM_FAMILIES.connect.buckets, connect / 1000);
 		observe(series.firstByte, UPSTREAM_FAMILIES.firstByte.buckets, firstByte / 1000);
 	}
 
-	/** An answered call has ended. */
+	/** Records the end of a response. */
 	ended(upstream: string, total: number): void {
 		observe(this.#series(upstream).total, UPSTREAM_FAMILIES.total.buckets, total / 1000);
 	}
 
-	/** A call has failed. */
+	/** Records a failed request. */
 	failed(upstream: string, error: UpstreamError): void {
 		const { errors } = this.#series(upstream);
 		let place = errors.get(error.phase);
@@ -46,7 +45,7 @@ export class UpstreamObserver {
 		place.page[place.slot]!++;
 	}
 
-	/** A call to this upstream is being tried again. */
+	/** Records a retry. */
 	retried(upstream: string): void {
 		const { retries } = this.#series(upstream);
 		retries.page[retries.slot]!++;
@@ -77,7 +76,7 @@ export class UpstreamObserver {
 	}
 }
 
-/** Adds a value to a histogram: one bucket (they are made cumulative at scrape) and the sum. */
+/** Adds a value to a histogram: one bucket (they become cumulative when scraped) and the sum. */
 function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
 	let bucket = 0;
 	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;

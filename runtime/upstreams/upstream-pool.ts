@@ -1,4 +1,4 @@
-/** A pool of upstreams on one thread: choice, kept connections and counts; one for each lease key. */
+/** An upstream pool on one thread: selection, connections and counters; one for each lease key. */
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { Upstream, UpstreamOutcome, UpstreamRequest } from '../../compiler/exchange/leases.ts';
@@ -16,7 +16,7 @@ import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
 import { JoinedStreams } from './joined-streams.ts';
 import { type PassiveHealth, passiveOf } from './passive-health.ts';
-import { PLAIN_SURROUNDINGS, type PoolDeps } from './pool-deps.ts';
+import { PLAIN_POOL_DEPS, type PoolDeps } from './pool-deps.ts';
 import { goesByLatency, hashText, PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
 import { PooledUpstream, type UpstreamRecord } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
@@ -27,33 +27,33 @@ import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamCall } from './upstream-call.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
-/** A pool as its owner sees it. */
+/** A pool, for its owner. */
 export interface OwnedUpstreamPool extends UpstreamPool {
-	/** Ends idle connections and keeps none from now on; requests in flight finish. */
+	/** Closes idle connections and keeps none from now on; requests in flight finish. */
 	close(): void;
-	/** Idle connections of this thread. */
+	/** Number of idle connections on this thread. */
 	readonly idleConnections: number;
-	/** Requests in flight of this thread. */
+	/** Number of requests in flight on this thread. */
 	readonly inFlight: number;
-	/** Whether the configuration that is served uses the pool: when it does not, joined streams end after their delay. */
+	/** Tells whether the served configuration uses the pool; if not, upgraded streams end after their delay. */
 	inUse(used: boolean): void;
 }
 
-/** Bytes that one read of an upstream's socket can give when nothing is said. */
+/** Default maximum bytes of one read from an upstream's socket. */
 const READ_SIZE = 65536;
-/** Resolved addresses whose connections are kept; the least recently used goes first. */
+/** Maximum dynamic addresses with connections; the least recently used is dropped first. */
 const MAX_RESOLVED = 1024;
-/** Milliseconds between two looks at idle connections, at most. */
+/** Maximum milliseconds between sweeps of idle connections. */
 const MAX_SWEEP_INTERVAL = 1000;
 
 /**
- * Opens a pool. Addresses must have been checked (see upstream-address.ts): those that are invalid are left out.
- * @param shared Memory of the whole process; without it the pool knows this thread's only.
+ * Creates a pool. Addresses must have been validated (see upstream-address.ts); invalid ones are omitted.
+ * @param shared Memory of the whole process; without it, the pool's counts cover only this thread.
  */
 export function createUpstreamPool(
 	settings: UpstreamSettings,
 	shared?: SharedPoolMemory,
-	deps: PoolDeps = PLAIN_SURROUNDINGS,
+	deps: PoolDeps = PLAIN_POOL_DEPS,
 	found?: (addresses: readonly string[]) => void,
 ): OwnedUpstreamPool {
 	return new Pool(settings, shared, deps, found);
@@ -68,7 +68,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #memory: PoolMemory;
 	readonly #choose: Choice;
 	readonly #budget: RetryBudget;
-	/** Whether anything is tried again. */
+	/** Whether retries are enabled. */
 	readonly #budgeted: boolean;
 	readonly #dynamic: DynamicAddresses | undefined;
 	readonly #streams = new JoinedStreams();
@@ -77,24 +77,24 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #guarded: boolean;
 	readonly #slowStart: number;
 	readonly #passive: PassiveHealth | undefined;
-	/** Whether the policy goes by latencies. */
+	/** Whether the policy uses latencies. */
 	readonly #measured: boolean;
-	/** Upstreams whose addresses placeholders or look-ups made. */
+	/** Upstreams of dynamic addresses. */
 	readonly #resolved = new Map<string, PooledUpstream>();
-	/** The last list of made addresses, and what it stands for. */
+	/** The last list of dynamic addresses, and its upstreams. */
 	#lastTexts: readonly string[] | undefined = undefined;
 	#lastResolved: readonly PooledUpstream[] = [];
-	/** Made with the first connection: most pools of a large configuration have none. */
+	/** Created with the first connection: most pools of a large configuration have none. */
 	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#closed = false;
-	/** Opened with the first large body, closed when no connection is left; null where there is none. */
+	/** Opened for the first large body, closed with the last connection; null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
-	// What a choice is being made from.
+	// Inputs of the current selection.
 	#candidates: readonly PooledUpstream[];
 	#avoid: readonly Upstream[] | undefined = undefined;
 	#now = 0;
-	/** Whether upstreams that come back get only a part of their turns. */
+	/** Whether upstreams in slow start are throttled. */
 	#ramp = false;
 
 	constructor(
@@ -156,7 +156,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#ramp = this.#slowStart > 0;
 		const chosen = candidates[this.#choose(this, x)];
 		if (chosen || !this.#ramp) return chosen;
-		// Nobody else is there: one that comes back gets all.
+		// There is no alternative, so an upstream in slow start gets the request.
 		this.#ramp = false;
 		return candidates[this.#choose(this, x)];
 	}
@@ -200,7 +200,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#closeRelay();
 	}
 
-	/** Bodies under way go on without it. */
+	/** Bodies in progress continue without it. */
 	#closeRelay(): void {
 		this.#relay?.close();
 		if (this.#relay) this.#relay = undefined;
@@ -245,7 +245,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	// ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
-		// There, reads of several sockets are under way at once, each into the buffer that it was given.
+		// On Windows, several sockets have reads in progress at once, each into the buffer that it was given.
 		const { transport } = this.settings;
 		const size = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? READ_SIZE;
 		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(size);
@@ -266,9 +266,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return this.#deps.provideTls;
 	}
 
-	readonly complained = (text: string, status: number): void => this.#deps.complained?.(text, status);
+	readonly onStderr = (text: string, status: number): void => this.#deps.onStderr?.(text, status);
 
-	idled(): void {
+	onIdle(): void {
 		if (this.#timer !== undefined || this.#closed) return;
 		const interval = Math.min(MAX_SWEEP_INTERVAL, Math.max(50, keepAliveOf(this.settings).timeout / 4));
 		this.#timer = setInterval(() => this.#sweep(), interval);
@@ -299,7 +299,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	}
 
 	#resolve(texts: readonly string[]): readonly PooledUpstream[] {
-		// A list that was looked up is the same object until it is looked up again.
+		// A resolved list is the same array until it is refreshed.
 		if (texts === this.#lastTexts) return this.#lastResolved;
 		const upstreams: PooledUpstream[] = [];
 		const now = processNow();
@@ -308,7 +308,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			if (!address) continue;
 			let upstream = this.#resolved.get(address.address);
 			if (upstream) {
-				// Back to the end: a Map iterates in the order of insertion.
+				// Moves it to the end, because a Map iterates in insertion order.
 				this.#resolved.delete(address.address);
 				if (upstream.record) this.#memory.touch(upstream.record.slot, now);
 			} else {
@@ -344,7 +344,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#closeRelay();
 	}
 
-	/** Requests take new connections from now on; those in use end after their last call. */
+	/** Makes further requests use new connections; busy ones close after their last request. */
 	#reconnect(): void {
 		for (const upstream of this.#all()) {
 			upstream.link.close();

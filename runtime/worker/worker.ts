@@ -411,14 +411,14 @@ class DataPlaneWorker implements ThreadState {
 			trustsPeer: x => this.#trustsPeer(x),
 			environment: this.#start.environment,
 			provideTls: wanted => this.#questions.ask({ about: 'upstream_tls', wanted }),
-			brokeOff: (upstream, cause) =>
+			onCutShort: (upstream, cause) =>
 				this.log({
 					level: 'warn',
 					logger: 'http.reverse_proxy',
 					message: 'a response was cut short',
 					fields: { upstream, cause },
 				}),
-			complained: (text, status) => this.#fastcgiStderr(text, status),
+			onStderr: (text, status) => this.#fastcgiStderr(text, status),
 			get upstreamObserver() {
 				return observer();
 			},

@@ -21,14 +21,14 @@ const MAX_ERRORS = 65_536;
 /** What else such a connection is given. */
 export interface FastcgiOptions extends ClientOptions {
 	/** Gets what the application wrote to standard error, with the status of its response; undefined: nobody wants it. */
-	readonly complained: ((text: string, status: number) => void) | undefined;
+	readonly onStderr: ((text: string, status: number) => void) | undefined;
 }
 
 export class FastcgiConnection
 	implements KeptConnection, UpstreamSocketOwner, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
 {
 	idleSince = 0;
-	readonly #wire: UpstreamSocket;
+	readonly #upstreamSocket: UpstreamSocket;
 	readonly #socket: ClientSocket;
 	readonly #options: FastcgiOptions;
 	readonly #keeper: ConnectionKeeper;
@@ -55,11 +55,11 @@ export class FastcgiConnection
 	#mistake: string | undefined = undefined;
 	#refused = false;
 
-	/** Takes over a wire that is connected. */
-	constructor(wire: UpstreamSocket, options: FastcgiOptions, keeper: ConnectionKeeper) {
-		wire.holder = this;
-		this.#wire = wire;
-		this.#socket = wire.bare();
+	/** Takes over a upstreamSocket that is connected. */
+	constructor(upstreamSocket: UpstreamSocket, options: FastcgiOptions, keeper: ConnectionKeeper) {
+		upstreamSocket.holder = this;
+		this.#upstreamSocket = upstreamSocket;
+		this.#socket = upstreamSocket.bare();
 		this.#output = new SocketOutput(this.#socket, this);
 		this.#clock = new CallClock(options, this);
 		this.#options = options;
@@ -232,14 +232,14 @@ export class FastcgiConnection
 
 	/** What a client does not take is not read for it. */
 	#readLess(room: number | undefined): void {
-		if (room !== undefined && room < FULL_READ) this.#wire.readAtMost(room);
+		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
 	}
 
 	/** RecordSink */
 	content(type: number, bytes: Buffer): void {
 		if (this.#mistake !== undefined || this.#ended) return;
 		if (type === RECORD.stderr) {
-			if (this.#options.complained && this.#errors.length < MAX_ERRORS) this.#errors += bytes.toString('utf8');
+			if (this.#options.onStderr && this.#errors.length < MAX_ERRORS) this.#errors += bytes.toString('utf8');
 			return;
 		}
 		if (type !== RECORD.stdout) return;
@@ -326,7 +326,7 @@ export class FastcgiConnection
 		this.#body?.end(undefined);
 		this.#body = undefined;
 		const whole = this.#sent && this.#reader.whole && !this.#output.pending;
-		const reusable = this.#options.keepAlive && whole && !this.#socket.destroyed && !this.#wire.broken;
+		const reusable = this.#options.keepAlive && whole && !this.#socket.destroyed && !this.#upstreamSocket.broken;
 		this.#complain(head.status);
 		this.#call = undefined;
 		this.#clear();
@@ -376,7 +376,7 @@ export class FastcgiConnection
 	#complain(status: number): void {
 		const text = this.#errors;
 		this.#errors = '';
-		if (text !== '') this.#options.complained?.(text, status);
+		if (text !== '') this.#options.onStderr?.(text, status);
 	}
 
 	/** Gives up what belongs to a call. */

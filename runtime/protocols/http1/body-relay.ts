@@ -19,14 +19,14 @@ export const LARGE_BODY = 131_072;
 /** A relay for a body, if it is large and something can be moved. */
 export function relayFor(
 	length: number,
-	wire: UpstreamSocket,
+	upstreamSocket: UpstreamSocket,
 	body: ClientBody,
 	open: (() => SocketRelay | undefined) | undefined,
 	owner: RelayOwner,
 ): BodyRelay | undefined {
-	if (length < LARGE_BODY || wire.descriptor < 0) return undefined;
+	if (length < LARGE_BODY || upstreamSocket.descriptor < 0) return undefined;
 	const relay = open?.();
-	return relay && new BodyRelay(wire, body, relay, owner);
+	return relay && new BodyRelay(upstreamSocket, body, relay, owner);
 }
 
 /** The relay of one body. It is used by whoever pulls the body, between two pulls. */
@@ -34,13 +34,13 @@ export class BodyRelay {
 	/** Whether the system has moved something, and whether it was waited for once. */
 	#active = false;
 	#probed = false;
-	readonly #wire: UpstreamSocket;
+	readonly #upstreamSocket: UpstreamSocket;
 	readonly #body: ClientBody;
 	readonly #relay: SocketRelay;
 	readonly #owner: RelayOwner;
 
-	constructor(wire: UpstreamSocket, body: ClientBody, relay: SocketRelay, owner: RelayOwner) {
-		this.#wire = wire;
+	constructor(upstreamSocket: UpstreamSocket, body: ClientBody, relay: SocketRelay, owner: RelayOwner) {
+		this.#upstreamSocket = upstreamSocket;
 		this.#body = body;
 		this.#relay = relay;
 		this.#owner = owner;
@@ -62,7 +62,7 @@ export class BodyRelay {
 
 	#sendTo(socket: number): number {
 		const { outstanding } = this.#owner;
-		const from = this.#wire.descriptor;
+		const from = this.#upstreamSocket.descriptor;
 		if (outstanding === 0 || from < 0 || !this.#body.drained) return 0;
 		const relay = this.#relay;
 		const whole = relay.move(from, socket, outstanding);

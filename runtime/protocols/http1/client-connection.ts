@@ -40,7 +40,7 @@ export class ClientConnection
 {
 	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
-	readonly #wire: UpstreamSocket;
+	readonly #upstreamSocket: UpstreamSocket;
 	readonly #blocks: BlockReader;
 	readonly #socket: ClientSocket;
 	readonly #heads: ResponseHeads;
@@ -65,15 +65,15 @@ export class ClientConnection
 	#stream: UpgradedStream | undefined = undefined;
 	#wanted = true;
 
-	/** Takes over a wire that is connected. */
-	constructor(wire: UpstreamSocket, options: ClientOptions, keeper: ConnectionKeeper) {
+	/** Takes over a upstreamSocket that is connected. */
+	constructor(upstreamSocket: UpstreamSocket, options: ClientOptions, keeper: ConnectionKeeper) {
 		this.#options = options;
 		this.#keeper = keeper;
-		this.#wire = wire;
+		this.#upstreamSocket = upstreamSocket;
 		this.#heads = new ResponseHeads(options);
-		this.#blocks = new BlockReader(wire, options.pieces);
-		wire.holder = this;
-		this.#socket = wire.bare();
+		this.#blocks = new BlockReader(upstreamSocket, options.pieces);
+		upstreamSocket.holder = this;
+		this.#socket = upstreamSocket.bare();
 		this.#clock = new CallClock(options, this);
 		this.#output = new SocketOutput(this.#socket, this);
 	}
@@ -236,7 +236,7 @@ export class ClientConnection
 
 	/** What a client does not take is not read for it. */
 	#readLess(room: number | undefined): void {
-		if (room !== undefined && room < FULL_READ) this.#wire.readAtMost(room);
+		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
 	}
 
 	#readHead(bytes: Buffer, count: number): void {
@@ -262,17 +262,17 @@ export class ClientConnection
 		this.#persistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				this.#answerWhole(call, responseOf(head, null), start < end || this.#wire.filled);
+				this.#answerWhole(call, responseOf(head, null), start < end || this.#upstreamSocket.filled);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
 					const body = head.length === 0 ? null : this.#bodies.of(call, head, data, start, head.length);
-					this.#answerWhole(call, responseOf(head, body), end - start > head.length || this.#wire.filled);
+					this.#answerWhole(call, responseOf(head, body), end - start > head.length || this.#upstreamSocket.filled);
 					return;
 				}
 				this.#remaining = head.length;
 				this.#beginBody(head, 'length');
-				this.#relay = relayFor(head.length, this.#wire, this.#body!, this.#options.relay, this);
+				this.#relay = relayFor(head.length, this.#upstreamSocket, this.#body!, this.#options.relay, this);
 				// What is here already goes with the head.
 				if (start < end) this.#readLength(data, start, end);
 				this.#tell(call, responseOf(head, this.#body!));
@@ -317,7 +317,7 @@ export class ClientConnection
 		const decoder = responseDecoder(head);
 		const pieces: Buffer[] = [];
 		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
-		const more = used < end || this.#wire.filled;
+		const more = used < end || this.#upstreamSocket.filled;
 		if (decoder.ended && decoder.trailers === undefined) {
 			this.#answerWhole(call, responseOf(head, this.#bodies.ofPieces(call, head, data, pieces)), more);
 			return;
@@ -347,10 +347,10 @@ export class ClientConnection
 		const short = this.#relay?.short === true;
 		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE;
 		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, more));
-		if (short) this.#wire.readLess();
+		if (short) this.#upstreamSocket.readLess();
 		if (this.#remaining > 0) return;
 		body.end(undefined);
-		this.#responseEnded(to < end || this.#wire.filled);
+		this.#responseEnded(to < end || this.#upstreamSocket.filled);
 	}
 
 	// RelayOwner.
@@ -380,7 +380,7 @@ export class ClientConnection
 		const used = decodeChunks(decoder, bytes, 0, count, this);
 		if (!decoder.ended) return;
 		this.#body!.end(decoder.trailers);
-		this.#responseEnded(used < count || this.#wire.filled);
+		this.#responseEnded(used < count || this.#upstreamSocket.filled);
 	}
 
 	/** ChunkSink: content of a chunked body. */
@@ -398,7 +398,7 @@ export class ClientConnection
 	/** @param more True when bytes may follow the response: then nothing on this connection can be trusted. */
 	#leave(more: boolean): void {
 		const whole = this.#sent && !more && !this.#output.pending;
-		const reusable = this.#persistent && whole && !this.#socket.destroyed && !this.#wire.broken;
+		const reusable = this.#persistent && whole && !this.#socket.destroyed && !this.#upstreamSocket.broken;
 		this.#call = undefined;
 		this.#clock.stop();
 		this.#sender?.stop();

@@ -1,36 +1,36 @@
-/** Addresses of a pool that are looked up: kept while fresh, looked up again behind the requests' backs. */
+/** A pool's dynamically resolved addresses: cached while fresh, and refreshed in the background. */
 import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { SourceLookup } from './source-lookup.ts';
 
-/** Name lists that are remembered; names may hold placeholders that a client fills in. */
+/** Maximum lists of names cached; names may contain placeholders that a client fills in. */
 const MOST_NAMES = 256;
 
-/** Addresses that are reported for one pool. */
+/** Maximum addresses reported for one pool. */
 const MOST_REPORTED = 1024;
 
-/** The dynamic source of one pool on one thread. */
+/** A pool's dynamic source on one thread. */
 export class DynamicAddresses {
 	readonly #leaves: readonly Exclude<DynamicSource, { source: 'multi' }>[];
 	readonly #lookups = new Map<string, SourceLookup>();
-	/** The joined list for one list of names, while its parts are the same. */
+	/** The combined list for each list of names, reused while its parts are unchanged. */
 	readonly #joined = new Map<
 		string,
 		{ readonly parts: readonly (readonly string[])[]; readonly all: readonly string[] }
 	>();
 
-	/** The addresses that were reported last. */
+	/** The last reported addresses. */
 	#reported: readonly string[] = [];
 	readonly #report: ((addresses: readonly string[]) => void) | undefined;
 
-	/** @param report Called with all addresses that are known, the latest names' first, whenever they have changed. */
+	/** @param report Called with all known addresses whenever they have changed, those of the most recent names first. */
 	constructor(source: DynamicSource, report?: (addresses: readonly string[]) => void) {
 		this.#leaves = leavesOf(source);
 		this.#report = report;
 	}
 
 	/**
-	 * The addresses for names, one for each source in the order written (see dynamicNames); undefined when no source has
-	 * any. The same list is the same object while nothing has changed.
+	 * Returns the addresses for names, one for each source in the order written (see dynamicNames); undefined if no source has
+	 * any. As long as nothing changes, the same array is returned.
 	 */
 	lookUp(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined> {
 		const waiting: Promise<unknown>[] = [];

@@ -1,24 +1,24 @@
-/** The addresses of one name by DNS: A and AAAA records with a port, or SRV records. */
+/** Resolves one name by DNS: A and AAAA records with a port, or SRV records. */
 import { lookup, Resolver } from 'node:dns/promises';
 import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 
-/** Milliseconds that a list serves before it is looked up again. */
+/** Milliseconds until a list is refreshed. */
 const REFRESH = 60_000;
-/** Milliseconds before a name that could not be looked up is tried again. */
+/** Milliseconds until a failed lookup is retried. */
 const RETRY = 1000;
-/** Milliseconds for one question to one server. */
+/** Timeout of one query to one server, in milliseconds. */
 const DIAL_TIMEOUT = 5000;
-/** Addresses that are taken from one answer. */
+/** Maximum addresses used from one answer. */
 const MOST_ADDRESSES = 1024;
 
 const NONE: readonly string[] = [];
 
-/** One name and what is known of it. */
+/** One name and its addresses. */
 export class SourceLookup {
-	/** `host:port` each; empty when nothing is known. */
+	/** Each is `host:port`; empty if unknown. */
 	addresses: readonly string[] = NONE;
 	readonly #source: Exclude<DynamicSource, { source: 'multi' }>;
-	/** As rendered: `name port` for `a`, `name` for `srv`. */
+	/** The rendered name: `name port` for `a`, `name` for `srv`. */
 	readonly #name: string;
 	readonly #resolver: Resolver;
 	#foundAt = Number.NEGATIVE_INFINITY;
@@ -34,8 +34,8 @@ export class SourceLookup {
 	}
 
 	/**
-	 * Looks up what is no longer fresh. A promise only when the request must wait: the first time, and when what is known is
-	 * so old that nobody can have asked for a whole interval. Never rejects.
+	 * Refreshes a stale list. Returns a promise only if the request must wait: the first time, and if the list is so old that no
+	 * request can have come for a whole interval. Never rejects.
 	 */
 	refresh(): Promise<void> | undefined {
 		const now = performance.now();
@@ -59,7 +59,7 @@ export class SourceLookup {
 		} catch {
 			const now = performance.now();
 			const grace = this.#source.source === 'srv' ? (this.#source.grace_period ?? 0) : 0;
-			// Stale addresses serve for the grace period behind their time; then those of `to` do.
+			// Stale addresses are used until the grace period ends; then those of `to`.
 			if (now - this.#foundAt >= refresh + grace) this.addresses = NONE;
 			this.#askAt = now + Math.min(RETRY, refresh);
 		}
@@ -76,7 +76,7 @@ export class SourceLookup {
 		const port = this.#name.slice(space + 1);
 		const wants = (version: 'ipv4' | 'ipv6') => source.versions === undefined || source.versions.includes(version);
 		if (!source.resolvers || source.resolvers.length === 0) {
-			// As the system does it, its hosts file included.
+			// Through the system's resolver, which includes the hosts file.
 			const found = await lookup(name, { all: true });
 			return found
 				.filter(({ family }) => wants(family === 6 ? 'ipv6' : 'ipv4'))
@@ -95,7 +95,7 @@ export class SourceLookup {
 	}
 }
 
-/** `udp/1.1.1.1:53` and `1.1.1.1` as Node takes servers. */
+/** Converts `udp/1.1.1.1:53` or `1.1.1.1` to Node's form of a server. */
 function serverOf(text: string): string {
 	const address = text.replace(/^(?:udp|tcp)[46]?\//, '');
 	return address.includes(':') && !address.startsWith('[') && address.indexOf(':') !== address.lastIndexOf(':')

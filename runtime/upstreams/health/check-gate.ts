@@ -1,6 +1,6 @@
-/** Lets only so many health checks run at once: a configuration of thousands of pools is not checked in one burst. */
+/** Limits concurrent health checks, so that a configuration with thousands of pools is not checked in one burst. */
 
-/** A gate for tasks; those that must wait go in the order in which they came. */
+/** Limits concurrent tasks; waiting tasks run in order of arrival. */
 export class CheckGate {
 	#free: number;
 	readonly #waiting: (() => void)[] = [];
@@ -9,7 +9,7 @@ export class CheckGate {
 		this.#free = places;
 	}
 
-	/** Runs a task when there is a place. Rejects as the task does. */
+	/** Runs a task as soon as a slot is free. Rejects like the task. */
 	async run<T>(task: () => Promise<T>): Promise<T> {
 		if (this.#free > 0) this.#free--;
 		else await new Promise<void>(resolve => this.#waiting.push(resolve));

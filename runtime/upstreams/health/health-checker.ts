@@ -1,4 +1,4 @@
-/** Active checks of a pool's upstreams, on the main thread: once for the process. */
+/** Active health checks of a pool, made once per process, on the main thread. */
 import { compileRegexp } from '../../../compiler/codegen/regexp.ts';
 import { compileStatuses } from '../../../compiler/codegen/statuses.ts';
 import type {
@@ -11,17 +11,16 @@ import type { UpstreamHealth } from '../upstream-health.ts';
 import type { CheckGate } from './check-gate.ts';
 import { HealthProbe } from './health-probe.ts';
 
-/** An upstream to check. */
 export interface CheckedUpstream {
 	readonly address: string;
 	readonly health: UpstreamHealth;
 }
 
 const INTERVAL = 30_000;
-/** Part of an interval by which checks are spread: pools that were opened together should not be checked together. */
+/** Random share of the interval that spreads checks, so that pools opened together are not checked together. */
 const JITTER = 0.1;
 
-/** The checks of one pool. Upstreams count as up until a check has failed; the first one begins at once. */
+/** The checks of one pool, starting at once. Upstreams count as healthy until a check has failed. */
 export class HealthChecker {
 	readonly #settings: HealthCheckSettings;
 	readonly #probe: HealthProbe;
@@ -41,7 +40,7 @@ export class HealthChecker {
 		for (const upstream of upstreams) void this.#check(upstream, 0, 0);
 	}
 
-	/** Begins no further check; those under way change nothing. */
+	/** Starts no further checks; results of running ones are ignored. */
 	stop(): void {
 		this.#stopped = true;
 		for (const timer of this.#timers) clearTimeout(timer);
@@ -80,7 +79,7 @@ export class HealthChecker {
 
 const LOGGER = 'http.reverse_proxy.health_checker';
 
-/** The schema has refused what is no status. */
+/** Cannot happen: the schema accepts only valid statuses. */
 const REFUSING = {
 	refuse(message: string): never {
 		throw new RangeError(message);

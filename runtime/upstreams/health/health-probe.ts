@@ -1,4 +1,4 @@
-/** One request that asks an upstream whether it is well, over the transport that its pool has. */
+/** A single health check request, sent over the pool's own transport. */
 
 import { isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -18,19 +18,19 @@ import { type ConnectorDeps, NO_CARRIER, type UpstreamConnector } from '../trans
 import { createConnector } from '../transports/create-connector.ts';
 import type { TlsProvider } from '../transports/tls-provision.ts';
 
-/** Milliseconds for the whole answer. */
+/** Timeout of the whole response, in milliseconds. */
 const TIMEOUT = 5000;
-/** Characters of a body that are looked at. */
+/** Maximum characters of a body that are examined. */
 const MOST_BODY = 524_288;
-/** Redirections that are followed. */
+/** Maximum redirects followed. */
 const MOST_REDIRECTS = 10;
 
 const READ_SIZE = 16_384;
 
-/** Stands in header values and the body for the upstream that is checked. */
+/** Placeholder for the checked upstream in header values and the body. */
 const TARGET = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
 
-/** Asks upstreams of one pool. */
+/** Checks the upstreams of one pool. */
 export class HealthProbe implements ConnectorDeps {
 	readonly pieces: PieceMemory = new PieceMemory();
 	readonly threads = 1;
@@ -38,7 +38,7 @@ export class HealthProbe implements ConnectorDeps {
 	readonly #isWell: (status: number) => boolean;
 	readonly #body: RegExp | undefined;
 	readonly #deps: PoolRegistryDeps;
-	/** No connection is kept: whether one can be made is what is asked. */
+	/** Keeps no connections alive: the check includes connecting. */
 	readonly #linkSettings: UpstreamSettings;
 	#buffer: Buffer | undefined = undefined;
 	#closed = false;
@@ -57,7 +57,7 @@ export class HealthProbe implements ConnectorDeps {
 		this.#linkSettings = { ...pool, keepalive: 0 };
 	}
 
-	/** Asks the upstream of an address. Undefined when it is well, else what is wrong, in a sentence. Never rejects. */
+	/** Checks the upstream at an address. Resolves to undefined if it is healthy, otherwise to the reason. Never rejects. */
 	async run(upstream: string): Promise<string | undefined> {
 		const text = this.#settings.upstream ?? upstream;
 		const parsed = parseUpstream(text);
@@ -72,7 +72,7 @@ export class HealthProbe implements ConnectorDeps {
 			for (let redirects = 0; ; redirects++) {
 				const response = await this.#send(address, upstream, target, deadline);
 				if (this.#settings.follow_redirects !== true || !isRedirect(response)) return this.#judge(response);
-				if (redirects === MOST_REDIRECTS) return 'too many redirections';
+				if (redirects === MOST_REDIRECTS) return 'too many redirects';
 				const url = new URL(response.location!, `http://${address.address}${target}`);
 				const next = parseUpstream(url.host);
 				if (url.host !== '' && url.host !== new URL(`http://${hostOf(address)}`).host) {
@@ -98,7 +98,7 @@ export class HealthProbe implements ConnectorDeps {
 		return this.#buffer;
 	};
 
-	idled(): void {}
+	onIdle(): void {}
 
 	get environment(): { readonly [name: string]: string | undefined } {
 		return this.#deps.environment;
@@ -113,7 +113,7 @@ export class HealthProbe implements ConnectorDeps {
 	}
 
 	async #send(address: UpstreamAddress, upstream: string, target: string, deadline: number): Promise<ProbeAnswer> {
-		if (this.#closed) throw new Error('the checks have ended');
+		if (this.#closed) throw new Error('health checks have been stopped');
 		const link = createConnector(address, this.#linkSettings, this);
 		const call = new ProbeCall(this.#request(address, upstream, target), link);
 		this.#calls.add(call);
@@ -144,7 +144,7 @@ export class HealthProbe implements ConnectorDeps {
 		};
 	}
 
-	/** Values are data: what stands in for the target is not looked through again. */
+	/** Replaces the placeholder. Replacement values are not expanded again. */
 	#fill(text: string, upstream: string): string {
 		return text
 			.split(TARGET)
@@ -153,8 +153,8 @@ export class HealthProbe implements ConnectorDeps {
 	}
 
 	#judge({ status, body }: ProbeAnswer): string | undefined {
-		if (!this.#isWell(status)) return `it answered ${status}`;
-		if (this.#body && !this.#body.test(body)) return 'its answer does not match';
+		if (!this.#isWell(status)) return `it answered with status ${status}`;
+		if (this.#body && !this.#body.test(body)) return 'its response body does not match';
 		return undefined;
 	}
 }
@@ -235,7 +235,7 @@ function isRedirect({ status, location }: ProbeAnswer): boolean {
 	return location !== undefined && [301, 302, 303, 307, 308].includes(status);
 }
 
-/** The same host on another port; a unix socket's fake is this machine. */
+/** Returns the same host with another port; for a Unix socket, this machine. */
 function withPort(address: UpstreamAddress, port: number | undefined): UpstreamAddress {
 	if (port === undefined) return address;
 	const host = address.path === undefined ? address.host : 'localhost';

@@ -1,8 +1,8 @@
-/** Calls that wait for a connection which others are making, or still use. */
+/** Requests waiting for a connection that others are opening or using. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 
-/** First come, first served; it carries the calls meanwhile, so that they can be cancelled. */
+/** A FIFO queue, which carries its requests meanwhile so that they can be canceled. */
 export class CallQueue implements CallCarrier {
 	readonly #calls = new Set<ClientCall>();
 
@@ -15,7 +15,7 @@ export class CallQueue implements CallCarrier {
 		this.#calls.add(call);
 	}
 
-	/** Takes the first out. */
+	/** Removes and returns the first request. */
 	shift(): ClientCall | undefined {
 		for (const call of this.#calls) {
 			this.#calls.delete(call);
@@ -24,7 +24,7 @@ export class CallQueue implements CallCarrier {
 		return undefined;
 	}
 
-	/** All fail, as what they waited for has failed. */
+	/** Fails all requests with the error of what they waited for. */
 	fail(error: UpstreamError): void {
 		const calls = [...this.#calls];
 		this.#calls.clear();
@@ -32,6 +32,6 @@ export class CallQueue implements CallCarrier {
 	}
 
 	cancel(call: ClientCall): void {
-		if (this.#calls.delete(call)) call.failed(new UpstreamError('response', 'the exchange was given up'), false);
+		if (this.#calls.delete(call)) call.failed(new UpstreamError('response', 'the request was canceled'), false);
 	}
 }

@@ -1,55 +1,55 @@
-/** The way to one upstream: what stands between a pool and connections, whatever protocol they speak. */
+/** The interface between an upstream pool and its connections, independent of the protocol they speak. */
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import type { PieceMemory } from '../../protocols/http1/piece-memory.ts';
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import type { TlsProvider } from './tls-provision.ts';
 
-/** Keeps connections to one upstream on one thread, and puts calls on them. */
+/** Manages this thread's connections to one upstream and sends requests on them. */
 export interface UpstreamConnector {
 	/**
-	 * Sends a call: sets its `carrier`, and then calls it back as {@link ClientCall} says, perhaps before returning.
-	 * @param fresh True for a connection that has carried nothing before.
+	 * Sends a request: sets its `carrier`, then invokes the callbacks of {@link ClientCall}, possibly before returning.
+	 * @param fresh Use a new connection, which has carried nothing before.
 	 */
 	send(call: ClientCall, fresh: boolean): void;
-	/** Connections that are open and carry nothing. */
+	/** Number of open, idle connections. */
 	readonly idle: number;
-	/** True when there is no connection at all, nor one under way. */
+	/** True if there are no connections, open or connecting. */
 	readonly unused: boolean;
-	/** Ends connections that have been idle for too long; `now` is `performance.now()`. */
+	/** Closes connections idle for longer than the limit. `now` is `performance.now()`. */
 	sweep(now: number): void;
-	/** Ends idle connections and keeps none from now on; those in use end after their last call. */
+	/** Closes idle connections and stops keeping new ones; busy connections close after their last request. */
 	close(): void;
 }
 
-/** How idle connections are kept. */
+/** Keep-alive limits. */
 export interface IdleLimits {
-	/** Milliseconds that a connection may be idle; 0 keeps none. */
+	/** Milliseconds a connection may stay idle. 0 disables keep-alive. */
 	readonly timeout: number;
-	/** Connections kept; 0 keeps none. More than these stay for a moment, as bursts come again. */
+	/** Maximum idle connections. 0 disables keep-alive. Bursts may exceed it briefly, because they tend to repeat. */
 	readonly count: number;
 }
 
-/** What links of one pool share. */
+/** Dependencies shared by all connectors of one pool. */
 export interface ConnectorDeps {
-	/** What a socket reads into; shared by the thread's sockets. */
+	/** The read buffer, shared by all sockets of the thread. */
 	readonly readBuffer: () => Buffer;
-	/** What pieces of bodies are copied into. */
+	/** Memory into which pieces of bodies are copied. */
 	readonly pieces: PieceMemory;
-	/** What moves the rest of large bodies from socket to socket. */
+	/** Relays large bodies from socket to socket. */
 	readonly relay?: () => SocketRelay | undefined;
-	/** Threads that keep connections of their own: limits of the process are divided among them. */
+	/** Number of threads with connections of their own, among which process-wide limits are divided. */
 	readonly threads: number;
-	/** A connection has become idle: somebody must call `sweep` from time to time. */
-	idled(): void;
-	/** Names proxies to connect through; the process's if left out. */
+	/** Called when a connection becomes idle, so that the owner schedules `sweep`. */
+	onIdle(): void;
+	/** Environment with proxy variables; defaults to the process's. */
 	readonly environment?: { readonly [name: string]: string | undefined };
-	/** Gets what FastCGI applications write to standard error, with the status of their response. */
-	readonly complained?: (text: string, status: number) => void;
-	/** Gives what TLS needs and no file holds. */
+	/** Receives what FastCGI applications write to standard error, with the status of their response. */
+	readonly onStderr?: (text: string, status: number) => void;
+	/** Provides TLS material that is not in files. */
 	readonly provideTls?: TlsProvider | undefined;
 	/** Idle connections to all upstreams of the pool on this thread. */
 	readonly idleConnections?: number;
 }
 
-/** A carrier for calls that nothing carries yet, or any more. */
+/** The carrier of a request before it is sent and after its end. */
 export const NO_CARRIER: CallCarrier = { cancel() {} };

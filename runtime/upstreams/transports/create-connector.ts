@@ -1,4 +1,4 @@
-/** Makes the links to upstreams that a pool's settings ask for. */
+/** Creates connectors from a pool's settings. */
 import { isIP } from 'node:net';
 import type { TransportValues } from '../../../compiler/exchange/leases.ts';
 import type {
@@ -29,27 +29,27 @@ import { type Prelude, SocketDialer, type SocketOptions } from './socket-dialer.
 import { TlsClient } from './tls-client.ts';
 import { ClientTlsContext } from './tls-context.ts';
 
-/** Bytes of a response's head when nothing is said. */
+/** Default maximum size of a response head, in bytes. */
 const MAX_RESPONSE_HEAD = 10_485_760;
-/** Milliseconds of silence after which TCP probes a connection. */
+/** Milliseconds of silence until TCP keep-alive probes. */
 const PROBE_INTERVAL = 30_000;
-/** Milliseconds after which the next address of a host is tried too (RFC 8305 §5). */
+/** Milliseconds until the next address of a host is tried in parallel (RFC 8305 §5). */
 const FALLBACK_DELAY = 300;
 
 const PLAIN: HttpTransportSettings = { type: 'http' };
-/** What FastCGI takes of sockets. */
+/** Transport settings for FastCGI sockets. */
 const DIRECT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
 
-/** How idle connections of a pool are kept. */
+/** Returns a pool's keep-alive limits. */
 export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
-	// An application's process is held by an idle connection, and there are few of them: FastCGI keeps none unless told to.
+	// An idle connection occupies one of an application's few processes: FastCGI keeps none by default.
 	const usual = settings.transport?.type === 'fastcgi' ? 0 : 120_000;
 	return { timeout: settings.keepalive ?? usual, count: settings.keepalive_idle_conns ?? 32 };
 }
 
 /**
- * A link to one address; opens nothing yet. For several addresses of one pool a {@link ConnectorFactory} shares more.
- * @throws MaterialError when a certificate's file cannot be used
+ * Creates a connector for one address without connecting. For several addresses of one pool, a {@link ConnectorFactory}
+ * shares more. @throws MaterialError if a certificate file cannot be used
  */
 export function createConnector(
 	address: UpstreamAddress,
@@ -59,7 +59,7 @@ export function createConnector(
 	return new ConnectorFactory(settings, deps).link(address);
 }
 
-/** Makes links of one pool. */
+/** Creates the connectors of one pool. */
 export class ConnectorFactory {
 	readonly #transport: HttpTransportSettings;
 	readonly #deps: ConnectorDeps;
@@ -67,10 +67,10 @@ export class ConnectorFactory {
 	readonly #serial: SerialSettings;
 	readonly #sockets: SocketOptions;
 	#context: ClientTlsContext | undefined = undefined;
-	/** Made with the first connection of HTTP/2. */
+	/** Created with the first HTTP/2 connection. */
 	#http2: ClientCoders | undefined = undefined;
 
-	/** @throws MaterialError when a certificate's file cannot be used */
+	/** @throws MaterialError if a certificate file cannot be used */
 	constructor(settings: UpstreamSettings, deps: ConnectorDeps) {
 		this.#deps = deps;
 		const fastcgi = settings.transport?.type === 'fastcgi' ? settings.transport : undefined;
@@ -90,19 +90,19 @@ export class ConnectorFactory {
 			heads: new KnownHeads(),
 		};
 		const total = transport.keepalive_idle_conns_total;
-		const idled = (): boolean => {
-			deps.idled();
+		const onIdle = (): boolean => {
+			deps.onIdle();
 			return total === undefined || (deps.idleConnections ?? 0) <= total;
 		};
 		const most = transport.max_conns_per_host ?? 0;
 		const maxConnections = most === 0 ? 0 : Math.max(1, Math.floor(most / deps.threads));
 		const options = this.#options;
-		const complained = fastcgi?.capture_stderr ? deps.complained : undefined;
-		const cgiOptions = { ...options, complained };
+		const onStderr = fastcgi?.capture_stderr ? deps.onStderr : undefined;
+		const cgiOptions = { ...options, onStderr };
 		const open = fastcgi
-			? (wire: UpstreamSocket, keeper: ConnectionKeeper) => new FastcgiConnection(wire, cgiOptions, keeper)
-			: (wire: UpstreamSocket, keeper: ConnectionKeeper) => new ClientConnection(wire, options, keeper);
-		this.#serial = { open, limits, maxConnections, idled };
+			? (socket: UpstreamSocket, keeper: ConnectionKeeper) => new FastcgiConnection(socket, cgiOptions, keeper)
+			: (socket: UpstreamSocket, keeper: ConnectionKeeper) => new ClientConnection(socket, options, keeper);
+		this.#serial = { open, limits, maxConnections, onIdle };
 		const connectTimeout = settings.connect_timeout ?? 3000;
 		this.#sockets = {
 			connectTimeout,
@@ -115,12 +115,12 @@ export class ConnectorFactory {
 		if (transport.tls) this.#context = new ClientTlsContext(transport.tls, deps.provideTls);
 	}
 
-	/** Reports, once for each change, whether links made before have connections that were verified by other certificates. */
+	/** Reports, once per change, whether existing connections were verified with certificates that have since been replaced. */
 	outdated(): boolean {
 		return this.#context?.takeReplaced() ?? false;
 	}
 
-	/** The link to one address. */
+	/** Creates the connector for one address. */
 	link(address: UpstreamAddress): UpstreamConnector {
 		const { proxy_protocol: proxyProtocol, tls } = this.#transport;
 		const keyed = proxyProtocol !== undefined || tls?.server_name?.includes('{');
@@ -135,7 +135,7 @@ export class ConnectorFactory {
 		const proxy = 'path' in target ? undefined : forwardProxyFor(this.#transport, target, this.#environment());
 		const { versions } = this.#transport;
 		const h2c = !tls && (versions?.includes('h2c') || address.scheme === 'h2c');
-		// A proxy of HTTP is asked for plain HTTP, and led through for everything else.
+		// An HTTP proxy forwards plain HTTP requests, and tunnels everything else.
 		const forwards = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
 		const dialer = (protocols: readonly string[]): Dialer => {
 			const whole: Prelude = {
@@ -148,8 +148,8 @@ export class ConnectorFactory {
 			return tls && this.#context?.waits ? new ProvisionedDialer(direct, this.#context) : direct;
 		};
 		const scheme = tls ? 'https' : 'http';
-		const { limits, idled, maxConnections } = this.#serial;
-		const http2 = { options: this.#options, coders: this.#coders, limits, idled, maxConnections, scheme } as const;
+		const { limits, onIdle, maxConnections } = this.#serial;
+		const http2 = { options: this.#options, coders: this.#coders, limits, onIdle, maxConnections, scheme } as const;
 		if (h2c) return new Http2Connector(dialer([]), http2);
 		if (!tls) {
 			const link = new SerialConnector(dialer([]), this.#serial);
@@ -182,7 +182,7 @@ export class ConnectorFactory {
 		return version ? { header: proxyHeader(version, values?.client) } : {};
 	}
 
-	/** TLS settings, unless this address is spoken to without. */
+	/** Returns the TLS settings, unless this address is reached without TLS. */
 	#tlsTo(address: UpstreamAddress): ClientTlsSettings | undefined {
 		const { tls } = this.#transport;
 		if (!tls) return address.scheme === 'https' ? {} : undefined;

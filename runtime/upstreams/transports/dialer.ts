@@ -1,25 +1,25 @@
-/** How a connection to an upstream comes to be: the part that is the same for every protocol. */
+/** The interface for connecting to an upstream, independent of the protocol. */
 import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 
-/** Who waits for a connection. One of the two is called, once, unless the attempt is abandoned. */
+/** Callbacks of a connection attempt. Exactly one is called, unless the attempt is abandoned. */
 export interface DialOwner {
-	/** The wire is ready for the protocol's first byte; its holder is to be replaced at once. */
-	dialed(wire: UpstreamSocket): void;
-	/** With phase `connect`, or `timeout`; nothing of the request has been sent. */
+	/** The socket is ready for the protocol's first byte; its owner must be replaced at once. */
+	dialed(socket: UpstreamSocket): void;
+	/** The error has phase `connect` or `timeout`; nothing of the request has been sent. */
 	dialFailed(error: UpstreamError): void;
 }
 
-/** An attempt that is under way. */
+/** A connection attempt. */
 export interface Dialing {
-	/** Gives it up; the owner is not called any more. */
+	/** Cancels the attempt; no callback is called any more. */
 	abandon(): void;
 }
 
-/** Connects to one upstream. */
+/** Opens connections to one upstream. */
 export interface Dialer {
 	dial(owner: DialOwner): Dialing;
 }
 
-/** Where to connect. */
+/** The address to connect to. */
 export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };

@@ -1,4 +1,4 @@
-/** Ways through other proxies: CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928, RFC 1929). */
+/** Connections through forward proxies: CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928, RFC 1929). */
 import { isIP, type Socket } from 'node:net';
 import { IpRanges, parseIpRange } from '../../../compiler/exchange/ip-ranges.ts';
 import { parseForwardProxy } from '../../../compiler/modules/directives/reverse-proxy/transports/forward-proxy.ts';
@@ -9,10 +9,10 @@ import type {
 import { addressBytes } from './proxy-header.ts';
 import type { Tunnel } from './socket-dialer.ts';
 
-/** Bytes of an answer to CONNECT. */
+/** Maximum bytes of a response to CONNECT. */
 const MAX_ANSWER = 16_384;
 
-/** The proxy for a target: the one of the settings, else the one that the environment names for it. */
+/** Returns the proxy for a target: from the settings, otherwise from the environment. */
 export function forwardProxyFor(
 	settings: HttpTransportSettings,
 	target: { readonly host: string; readonly port: number },
@@ -27,20 +27,20 @@ export function forwardProxyFor(
 	return typeof parsed === 'string' ? undefined : parsed;
 }
 
-/** Where the proxy listens. */
+/** Returns the address of the proxy. */
 export function proxyTarget(proxy: ForwardProxySettings): { readonly host: string; readonly port: number } {
 	const url = new URL(proxy.url);
 	const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
 	return { host: url.hostname.replace(/^\[|\]$/g, ''), port };
 }
 
-/** Value of `Proxy-Authorization`; undefined without a user. */
+/** Returns the value of `Proxy-Authorization`; undefined without a user. */
 export function proxyCredentials(proxy: ForwardProxySettings): string | undefined {
 	if (proxy.username === undefined) return undefined;
 	return `Basic ${Buffer.from(`${proxy.username}:${proxy.password ?? ''}`, 'utf8').toString('base64')}`;
 }
 
-/** The way through the proxy to a target. */
+/** Returns a tunnel through the proxy to a target. */
 export function tunnelThrough(
 	proxy: ForwardProxySettings,
 	target: { readonly host: string; readonly port: number },
@@ -52,7 +52,7 @@ function isLocal(host: string): boolean {
 	return host === 'localhost' || host.startsWith('127.') || host === '::1';
 }
 
-/** `NO_PROXY`: hosts, domains with or without a dot before them, `host:port`, ranges in CIDR form, `*`. */
+/** Evaluates `NO_PROXY`: hosts, domains with or without a leading dot, `host:port`, CIDR ranges, `*`. */
 function excluded(
 	{ host, port }: { readonly host: string; readonly port: number },
 	environment: { readonly [name: string]: string | undefined },
@@ -86,11 +86,11 @@ function httpConnect(proxy: ForwardProxySettings, target: { readonly host: strin
 			head += bytes.toString('latin1');
 			const end = head.indexOf('\r\n\r\n');
 			if (end === -1) {
-				if (head.length > MAX_ANSWER) finish(new Error('the proxy answered CONNECT with too much'));
+				if (head.length > MAX_ANSWER) finish(new Error("the proxy's response to CONNECT is too long"));
 				return;
 			}
 			const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
-			if (status === undefined) finish(new Error('the proxy did not answer CONNECT in HTTP'));
+			if (status === undefined) finish(new Error("the proxy's response to CONNECT is not HTTP"));
 			else if (!status.startsWith('2')) finish(new Error(`the proxy answered CONNECT with status ${status}`));
 			else {
 				const rest = Buffer.from(head.slice(end + 4), 'latin1');
@@ -107,7 +107,7 @@ function httpConnect(proxy: ForwardProxySettings, target: { readonly host: strin
 	};
 }
 
-/** Asks for exact numbers of bytes, one after the other. */
+/** Reads exact numbers of bytes, one request after another. */
 class Answers {
 	readonly #socket: Socket;
 	#held: Buffer = Buffer.alloc(0);
@@ -123,7 +123,7 @@ class Answers {
 		this.#serve();
 	}
 
-	/** Leaves the socket to others. */
+	/** Stops reading from the socket. */
 	end(): void {
 		this.#socket.off('data', this.#read);
 		this.#socket.pause();
@@ -170,7 +170,7 @@ function socks(proxy: ForwardProxySettings, target: { readonly host: string; rea
 		answers.take(2, ([version, method]) => {
 			if (version !== 5) return finish('the proxy does not speak SOCKS5');
 			if (method === 0) return ask();
-			if (method !== 2 || !withUser) return finish('the SOCKS5 proxy wants another way to authenticate');
+			if (method !== 2 || !withUser) return finish('the SOCKS5 proxy requires an unsupported authentication method');
 			const user = Buffer.from(proxy.username!, 'utf8');
 			const password = Buffer.from(proxy.password ?? '', 'utf8');
 			if (user.length > 255 || password.length > 255) return finish('the SOCKS5 credentials are too long');

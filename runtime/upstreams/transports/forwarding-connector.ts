@@ -1,11 +1,11 @@
-/** Plain HTTP through another proxy, which is asked for the whole URL (RFC 9112 §3.2.2). */
+/** Plain HTTP through a forward proxy, which gets the whole URL (RFC 9112 §3.2.2). */
 import { isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import { NO_CARRIER, type UpstreamConnector } from './connector.ts';
 
-/** A link to the proxy, for one upstream behind it. */
+/** A connector to the proxy, for one upstream behind it. */
 export class ForwardingConnector implements UpstreamConnector {
 	readonly #link: UpstreamConnector;
 	readonly #origin: string;
@@ -13,7 +13,7 @@ export class ForwardingConnector implements UpstreamConnector {
 
 	/**
 	 * @param origin `http://host:port` of the upstream.
-	 * @param credentials Value of `Proxy-Authorization`, if the proxy wants one.
+	 * @param credentials Value of `Proxy-Authorization`, if the proxy requires one.
 	 */
 	constructor(link: UpstreamConnector, origin: string, credentials: string | undefined) {
 		this.#link = link;
@@ -47,7 +47,7 @@ export class ForwardingConnector implements UpstreamConnector {
 	}
 }
 
-/** The call as the proxy gets it. */
+/** The request as it is sent to the proxy. */
 class ForwardedCall implements ClientCall, CallCarrier {
 	readonly request: UpstreamRequest;
 	carrier: CallCarrier = NO_CARRIER;
@@ -81,10 +81,10 @@ class ForwardedCall implements ClientCall, CallCarrier {
 			this.#call.answered(response);
 			return;
 		}
-		// It is this server that the proxy does not know: the client can do nothing about it.
+		// The proxy rejected this server's credentials, about which the client can do nothing.
 		this.#refused = true;
 		if (isStream(response.body)) response.body.cancel();
-		this.#call.failed(new UpstreamError('connect', 'the proxy wants other credentials'), false);
+		this.#call.failed(new UpstreamError('connect', 'the proxy rejected the credentials'), false);
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {

@@ -1,4 +1,4 @@
-/** Connections of HTTP/2 to one upstream: many calls at a time on each. */
+/** HTTP/2 connections to one upstream, each with many concurrent requests. */
 import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall, ClientOptions } from '../../protocols/http1/client-call.ts';
 import { type ClientCoders, ClientSession, type SessionKeeper } from '../../protocols/http2/client-session.ts';
@@ -8,28 +8,26 @@ import type { IdleLimits, UpstreamConnector } from './connector.ts';
 import type { Dialer } from './dialer.ts';
 import { type DialedFor, WaitingCall } from './waiting-call.ts';
 
-/** Settings of the connections. */
 export interface Http2Settings {
 	readonly options: ClientOptions;
 	readonly limits: IdleLimits;
 	readonly scheme: 'http' | 'https';
 	readonly coders: () => ClientCoders;
-	readonly idled: () => boolean;
-	/** Connections of this thread; 0 for no bound. */
+	readonly onIdle: () => boolean;
+	/** Maximum connections of this thread; 0 for no limit. */
 	readonly maxConnections: number;
 }
 
-/** The connections. */
 export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeeper {
-	/** Undefined: wires are dialed elsewhere. */
+	/** Undefined if another connector dials. */
 	readonly #dialer: Dialer | undefined;
 	readonly #settings: Http2Settings;
 	#sessions: ClientSession[] = [];
-	/** Calls that came while a connection was under way: they share it. */
+	/** Requests that arrived while a connection was being opened, which they will share. */
 	readonly #following = new CallQueue();
-	/** Calls that wait for room on one of as many connections as there may be. */
+	/** Requests that wait for a free stream because no more connections may be opened. */
 	readonly #waiting = new CallQueue();
-	/** Sends what waited when wires are dialed elsewhere. */
+	/** Sends a waiting request if another connector dials. */
 	elsewhere: (call: ClientCall) => void = () => {};
 	#dialing = false;
 	#closed = false;
@@ -55,16 +53,16 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 		else if (!this.holds(call)) this.#dial(call);
 	}
 
-	/** Keeps a call until there is room, when there may be no further connection; false when there may. */
+	/** Queues a request if no further connection may be opened; otherwise returns false. */
 	holds(call: ClientCall): boolean {
 		const { maxConnections } = this.#settings;
 		if (maxConnections === 0 || this.#sessions.length < maxConnections) return false;
-		// One that asked for a fresh connection takes what there is: nothing on it might end any more.
+		// A retry that wants a fresh connection uses an existing one, because none might ever become free.
 		if (!this.carry(call, false)) this.#waiting.add(call);
 		return true;
 	}
 
-	/** There may be a connection more: the first of the calls that wait has it made, the others share what comes of it. */
+	/** Called when another connection may be opened: opens it for the first waiting request, and the others share it. */
 	serveWaiting(): void {
 		const { maxConnections } = this.#settings;
 		while (this.#waiting.size > 0 && this.#sessions.length < maxConnections) {
@@ -74,7 +72,7 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 		}
 	}
 
-	/** Puts the call on a connection that is there and has room; false when none is. */
+	/** Sends the request on an existing connection with a free stream. Returns false if there is none. */
 	carry(call: ClientCall, fresh: boolean): boolean {
 		if (fresh) return false;
 		for (const session of this.#sessions) {
@@ -85,11 +83,11 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 		return false;
 	}
 
-	/** DialedFor, also of wires that were dialed elsewhere. */
-	connected(wire: UpstreamSocket, call: ClientCall): void {
+	/** DialedFor; also called for sockets dialed by another connector. */
+	connected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialing = false;
 		const { scheme, options, coders } = this.#settings;
-		const session = new ClientSession(wire, scheme, options, coders(), this);
+		const session = new ClientSession(socket, scheme, options, coders(), this);
 		this.#sessions.push(session);
 		session.carry(call);
 		this.#serveFollowing();
@@ -99,7 +97,7 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 	/** DialedFor */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		// They wait no longer than if each had dialed.
+		// As if each of them had dialed.
 		if (error) this.#following.fail(error);
 		else this.#serveFollowing();
 		this.serveWaiting();
@@ -119,19 +117,19 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 		for (const session of [...this.#sessions]) session.retire();
 	}
 
-	/** Of a session: it may have room. */
+	/** SessionKeeper: the session may have a free stream. */
 	sessionFreed(session: ClientSession): void {
 		while (this.#waiting.size > 0 && session.hasRoom) session.carry(this.#waiting.shift()!);
 	}
 
-	/** Of a session: nothing is on it any more. */
+	/** SessionKeeper: the session has no streams left. */
 	sessionIdle(session: ClientSession): void {
-		const { limits, idled } = this.#settings;
+		const { limits, onIdle } = this.#settings;
 		session.idleSince = performance.now();
-		if (this.#closed || limits.timeout <= 0 || limits.count <= 0 || !idled()) session.end();
+		if (this.#closed || limits.timeout <= 0 || limits.count <= 0 || !onIdle()) session.end();
 	}
 
-	/** Of a session: it takes no more calls. */
+	/** SessionKeeper: the session accepts no more requests. */
 	sessionLost(session: ClientSession): void {
 		this.#sessions = this.#sessions.filter(one => one !== session);
 		this.serveWaiting();

@@ -1,16 +1,16 @@
-/** One upstream reached in several ways that must not share connections: by the client's address, by the name for TLS. */
+/** One upstream with several groups of connections that must not be mixed: by client address, or by TLS server name. */
 import type { TransportValues } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall } from '../../protocols/http1/client-call.ts';
 import type { UpstreamConnector } from './connector.ts';
 
-/** Ways that are kept; the least recently used goes first. */
+/** Maximum connectors kept; the least recently used is dropped first. */
 const MAX_LINKS = 1024;
 
-/** A link for each key. */
+/** A connector for each key. */
 export class KeyedConnectors implements UpstreamConnector {
 	readonly #make: (values: TransportValues | undefined) => UpstreamConnector;
 	readonly #links = new Map<string, UpstreamConnector>();
-	/** Those given up that may still have something on them. */
+	/** Dropped connectors that may still have requests. */
 	#closed = false;
 
 	constructor(make: (values: TransportValues | undefined) => UpstreamConnector) {
@@ -29,7 +29,7 @@ export class KeyedConnectors implements UpstreamConnector {
 		const key = `${values?.serverName ?? ''} ${client?.address ?? ''} ${client?.port ?? 0}`;
 		let link = this.#links.get(key);
 		if (link) {
-			// Back to the end: a Map iterates in the order of insertion.
+			// Moves it to the end, because a Map iterates in insertion order.
 			this.#links.delete(key);
 		} else {
 			link = this.#make(values);
@@ -47,7 +47,7 @@ export class KeyedConnectors implements UpstreamConnector {
 		}
 	}
 
-	/** True when nothing is on any of them. */
+	/** True if none of them has connections. */
 	get unused(): boolean {
 		for (const link of this.#links.values()) if (!link.unused) return false;
 		return true;

@@ -1,4 +1,4 @@
-/** Connections over TLS to an upstream that says in the handshake whether it speaks HTTP/2 or HTTP/1.1 (RFC 7301). */
+/** TLS connections to an upstream that negotiates HTTP/2 or HTTP/1.1 during the handshake (RFC 7301). */
 import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall } from '../../protocols/http1/client-call.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
@@ -9,20 +9,20 @@ import type { Http2Connector } from './http2-connector.ts';
 import type { SerialConnector } from './serial-connector.ts';
 import { type DialedFor, WaitingCall } from './waiting-call.ts';
 
-/** Both kinds of connections; what an upstream spoke last is what the next call is expected to need. */
+/** Both kinds of connections. The next request is expected to need the protocol that was negotiated last. */
 export class NegotiatedConnector implements UpstreamConnector, DialedFor {
 	readonly #dialer: Dialer;
 	readonly #one: SerialConnector;
 	readonly #two: Http2Connector;
-	/** Calls that came while a handshake was under way: with HTTP/2 they share its connection. */
+	/** Requests that arrived during a handshake; with HTTP/2, they share its connection. */
 	readonly #following = new CallQueue();
 	#speaksOne = false;
 	#dialing = false;
 
 	/**
 	 * @param dialer Offers both protocols.
-	 * @param one Dials with HTTP/1.1 only, and takes wires that turn out to speak it.
-	 * @param two Takes wires that speak HTTP/2.
+	 * @param one Dials with HTTP/1.1 only, and takes over sockets that negotiated it.
+	 * @param two Takes over sockets that negotiated HTTP/2.
 	 */
 	constructor(dialer: Dialer, one: SerialConnector, two: Http2Connector) {
 		this.#dialer = dialer;
@@ -40,7 +40,7 @@ export class NegotiatedConnector implements UpstreamConnector, DialedFor {
 	}
 
 	send(call: ClientCall, fresh: boolean): void {
-		// An upgrade is HTTP/1.1's; the same over HTTP/2 is something that few upstreams know.
+		// Upgrades use HTTP/1.1, because few upstreams support extended CONNECT over HTTP/2.
 		if (call.request.upgrade !== undefined || this.#speaksOne) this.#one.send(call, fresh);
 		else if (this.#two.carry(call, fresh)) return;
 		else if (this.#dialing) this.#following.add(call);
@@ -58,12 +58,12 @@ export class NegotiatedConnector implements UpstreamConnector, DialedFor {
 	}
 
 	/** DialedFor */
-	connected(wire: UpstreamSocket, call: ClientCall): void {
+	connected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialing = false;
-		if (wire.protocol === 'h2') this.#two.connected(wire, call);
+		if (socket.protocol === 'h2') this.#two.connected(socket, call);
 		else {
 			this.#speaksOne = true;
-			this.#one.adopt(wire, call);
+			this.#one.adopt(socket, call);
 		}
 		this.#serveFollowing();
 		this.#two.serveWaiting();
@@ -72,7 +72,7 @@ export class NegotiatedConnector implements UpstreamConnector, DialedFor {
 	/** DialedFor */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		// They wait no longer than if each had dialed.
+		// As if each of them had dialed.
 		if (error) this.#following.fail(error);
 		else this.#serveFollowing();
 		this.#two.serveWaiting();

@@ -1,9 +1,9 @@
-/** A dialer that first waits for what TLS needs of the main thread. */
+/** A dialer that first waits for TLS material from the main thread. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { Dialer, Dialing, DialOwner } from './dialer.ts';
 import type { ClientTlsContext } from './tls-context.ts';
 
-/** Around another. */
+/** Wraps another dialer. */
 export class ProvisionedDialer implements Dialer {
 	readonly #dialer: Dialer;
 	readonly #context: ClientTlsContext;

@@ -1,16 +1,16 @@
-/** Headers of the PROXY protocol, versions 1 and 2, as its specification has them. */
+/** Encodes PROXY protocol headers, versions 1 and 2. */
 import { isIP } from 'node:net';
 import type { ProxiedClient } from '../../../compiler/exchange/leases.ts';
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
-/** The header to send before anything else; addresses that are not known, or of two families, are told as unknown. */
+/** Returns the header to send first. Addresses that are unknown or of two families are sent as unknown. */
 export function proxyHeader(version: 'v1' | 'v2', client: ProxiedClient | undefined): Buffer {
 	const address = plain(client?.address ?? '');
 	const family = isIP(address);
 	const port = client?.port ?? 0;
 	const known = plain(client?.localAddress ?? '');
-	// What the client connected to is of little use to an upstream; of another family it cannot be said.
+	// The local address hardly matters to an upstream, and one of another family cannot be encoded.
 	const local = isIP(known) === family ? known : family === 4 ? '0.0.0.0' : '::';
 	const localPort = client?.localPort ?? 0;
 	if (version === 'v1') {
@@ -33,13 +33,13 @@ export function proxyHeader(version: 'v1' | 'v2', client: ProxiedClient | undefi
 	return header;
 }
 
-/** An IPv4 address in IPv6 form is the IPv4 address; a zone is of this machine only. */
+/** Converts an IPv4-mapped IPv6 address to IPv4, and removes the zone, which is meaningful only on this machine. */
 function plain(address: string): string {
 	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
 	return mapped ? mapped[1]! : address.split('%')[0]!;
 }
 
-/** The bytes of a valid IP address in network order. */
+/** Returns the bytes of a valid IP address in network order. */
 export function addressBytes(address: string): Buffer {
 	if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
 	let text = address;

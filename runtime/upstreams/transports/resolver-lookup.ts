@@ -1,8 +1,8 @@
-/** Finding addresses by given DNS servers instead of the system's. */
+/** Name resolution through configured DNS servers instead of the system's. */
 import { Resolver } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 
-/** A `lookup` for `net.connect` that asks these servers (`host:port`) for both kinds of addresses. */
+/** Returns a `lookup` for `net.connect` that queries these servers (`host:port`) for IPv4 and IPv6 addresses. */
 export function resolverLookup(servers: readonly string[], timeout: number): LookupFunction {
 	const resolver = new Resolver({ timeout: timeout > 0 ? Math.min(timeout, 5000) : 5000, tries: 2 });
 	resolver.setServers([...servers]);

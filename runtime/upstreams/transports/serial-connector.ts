@@ -1,4 +1,4 @@
-/** Connections to one upstream that carry one call at a time, idle ones kept for the next: HTTP/1.1 and FastCGI. */
+/** Connections to one upstream that carry one request at a time and are kept alive: HTTP/1.1 and FastCGI. */
 import { performance } from 'node:perf_hooks';
 import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall, ConnectionKeeper, KeptConnection } from '../../protocols/http1/client-call.ts';
@@ -9,33 +9,31 @@ import type { Dialer } from './dialer.ts';
 import { type DialedFor, WaitingCall } from './waiting-call.ts';
 
 /**
- * Milliseconds that idle connections beyond the limit are kept. Requests come in bursts: what one leaves idle the next takes
- * again, and to connect anew costs more than a request.
+ * Milliseconds for which idle connections beyond the limit are kept. Requests come in bursts: the next one reuses the
+ * connections of the last, and connecting costs more than a request.
  */
 const SURPLUS_IDLE = 1000;
 
-/** Settings of the connections. */
 export interface SerialSettings {
-	/** Makes a connection of a wire. */
-	readonly open: (wire: UpstreamSocket, keeper: ConnectionKeeper) => KeptConnection;
+	/** Creates a connection on a socket. */
+	readonly open: (socket: UpstreamSocket, keeper: ConnectionKeeper) => KeptConnection;
 	readonly limits: IdleLimits;
-	/** Connections of this thread, those under way included; 0 for no bound. */
+	/** Maximum connections of this thread, including those being opened; 0 for no limit. */
 	readonly maxConnections: number;
-	/** Called when a connection has become idle; false: it is not to be kept. */
-	readonly idled: () => boolean;
+	/** Called when a connection has become idle. If it returns false, the connection is closed. */
+	readonly onIdle: () => boolean;
 }
 
-/** The connections. */
 export class SerialConnector implements UpstreamConnector, ConnectionKeeper, DialedFor {
 	readonly #dialer: Dialer;
 	readonly #settings: SerialSettings;
-	/** The one used last stands last and is taken first: so the others can age and go. */
+	/** Ordered by last use; the last one is reused first, so that the others can expire. */
 	#idle: KeptConnection[] = [];
-	/** Connections, those under way included. */
+	/** Number of connections, including those being opened. */
 	#open = 0;
-	/** Those under way. */
+	/** Number of connections being opened. */
 	#dialing = 0;
-	/** Calls that wait for one of as many connections as there may be. */
+	/** Requests that wait because no more connections may be opened. */
 	readonly #waiting = new CallQueue();
 	#closed = false;
 
@@ -72,24 +70,24 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Dia
 		this.#dial(call);
 	}
 
-	/** Puts a call on a wire that was dialed elsewhere. */
-	adopt(wire: UpstreamSocket, call: ClientCall): void {
+	/** Sends a request on a socket dialed by another connector. */
+	adopt(socket: UpstreamSocket, call: ClientCall): void {
 		this.#open++;
 		this.#dialing++;
-		this.connected(wire, call);
+		this.connected(socket, call);
 	}
 
 	/** DialedFor */
-	connected(wire: UpstreamSocket, call: ClientCall): void {
+	connected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialing--;
-		this.#settings.open(wire, this).send(call);
+		this.#settings.open(socket, this).send(call);
 	}
 
 	/** DialedFor */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#open--;
 		this.#dialing--;
-		// Where nothing is connected, those that wait share what others found out: each would wait for a time-out of its own.
+		// If nothing is connected, waiting requests fail with this error, instead of each waiting for its own timeout.
 		if (error === undefined || this.#open > this.#dialing) this.#serveWaiting();
 		else if (this.#dialing === 0) this.#waiting.fail(error);
 	}
@@ -112,23 +110,23 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Dia
 		for (const connection of idle) connection.destroy();
 	}
 
-	/** ConnectionKeeper: it takes another call. */
+	/** ConnectionKeeper: the connection is free. */
 	connectionIdle(connection: KeptConnection): void {
 		if (this.#waiting.size > 0) {
 			connection.send(this.#waiting.shift()!);
 			return;
 		}
-		const { limits, idled } = this.#settings;
+		const { limits, onIdle } = this.#settings;
 		if (this.#closed || limits.timeout <= 0 || limits.count <= 0) {
 			connection.destroy();
 			return;
 		}
 		connection.idleSince = performance.now();
 		this.#idle.push(connection);
-		if (!idled()) connection.destroy();
+		if (!onIdle()) connection.destroy();
 	}
 
-	/** ConnectionKeeper: it has ended. */
+	/** ConnectionKeeper: the connection has ended. */
 	connectionLost(connection: KeptConnection): void {
 		const at = this.#idle.indexOf(connection);
 		if (at !== -1) this.#idle.splice(at, 1);

@@ -1,4 +1,4 @@
-/** Connections over TCP and unix sockets, with what stands before the protocol's first byte: tunnels, PROXY headers, TLS. */
+/** Connects over TCP and Unix sockets, including what precedes the protocol's first byte: tunnels, PROXY headers, TLS. */
 import { connect, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
@@ -7,43 +7,42 @@ import { errorText, LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } fr
 import type { ClientTarget, Dialer, Dialing, DialOwner } from './dialer.ts';
 import type { TlsClient } from './tls-client.ts';
 
-/** Settings of connecting; times in milliseconds. */
+/** Options of connecting; times in milliseconds. */
 export interface SocketOptions {
-	/** 0 for no bound. It counts for the tunnel too, if there is one. */
+	/** 0 for no limit. Includes setting up the tunnel, if there is one. */
 	readonly connectTimeout: number;
-	/** What a socket reads into. It may be shared by sockets of a thread: bytes are used up before the next read. */
+	/** The read buffer. Sockets of a thread may share it, because data is consumed before the next read. */
 	readonly readBuffer: () => Buffer;
-	/** Silence after which TCP probes the connection. */
+	/** Silence until TCP keep-alive probes. */
 	readonly probeInterval: number;
 	readonly localAddress: string | undefined;
-	/** Instead of the system's way to find addresses. */
+	/** Replaces the system's name resolution. */
 	readonly lookup: LookupFunction | undefined;
-	/** After which a host's next address is tried too (RFC 8305); -1 tries one after the other. */
+	/** Delay until a host's next address is tried in parallel (RFC 8305); -1 tries them in sequence. */
 	readonly fallbackDelay: number;
 }
 
-/** Opens a way through something else; `done` is called once, and not after the socket has gone. */
+/** Sets up a tunnel. `done` is called once, but not after the socket has closed. */
 export type Tunnel = (socket: Socket, done: (error: Error | undefined) => void) => void;
 
-/** What stands before the protocol's first byte, in this order. */
+/** What precedes the protocol's first byte, in this order. */
 export interface Prelude {
-	/** TLS to what is connected to, when a tunnel leads on from there. */
+	/** TLS to the proxy, if a tunnel continues from there. */
 	readonly outerTls?: TlsClient | undefined;
-	/** The target that is connected to leads to the real one. */
+	/** Sets up a tunnel through the proxy to the real target. */
 	readonly tunnel?: Tunnel | undefined;
-	/** Bytes that are written first (PROXY protocol). */
+	/** Bytes sent first (PROXY protocol). */
 	readonly header?: Uint8Array | undefined;
 	readonly tls?: TlsClient | undefined;
 }
 
-/** Dials one target. */
 export class SocketDialer implements Dialer {
 	readonly #target: ClientTarget;
 	readonly #options: SocketOptions;
 	readonly #prelude: Prelude;
 	readonly #bare: boolean;
 
-	/** @param bare True where wires are asked for their bare sockets: then some need not have been anything else. */
+	/** @param bare True if callers may take the bare socket, which allows skipping the wrapper for some. */
 	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude, bare = false) {
 		this.#target = target;
 		this.#options = options;
@@ -62,7 +61,7 @@ export class SocketDialer implements Dialer {
 	}
 }
 
-/** What cannot even begin: the owner hears of it once it has this in its hands. */
+/** Reports an error that occurs before connecting. Asynchronous, so that the owner has the result first. */
 function failedDialing(cause: Error, owner: DialOwner): Dialing {
 	let over = false;
 	queueMicrotask(() => {
@@ -78,7 +77,7 @@ function failedDialing(cause: Error, owner: DialOwner): Dialing {
 class SocketDialing implements Dialing, UpstreamSocketOwner {
 	readonly #owner: DialOwner;
 	readonly #prelude: Prelude;
-	readonly #wire: UpstreamSocket;
+	readonly #upstreamSocket: UpstreamSocket;
 	#socket: Socket;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#over = false;
@@ -86,16 +85,20 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude, owner: DialOwner) {
 		this.#owner = owner;
 		this.#prelude = prelude;
-		const wire = new UpstreamSocket(this);
-		this.#wire = wire;
+		const upstreamSocket = new UpstreamSocket(this);
+		this.#upstreamSocket = upstreamSocket;
 		const { tunnel, header, tls, outerTls } = prelude;
-		if (options.connectTimeout > 0) this.#wait(options.connectTimeout, 'connecting took too long');
+		if (options.connectTimeout > 0) this.#wait(options.connectTimeout, 'connecting timed out');
 		if (tls && !tunnel && !header && !outerTls) {
-			const how = { ...socketSettings(target, options), ...tls.options(), onread: wire.onread(options.readBuffer()) };
+			const how = {
+				...socketSettings(target, options),
+				...tls.options(),
+				onread: upstreamSocket.onread(options.readBuffer()),
+			};
 			const socket = connectTls(how as ConnectionOptions);
 			this.#socket = socket;
-			wire.attach(socket, false);
-			socket.on('connect', () => this.#wait(tls.handshakeTimeout, 'the TLS handshake took too long'));
+			upstreamSocket.attach(socket, false);
+			socket.on('connect', () => this.#wait(tls.handshakeTimeout, 'the TLS handshake timed out'));
 			this.#secure(socket, tls);
 			return;
 		}
@@ -103,10 +106,10 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		const settings = socketSettings(target, options);
 		const socket = outerTls
 			? connectTls({ ...settings, ...outerTls.options() } as ConnectionOptions)
-			: connect(pooled ? { ...settings, onread: wire.onread(options.readBuffer()) } : settings);
+			: connect(pooled ? { ...settings, onread: upstreamSocket.onread(options.readBuffer()) } : settings);
 		this.#socket = socket;
 		if (pooled) {
-			wire.attach(socket, false);
+			upstreamSocket.attach(socket, false);
 			socket.on('connect', () => {
 				if (header) socket.write(header);
 				this.#done();
@@ -133,7 +136,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		if (this.#finish()) this.#socket.destroy();
 	}
 
-	/** Nothing may come before the first request. */
+	/** Nothing may arrive before the first request. */
 	received(): boolean {
 		return false;
 	}
@@ -144,7 +147,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		this.#fail(new UpstreamError('connect', error ? errorText(error) : 'the connection was closed', error));
 	}
 
-	/** The real target is at the other end of the socket. */
+	/** Continues when the real target is at the other end of the socket. */
 	#connected(): void {
 		if (this.#over) return;
 		const { header, tls } = this.#prelude;
@@ -152,22 +155,22 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		if (header) socket.write(header);
 		if (!tls) {
 			socket.removeAllListeners('close');
-			this.#wire.attach(socket, true);
+			this.#upstreamSocket.attach(socket, true);
 			this.#done();
 			return;
 		}
-		this.#wait(tls.handshakeTimeout, 'the TLS handshake took too long');
+		this.#wait(tls.handshakeTimeout, 'the TLS handshake timed out');
 		const secured = connectTls({ ...tls.options(), socket, allowHalfOpen: true } as ConnectionOptions);
 		socket.removeAllListeners('close');
 		this.#socket = secured;
-		this.#wire.attach(secured, true);
+		this.#upstreamSocket.attach(secured, true);
 		this.#secure(secured, tls);
 	}
 
 	#secure(socket: TLSSocket, tls: TlsClient): void {
 		const { context } = tls;
 		socket.on('secureConnect', () => {
-			this.#wire.protocol = socket.alpnProtocol || '';
+			this.#upstreamSocket.protocol = socket.alpnProtocol || '';
 			const refusal = tls.secured(socket, context);
 			if (refusal === undefined) this.#done();
 			else this.closed(new Error(refusal));
@@ -175,7 +178,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 	}
 
 	#done(): void {
-		if (this.#finish()) this.#owner.dialed(this.#wire);
+		if (this.#finish()) this.#owner.dialed(this.#upstreamSocket);
 	}
 
 	#wait(milliseconds: number, message: string): void {
@@ -187,7 +190,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		);
 	}
 
-	/** True the first time. */
+	/** Returns true the first time. */
 	#finish(): boolean {
 		if (this.#over) return false;
 		this.#over = true;

@@ -1,28 +1,28 @@
-/** TLS of connections to upstreams: what is offered, who is believed, sessions that are taken up again. */
+/** TLS for connections to upstreams: offered protocols, verification, session resumption. */
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity, type SecureContext, type TLSSocket } from 'node:tls';
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import type { ClientTlsContext } from './tls-context.ts';
 
-/** Milliseconds of a handshake when nothing is said. */
+/** Default handshake timeout, in milliseconds. */
 const HANDSHAKE_TIMEOUT = 10_000;
 
 /** TLS to one upstream under one name. */
 export class TlsClient {
-	/** Milliseconds; 0 for no bound. */
+	/** Milliseconds; 0 for no limit. */
 	readonly handshakeTimeout: number;
 	readonly #settings: ClientTlsSettings;
 	readonly #context: ClientTlsContext;
 	readonly #name: string;
 	readonly #protocols: readonly string[];
-	/** Of the last handshake, to make the next one shorter. */
+	/** The session of the last handshake, to resume it. */
 	#session: Buffer | undefined = undefined;
-	/** The context of the last {@link options}. Only with it a session is resumed: resuming verifies no certificate. */
+	/** The context of the last {@link options}. A session is resumed only in the same context, because resumption verifies no certificate. */
 	context: SecureContext | undefined = undefined;
 
 	/**
-	 * @param name Name or address that the certificate must be for.
-	 * @param protocols ALPN, in order of preference.
+	 * @param name Name or address for which the certificate must be valid.
+	 * @param protocols ALPN protocols, in order of preference.
 	 */
 	constructor(settings: ClientTlsSettings, context: ClientTlsContext, name: string, protocols: readonly string[]) {
 		this.#settings = settings;
@@ -32,7 +32,7 @@ export class TlsClient {
 		this.handshakeTimeout = settings.handshake_timeout ?? HANDSHAKE_TIMEOUT;
 	}
 
-	/** Why no connection can be made: certificates or a key that cannot be used. To be asked before {@link options}. */
+	/** Returns why no connection can be made: unusable certificates or keys. Must be called before {@link options}. */
 	problem(): Error | undefined {
 		try {
 			this.#context.current();
@@ -42,7 +42,7 @@ export class TlsClient {
 		}
 	}
 
-	/** For `tls.connect`. */
+	/** Returns options for `tls.connect`. */
 	options(): ConnectionOptions {
 		const name = this.#name;
 		const context = this.#context.current();
@@ -55,14 +55,14 @@ export class TlsClient {
 			ALPNProtocols: [...this.#protocols],
 			rejectUnauthorized: this.#settings.insecure_skip_verify !== true,
 			checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
-			// An address is no name for SNI (RFC 6066 §3).
+			// SNI does not allow addresses (RFC 6066 §3).
 			...(isIP(name) === 0 && name !== '' ? { servername: name } : { servername: '' }),
 			...(this.#session === undefined ? {} : { session: this.#session }),
 			...(this.#settings.curves === undefined ? {} : { ecdhCurve: groupsOf(this.#settings.curves) }),
 		};
 	}
 
-	/** The handshake, begun with a context, is done: why the connection cannot be used nevertheless, or undefined. */
+	/** Checks a finished handshake. Returns why the connection cannot be used, or undefined. */
 	secured(socket: TLSSocket, context: SecureContext | undefined): string | undefined {
 		if ((this.#settings.renegotiation ?? 'never') === 'never') socket.disableRenegotiation();
 		socket.on('session', session => {
@@ -75,7 +75,7 @@ export class TlsClient {
 	}
 }
 
-/** Names of groups as OpenSSL has them. */
+/** Converts names of groups to OpenSSL's. */
 function groupsOf(curves: readonly string[]): string {
 	return curves.map(curve => OPENSSL_GROUPS[curve] ?? curve).join(':');
 }

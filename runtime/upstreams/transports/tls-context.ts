@@ -1,4 +1,4 @@
-/** Certificates and keys of TLS to upstreams, read from files that may be replaced while the server runs. */
+/** Certificates and keys for TLS to upstreams, read from files that may be replaced while the server runs. */
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext, setDefaultCACertificates } from 'node:tls';
 import {
@@ -8,12 +8,12 @@ import {
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import { type TlsProvided, type TlsProvider, type TlsWanted, tlsWantedBy } from './tls-provision.ts';
 
-/** Milliseconds between two looks at files that may have changed. */
+/** Milliseconds between checks of the files. */
 const LOOK_AGAIN = 1000;
 
-/** Milliseconds for which what the main thread gave is believed to be the newest. */
+/** Milliseconds until material from the main thread is requested again. */
 const ASK_AGAIN = 60_000;
-/** Milliseconds after which it is asked again for what was missing. */
+/** Milliseconds until missing material is requested again. */
 const ASK_SOON = 1000;
 
 /** The secure context of one pool on one thread. */
@@ -22,9 +22,9 @@ export class ClientTlsContext {
 	readonly #files: readonly string[];
 	#context: SecureContext | undefined = undefined;
 	#times = '';
-	/** What the main thread gives has changed since the context was made. */
+	/** Material from the main thread has changed since the context was created. */
 	#outdated = false;
-	/** A context has taken the place of another since {@link takeReplaced} was asked. */
+	/** The context has been replaced since the last call of {@link takeReplaced}. */
 	#replaced = false;
 	#lookedAt = 0;
 	readonly #wanted: TlsWanted | undefined;
@@ -35,7 +35,7 @@ export class ClientTlsContext {
 
 	/**
 	 * Reads and checks the files.
-	 * @param provider Gives what is not in files.
+	 * @param provider Provides material that is not in files.
 	 * @throws MaterialError
 	 */
 	constructor(settings: ClientTlsSettings, provider: TlsProvider = NOTHING) {
@@ -43,18 +43,18 @@ export class ClientTlsContext {
 		this.#provider = provider;
 		this.#wanted = tlsWantedBy(settings);
 		this.#files = tlsFiles(settings);
-		// What the system's authorities cost is paid when the first connection needs them.
+		// The cost of loading the system's authorities is deferred to the first connection that needs them.
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
 	}
 
-	/** True when something is wanted that is in no file: {@link pending} is to be asked before {@link current}. */
+	/** True if some material is not in files: then {@link pending} must be awaited before {@link current}. */
 	get waits(): boolean {
 		return this.#wanted !== undefined;
 	}
 
 	/**
-	 * Until all that is wanted is there, a promise of what is missing, in words, or of undefined; undefined when it is there.
-	 * What may be old is asked for again behind the connections' backs.
+	 * Returns a promise until all material has arrived, which resolves to a description of what is missing, or to undefined; then
+	 * returns undefined. Refreshes old material in the background.
 	 */
 	pending(): Promise<string | undefined> | undefined {
 		if (!this.#wanted) return undefined;
@@ -69,7 +69,7 @@ export class ClientTlsContext {
 		const provided = await this.#provider(wanted);
 		this.#asking = undefined;
 		this.#askedAt = performance.now();
-		// What was there stays in use when it cannot be had again.
+		// If it cannot be obtained again, the old material stays in use.
 		if (provided.problem === undefined || this.#provided?.problem !== undefined || !this.#provided) {
 			if (JSON.stringify(provided) !== JSON.stringify(this.#provided)) this.#outdated = true;
 			this.#provided = provided;
@@ -78,8 +78,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * Looks, if it is time to, whether the files or what the main thread gives have changed. Reports, once for each change,
-	 * whether connections made before were verified by something else.
+	 * Checks periodically whether files or material from the main thread have changed. Reports, once per change, whether existing
+	 * connections were verified with replaced material.
 	 */
 	takeReplaced(): boolean {
 		if (!this.#context) return false;
@@ -91,8 +91,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * The context as the files are now; if they cannot be used any more, as they were. Throws when they never could be: that
-	 * the library finds a key too short shows only here.
+	 * Returns the context for the current files; if they have become unusable, the previous context. Throws if there is none:
+	 * for example, only here does OpenSSL find that a key is too short.
 	 */
 	current(): SecureContext {
 		const now = performance.now();
@@ -128,11 +128,11 @@ export class ClientTlsContext {
 	}
 }
 
-/** Without a main thread there is nothing but files. */
+/** The provider without a main thread. */
 const NOTHING: TlsProvider = async () => ({
 	authorities: [],
 	certificate: undefined,
-	problem: 'authorities and certificates of this server are not to be had here',
+	problem: "this server's authorities and certificates are not available here",
 });
 
 function timeOf(path: string): string {
@@ -140,7 +140,7 @@ function timeOf(path: string): string {
 	return stat ? `${stat.mtimeMs}/${stat.size}/${stat.ino}` : '-';
 }
 
-/** Makes the authorities that the system believes in those of this thread, beside those that come with the engine. */
+/** Adds the system's trusted authorities to this thread's defaults, which come with Node. */
 function believeSystem(): void {
 	const bundled = getCACertificates('bundled');
 	const known = getCACertificates('default');

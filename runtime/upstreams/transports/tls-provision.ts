@@ -1,29 +1,29 @@
-/** What TLS to upstreams needs of the main thread: authorities that are not in files, and certificates that the server manages. */
+/** TLS material that the main thread provides: authorities that are not in files, and managed certificates. */
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import type { TrustPool } from '../../../compiler/modules/providers/trust-pools/trust-pool.ts';
 
-/** What is wanted. */
+/** A request for material. */
 export interface TlsWanted {
-	/** Pools of internal authorities and of addresses. */
+	/** Trust pools of internal authorities and of URLs. */
 	readonly pools: readonly TrustPool[];
-	/** Name of the managed certificate that is shown. */
+	/** Name of the managed certificate to present. */
 	readonly certificate: string | undefined;
 }
 
-/** What there is. */
+/** The reply. */
 export interface TlsProvided {
 	/** PEM. */
 	readonly authorities: readonly string[];
-	/** PEM; undefined when none was wanted. */
+	/** PEM; undefined if none was requested. */
 	readonly certificate: { readonly chain: string; readonly key: string } | undefined;
-	/** Why something is missing, in a sentence without its end; undefined when nothing is. */
+	/** Why something is missing, as a sentence without its period; undefined if nothing is. */
 	readonly problem: string | undefined;
 }
 
-/** Asks the main thread. Never rejects. */
+/** Requests material from the main thread. Never rejects. */
 export type TlsProvider = (wanted: TlsWanted) => Promise<TlsProvided>;
 
-/** What settings want of the main thread; undefined when all that they name is in files. */
+/** Returns the material that settings need from the main thread; undefined if everything is in files. */
 export function tlsWantedBy({ trust, client_certificate: own }: ClientTlsSettings): TlsWanted | undefined {
 	const pools = trust === undefined ? [] : fetchedPools(trust);
 	const certificate = own && 'managed' in own ? own.managed : undefined;

@@ -1,18 +1,18 @@
-/** A call whose connection is still being made. */
+/** A request whose connection is being opened. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { Dialer, Dialing, DialOwner } from './dialer.ts';
 
-/** Who gets what comes of dialing. */
+/** Callbacks for the result of dialing. */
 export interface DialedFor {
-	/** Puts the call on the wire. */
-	connected(wire: UpstreamSocket, call: ClientCall): void;
-	/** Nothing came of it: for the upstream's reason, which `error` is, or because the call was given up. The call is told. */
+	/** Sends the request on the socket. */
+	connected(socket: UpstreamSocket, call: ClientCall): void;
+	/** Dialing failed with `error`, or the request was canceled. The request has been notified. */
 	notConnected(error: UpstreamError | undefined): void;
 }
 
-/** Carries a call until its connection is there. */
+/** Carries a request until its connection is open. */
 export class WaitingCall implements CallCarrier, DialOwner {
 	readonly #call: ClientCall;
 	readonly #owner: DialedFor;
@@ -20,7 +20,7 @@ export class WaitingCall implements CallCarrier, DialOwner {
 	readonly #began = performance.now();
 	#over = false;
 
-	/** Begins to dial. */
+	/** Starts dialing. */
 	constructor(dialer: Dialer, call: ClientCall, owner: DialedFor) {
 		this.#call = call;
 		this.#owner = owner;
@@ -33,13 +33,13 @@ export class WaitingCall implements CallCarrier, DialOwner {
 		this.#over = true;
 		this.#dialing.abandon();
 		this.#owner.notConnected(undefined);
-		call.failed(new UpstreamError('response', 'the exchange was given up'), false);
+		call.failed(new UpstreamError('response', 'the request was canceled'), false);
 	}
 
-	dialed(wire: UpstreamSocket): void {
+	dialed(socket: UpstreamSocket): void {
 		this.#over = true;
 		this.#call.connectTime = performance.now() - this.#began;
-		this.#owner.connected(wire, this.#call);
+		this.#owner.connected(socket, this.#call);
 	}
 
 	dialFailed(error: UpstreamError): void {

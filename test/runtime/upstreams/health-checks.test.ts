@@ -74,7 +74,7 @@ test('upstreams count as up, until a check fails; and again when one passes', as
 		messages.map(({ message }) => message),
 		['an upstream is unhealthy', 'an upstream is unhealthy', 'an upstream is healthy again'],
 	);
-	assert.is(messages[1]!.cause, 'it answered 500');
+	assert.is(messages[1]!.cause, 'it answered with status 500');
 });
 
 test('several checks in a row change the state when the settings say so', async () => {
@@ -129,7 +129,7 @@ test('status and body say what is well', async () => {
 	const well = watch([up], { uri: '/', status: '418', body: '(?i)TEAPOT' });
 	const ill = watch([up], { uri: '/', status: '4xx', body: '^coffee' });
 	await eventually('the pot is no coffee', () => ill.healthy()[0] === false);
-	assert.is(ill.logged[0]!.cause, 'its answer does not match');
+	assert.is(ill.logged[0]!.cause, 'its response body does not match');
 	assert.ok(well.healthy()[0]);
 });
 
@@ -156,7 +156,7 @@ test('redirections fail, or are followed', async () => {
 	const following = watch([up], { uri: '/', follow_redirects: true, body: 'ok' });
 	const looping = watch([up], { uri: '/loop', follow_redirects: true });
 	await eventually('two are down', () => strict.healthy()[0] === false && looping.healthy()[0] === false);
-	assert.is(looping.logged[0]!.cause, 'too many redirections');
+	assert.is(looping.logged[0]!.cause, 'too many redirects');
 	assert.ok(following.healthy()[0]);
 });
 

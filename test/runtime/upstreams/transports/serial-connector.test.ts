@@ -36,7 +36,7 @@ function setUp(maxConnections: number) {
 		open,
 		limits: { timeout: 1000, count: 10 },
 		maxConnections,
-		idled: () => true,
+		onIdle: () => true,
 	});
 	const call = (name: string): ClientCall => {
 		const made = {
@@ -50,19 +50,19 @@ function setUp(maxConnections: number) {
 	return { dials, told, connections, call };
 }
 
-const TIMEOUT = new UpstreamError('timeout', 'connecting took too long', undefined, true);
+const TIMEOUT = new UpstreamError('timeout', 'connecting timed out', undefined, true);
 
 links('calls that wait share the failure of the last connection under way, instead of a time-out each', () => {
 	const { dials, told, call } = setUp(2);
 	for (const name of ['a', 'b', 'c', 'd', 'e']) call(name);
 	assert.is(dials.length, 2);
 	dials[0]!.dialFailed(TIMEOUT);
-	assert.equal(told, ['a failed: connecting took too long'], 'the other may come about');
+	assert.equal(told, ['a failed: connecting timed out'], 'the other may come about');
 	dials[1]!.dialFailed(TIMEOUT);
 	assert.is(dials.length, 2, 'nobody dials for those that waited');
 	assert.equal(
 		told.sort(),
-		[...'abcde'].map(name => `${name} failed: connecting took too long`),
+		[...'abcde'].map(name => `${name} failed: connecting timed out`),
 	);
 	call('f');
 	assert.is(dials.length, 3, 'who comes later finds out anew');
@@ -73,7 +73,7 @@ links('where one connection is there, calls wait for it and for others', () => {
 	for (const name of ['a', 'b', 'c', 'd']) call(name);
 	dials[0]!.dialed(undefined as unknown as UpstreamSocket);
 	dials[1]!.dialFailed(TIMEOUT);
-	assert.equal(told, ['sent a', 'b failed: connecting took too long']);
+	assert.equal(told, ['sent a', 'b failed: connecting timed out']);
 	assert.is(dials.length, 3, 'one is dialed for c');
 	const [first] = connections;
 	first!.keeper.connectionIdle(first!.connection);
