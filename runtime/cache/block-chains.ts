@@ -1,10 +1,10 @@
-/** The blocks of a store: chains of them hold heads and bodies. Changed with the lock held only. */
+/** The blocks of a store, chained to hold heads and bodies. May only be changed while holding the lock. */
 import { BLOCK, type CacheLayout, WORD } from './memory-layout.ts';
 
-/** Entries that are let go for a block that is wanted, at most: what needs more is not taken. */
+/** Maximum entries evicted to make room for one block; whatever needs more is not stored. */
 const MOST_EVICTIONS = 16_384;
 
-/** The blocks as one thread sees them. They are counted from 1; 0 is none. */
+/** One thread's view of the blocks. They are numbered from 1; 0 means none. */
 export class BlockChains {
 	readonly data: Uint8Array;
 	readonly #words: Int32Array;
@@ -12,17 +12,17 @@ export class BlockChains {
 	readonly #count: number;
 	readonly #makeRoom: () => boolean;
 
-	/** `makeRoom` lets an entry go; false when there is none. */
+	/** `makeRoom` evicts an entry; it returns false if there is none. */
 	constructor(words: Int32Array, data: Uint8Array, { nextAt, blocks }: CacheLayout, makeRoom: () => boolean) {
 		this.data = data;
 		this.#words = words;
-		// Blocks are counted from 1.
+		// Blocks are numbered from 1.
 		this.#nextAt = nextAt - 1;
 		this.#count = blocks;
 		this.#makeRoom = makeRoom;
 	}
 
-	/** A block that stands alone; 0 when nothing more can be let go. */
+	/** Returns an unlinked block; 0 if nothing more can be evicted. */
 	take(): number {
 		const words = this.#words;
 		for (let evictions = 0; ; evictions++) {
@@ -43,19 +43,19 @@ export class BlockChains {
 		}
 	}
 
-	/** Puts a block behind the last of a chain. */
+	/** Appends a block to a chain. */
 	link(last: number, block: number): void {
 		this.#words[this.#nextAt + last] = block;
 	}
 
-	/** The last block of a chain. */
+	/** Returns the last block of a chain. */
 	lastOf(first: number): number {
 		let last = first;
 		for (let next = this.#next(last); next !== 0; next = this.#next(last)) last = next;
 		return last;
 	}
 
-	/** Frees a whole chain of `count` blocks, in its order: what stood side by side does so for the next one, too. */
+	/** Frees a chain of `count` blocks, preserving its order, so that adjacent blocks are reused together. */
 	free(first: number, last: number, count: number): void {
 		if (first === 0) return;
 		const words = this.#words;
@@ -64,14 +64,14 @@ export class BlockChains {
 		words[WORD.usedBlocks]! -= count;
 	}
 
-	/** The block that many bytes on in a chain; 0 behind its end. */
+	/** Returns the block that many bytes further along a chain; 0 past its end. */
 	forward(first: number, bytes: number): number {
 		let block = first;
 		for (let left = bytes; left >= BLOCK && block !== 0; left -= BLOCK) block = this.#next(block);
 		return block;
 	}
 
-	/** Bytes from a place in a chain on that stand side by side, `most` at most. Needs a pin, or the lock. */
+	/** Returns contiguous bytes from a position in a chain, at most `most`. Requires a pin or the lock. */
 	run(block: number, skip: number, most: number): Uint8Array {
 		const start = (block - 1) * BLOCK + skip;
 		let size = BLOCK - skip;
@@ -83,7 +83,7 @@ export class BlockChains {
 		return this.data.subarray(start, start + Math.min(size, most));
 	}
 
-	/** Copies a chain of blocks, `length` bytes from `skip` on. Needs a pin, or the lock. */
+	/** Copies `length` bytes of a chain, starting at `skip`. Requires a pin or the lock. */
 	copy(first: number, skip: number, length: number, to: Uint8Array): void {
 		let block = this.forward(first, skip);
 		let left = skip % BLOCK;
@@ -91,7 +91,7 @@ export class BlockChains {
 		while (done < length) {
 			const start = (block - 1) * BLOCK + left;
 			let size = BLOCK - left;
-			// Blocks that stand side by side are copied in one go.
+			// Adjacent blocks are copied together.
 			let next = this.#next(block);
 			while (size < length - done && next === block + 1) {
 				size += BLOCK;
@@ -106,7 +106,7 @@ export class BlockChains {
 		}
 	}
 
-	/** Puts bytes into a block, from a place in it on. */
+	/** Writes bytes into a block at an offset. */
 	write(block: number, at: number, bytes: Uint8Array): void {
 		this.data.set(bytes, (block - 1) * BLOCK + at);
 	}

@@ -1,8 +1,8 @@
 /**
- * Moves long bodies that are asked for again and again out of the blocks of the shared memory into files in memory, from
- * which the system sends them without copying. The blocks stay the entry's, so that the ceiling is reckoned as before, but
- * the memory behind them goes back to the system. A file is written once and never changed: what stands in a socket's
- * buffers stays right, whatever becomes of the entry.
+ * Moves long, popular bodies from the blocks of the shared memory into in-memory files, which the kernel can send without
+ * copying. The blocks stay allocated to the entry, so that the accounting against the ceiling is unchanged, but their memory
+ * is returned to the system. A file is written once and never changed, so data in socket buffers stays valid whatever happens
+ * to the entry.
  */
 
 import { type MemoryFiles, memoryFiles, PAGE } from '../sockets/memory-files.ts';
@@ -10,17 +10,17 @@ import type { CacheMemory } from './cache-memory.ts';
 import { FiledBody } from './filed-body.ts';
 import { BLOCK, ENTRY, LIVE, WORD } from './memory-layout.ts';
 
-/** Bytes of a body that is worth a file, at least; and at most, since it is written in one go. */
+/** Minimum bytes of a body that is worth a file, and maximum, because it is written in one go. */
 export const LEAST_FILED: number = 65_536;
 const MOST_FILED = 8 * 1024 * 1024;
-/** Files of one store: each is a descriptor of the process. */
+/** Maximum files of one store: each is a file descriptor of the process. */
 const MOST_FILES = 256;
-/** Stretches of blocks that a body may stand in: each is a call. */
+/** Maximum contiguous runs of blocks of a body: each is a system call. */
 const MOST_STRETCHES = 64;
-/** Share of the ceiling that files may take beyond what goes back for them. */
+/** Share of the ceiling that files may use beyond the memory returned for them. */
 const LOOSE_SHARE = 1 / 40;
 
-/** The files of one store as one thread sees them. */
+/** One thread's view of a store's files. */
 export class BodyFiling {
 	readonly #memory: CacheMemory;
 	#files: MemoryFiles | undefined | null = null;
@@ -30,13 +30,13 @@ export class BodyFiling {
 	}
 
 	/**
-	 * A body from the file of a pinned entry, made if `wanted`; undefined when there is none. Then the caller reads blocks:
-	 * it is counted as their reader, until {@link read}.
+	 * Returns a body from a pinned entry's file, which is created if `wanted`; undefined if there is none. The caller then reads
+	 * blocks, and counts as their reader until {@link read}.
 	 */
 	body(entry: number, start: number, length: number, wanted: boolean, release: () => void): FiledBody | undefined {
 		const { words } = this.#memory;
 		const at = this.#memory.at(entry);
-		// Before the file is looked for: who makes one leaves the blocks as they are while there are readers.
+		// Counted before looking for the file: whoever creates one leaves the blocks alone while they have readers.
 		Atomics.add(words, at + ENTRY.readers, 1);
 		let file = Atomics.load(words, at + ENTRY.file);
 		if (file === 0 && wanted) file = this.#make(entry);
@@ -46,12 +46,12 @@ export class BodyFiling {
 		return new FiledBody(this.#calls()?.calls, file - 1, start, length, release);
 	}
 
-	/** A reader of the blocks has done with them. The entry is pinned still. */
+	/** Records that a reader of the blocks has finished. The entry is still pinned. */
 	read(entry: number): void {
 		Atomics.sub(this.#memory.words, this.#memory.at(entry) + ENTRY.readers, 1);
 	}
 
-	/** Makes a file of an entry's body; its descriptor and 1, 0 when there is none. */
+	/** Creates a file of an entry's body. Returns its descriptor plus 1; 0 if there is none. */
 	#make(entry: number): number {
 		const memory = this.#memory;
 		const { words, blocks } = memory;
@@ -77,7 +77,7 @@ export class BodyFiling {
 			const is = Atomics.load(words, at + ENTRY.file);
 			if (is !== 0 || words[at + ENTRY.state] !== LIVE || memory.isBroken) return is;
 			Atomics.store(words, at + ENTRY.file, file + 1);
-			// Until they are given back all of them are.
+			// Until their memory is returned, all of them are.
 			words[at + ENTRY.loose] = Math.ceil(length / BLOCK);
 			words[WORD.looseBlocks]! += words[at + ENTRY.loose]!;
 			words[WORD.files]!++;
@@ -87,7 +87,7 @@ export class BodyFiling {
 		return kept;
 	}
 
-	/** Gives the memory back that the blocks of a body had before it had a file, once nobody reads them. */
+	/** Returns the memory of a filed body's blocks to the system, once nobody reads them. */
 	#giveBack(entry: number): void {
 		const memory = this.#memory;
 		const { words } = memory;
@@ -114,7 +114,7 @@ export class BodyFiling {
 	}
 }
 
-/** Blocks side by side: where in the data, how many bytes, and the whole pages in them. */
+/** Contiguous blocks: their offset and size in bytes, and the bounds of the whole pages in them. */
 interface Stretch {
 	readonly start: number;
 	readonly size: number;
@@ -122,7 +122,7 @@ interface Stretch {
 	readonly to: number;
 }
 
-/** The stretches of an entry's body; undefined when they are too many. Needs a pin, or the lock. */
+/** Returns the contiguous runs of an entry's body; undefined if there are too many. Requires a pin or the lock. */
 function stretchesOf(memory: CacheMemory, entry: number, files: MemoryFiles): readonly Stretch[] | undefined {
 	const { blocks } = memory;
 	const behind = files.behindPage(blocks.data);
@@ -142,7 +142,7 @@ function stretchesOf(memory: CacheMemory, entry: number, files: MemoryFiles): re
 	return found;
 }
 
-/** Blocks of a body that do not fill pages. */
+/** Returns the number of a body's blocks outside of whole pages. */
 function looseBlocks(length: number, stretches: readonly Stretch[]): number {
 	return stretches.reduce((left, { from, to }) => left - Math.max(0, to - from) / BLOCK, Math.ceil(length / BLOCK));
 }

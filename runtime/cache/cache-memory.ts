@@ -1,6 +1,6 @@
 /**
  * The shared memory of a response cache: entries found by hash, each with a chain of blocks for its head and one for its
- * body. Every method that changes something is called with the lock held, but for pins.
+ * body. Methods that change something, except for pins, must be called with the lock held.
  */
 import { randomInt } from 'node:crypto';
 import { type MemoryFiles, memoryFiles } from '../sockets/memory-files.ts';
@@ -22,18 +22,18 @@ import {
 import { MemoryLock } from './memory-lock.ts';
 import { QueueKeeper } from './queue-keeper.ts';
 
-/** Naps of the main thread before it gives a lock up: a second. */
+/** Sleeps of the main thread before it gives up on a lock: a second. */
 const MAIN_NAPS = 200;
 
-/** What an entry is found by. */
+/** The hashes by which an entry is found. */
 export interface EntryHashes {
 	readonly key: KeyHash;
-	/** Of host, path and query; of the path alone, in its one spelling. */
+	/** Hash of host, path and query; then that of the normalized path alone. */
 	readonly url: number;
 	readonly path: number;
 }
 
-/** The memory as one thread sees it. */
+/** One thread's view of the memory. */
 export class CacheMemory {
 	readonly layout: CacheLayout;
 	readonly words: Int32Array;
@@ -46,7 +46,7 @@ export class CacheMemory {
 	readonly #pinWord: number;
 	readonly #pinBit: number;
 
-	/** `thread` is the row of this thread, or `rows` for the main thread; `disk` is as for {@link cacheLayout}. */
+	/** `thread` is this thread's row, or `rows` for the main thread; for `disk` see {@link cacheLayout}. */
 	constructor(buffer: SharedArrayBuffer, ceiling: number, rows: number, thread: number, disk: number = 0) {
 		this.layout = cacheLayout(ceiling, rows, disk);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
@@ -60,7 +60,7 @@ export class CacheMemory {
 		this.#pinBit = 1 << (thread & 31);
 	}
 
-	/** For the main thread, before anybody uses it: a seed that nobody outside can know, made up if left out. */
+	/** For the main thread, before first use: sets a seed that nobody outside can know, by default random. */
 	static prepare(buffer: SharedArrayBuffer, seed: number = randomInt(1, 2 ** 31 - 1)): void {
 		new Int32Array(buffer)[WORD.seed] = seed;
 	}
@@ -69,17 +69,17 @@ export class CacheMemory {
 		return this.words[WORD.seed]!;
 	}
 
-	/** A thread has died within a change: nothing is found or taken until all is thrown away. */
+	/** True after a thread died during a change: nothing is found or stored until the store is reset. */
 	get isBroken(): boolean {
 		return Atomics.load(this.words, WORD.broken) !== 0;
 	}
 
-	/** Runs something with the lock held. On the main thread it throws LockLost when it cannot be had. */
+	/** Runs a function with the lock held. On the main thread, throws LockLost if the lock cannot be acquired. */
 	locked<T>(run: () => T): T {
 		return this.#lock.hold(run);
 	}
 
-	/** First word of an entry, counted from 1. */
+	/** Returns the index of an entry's first word; entries are numbered from 1. */
 	at(entry: number): number {
 		return this.layout.entriesAt + (entry - 1) * this.layout.entryWords;
 	}
@@ -92,7 +92,7 @@ export class CacheMemory {
 		return hash & (this.layout.buckets - 1);
 	}
 
-	/** Number that changes whenever something in the bucket does. */
+	/** Returns a number that changes whenever something in the bucket does. */
 	version(bucket: number): number {
 		return Atomics.load(this.words, this.layout.versionsAt + bucket);
 	}
@@ -101,33 +101,33 @@ export class CacheMemory {
 		return Atomics.load(this.words, this.at(entry) + ENTRY.serial);
 	}
 
-	/** Number that changes whenever what is stored of a URL may have been purged or invalidated. */
+	/** Returns a number that changes whenever stored responses of a URL may have been purged or invalidated. */
 	moment(url: number): number {
 		const { words, layout } = this;
 		const place = layout.invalidatedAt + (url & (INVALIDATIONS - 1));
 		return (Atomics.load(words, WORD.purges) + Atomics.load(words, place)) | 0;
 	}
 
-	/** What was asked for before now is not to be stored any more: of one URL, or of all. */
+	/** Prevents responses requested before now from being stored: of one URL, or of all. */
 	passMoment(url: number | undefined): void {
 		const place = url === undefined ? WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATIONS - 1));
 		Atomics.add(this.words, place, 1);
 	}
 
-	/** For the main thread: a response with this hash is on disk, or is not any more. */
+	/** For the main thread: counts a response with this hash that was written to, or removed from, the disk. */
 	onDisk(hashA: number, by: 1 | -1): void {
 		const at = (hashA >>> 3) & (this.#filter.length - 1);
 		const count = this.#filter[at]!;
-		// What has been at the top is not known any more: it stays there.
+		// A saturated counter stays saturated, because its true value is unknown.
 		if (count < 255) this.#filter[at] = count + by;
 	}
 
-	/** False when no response with this hash is on disk. */
+	/** Returns false if no response with this hash is on disk. */
 	mayBeOnDisk(hashA: number): boolean {
 		return this.#filter.length > 0 && this.#filter[(hashA >>> 3) & (this.#filter.length - 1)] !== 0;
 	}
 
-	/** Live entries with these hashes. */
+	/** Yields live entries with these hashes. */
 	*chain({ a, b }: KeyHash): IterableIterator<number> {
 		if (this.isBroken) return;
 		let entry = this.words[this.layout.bucketsAt + this.bucketOf(a)]!;
@@ -139,7 +139,7 @@ export class CacheMemory {
 		}
 	}
 
-	/** Live entries of a URL's hash. */
+	/** Yields live entries of a URL's hash. */
 	*ofUrl(hash: number): IterableIterator<number> {
 		if (this.isBroken) return;
 		let entry = this.words[this.layout.urlsAt + this.bucketOf(hash)]!;
@@ -151,7 +151,7 @@ export class CacheMemory {
 		}
 	}
 
-	/** An entry that this thread fills; 0 when there is no room. */
+	/** Allocates an entry that this thread fills; 0 if there is no room. */
 	begin({ key, url, path }: EntryHashes): number {
 		const { words, layout } = this;
 		if (this.isBroken) return 0;
@@ -173,7 +173,7 @@ export class CacheMemory {
 		return entry;
 	}
 
-	/** Puts a block at the end of the body of an entry that is being filled; 0 when there is no room. */
+	/** Appends a block to the body of an entry being filled; 0 if there is no room. */
 	grow(entry: number): number {
 		const block = this.isBroken ? 0 : this.blocks.take();
 		if (block === 0) return 0;
@@ -187,7 +187,7 @@ export class CacheMemory {
 		return block;
 	}
 
-	/** Gives an entry a head in place of the one that it has; false when there is no room. */
+	/** Replaces an entry's head. Returns false if there is no room. */
 	setHead(entry: number, bytes: Uint8Array): boolean {
 		const { words, blocks } = this;
 		const count = blocksOf(bytes.byteLength);
@@ -206,7 +206,7 @@ export class CacheMemory {
 			blocks.write(block, 0, bytes.subarray(i * BLOCK, (i + 1) * BLOCK));
 		}
 		if (this.serial(entry) !== serial) {
-			// It had to go itself for the room.
+			// Making room evicted this entry itself.
 			blocks.free(first, last, count);
 			return false;
 		}
@@ -219,14 +219,14 @@ export class CacheMemory {
 		return true;
 	}
 
-	/** The bytes of an entry's head. */
+	/** Returns the bytes of an entry's head. */
 	head(entry: number): Buffer {
 		const bytes = Buffer.allocUnsafe(this.field(entry, ENTRY.headLength));
 		this.blocks.copy(this.field(entry, ENTRY.headBlock), 0, bytes.byteLength, bytes);
 		return bytes;
 	}
 
-	/** Everybody finds the entry from now on. */
+	/** Makes the entry visible to all threads. */
 	publish(entry: number): void {
 		const { words, layout } = this;
 		const at = this.at(entry);
@@ -244,12 +244,12 @@ export class CacheMemory {
 		this.touch(hashA);
 	}
 
-	/** Says that something in the bucket of a hash has changed. */
+	/** Records that something in a hash's bucket has changed. */
 	touch(hashA: number): void {
 		Atomics.add(this.words, this.layout.versionsAt + this.bucketOf(hashA), 1);
 	}
 
-	/** Takes an entry out of everybody's sight; its memory is free once nobody reads it. */
+	/** Hides an entry from all threads; its memory is freed once nobody reads it. */
 	remove(entry: number): void {
 		const { words, layout } = this;
 		const at = this.at(entry);
@@ -261,7 +261,7 @@ export class CacheMemory {
 			this.queues.leave(entry);
 			words[WORD.entries]!--;
 		}
-		// Before the pins are looked at: who pins it from now on sees that it is gone.
+		// Before the pins are checked: whoever pins it from now on sees that it has been removed.
 		Atomics.add(words, at + ENTRY.serial, 1);
 		if (state === LIVE) this.touch(words[at + ENTRY.hashA]!);
 		if (this.#isPinned(at)) {
@@ -270,12 +270,12 @@ export class CacheMemory {
 		} else this.#release(entry);
 	}
 
-	/** Keeps the memory of an entry from being used anew, as long as this thread reads it. Needs no lock. */
+	/** Keeps an entry's memory from being reused while this thread reads it. Does not need the lock. */
 	pin(entry: number): void {
 		Atomics.or(this.words, this.at(entry) + this.#pinWord, this.#pinBit);
 	}
 
-	/** This thread does not read it any more. Takes the lock when the entry, pinned with this serial, was removed meanwhile. */
+	/** Ends this thread's pin. Takes the lock if the entry pinned with this serial has been removed meanwhile. */
 	unpin(entry: number, serial: number): void {
 		const at = this.at(entry);
 		Atomics.and(this.words, at + this.#pinWord, ~this.#pinBit);
@@ -283,8 +283,8 @@ export class CacheMemory {
 	}
 
 	/**
-	 * For the main thread: a thread has died. What it read nobody reads any more, what it filled nobody fills; if it died
-	 * within a change, nothing is to be trusted. Throws LockLost when another has died with the lock: its end is told, too.
+	 * For the main thread: releases a dead thread's pins and fills. If it died during a change, the store is no longer trusted.
+	 * Throws LockLost if another dead thread holds the lock; its end will be reported too.
 	 */
 	threadEnded(thread: number): void {
 		const { words } = this;
@@ -304,7 +304,7 @@ export class CacheMemory {
 		}
 	}
 
-	/** For the main thread: begins anew after a break, once nobody reads what was stored; false while somebody does. */
+	/** For the main thread: resets a broken store once nobody reads it; returns false while somebody does. */
 	heal(): boolean {
 		const { words, layout } = this;
 		if (!this.closeFiles()) return false;
@@ -319,7 +319,7 @@ export class CacheMemory {
 		return true;
 	}
 
-	/** For the main thread: closes the files of a store that is broken, or that nobody uses any more; false while somebody reads. */
+	/** For the main thread: closes the files of a broken or unused store; returns false while somebody reads them. */
 	closeFiles(): boolean {
 		const { words } = this;
 		const last = words[WORD.freshEntry]!;
@@ -327,14 +327,14 @@ export class CacheMemory {
 		for (let entry = 1; entry <= last; entry++) {
 			const at = this.at(entry);
 			if (words[at + ENTRY.file] === 0) continue;
-			// Behind its blocks there is nothing any more.
+			// Its blocks are no longer valid either.
 			Atomics.add(words, at + ENTRY.serial, 1);
 			this.#closeFile(at);
 		}
 		return true;
 	}
 
-	/** Nobody finds anything any more; who reads goes on, since nothing is moved. */
+	/** Makes all entries unfindable. Readers can continue, because nothing is moved. */
 	#break(): void {
 		const { words, layout } = this;
 		Atomics.store(words, WORD.broken, 1);
@@ -343,7 +343,7 @@ export class CacheMemory {
 		for (let bucket = 0; bucket < layout.buckets; bucket++) Atomics.add(words, layout.versionsAt + bucket, 1);
 	}
 
-	/** Lets the entry go that is worth least; false when there is none. */
+	/** Evicts the least valuable entry; returns false if there is none. */
 	#evictOne(): boolean {
 		const { words } = this;
 		const victim = this.queues.victim();
@@ -353,7 +353,7 @@ export class CacheMemory {
 		return true;
 	}
 
-	/** Frees a removed entry that nobody reads any more. */
+	/** Frees a removed entry that nobody reads any longer. */
 	#bury(entry: number): void {
 		const at = this.at(entry);
 		if (this.words[at + ENTRY.state] !== ZOMBIE || this.#isPinned(at) || this.isBroken) return;
@@ -391,7 +391,7 @@ export class CacheMemory {
 		words[WORD.looseBlocks]! -= words[at + ENTRY.loose]!;
 	}
 
-	/** Frees the head that an entry has; how many blocks that were. */
+	/** Frees an entry's head. Returns the number of its blocks. */
 	#freeHead(entry: number): number {
 		const at = this.at(entry);
 		const first = this.words[at + ENTRY.headBlock]!;
@@ -409,7 +409,7 @@ export class CacheMemory {
 	}
 }
 
-/** Blocks of a head of so many bytes. */
+/** Returns the number of blocks of a head. */
 function blocksOf(bytes: number): number {
 	return Math.max(1, Math.ceil(bytes / BLOCK));
 }

@@ -1,4 +1,4 @@
-/** The response caches as the main thread sees them: how full they are, purging, and the affairs of threads that have died. */
+/** The response caches, as the main thread manages them: reports, purging, and cleaning up after dead threads. */
 import path from 'node:path';
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import type { LogLevel } from '../threads/messages.ts';
@@ -13,28 +13,28 @@ import { type PurgeSelection, purgeMemory } from './purging.ts';
 import { endFetchesOf } from './request-coalescer.ts';
 import { SharedCache } from './shared-cache.ts';
 
-/** Milliseconds between a break and each attempt to begin anew: by then who was writing has seen that it is over. */
+/** Milliseconds until a broken store is reset, and between attempts: by then, writers have noticed. */
 const HEALING = 1000;
 
-/** How full one store is. */
+/** Size and counters of one store. */
 export interface CacheReport {
-	/** Bytes that hold responses, tables included. */
+	/** Bytes used by responses, including tables. */
 	readonly bytes: number;
 	readonly ceiling: number;
 	readonly entries: number;
 	readonly evictions: number;
 	readonly purged: number;
-	/** True for a store of one directive. */
+	/** True for the private store of one directive. */
 	readonly own: boolean;
 	/** Undefined for a store without a disk. */
 	readonly disk?: DiskReport | undefined;
 }
 
-/** What the board needs. */
+/** Dependencies of {@link CacheRegistry}. */
 export interface CacheRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	readonly workingDirectory: string;
-	/** Milliseconds, where it is not {@link HEALING}. */
+	/** Milliseconds; defaults to {@link HEALING}. */
 	readonly healing?: number;
 }
 
@@ -42,15 +42,14 @@ interface Store {
 	readonly memory: CacheMemory;
 	readonly settings: CacheSettings;
 	readonly layoutBytes: number;
-	/** The store as the main thread has it, where there is a disk behind it. */
+	/** The main thread's view of the store, if it has a disk. */
 	readonly cache: SharedCache | undefined;
 	readonly disk: DiskTier | undefined;
 }
 
-/** The stores. */
 export class CacheRegistry implements CacheWatcher {
 	readonly #stores = new Map<string, Store>();
-	/** The last disk of each folder: the next one waits until it is closed. */
+	/** The last disk tier of each folder; the next one waits until it is closed. */
 	readonly #disks = new Map<string, DiskTier>();
 	readonly #with: CacheRegistryDeps;
 
@@ -90,21 +89,21 @@ export class CacheRegistry implements CacheWatcher {
 		void closed.then(() => this.#closeFilesLater(store.memory));
 	}
 
-	/** A thread tells what has become of a store's responses. */
+	/** Handles an event of a thread: what happened to a store's responses. */
 	takeEvent(key: string, news: DiskEvent): void {
 		const disk = this.#stores.get(key)?.disk;
 		if (news.news === 'stored') disk?.stored(news.key, news.entry, news.serial);
 		else void disk?.removed(news.key);
 	}
 
-	/** Does what a thread asks for. */
+	/** Performs a thread's request. */
 	async run(key: string, errand: DiskErrand): Promise<true> {
 		const { cache, disk } = this.#stores.get(key) ?? {};
 		if (errand.errand === 'recall') await disk?.recall(errand.key);
 		else {
 			const { host, path: of, query } = errand;
 			const written = disk?.invalidated(host, of, query);
-			// What came back between the thread's own invalidation and this.
+			// Responses recalled from disk between the thread's own invalidation and this one.
 			try {
 				await cache?.invalidate(host, of, query);
 			} catch (error) {
@@ -115,7 +114,7 @@ export class CacheRegistry implements CacheWatcher {
 		return true;
 	}
 
-	/** Writes to disk what waits for it. */
+	/** Writes everything pending to the disks. */
 	async close(): Promise<void> {
 		await Promise.all([...this.#stores.values()].map(({ disk }) => disk?.close()));
 	}
@@ -126,7 +125,7 @@ export class CacheRegistry implements CacheWatcher {
 			try {
 				memory.threadEnded(thread);
 			} catch (error) {
-				// The end of the one that holds the lock is told, too, and takes everything along.
+				// Another dead thread holds the lock; its end will be reported too, and resets the store.
 				if (!(error instanceof LockLost)) throw error;
 			}
 			endFetchesOf(memory, thread);
@@ -134,7 +133,7 @@ export class CacheRegistry implements CacheWatcher {
 		}
 	}
 
-	/** One report for each store. */
+	/** Returns one report for each store. */
 	reports(): readonly CacheReport[] {
 		return [...this.#stores.values()].map(({ memory, settings, layoutBytes, disk }) => ({
 			bytes: memory.words[WORD.usedBlocks]! * BLOCK + layoutBytes,
@@ -148,8 +147,8 @@ export class CacheRegistry implements CacheWatcher {
 	}
 
 	/**
-	 * Removes what is selected from every store; resolves to how many responses that were. No thread serves them any more.
-	 * Throws PurgeNotKept when that is so until a restart only.
+	 * Removes the selected responses from every store. Resolves to their number once no thread serves them any longer.
+	 * Throws PurgeNotKept if they may reappear after a restart.
 	 */
 	async purge(selection: PurgeSelection): Promise<number> {
 		let purged = 0;
@@ -167,24 +166,24 @@ export class CacheRegistry implements CacheWatcher {
 		return purged;
 	}
 
-	/** Undefined when the folder cannot be had: then there is no disk. */
+	/** Undefined if the folder is not available; the store then has no disk. */
 	#seedOf(folder: string): number | undefined {
 		try {
 			return folderSeed(folder);
 		} catch (error) {
 			const reason = (error as Error).message;
-			this.#with.log('error', 'http.cache', 'the disk of the cache is not used', { folder, reason });
+			this.#with.log('error', 'http.cache', 'the cache disk is not used', { folder, reason });
 			return undefined;
 		}
 	}
 
-	/** Once nobody sends from them any more. */
+	/** Closes files once nobody sends from them. */
 	#closeFilesLater(memory: CacheMemory): void {
 		if (memory.closeFiles()) return;
 		setTimeout(() => this.#closeFilesLater(memory), this.#with.healing ?? HEALING).unref();
 	}
 
-	/** Once nobody reads what was stored. */
+	/** Resets the store once nobody reads it. */
 	#healLater(key: string, store: Store): void {
 		const timer = setTimeout(() => {
 			if (this.#stores.get(key) === store && store.memory.isBroken && !heals(store.memory)) this.#healLater(key, store);

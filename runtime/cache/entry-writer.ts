@@ -1,9 +1,9 @@
-/** Fills an entry of the shared memory, block by block. */
+/** Writes a response into an entry of the shared memory, block by block. */
 import type { CacheWriter } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { BLOCK, ENTRY } from './memory-layout.ts';
 
-/** A response on its way into the memory. */
+/** A response being stored. */
 export class EntryWriter implements CacheWriter {
 	readonly #memory: CacheMemory;
 	readonly #entry: number;
@@ -16,7 +16,7 @@ export class EntryWriter implements CacheWriter {
 	#used = BLOCK;
 	#over = false;
 
-	/** `publish` is called once the body is whole; false when it is not wanted any more. */
+	/** `publish` is called when the body is complete; it returns false if the response is no longer wanted. */
 	constructor(memory: CacheMemory, entry: number, most: number, publish: () => boolean) {
 		this.#memory = memory;
 		this.#entry = entry;
@@ -55,7 +55,7 @@ export class EntryWriter implements CacheWriter {
 		});
 	}
 
-	/** False once everything was thrown away: the memory is somebody else's. */
+	/** Returns false after a reset of the store: the memory may belong to another entry. */
 	#isMine(): boolean {
 		return this.#memory.serial(this.#entry) === this.#serial;
 	}
@@ -76,7 +76,7 @@ export class EntryWriter implements CacheWriter {
 			const first = this.#block;
 			const from = this.#used;
 			let room = BLOCK - from;
-			// Blocks that stand side by side are written in one go.
+			// Adjacent blocks are written together.
 			while (room < left && taken[next] === this.#block + 1) {
 				this.#block = taken[next++]!;
 				room += BLOCK;
@@ -90,7 +90,7 @@ export class EntryWriter implements CacheWriter {
 		return true;
 	}
 
-	/** So many blocks more; undefined when there is no room. */
+	/** Allocates blocks; undefined if there is no room. */
 	#take(count: number): readonly number[] | undefined {
 		const memory = this.#memory;
 		return memory.locked(() => {

@@ -1,18 +1,18 @@
-/** A long body that stands in a file in memory: moved to the socket by the system where that can be, else read. */
+/** A long body in an in-memory file: sent by the kernel where possible, otherwise read. */
 import { readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
 
 /**
- * Bytes of one read; of one for a socket that is full, and only tells when it takes more; of one for a consumer that takes
- * less; and that are moved in one turn.
+ * Bytes of one read; of a read for a full socket, which only waits for it to drain; minimum for a consumer that asks for
+ * less; and bytes sent in one turn.
  */
 const PIECE = 65_536;
 const SMALL_PIECE = 16_384;
 const LEAST_PIECE = 1024;
 const TURN = 2 * 1024 * 1024;
 
-/** A range of a file whose bytes never change. */
+/** A range of an immutable file. */
 export class FiledBody implements BodySource {
 	readonly length: number;
 	readonly #calls: SystemCalls | undefined;
@@ -21,11 +21,11 @@ export class FiledBody implements BodySource {
 	readonly #release: () => void;
 	#at: number;
 	#over = false;
-	/** The socket took no more when it was last asked. */
+	/** The socket was full at the last attempt. */
 	#blocked = false;
 	#piece: Buffer | undefined = undefined;
 
-	/** `release` is called once the file is not needed any more. */
+	/** `release` is called when the file is no longer needed. */
 	constructor(calls: SystemCalls | undefined, file: number, start: number, length: number, release: () => void) {
 		this.#calls = calls;
 		this.#file = file;
@@ -64,7 +64,7 @@ export class FiledBody implements BodySource {
 			return null;
 		}
 		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, LEAST_PIECE), left);
-		// The piece before has left the process: its memory can be used again.
+		// The previous piece has been sent, so its memory can be reused.
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		const count = readSync(this.#file, this.#piece, 0, size, this.#at);
 		if (count === 0) throw new Error('The file of a stored response is too short.');

@@ -1,12 +1,12 @@
-/** The keys that one thread was asked for of late, with what it knows of them: at most so many, and so many bytes. */
+/** A thread's cache of recently requested keys and their heads, bounded in number and bytes. */
 
-/** What is known of a key. */
+/** What is cached for a key. */
 export interface AtHand {
-	/** Bytes that it takes. */
+	/** Its size in bytes. */
 	bytes: number;
 }
 
-/** Two maps: when the young one is full it becomes the old one, and what is asked for moves over. */
+/** Approximates LRU with two maps: when the young one is full, it becomes the old one, and requested keys move over. */
 export class HeadsAtHand<T extends AtHand> {
 	readonly #mostKeys: number;
 	readonly #mostBytes: number;
@@ -14,7 +14,7 @@ export class HeadsAtHand<T extends AtHand> {
 	#old = new Map<string, T>();
 	#bytes = 0;
 
-	/** Bounds of both maps together. */
+	/** The limits apply to both maps together. */
 	constructor(mostKeys: number, mostBytes: number) {
 		this.#mostKeys = mostKeys / 2;
 		this.#mostBytes = mostBytes / 2;
@@ -31,7 +31,7 @@ export class HeadsAtHand<T extends AtHand> {
 		return old;
 	}
 
-	/** Keeps what is known of a key; what takes more than there is room for is not kept. */
+	/** Caches a value for a key, unless it is too large. */
 	set(key: string, known: T): void {
 		if (known.bytes > this.#mostBytes) {
 			this.delete(key);
@@ -46,7 +46,7 @@ export class HeadsAtHand<T extends AtHand> {
 		this.#old.delete(key);
 	}
 
-	/** Lets what is known of a key take more bytes; false when it would be too much. */
+	/** Accounts for a value's growth; returns false if it would be too large. */
 	grow(known: T, bytes: number): boolean {
 		if (known.bytes + bytes > this.#mostBytes) return false;
 		this.#makeRoom(bytes);

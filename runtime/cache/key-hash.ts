@@ -1,12 +1,12 @@
-/** Hashes of keys and URLs: seeded, so that nobody outside can choose texts that meet. Which text it is, is always compared. */
+/** Hashes of keys and URLs: seeded, so that nobody outside can construct collisions. The texts are always compared as well. */
 
-/** Two times 32 bits of a text; `a` chooses the bucket. */
+/** A 64-bit hash as two halves; `a` selects the bucket. */
 export interface KeyHash {
 	readonly a: number;
 	readonly b: number;
 }
 
-/** Hashes a text (two lanes of multiply and rotate, finished as MurmurHash3 is). Neither half is 0. */
+/** Hashes a text (two lanes of multiply and rotate, finalized like MurmurHash3). Neither half is 0. */
 export function hashKey(text: string, seed: number): KeyHash {
 	let a = seed ^ 0x9e3779b9;
 	let b = Math.imul(seed, 0x85ebca6b) ^ text.length;
@@ -28,7 +28,7 @@ function finish(hash: number): number {
 	return h ^ (h >>> 16);
 }
 
-/** One spelling of a path: whoever purges it means them all. */
+/** Normalizes a path, so that a purge affects all its spellings. */
 export function plainPath(path: string): string {
 	if (!path.includes('%')) return path;
 	try {
@@ -38,7 +38,7 @@ export function plainPath(path: string): string {
 	}
 }
 
-/** What is hashed of a URL for invalidation and purging. */
+/** Returns the text of a URL that is hashed for invalidation and purging. */
 export function urlText(host: string, path: string, query: string | undefined): string {
 	return query === undefined ? `${host}${path}` : `${host}${path}?${query}`;
 }

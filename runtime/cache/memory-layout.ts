@@ -1,18 +1,18 @@
-/** How the shared memory of one response cache is divided. Everything is Int32 but the blocks of data at its end. */
+/** The layout of a response cache's shared memory. Everything is Int32, except for the data blocks at the end. */
 
-/** Bytes of a block: bodies and heads are chains of them. */
+/** Bytes of a block; bodies and heads are chains of blocks. */
 export const BLOCK = 512;
 
 /** Words at the beginning. */
 export const WORD = {
-	/** 0, or the thread that changes the store, from 1. */
+	/** 0, or the number of the thread that changes the store, from 1. */
 	lock: 0,
 	lockWaiters: 1,
-	/** First of the free blocks, from 1, and the blocks that were never used, from this one on. */
+	/** First free block, from 1; blocks from `nextBlock` on have never been used. */
 	freeBlock: 2,
 	freshBlock: 3,
 	usedBlocks: 4,
-	/** As of blocks. */
+	/** The same for entries. */
 	freeEntry: 5,
 	freshEntry: 6,
 	entries: 7,
@@ -22,18 +22,18 @@ export const WORD = {
 	mainTail: 11,
 	/** Blocks of the entries in the small queue. */
 	smallBlocks: 12,
-	/** Entries that were removed while somebody read them, and still are being read. */
+	/** Removed entries that are still being read. */
 	zombies: 13,
 	evictions: 14,
 	purged: 15,
 	seed: 16,
-	/** Times that all was thrown away. */
+	/** Number of resets. */
 	resets: 17,
-	/** 1 from when a thread has died within a change until all is thrown away: nothing is found, taken or moved. */
+	/** 1 from the death of a thread during a change until the reset: nothing is found, stored or moved. */
 	broken: 18,
-	/** Counts purges. */
+	/** Number of purges. */
 	purges: 19,
-	/** Files in memory that bodies stand in, and blocks of which they take more than was given back for them. */
+	/** Number of in-memory files, and the blocks' worth of memory that they use beyond what was returned for them. */
 	files: 20,
 	looseBlocks: 21,
 } as const;
@@ -41,12 +41,12 @@ export const WORD = {
 /** Words before the tables. */
 const HEADER_WORDS = 64;
 
-/** Words of an entry. References to entries and blocks are from 1; 0 is none. */
+/** Words of an entry. Entries and blocks are numbered from 1; 0 means none. */
 export const ENTRY = {
 	hashA: 0,
 	hashB: 1,
 	chain: 2,
-	/** Neighbours in its queue, nearer to its head and to its tail. */
+	/** Neighbors in its queue, towards its head and its tail. */
 	newer: 3,
 	older: 4,
 	state: 5,
@@ -56,60 +56,60 @@ export const ENTRY = {
 	bodyLast: 9,
 	bodyLength: 10,
 	blocks: 11,
-	/** Times it was asked for of late, 0 to 3. */
+	/** Recent uses, 0 to 3. */
 	uses: 12,
 	queue: 13,
-	/** Thread that fills it, from 1. */
+	/** The thread that fills it, from 1. */
 	owner: 14,
-	/** Changes when the entry becomes another's. */
+	/** Changes when the entry is reused. */
 	serial: 15,
 	urlHash: 16,
 	urlChain: 17,
-	/** Hash of the path in its one spelling, without host and query. */
+	/** Hash of the normalized path, without host and query. */
 	pathHash: 18,
-	/** 1: it was purged while it was being filled. */
+	/** 1 if it was purged while being filled. */
 	doomed: 19,
-	/** Descriptor and 1 of the file in memory that its body stands in, and whether memory was given back for that. */
+	/** Descriptor plus 1 of the in-memory file that holds its body, and whether memory was returned for it. */
 	file: 20,
 	given: 21,
-	/** Blocks of the file for which no memory was given back. */
+	/** Blocks of the file for which no memory was returned. */
 	loose: 22,
-	/** Those who read the blocks of its body, where it is one that may get a file. */
+	/** Number of readers of its body's blocks, if the body may get a file. */
 	readers: 23,
-	/** First of the words with a bit for each thread that reads it. */
+	/** First of the words with a bit for each thread that reads the entry. */
 	pins: 24,
 } as const;
 
-/** State of an entry that is nobody's. */
+/** State of an unused entry. */
 export const FREE = 0;
 /** State of an entry that a thread is filling. */
 export const FILLING = 1;
-/** State of an entry that everybody finds. */
+/** State of an entry that all threads can find. */
 export const LIVE = 2;
-/** State of an entry that was removed while somebody reads it. */
+/** State of a removed entry that is still being read. */
 export const ZOMBIE = 3;
 
-/** An entry that stands in no queue. */
+/** An entry in no queue. */
 export const NO_QUEUE = 0;
-/** The queue of those that have just come. */
+/** The queue of new entries. */
 export const SMALL = 1;
-/** The queue of those that were asked for again. */
+/** The queue of entries that were requested again. */
 export const MAIN = 2;
 
-/** Fetches under way that other threads can wait for. */
+/** Number of concurrent fetches that other threads can wait for. */
 export const FETCHES = 512;
-/** Words of each: state, two hashes, owner, millisecond of its beginning. */
+/** Words of a fetch: state, two hashes, owner, start time in milliseconds. */
 export const FETCH_WORDS = 5;
 
-/** Keys that are known not to be worth waiting for. */
+/** Number of keys remembered as not worth coalescing. */
 export const ALONE = 2048;
-/** Words of each: hash, second until which. */
+/** Words of such a key: hash, and second until which it is valid. */
 export const ALONE_WORDS = 2;
 
-/** Places by hash of a URL, each with a count of invalidations. */
+/** Number of invalidation counters, indexed by a URL's hash. */
 export const INVALIDATIONS = 4096;
 
-/** Where what stands, in words from the beginning; `data` in bytes. */
+/** Offsets in words; `data` in bytes. */
 export interface CacheLayout {
 	readonly words: number;
 	readonly bytes: number;
@@ -121,7 +121,7 @@ export interface CacheLayout {
 	readonly fetchesAt: number;
 	readonly aloneAt: number;
 	readonly invalidatedAt: number;
-	/** Counts, a byte each, of what is on disk by hash; a power of two of them, or none. */
+	/** Byte-sized counters of responses on disk, by hash; their number is a power of two, or 0. */
 	readonly filterAt: number;
 	readonly filterBytes: number;
 	readonly bucketsAt: number;
@@ -133,13 +133,13 @@ export interface CacheLayout {
 	readonly dataAt: number;
 }
 
-/** Divides `ceiling` bytes among at most `rows` threads and the main thread, which has the bit behind theirs; `disk` is how many bytes of a disk it stands before. */
+/** Divides `ceiling` bytes for at most `rows` threads and the main thread, whose bit follows theirs; `disk` is the size of the disk tier in bytes. */
 export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
 	const entryWords = ENTRY.pins + Math.ceil((rows + 1) / 32);
 	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + ALONE * ALONE_WORDS + INVALIDATIONS;
-	// A response is some KiB: most counts are 0.
+	// Responses are a few KiB, so most counters are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
-	// An entry has a block or two for its head and most often more for its body; four tables are as long as there are buckets.
+	// An entry has one or two blocks for its head and usually more for its body; four tables have the length of the bucket table.
 	const bytesOfFourBlocks = 4 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
 	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));

@@ -1,27 +1,27 @@
-/** The lock of a store's shared memory: a word with the thread that holds it. */
+/** The lock of a store's shared memory: a word that holds the number of the owning thread. */
 import { WORD } from './memory-layout.ts';
 
-/** Times that the lock is asked for before the thread sleeps. */
+/** Attempts before the thread sleeps. */
 const SPINS = 200;
-/** Milliseconds of a sleep: who held it may have died, and wakes nobody. */
+/** Milliseconds of a sleep: the holder may have died, and would not wake anyone. */
 const NAP = 5;
 
-/** The lock could not be had: whoever holds it has died, and the main thread has not heard of it yet. */
+/** The lock is held by a dead thread whose end has not been reported to the main thread yet. */
 export class LockLost extends Error {
 	constructor() {
 		super('The store of the response cache is locked by a thread that has died.');
 	}
 }
 
-/** The lock as one thread takes it. */
+/** One thread's view of the lock. */
 export class MemoryLock {
 	readonly #words: Int32Array;
 	readonly #self: number;
 	readonly #mostNaps: number;
 
 	/**
-	 * `self` is the thread, from 1. Naps are counted, not time: a process that was stopped has not waited. The thread that
-	 * is told of deaths must not wait for good: nobody else frees what a dead one holds.
+	 * `self` is the thread, from 1. Sleeps are counted instead of time, because a suspended process has not waited. The thread
+	 * that handles deaths must not wait forever: nobody else releases what a dead thread holds.
 	 */
 	constructor(words: Int32Array, self: number, mostNaps: number) {
 		this.#words = words;
@@ -29,7 +29,7 @@ export class MemoryLock {
 		this.#mostNaps = mostNaps;
 	}
 
-	/** Runs something with the lock held. Throws LockLost after so many naps. */
+	/** Runs a function with the lock held. Throws LockLost after the maximum number of sleeps. */
 	hold<T>(run: () => T): T {
 		const words = this.#words;
 		let naps = 0;
@@ -48,7 +48,7 @@ export class MemoryLock {
 		}
 	}
 
-	/** For the main thread: does something in the place of a thread that died with the lock, and frees it; false when it had it not. */
+	/** For the main thread: acts for a thread that died holding the lock, and releases it; false if it did not hold it. */
 	inherit(dead: number, run: () => void): boolean {
 		if (Atomics.load(this.#words, WORD.lock) !== dead) return false;
 		run();

@@ -1,29 +1,29 @@
-/** A long body out of the shared memory, which stays there until the last byte has been sent. */
+/** A long body in the shared memory, pinned there until its last byte has been sent. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { BlockChains } from './block-chains.ts';
 import { BLOCK } from './memory-layout.ts';
 
-/** Bytes that are copied out at once, where the blocks do not stand side by side. */
+/** Bytes copied at a time if the blocks are not contiguous. */
 const COPIED = 65_536;
-/** The same for a consumer that takes less. */
+/** Minimum for a consumer that asks for less. */
 const LEAST_COPIED = 1024;
-/** Bytes side by side that are sent as they stand in the shared memory, at least and at most at once. */
+/** Minimum and maximum contiguous bytes sent directly from the shared memory at a time. */
 const LEAST_RUN = 16_384;
 const LONGEST_RUN = 262_144;
 
-/** Reads a chain of blocks that is pinned. */
+/** Reads a pinned chain of blocks. */
 export class PinnedBody implements BodySource {
 	readonly length: number;
 	readonly #blocks: BlockChains;
 	readonly #release: () => void;
-	/** Block that is next, and what of it has been sent. */
+	/** The next block, and how much of it has been sent. */
 	#block: number;
 	#skip: number;
 	#sent = 0;
 	#piece: Buffer | undefined = undefined;
 	#over = false;
 
-	/** `length` bytes from `start` on; `release` is called once they have been sent, or are not wanted. */
+	/** Reads `length` bytes from `start` on; `release` is called when they have been sent or are not needed. */
 	constructor(blocks: BlockChains, first: number, start: number, length: number, release: () => void) {
 		this.#blocks = blocks;
 		this.#block = blocks.forward(first, start);
@@ -47,7 +47,7 @@ export class PinnedBody implements BodySource {
 			this.#advance(run.byteLength);
 			return run;
 		}
-		// The piece before has left the process: its memory can be used again.
+		// The previous piece has been sent, so its memory can be reused.
 		const size = Math.min(COPIED, Math.max(most, LEAST_COPIED), left);
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		this.#blocks.copy(this.#block, this.#skip, size, this.#piece.subarray(0, size));

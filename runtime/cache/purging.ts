@@ -1,27 +1,27 @@
-/** Purging: which stored responses are meant, and taking them out of the shared memory. */
+/** Purging: selects stored responses, and removes them from the shared memory. */
 import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { hashKey, plainPath } from './key-hash.ts';
 import { ENTRY, FILLING, LIVE, WORD } from './memory-layout.ts';
 import { LockLost } from './memory-lock.ts';
 
-/** Milliseconds of looking before other work of the main thread gets a turn, and entries between two looks at the clock. */
+/** Milliseconds of scanning before other work of the main thread gets its turn, and entries between checks of the clock. */
 const SLICE = 5;
 const ENTRIES_A_LOOK = 256;
-/** Milliseconds between two attempts to get a lock that a dead thread holds. */
+/** Milliseconds between attempts to get a lock that a dead thread holds. */
 const RETRY = 50;
 
-/** What is to be purged: one URL, everything with a tag, or everything of a host below a path. */
+/** A purge: one URL, everything with a tag, or everything on a host below a path. */
 export type PurgeSelection =
-	/** `path` with a query names one URL, without one that path with any query. */
+	/** With a query, `path` selects one URL; without, the path with any query. */
 	| { readonly host: string; readonly path: string }
 	| { readonly tag: string; readonly host?: string | undefined }
 	| { readonly prefix: string; readonly host: string };
 
-/** Whether a response is meant. */
+/** Reports whether a response is selected. */
 export type Selects = (head: CachedHead) => boolean;
 
-/** Removes what is selected; resolves to how many responses that were. No thread serves or stores them from then on. */
+/** Removes selected responses. Resolves to their number once no thread serves or stores them. */
 export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection): Promise<number> {
 	const selects = compileSelection(selection);
 	const mayBe = prefilter(memory, selection);
@@ -34,7 +34,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 				const state = memory.field(entry, ENTRY.state);
 				if ((state !== LIVE && state !== FILLING) || memory.isBroken || !selects(headOf(memory, entry))) return 0;
 				if (state === FILLING) {
-					// Its thread is writing to it: it is not published.
+					// Its thread is still writing it; it will not be published.
 					memory.words[memory.at(entry) + ENTRY.doomed] = 1;
 					return 0;
 				}
@@ -50,7 +50,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 	return purged;
 }
 
-/** Runs something with the lock held, after another's death once the lock is free again. */
+/** Runs a function with the lock held; if a dead thread holds it, waits until it is released. */
 async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
 	for (;;) {
 		try {
@@ -62,7 +62,7 @@ async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
 	}
 }
 
-/** What can be said of an entry without the lock: whether it is worth a look. */
+/** Returns a test that needs no lock, and excludes entries that cannot match. */
 function prefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
 	const isThere = (entry: number): boolean => {
 		const state = memory.field(entry, ENTRY.state);
@@ -77,7 +77,7 @@ function headOf(memory: CacheMemory, entry: number): CachedHead {
 	return JSON.parse(memory.head(entry).toString('utf8')) as CachedHead;
 }
 
-/** What a selection means. */
+/** Compiles a selection into a predicate. */
 export function compileSelection(selection: PurgeSelection): Selects {
 	const sameHost = compileHost(selection.host);
 	if ('tag' in selection) return head => head.tags.includes(selection.tag) && sameHost(head.host);
@@ -96,7 +96,7 @@ export function compileSelection(selection: PurgeSelection): Selects {
 		(query === undefined || (head.query ?? '') === query);
 }
 
-/** A host without a port is that host on every port. */
+/** A host without a port matches every port. */
 function compileHost(host: string | undefined): (of: string) => boolean {
 	if (host === undefined) return () => true;
 	const wanted = host.toLowerCase();
@@ -104,7 +104,7 @@ function compileHost(host: string | undefined): (of: string) => boolean {
 	return of => of === wanted || (!named && of.replace(/:\d+$/, '') === wanted);
 }
 
-/** A target's path. */
+/** Returns the path of a request target. */
 export function withoutQuery(target: string): string {
 	const mark = target.indexOf('?');
 	return mark === -1 ? target : target.slice(0, mark);

@@ -1,15 +1,15 @@
 /**
- * Which entry goes when room is needed: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, SOSP 2023). What comes stands in a
- * small queue first; only what is asked for again there, or comes back soon after it went, gets into the main one.
+ * The eviction policy: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, SOSP 2023). New entries start in a small queue; only those
+ * requested again there, or again soon after their eviction, enter the main queue.
  */
 import { type CacheLayout, ENTRY, MAIN, NO_QUEUE, SMALL, WORD } from './memory-layout.ts';
 
-/** Share of the blocks that the small queue may have while there is a main one. */
+/** Share of the blocks that the small queue may use if there is a main queue. */
 const SMALL_SHARE = 0.1;
-/** Entries that get another round before one is let go all the same: a call must not go through the whole store. */
+/** Entries reinserted before one is evicted anyway, so that a call does not scan the whole store. */
 const MOST_ROUNDS = 256;
 
-/** The two queues, and the memory of what went. Called with the lock held. */
+/** The two queues, and the ghost table of evicted entries. Called with the lock held. */
 export class QueueKeeper {
 	readonly #words: Int32Array;
 	readonly #layout: CacheLayout;
@@ -19,14 +19,14 @@ export class QueueKeeper {
 		this.#layout = layout;
 	}
 
-	/** An entry that has been asked for. Needs no lock: a count that is lost does no harm. */
+	/** Counts a request for an entry. Needs no lock: a lost update does no harm. */
 	used(entry: number): void {
 		const at = this.#at(entry) + ENTRY.uses;
 		const uses = this.#words[at]!;
 		if (uses < 3) this.#words[at] = uses + 1;
 	}
 
-	/** A new entry. */
+	/** Adds a new entry. */
 	enter(entry: number): void {
 		const words = this.#words;
 		const at = this.#at(entry);
@@ -53,12 +53,12 @@ export class QueueKeeper {
 		words[at + ENTRY.queue] = NO_QUEUE;
 	}
 
-	/** An entry has got or given back blocks. */
+	/** Accounts for blocks added to or removed from an entry. */
 	resized(entry: number, by: number): void {
 		if (this.#words[this.#at(entry) + ENTRY.queue] === SMALL) this.#words[WORD.smallBlocks]! += by;
 	}
 
-	/** The entry to let go; 0 when there is none. */
+	/** Returns the entry to evict; 0 if there is none. */
 	victim(): number {
 		const words = this.#words;
 		const share = this.#layout.blocks * SMALL_SHARE;
@@ -100,7 +100,7 @@ export class QueueKeeper {
 		if (queue === SMALL) words[WORD.smallBlocks]! += words[at + ENTRY.blocks]!;
 	}
 
-	/** Where the memory of what went keeps this hash. */
+	/** Returns the slot of a hash in the ghost table. */
 	#ghost(hashA: number): number {
 		return this.#layout.ghostsAt + ((Math.imul(hashA, 0x9e3779b1) >>> 7) % this.#layout.buckets);
 	}

@@ -1,28 +1,31 @@
-/** Whose turn it is to fetch: of all requests for one key, on whatever thread, one goes to the origin and the others wait. */
+/**
+ * Request coalescing across threads: of all concurrent requests for one cache key, one fetches from the origin and the rest
+ * wait for its result.
+ */
 import type { FetchTicket } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import type { KeyHash } from './key-hash.ts';
 import { ALONE, ALONE_WORDS, FETCH_WORDS, FETCHES } from './memory-layout.ts';
 
-/** Seconds for which requests of a key do not wait for each other, once its response was not for all of them. */
-const ALONE_SECONDS = 120;
+/** Seconds during which requests for a key are not coalesced after its response turned out not to be shareable. */
+const HIT_FOR_MISS_SECONDS = 120;
 
-/** A turn of somebody who waits for nobody, and for whom nobody waits. */
-const ALONE_TURN: FetchTicket = { ended: undefined, done: () => {} };
+/** The ticket of a fetch that is not coalesced: nobody waits for it, and it waits for nobody. */
+const UNCOALESCED: FetchTicket = { ended: undefined, done: () => {} };
 
-/** A fetch that this thread makes. */
+/** A fetch in progress on this thread. */
 interface OwnFetch {
 	readonly ended: Promise<void>;
-	/** As {@link clock} has it. */
+	/** Start time, from {@link clock}. */
 	readonly begun: number;
 }
 
-/** The turns of one store on one thread. */
+/** The coalescing state of one store, as seen by one thread. */
 export class RequestCoalescer {
 	readonly #memory: CacheMemory;
 	readonly #self: number;
 	readonly #own = new Map<string, OwnFetch>();
-	/** Fetches of other threads that this one waits for. */
+	/** Fetches in progress on other threads that this thread is waiting for. */
 	readonly #others = new Map<string, Promise<void>>();
 
 	constructor(memory: CacheMemory, thread: number) {
@@ -32,11 +35,11 @@ export class RequestCoalescer {
 
 	take(key: string, hash: KeyHash, patience: number): FetchTicket {
 		const own = this.#own.get(key);
-		// One that takes longer than anybody waits is not waited for: the next request begins another.
+		// A fetch older than `patience` is presumed stuck; the next request starts another one.
 		const fresh = own !== undefined && !isOver(own.begun, patience) ? own.ended : undefined;
 		const under = fresh ?? this.#others.get(key);
 		if (under !== undefined) return { ended: within(under, patience), done: () => {} };
-		if (this.#isAlone(hash)) return ALONE_TURN;
+		if (this.#isAlone(hash)) return UNCOALESCED;
 		const { words } = this.#memory;
 		let slot = 0;
 		let state = 0;
@@ -50,7 +53,7 @@ export class RequestCoalescer {
 			words[at + 2] = hash.b;
 			words[at + 3] = this.#self;
 			words[at + 4] = clock();
-			// Odd is taken, by whoever made it this number.
+			// Slot states are odd while a fetch is in progress; each new fetch increments the number.
 			state += found ? 2 : 1;
 			Atomics.store(words, at, state);
 			return true;
@@ -92,7 +95,7 @@ export class RequestCoalescer {
 		return { ended: within(ended, patience), done: () => {} };
 	}
 
-	/** The place of this fetch, or a free one; 0 when there is none. An even state is free. */
+	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */
 	#slot(hash: KeyHash): { at: number; found: boolean } {
 		const { words, layout } = this.#memory;
 		let free = 0;
@@ -114,7 +117,7 @@ export class RequestCoalescer {
 	#markAlone(hash: KeyHash): void {
 		const { words } = this.#memory;
 		const at = this.#aloneAt(hash);
-		words[at + 1] = seconds() + ALONE_SECONDS;
+		words[at + 1] = seconds() + HIT_FOR_MISS_SECONDS;
 		words[at] = hash.b;
 	}
 
@@ -123,7 +126,7 @@ export class RequestCoalescer {
 	}
 }
 
-/** For the main thread: ends the fetches of a thread that has died. */
+/** For the main thread: ends the fetches of a dead thread. */
 export function endFetchesOf({ words, layout }: CacheMemory, thread: number): void {
 	for (let i = 0; i < FETCHES; i++) {
 		const at = layout.fetchesAt + i * FETCH_WORDS;
@@ -133,12 +136,12 @@ export function endFetchesOf({ words, layout }: CacheMemory, thread: number): vo
 	}
 }
 
-/** Milliseconds, as an Int32 that goes round. */
+/** Returns milliseconds as a wrapping Int32. */
 function clock(): number {
 	return Math.trunc(performance.timeOrigin + performance.now()) | 0;
 }
 
-/** Whether more than `patience` has gone by since a moment of {@link clock}; without patience nothing ever is over. */
+/** Reports whether more than `patience` milliseconds have passed since a time of {@link clock}; 0 means no limit. */
 function isOver(begun: number, patience: number): boolean {
 	return patience > 0 && ((clock() - begun) | 0) > patience;
 }
@@ -147,7 +150,7 @@ function seconds(): number {
 	return (Date.now() / 1000) | 0;
 }
 
-/** Resolves once a promise has settled, or the time is over. */
+/** Resolves when a promise has settled or the time is over. */
 export function within(promise: Promise<void>, milliseconds: number): Promise<void> {
 	return new Promise(resolve => {
 		const timer = setTimeout(resolve, milliseconds);

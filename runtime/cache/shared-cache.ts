@@ -1,4 +1,4 @@
-/** The response cache of one thread: what all threads share in memory, with the heads that are asked for often at hand. */
+/** A thread's view of a response cache: the memory shared by all threads, plus a local cache of popular heads. */
 import { isAscii } from 'node:buffer';
 import type { Body } from '../../compiler/exchange/body.ts';
 import type {
@@ -18,30 +18,30 @@ import { BLOCK, ENTRY, LIVE } from './memory-layout.ts';
 import { PinnedBody } from './pinned-body.ts';
 import { RequestCoalescer, within } from './request-coalescer.ts';
 
-/** Bytes of a body up to which it is copied out at once. */
+/** Up to this many bytes, a body is copied out in one go. */
 const WHOLE = 65_536;
-/** Share of the ceiling that all threads together may use for heads at hand and copies of bodies, and least of a thread. */
+/** Share of the ceiling that all threads together may use for cached heads and copies of bodies, and minimum of a thread. */
 const AT_HAND_SHARE = 1 / 40;
 const LEAST_AT_HAND = 65_536;
-/** Keys whose heads a thread keeps at hand. */
+/** Maximum keys whose heads a thread caches. */
 const KEYS_AT_HAND = 2048;
-/** Bytes of a body that is kept as text, which goes out with its head, where each byte is a character. */
+/** Up to this many bytes, a body whose bytes are all ASCII is kept as text, which is sent together with its head. */
 const LONGEST_TEXT = 1024;
-/** Bytes of a head, beyond which a response is not kept. */
+/** Maximum bytes of a head; responses with longer ones are not stored. */
 const LONGEST_HEAD = 64 * 1024;
-/** Bytes of a head in the thread's own memory, per byte of its text: objects take more than what they were read from. */
+/** Estimated bytes of a parsed head per byte of its text. */
 const HEAD_WEIGHT = 5;
-/** Responses of one key: fields that clients choose freely must not fill the store with one page. */
+/** Maximum stored responses per key: request fields are chosen by clients, who must not be able to fill the store with one page. */
 export const MOST_VARIANTS: number = 64;
 
-/** A stored response as this thread knows it. */
+/** A stored response, as this thread knows it. */
 export class StoredResponse implements CachedResponse {
 	readonly head: CachedHead;
 	readonly length: number;
 	readonly entry: number;
 	readonly serial: number;
 	readonly known: Known;
-	/** Times that the whole body was wanted, and a copy of it once it is worth one. */
+	/** Number of requests for the whole body; then a copy of it, once it is worth one. */
 	wanted = 0;
 	copy: Uint8Array | string | undefined = undefined;
 
@@ -54,7 +54,7 @@ export class StoredResponse implements CachedResponse {
 	}
 }
 
-/** What is known of a key while the version of its bucket is this. */
+/** The stored responses of a key, valid for one version of its bucket. */
 interface Known extends AtHand {
 	readonly hash: KeyHash;
 	readonly bucket: number;
@@ -62,39 +62,39 @@ interface Known extends AtHand {
 	readonly responses: StoredResponse[];
 }
 
-/** Times that a bucket is looked at which others change. */
+/** Maximum attempts to read a bucket that other threads are changing. */
 const MOST_LOOKS = 8;
 
-/** Milliseconds that a request waits for what is on disk. */
+/** Milliseconds that a request waits for the disk. */
 const LONGEST_RECALL = 1000;
 
-/** Milliseconds between two confirmations that are written to disk, where the second one says nothing new. */
+/** Milliseconds between revalidations that are written to disk, if the later one changes nothing. */
 const CONFIRMED_SHORTLY = 60_000;
 
 const NOTHING: readonly StoredResponse[] = [];
 
-/** The disk tier as a thread reaches it: the main thread has it. */
+/** A thread's interface to the disk tier, which is on the main thread. */
 export interface DiskPort {
-	/** A response was stored, or confirmed. */
+	/** Reports that a response was stored or revalidated. */
 	stored(key: string, entry: number, serial: number): void;
-	/** A response does not hold any more. */
+	/** Reports that a response is no longer valid. */
 	removed(key: string): void;
-	/** Resolves once nothing of the URL comes back. */
+	/** Resolves when nothing of the URL can reappear. */
 	invalidated(host: string, path: string, query: string | undefined): Promise<void>;
-	/** Settles once what is on disk of a key is in memory. */
+	/** Settles when the responses of a key have been loaded into memory. */
 	recall(key: string): Promise<void>;
 }
 
-/** Where a cache lives, and who counts for it. */
+/** The memory of a cache, and other dependencies. */
 export interface SharedCacheDeps {
 	readonly buffer: SharedArrayBuffer;
-	/** Bytes. */
+	/** Maximum size in bytes. */
 	readonly ceiling: number;
 	readonly rows: number;
-	/** Row of this thread. */
+	/** This thread's row. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
-	/** Bytes of its disk, and the way there: the main thread needs none. */
+	/** Bytes of its disk, and the interface to it, which the main thread does not need. */
 	readonly diskSize?: number | undefined;
 	readonly disk?: DiskPort | undefined;
 }
@@ -103,23 +103,23 @@ export interface SharedCacheDeps {
 export class SharedCache implements ResponseCache {
 	readonly largest: number;
 	readonly #memory: CacheMemory;
-	readonly #turns: RequestCoalescer;
+	readonly #coalescer: RequestCoalescer;
 	readonly #count: (event: CacheEvent) => void;
 	readonly #known: HeadsAtHand<Known>;
 	readonly #filing: BodyFiling;
 	readonly #answers: boolean;
 	readonly #disk: DiskPort | undefined;
 	readonly #recalls = new Map<string, Promise<void>>();
-	/** Entries that this thread reads, how often, and which serial they had. */
+	/** Entries pinned by this thread, with their number of uses and serial. */
 	readonly #pins = new Map<number, { times: number; readonly serial: number }>();
 
 	constructor({ buffer, ceiling, rows, thread, count, diskSize, disk }: SharedCacheDeps) {
 		this.#memory = new CacheMemory(buffer, ceiling, rows, thread, diskSize);
 		this.#disk = disk;
-		this.#turns = new RequestCoalescer(this.#memory, thread);
+		this.#coalescer = new RequestCoalescer(this.#memory, thread);
 		this.#count = count;
 		this.#filing = new BodyFiling(this.#memory);
-		// The main thread answers no requests.
+		// The main thread serves no requests.
 		this.#answers = thread !== rows;
 		const share = thread === rows ? 0 : (ceiling * AT_HAND_SHARE) / rows;
 		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(LEAST_AT_HAND, share));
@@ -136,7 +136,7 @@ export class SharedCache implements ResponseCache {
 		return this.#look(key);
 	}
 
-	/** For the main thread: the response that a thread has just stored, unless it is gone. */
+	/** For the main thread: returns the response that a thread has just stored, unless it has been removed. */
 	responseAt(key: string, entry: number, serial: number): StoredResponse | undefined {
 		return this.#look(key).find(one => one.entry === entry && one.serial === serial);
 	}
@@ -145,7 +145,7 @@ export class SharedCache implements ResponseCache {
 		if (this.#disk === undefined) return undefined;
 		const under = this.#recalls.get(key);
 		if (under !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a)) return under;
-		// Nobody waits for a disk that is slower than an origin may be, or whose answer does not come at all.
+		// Requests must not wait for a disk that is slower than an origin, or that does not respond at all.
 		const recall = within(this.#disk.recall(key), LONGEST_RECALL).finally(() => this.#recalls.delete(key));
 		this.#recalls.set(key, recall);
 		return recall;
@@ -154,7 +154,7 @@ export class SharedCache implements ResponseCache {
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
 		const stored = response as StoredResponse;
 		const { entry, serial } = stored;
-		// What was removed is still there for those who hold it.
+		// Whoever holds a removed response can still read it.
 		if (stored.copy !== undefined && end - start === stored.length && this.#memory.serial(entry) === serial) {
 			return stored.copy;
 		}
@@ -206,7 +206,7 @@ export class SharedCache implements ResponseCache {
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
 		const entry = memory.locked(() => {
-			// With the lock held: a purge looks at what is being filled from now on.
+			// With the lock held, because a purge from now on also checks entries being filled.
 			if (memory.moment(hashes.url) !== since) return 0;
 			const begun = memory.begin(hashes);
 			if (begun === 0) return 0;
@@ -253,14 +253,14 @@ export class SharedCache implements ResponseCache {
 	}
 
 	turn(key: string, patience: number): FetchTicket {
-		return this.#turns.take(key, hashKey(key, this.#memory.seed), patience);
+		return this.#coalescer.take(key, hashKey(key, this.#memory.seed), patience);
 	}
 
 	count(event: CacheEvent): void {
 		this.#count(event);
 	}
 
-	/** Most answers are one of a few: making a copy anew for each would cost more than all else. */
+	/** Keeps a copy of a popular body: copying it for each response would dominate the cost. */
 	#keepCopy(stored: StoredResponse, bytes: Buffer): void {
 		if (!this.#known.grow(stored.known, bytes.byteLength)) return;
 		stored.copy = bytes.byteLength <= LONGEST_TEXT && isAscii(bytes) ? bytes.toString('latin1') : bytes;
@@ -287,7 +287,7 @@ export class SharedCache implements ResponseCache {
 		const known: Known = { hash, bucket, version, responses: [], bytes: key.length };
 		for (const { bytes, entry, serial, length } of heads) {
 			const head = JSON.parse(bytes.toString('utf8')) as CachedHead;
-			// Two keys may have one hash.
+			// Two keys may have the same hash.
 			if (head.key !== key) continue;
 			known.responses.push(new StoredResponse(head, length, entry, serial, known));
 			known.bytes += bytes.byteLength * HEAD_WEIGHT;
@@ -296,7 +296,7 @@ export class SharedCache implements ResponseCache {
 		return known.responses;
 	}
 
-	/** The response of an entry is whole; false when it was purged while it came, or there is a newer one. */
+	/** Publishes a complete response. Returns false if it was purged meanwhile, or there is a newer one. */
 	#publish(head: CachedHead, entry: number): boolean {
 		const memory = this.#memory;
 		const bucket = memory.bucketOf(hashKey(head.key, memory.seed).a);
@@ -306,10 +306,10 @@ export class SharedCache implements ResponseCache {
 			const version = memory.version(bucket);
 			const replaced = this.#replacedBy(head);
 			const now = Date.now();
-			// One of the future tells of a clock that was set back.
+			// A response from the future means that the clock was set back.
 			const isLate = replaced.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
 			memory.locked(() => {
-				// Another thread has published the same meanwhile.
+				// Another thread has published the same response meanwhile.
 				if (memory.version(bucket) !== version && tries < MOST_LOOKS) return;
 				settled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY.doomed) !== 0) return;
@@ -322,7 +322,7 @@ export class SharedCache implements ResponseCache {
 		return published;
 	}
 
-	/** Stored responses that a new one takes the place of. */
+	/** Returns the stored responses that a new one replaces. */
 	#replacedBy(head: CachedHead): readonly StoredResponse[] {
 		const all = this.#look(head.key);
 		const same = all.filter(({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'));
@@ -357,8 +357,8 @@ export class SharedCache implements ResponseCache {
 }
 
 /**
- * Whether a response was confirmed shortly before and is kept for as long and by the same as then: with every request that
- * has it confirmed all of it would be written to disk, and nothing else would stay there.
+ * Reports whether a response was already revalidated shortly before, with the same lifetime and caching rules. If each
+ * revalidation were written to disk, a popular response would displace everything else there.
  */
 function isHardlyNewer(head: CachedHead, before: CachedHead): boolean {
 	return head.storedAt - before.storedAt < CONFIRMED_SHORTLY && keptBy(head) === keptBy(before);
@@ -369,7 +369,7 @@ function keptBy(head: CachedHead): string {
 	return JSON.stringify([lifetime, staleWhileRevalidate, staleIfError, mustRevalidate, noCache, etag, modified, tags]);
 }
 
-/** What the entry of a response is found by. */
+/** Returns the hashes by which a response's entry is found. */
 function hashesOf({ key, host, path, query }: CachedHead, seed: number): EntryHashes {
 	return {
 		key: hashKey(key, seed),

@@ -1,4 +1,4 @@
-/** The bytes of an open file as a body: moved to the socket by the system where that can be, else one piece in memory at a time. */
+/** An open file as a body: sent by the kernel where possible, otherwise read one piece at a time. */
 import { read, readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { FileError } from '../../compiler/exchange/leases.ts';
@@ -7,19 +7,19 @@ import type { OpenDescriptor } from './open-descriptor.ts';
 
 /** Bytes of one read. */
 const PIECE = 128 * 1024;
-/** Bytes of the read for a socket that is full: it is only there to learn when the socket takes more. */
+/** Bytes of a read for a full socket, which only serves to wait until it drains. */
 const SMALL_PIECE = 16 * 1024;
-/** Bytes that are read for a consumer that takes less. */
+/** Minimum bytes read for a consumer that asks for less. */
 const LEAST_PIECE = 1024;
-/** Bytes of which one is looked for in memory: what the system reads ahead of a reader is no less. */
+/** Residency in memory is checked for one byte per this many; the kernel reads ahead at least as much. */
 const STRIDE = 256 * 1024;
-/** Bytes that the system moves before other connections get their turn. */
+/** Bytes sent by the kernel before other connections get their turn. */
 const TURN = 2 * 1024 * 1024;
 
 /**
- * A range of a file. Its length was fixed when the file was opened: what was added since is not sent, and what was cut off
- * makes `pull` fail, so that the client sees a truncated message and never a wrong one that looks whole. It never waits for
- * a disk: what is not in memory is read by the thread pool.
+ * A range of a file. Its length was fixed when the file was opened: data appended since is not sent, and if the file was
+ * truncated, `pull` fails, so that the client sees a truncated message rather than a wrong one that looks complete. It never
+ * waits for a disk: what is not in memory is read by the thread pool.
  */
 export class FileBody implements BodySource {
 	readonly length: number;
@@ -29,12 +29,12 @@ export class FileBody implements BodySource {
 	#at: number;
 	#reading = false;
 	#ended = false;
-	/** The socket took no more when it was last asked. */
+	/** The socket was full at the last attempt. */
 	#blocked = false;
-	/** One for the whole body: what was pulled is the consumer's only until the next pull. */
+	/** One buffer for the whole body: a piece is valid only until the next pull. */
 	#buffer: Buffer | undefined = undefined;
 
-	/** Holds the descriptor until it has ended. */
+	/** Holds the descriptor until the body has ended. */
 	constructor(descriptor: OpenDescriptor, start: number, end: number, calls: SystemCalls | undefined) {
 		descriptor.hold();
 		this.#descriptor = descriptor;
@@ -77,7 +77,7 @@ export class FileBody implements BodySource {
 		}
 		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, LEAST_PIECE), left);
 		let buffer = this.#buffer;
-		// A socket that is full may be so for long: nothing large is kept for it.
+		// A socket may stay full for long, and should not hold a large buffer meanwhile.
 		if (buffer === undefined || buffer.length < size || (this.#blocked && buffer.length > SMALL_PIECE)) {
 			buffer = Buffer.allocUnsafeSlow(size);
 			this.#buffer = buffer;
@@ -92,7 +92,7 @@ export class FileBody implements BodySource {
 		this.#finish();
 	}
 
-	/** Bytes from here on that are in memory, as far as one look at each stride tells. */
+	/** Returns the bytes from here on that are in memory, estimated from one check per stride. */
 	#inMemory(calls: SystemCalls): number {
 		const left = Math.min(this.#end - this.#at, TURN);
 		let reach = 0;
@@ -131,14 +131,14 @@ export class FileBody implements BodySource {
 
 	#took(piece: Buffer, count: number): Uint8Array {
 		this.#at += count;
-		// Closed with the last bytes, not with the pull after them: a client that has all it was promised may not ask again.
+		// Closed with the last bytes, not with the next pull: a client that got everything may not ask again.
 		if (this.#at === this.#end) this.#finish();
 		return count === piece.length ? piece : piece.subarray(0, count);
 	}
 
 	#failed(error: unknown): FileError {
 		this.#finish();
-		const message = error ? 'the file cannot be read' : 'the file became shorter while it was sent';
+		const message = error ? 'the file cannot be read' : 'the file was truncated while it was being sent';
 		return new FileError('unavailable', message, error ?? undefined);
 	}
 

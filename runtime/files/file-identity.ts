@@ -1,16 +1,16 @@
-/** What tells a file from every other, and from itself before it was changed. */
+/** What distinguishes a file from all others, and from its own earlier versions. */
 import type { BigIntStats } from 'node:fs';
 import type { FileTime } from '../../compiler/exchange/leases.ts';
 
 /**
- * Nanoseconds of a file's time are kept apart from its seconds, and the halves of its number too: together they are more
- * than a number can hold, and a BigInt of each is made for no one.
+ * Nanoseconds and seconds, and the halves of the inode number, are separate numbers, because together they exceed the precision
+ * of a number and BigInts would have to be allocated.
  */
 export interface FileIdentity extends FileTime {
 	/** Type and permissions, as `st_mode`. */
 	readonly mode: number;
 	readonly size: number;
-	/** Time of the last change of whatever is said of it. Nobody can set it back. */
+	/** Time of the last change of data or metadata (ctime), which cannot be set back. */
 	readonly changeSeconds: number;
 	readonly changeNanoseconds: number;
 	readonly device: number;
@@ -21,7 +21,7 @@ export interface FileIdentity extends FileTime {
 const HALF = 1n << 32n;
 const SECOND = 1_000_000_000n;
 
-/** The identity in what Node says of a file. */
+/** Converts Node's file statistics. */
 export function identityOf(stat: BigIntStats): FileIdentity {
 	const seconds = wholeSeconds(stat.mtimeNs);
 	const changeSeconds = wholeSeconds(stat.ctimeNs);
@@ -38,13 +38,13 @@ export function identityOf(stat: BigIntStats): FileIdentity {
 	};
 }
 
-/** Rounded down, before 1970 too: nanoseconds are never less than none. */
+/** Rounds down, even before 1970, so that nanoseconds are never negative. */
 function wholeSeconds(nanoseconds: bigint): bigint {
 	const seconds = nanoseconds / SECOND;
 	return seconds * SECOND > nanoseconds ? seconds - 1n : seconds;
 }
 
-/** Whether nothing about a file changed. */
+/** Reports whether the file is the same and unchanged. */
 export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
 	return (
 		a.inodeLow === b.inodeLow &&

@@ -1,31 +1,31 @@
-/** Memory that small files are read into, with room in front for the head of a message: one piece then leaves the process. */
+/** Buffers for small files, with room in front for a response head, so that both are sent in one write. */
 
-/** Bytes in front of a file's. */
+/** Bytes in front of the file's. */
 export const HEAD_ROOM: number = 4096;
-/** Pages that are kept for the next file; more are in use only while clients are slow to take what was read. */
+/** Buffers kept for reuse; more are in use only while clients are slow. */
 const MOST_FREE = 4;
 
-/** One of them. */
+/** A buffer. */
 export interface FilePage {
-	/** Room for a head, then for the largest small file. */
+	/** Room for a head, followed by room for the largest small file. */
 	readonly memory: Buffer;
-	/** Where the file's bytes begin in the memory of the process; 0 where nobody asks. */
+	/** Memory address at which the file's bytes start; 0 if not needed. */
 	readonly address: bigint;
 }
 
-/** The pages of one thread. */
+/** The buffers of one thread. */
 export class FilePages {
 	readonly #bytes: number;
 	readonly #addressOf: ((memory: Buffer) => bigint) | undefined;
 	readonly #free: FilePage[] = [];
 
-	/** Pages for files of so many bytes at most. `addressOf` says where memory begins. */
+	/** `bytes` is the maximum size of a file. `addressOf` returns the address of a buffer. */
 	constructor(bytes: number, addressOf: ((memory: Buffer) => bigint) | undefined) {
 		this.#bytes = bytes;
 		this.#addressOf = addressOf;
 	}
 
-	/** A page, of whoever takes it. */
+	/** Takes a buffer. */
 	take(): FilePage {
 		const free = this.#free.pop();
 		if (free !== undefined) return free;
@@ -34,7 +34,7 @@ export class FilePages {
 		return { memory, address: start === undefined ? 0n : start + BigInt(HEAD_ROOM) };
 	}
 
-	/** Gives a page back that nobody uses any more. One that is never given back is only made anew. */
+	/** Returns an unused buffer. One that is never returned is merely replaced by a new one. */
 	giveBack(page: FilePage): void {
 		if (this.#free.length < MOST_FREE) this.#free.push(page);
 	}

@@ -1,8 +1,8 @@
 /**
  * Static files below a root: no path, link, device or race leads out of it.
  *
- * Opening is synchronous and so is the read of a small file: from a warm cache both take microseconds, which a trip
- * through the thread pool would multiply. Files that are asked for again are kept: small ones in memory, others open.
+ * Opening is synchronous, and so is reading a small file: with a warm page cache, both take microseconds, and a detour through
+ * the thread pool several times that. Files that are requested again are cached: small ones in memory, others as descriptors.
  */
 import {
 	closeSync,
@@ -25,20 +25,20 @@ import { folderEntries } from './folder-entries.ts';
 import { OpenFileCache } from './open-file-cache.ts';
 import { OpenedFile, type ReadingMeans, SMALL } from './opened-file.ts';
 
-/** A root that is itself a link (`current -> releases/7`) may be swapped at any time; milliseconds until it is looked at again. */
+/** A root that is a link (`current -> releases/7`) may be switched at any time; it is checked after this many milliseconds. */
 const ROOT_LIFETIME = 1000;
-/** Roots may come from placeholders, that is, from clients: the memory of them is bounded. */
+/** Roots may contain placeholders, which clients can influence, so their number is bounded. */
 const MOST_ROOTS = 1000;
 
-/** A fifo does not block the opening, and a terminal does not become ours. */
+/** Opening must not block on a FIFO, and must not make a terminal our controlling terminal. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
 
 const IS_WINDOWS = process.platform === 'win32';
 
 /**
- * Makes a reader. Small files that come again are kept in memory and larger ones open, unless `keeps` is false; else it
- * holds no descriptor but those of files that were asked for. `counters` is the counter row of the thread. Without `asksSystem` it does all by Node's own functions, as on
- * systems that have no others.
+ * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `keeps` is false;
+ * it then holds only descriptors of files being served. `counters` is the thread's counter row. Without `asksSystem`, it
+ * uses only Node's own functions, as on systems where direct calls are not available.
  */
 export function createFileReader(
 	keeps: boolean = true,
@@ -50,7 +50,7 @@ export function createFileReader(
 	const kept = keeps ? new OpenFileCache(calls, counters) : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 
-	/** Real path of a root, one latin1 character a byte. Throws what the system says. */
+	/** Returns the real path of a root, with one Latin-1 character per byte. Throws the system's error. */
 	function realRoot(root: string, fresh: boolean): string {
 		const now = performance.now();
 		const known = roots.get(root);
@@ -61,7 +61,7 @@ export function createFileReader(
 		return real;
 	}
 
-	/** Where a real path stands below the root; undefined when it stands outside. */
+	/** Returns the path of a real path relative to the root; undefined if it is outside. */
 	function below(root: string, real: string): string | undefined {
 		const known = inside(realRoot(root, false), real);
 		return known === undefined ? inside(realRoot(root, true), real) : known;
@@ -78,7 +78,7 @@ export function createFileReader(
 		let descriptor = -1;
 		let isDirect = false;
 		try {
-			// A root that is itself a link may lead elsewhere by now, and is looked at each time.
+			// A root that is a link may lead elsewhere by now, and is resolved each time.
 			if (calls !== undefined && realRoot(root, false) === root) {
 				descriptor = calls.openWithoutLinks(root, path);
 				isDirect = descriptor !== -1;
@@ -93,7 +93,7 @@ export function createFileReader(
 				if (within === undefined && !followSymlinks) throw new FileError('not_found', 'a link leads out of the root');
 				real = real === undefined ? `${root}${path}` : fromBytes(real);
 			}
-			// From here on only the descriptor counts: what the name means may change at any moment.
+			// From here on, only the descriptor counts: the name may refer to another file at any moment.
 			const identity = regularFile(calls?.identity(descriptor) ?? identityOf(fstatSync(descriptor, { bigint: true })));
 			counters[FILE_ROW.disk]!++;
 			const file = new OpenedFile(means, descriptor, root, real, within, identity);
@@ -159,7 +159,7 @@ export function createFileReader(
 	function readStart(path: string, bytes: number): Uint8Array | undefined {
 		let descriptor = -1;
 		try {
-			// Looked at before it is opened: opening a device or a fifo can already have an effect.
+			// Checked before opening, because opening a device or a FIFO can have side effects.
 			const { size } = regular(statSync(path));
 			descriptor = openSync(path, OPEN_FLAGS);
 			const start = Buffer.allocUnsafe(Math.min(size, bytes));
@@ -182,7 +182,7 @@ export function createFileReader(
 	return { open, kind, stat, list, entries, readStart, realPath };
 }
 
-/** Looked at before it is opened: opening a device or a fifo can already have an effect. */
+/** Opens a file after checking its type, because opening a device or a FIFO can have side effects. */
 function openLookedAt(path: string | Buffer): number {
 	const stat = statSync(path, { throwIfNoEntry: false });
 	if (stat === undefined) throw new FileError('not_found', 'there is no such file');
@@ -203,8 +203,8 @@ function regularFile(identity: FileIdentity): FileIdentity {
 }
 
 /**
- * The path as the system takes it. Throws FileError `invalid` for what no caller may ask for: NUL, a `..` segment, a
- * path that does not begin with a slash; on Windows also what would be a separator, a drive or a stream there.
+ * Converts a path for the system. Throws FileError `invalid` for a path that must not be requested: with NUL or a `..` segment,
+ * without a leading slash, or on Windows with characters that would be separators, drives or streams.
  */
 function systemPath(root: string, path: string): string | Buffer {
 	if (!path.startsWith('/') || path.includes('\0') || root.includes('\0')) throw invalid();
@@ -218,7 +218,7 @@ function invalid(): FileError {
 	return new FileError('invalid', 'the path is malformed');
 }
 
-/** Bytes of a path in which U+DC80 to U+DCFF stand for bytes that are not UTF-8. */
+/** Returns the bytes of a path in which U+DC80 to U+DCFF stand for bytes that are not UTF-8. */
 function toBytes(path: string): Buffer {
 	const parts: Buffer[] = [];
 	let from = 0;
@@ -237,7 +237,7 @@ function toBytes(path: string): Buffer {
 	return Buffer.concat(parts);
 }
 
-/** Text of a path of one latin1 character a byte. */
+/** Decodes a path that has one Latin-1 character per byte. */
 function fromBytes(path: string): string {
 	for (let i = 0; i < path.length; i++) {
 		if (path.charCodeAt(i) > 0x7f) return Buffer.from(path, 'latin1').toString('utf8');
@@ -245,19 +245,19 @@ function fromBytes(path: string): string {
 	return path;
 }
 
-/** `/x/y` when `real` is `root/x/y`, `/` when it is the root itself; undefined when it is elsewhere. */
+/** Returns `/x/y` if `real` is `root/x/y`, `/` if it is the root itself, and undefined if it is elsewhere. */
 function inside(root: string, real: string): string | undefined {
 	if (real === root) return '/';
 	if (root === '/') return real;
 	return real.startsWith(root) && real[root.length] === '/' ? real.slice(root.length) : undefined;
 }
 
-/** Real path of an open file, one latin1 character a byte; undefined when it cannot be told for certain. */
+/** Returns the real path of an open file, one Latin-1 character per byte; undefined if it cannot be determined reliably. */
 function realPathOf(descriptor: number, path: string | Buffer): string | undefined {
 	try {
 		return withoutDeleted(readlinkSync(`/proc/self/fd/${descriptor}`, 'latin1'), descriptor);
 	} catch {
-		// No /proc here: the name counts only while it still leads to the very file that is open.
+		// Without /proc, the name counts only as long as it still leads to the open file.
 	}
 	try {
 		const real = realpathSync.native(path, 'latin1');
@@ -269,14 +269,14 @@ function realPathOf(descriptor: number, path: string | Buffer): string | undefin
 	}
 }
 
-/** Linux marks the path of a file that was removed or replaced since it was opened. */
+/** Removes the suffix by which Linux marks the path of a file that was removed or replaced since it was opened. */
 function withoutDeleted(real: string, descriptor: number): string {
 	const mark = ' (deleted)';
 	if (!real.endsWith(mark)) return real;
 	return fstatSync(descriptor).nlink === 0 ? real.slice(0, -mark.length) : real;
 }
 
-/** The reason that stands behind a system error. */
+/** Converts a system error to a FileError. */
 function fileError(error: unknown): FileError {
 	if (error instanceof FileError) return error;
 	const code = (error as NodeJS.ErrnoException).code;

@@ -1,13 +1,13 @@
-/** What a folder holds, looked at on the thread pool: a folder of ten thousand files must not stall the thread. */
+/** Lists folders on the thread pool, because a folder with ten thousand files must not block the thread. */
 import { isUtf8 } from 'node:buffer';
 import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { FolderEntry } from '../../compiler/exchange/leases.ts';
 
-/** Entries looked at at a time: the pool serves the other requests too. */
+/** Entries examined concurrently: the pool serves other requests too. */
 const AT_ONCE = 32;
 
-/** Entries of a folder, `most` at most; links to where `isWithin` does not hold are left out. Rejects with the system's error. */
+/** Returns at most `most` entries of a folder, without links for whose target `isWithin` is false. Rejects with the system's error. */
 export async function folderEntries(
 	folder: string | Buffer,
 	isWithin: (real: string) => boolean,
@@ -49,7 +49,7 @@ async function lookAt(
 			real,
 		};
 	} catch {
-		// Gone since the folder was read, or not for us to see.
+		// Removed since the folder was read, or not accessible.
 		return undefined;
 	}
 }

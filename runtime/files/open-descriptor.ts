@@ -1,23 +1,23 @@
-/** A descriptor with several users, closed when the last one has let go of it. */
+/** A file descriptor with several users, closed when the last one releases it. */
 
-/** A file's descriptor. Whoever makes it is its first user. */
+/** A reference-counted descriptor. Its creator is the first user. */
 export class OpenDescriptor {
 	readonly number: number;
 	readonly #close: (descriptor: number) => void;
 	#users = 1;
 
-	/** `close` closes it, in the way that fits how it was opened. */
+	/** `close` must match how the descriptor was opened. */
 	constructor(number: number, close: (descriptor: number) => void) {
 		this.number = number;
 		this.#close = close;
 	}
 
-	/** One user more, who must let go in the end. */
+	/** Adds a user, who must call `letGo`. */
 	hold(): void {
 		this.#users++;
 	}
 
-	/** One user less. While the pool reads from it, its reader holds it: the number of a closed one could already be another file's. */
+	/** Removes a user. A reader on the thread pool counts as one: the number of a closed descriptor could already be reused. */
 	letGo(): void {
 		this.#users--;
 		if (this.#users === 0) this.#close(this.number);

@@ -1,4 +1,4 @@
-/** Files at hand: the bytes of small ones that are asked for again and again, and large ones held open. */
+/** The open-file cache: contents of small, popular files and descriptors of large ones. */
 import { fstatSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
 import type { FileTime, OpenFile } from '../../compiler/exchange/leases.ts';
@@ -11,38 +11,35 @@ import type { OpenDescriptor } from './open-descriptor.ts';
 import { type OpenedFile, SMALL } from './opened-file.ts';
 import { UseSketch } from './use-sketch.ts';
 
-/** Milliseconds within which a larger one must come again to be held open. */
-const SOON = 10_000;
+/** A large file is kept open if it is requested again within this many milliseconds. */
+const REOPEN_WINDOW_MS = 10_000;
 
-/** Bytes that one thread keeps. */
-const CEILING = 16 * 1024 * 1024;
-/** Files that one thread keeps, however small. */
-const MOST_FILES = 8192;
-/** Files that one thread holds open. */
-const MOST_OPEN = 256;
-/** Milliseconds without a look at one after which it is closed: removed unseen, it would go on taking room on its disk. */
-const IDLE = 10_000;
-/** Larger files remembered that were asked for once. */
-const MOST_SEEN = 4096;
+/** Maximum bytes of file contents per thread. */
+const MAX_BYTES = 16 * 1024 * 1024;
+/** Maximum cached files per thread, however small. */
+const MAX_FILES = 8192;
+/** Maximum open descriptors per thread. */
+const MAX_OPEN = 256;
+/** Idle descriptors are closed after this many milliseconds; a deleted file would otherwise keep its disk space. */
+const OPEN_IDLE_MS = 10_000;
+/** Maximum large files remembered that were requested once. */
+const MAX_SEEN = 4096;
 /**
- * Kept files that a new one is weighed against at most, and how many times more often than each of them it must have been
- * asked for. With more files than there is room for, each taking the place of another that comes as often would be work for nothing.
+ * Admission: a new file replaces cached ones only if it is at least {@link ADMISSION_RATIO} times as popular as each of up to
+ * {@link ADMISSION_SAMPLE} candidates. Without this, a working set larger than the cache would only churn.
  */
-const MOST_WEIGHED = 32;
-const ADVANTAGE = 2;
-/** New ones in a row that found no room after which most are not even weighed: so many for each that is. */
-const MOST_PASSED_OVER = 15;
-/** Milliseconds for which a file needs no look at it. Changes that the system tells of count at once. */
-const LIFETIME = 1000;
-/**
- * Seconds since a file's last change before it is kept. The system's clock has ticks: what changes twice within one has the
- * same time before and after.
- */
-const SETTLED = 2;
+const ADMISSION_SAMPLE = 32;
+const ADMISSION_RATIO = 2;
+/** After this many consecutive rejections, most new files skip the admission check; this many are skipped per check. */
+const MAX_REJECTIONS = 15;
+/** Cached metadata is trusted for this many milliseconds. Changes reported by the kernel take effect at once. */
+const REVALIDATE_MS = 1000;
+/** Files modified less than this many seconds ago are not cached: two writes within one clock tick have the same mtime. */
+const SETTLED_SECONDS = 2;
 
-/** A file, and what must be as it was for what is kept of it to be right. Closing it does nothing. */
+/** A cached file, and what must be unchanged for it to be valid. Closing it does nothing. */
 abstract class CachedFile implements OpenFile {
-	/** Of the root and the path that lead to it. */
+	/** Hash of the root and path under which it was requested. */
 	readonly hash: number;
 	readonly root: string;
 	readonly path: string;
@@ -50,9 +47,9 @@ abstract class CachedFile implements OpenFile {
 	readonly asNamed: boolean;
 	readonly size: number;
 	readonly identity: FileIdentity;
-	/** When it was last looked at; never, at first: it may have changed before its folder was watched. */
+	/** Time of the last check; initially never, because it may have changed before its folder was watched. */
 	checked = Number.NEGATIVE_INFINITY;
-	/** Whether it was asked for since the memory was last short. */
+	/** Whether it was requested since the last time that memory was short. */
 	used = true;
 
 	constructor(hash: number, below: string, file: OpenedFile) {
@@ -74,17 +71,17 @@ abstract class CachedFile implements OpenFile {
 	}
 
 	abstract readonly from: 'memory' | 'held';
-	/** Bytes of memory that it takes. */
+	/** Bytes of memory that it uses. */
 	abstract readonly weight: number;
 	abstract body(start: number, end: number): Body;
-	/** Whether it is still what `stat` says, as far as that is told without a look at its path. */
+	/** Reports whether it is unchanged, as far as that can be seen without its path. */
 	abstract isSame(): boolean;
-	/** It is kept no longer. Bodies of it that are being sent go on. */
+	/** Releases it. Bodies being sent continue. */
 	abstract forget(): void;
 	close(): void {}
 }
 
-/** A small one. It holds no descriptor. */
+/** A small file, without a descriptor. */
 class FileInMemory extends CachedFile {
 	readonly from = 'memory';
 	readonly bytes: Uint8Array;
@@ -109,7 +106,7 @@ class FileInMemory extends CachedFile {
 	forget(): void {}
 }
 
-/** A larger one, whose bytes the system has. */
+/** A large file, whose contents are in the page cache. */
 class FileHeldOpen extends CachedFile {
 	readonly from = 'held';
 	readonly #descriptor: OpenDescriptor;
@@ -130,7 +127,7 @@ class FileHeldOpen extends CachedFile {
 		return new FileBody(this.#descriptor, start, end, this.#calls);
 	}
 
-	/** Its bytes are not ours: written to in place, it must not be sent under the tag that it had. */
+	/** Its contents are not ours: if written in place, it must not be sent with its old entity tag. */
 	isSame(): boolean {
 		return isSameFile(identityOfOpen(this.#descriptor.number, this.#calls), this.identity);
 	}
@@ -140,23 +137,23 @@ class FileHeldOpen extends CachedFile {
 	}
 }
 
-/** The files that one thread keeps, by path. Only those that no link below their root leads to: what it means may change unseen. */
+/** A thread's cached files, by path. Excludes files reached through links below their root, whose targets may change unnoticed. */
 export class OpenFileCache {
 	readonly #calls: SystemCalls | undefined;
 	readonly #counters: Float64Array;
 	/**
-	 * By hash, and one for each: of two with the same hash one is not kept. A Map with the paths themselves would first look
-	 * each up among all texts of the process.
+	 * By hash; of two files with the same hash, only one is cached. With paths as keys, a Map would first have to intern each
+	 * requested path.
 	 */
 	readonly #files = new Map<number, CachedFile>();
-	/** Those of them that are held open. */
+	/** Those of them that are kept open. */
 	readonly #large = new Map<number, CachedFile>();
-	/** How often each is asked for, kept or not. */
+	/** Popularity of each file, cached or not. */
 	readonly #uses = new UseSketch();
-	/** When a larger file was asked for that is not kept. */
+	/** Time of the last request for large files that are not cached. */
 	readonly #seen = new Map<number, number>();
 	#bytes = 0;
-	/** New small files that found no room since one did, and those that are still to be passed over. */
+	/** Consecutive rejections of new small files, and how many are still to be skipped. */
 	#refused = 0;
 	#passing = 0;
 	#sweeps: NodeJS.Timeout | undefined = undefined;
@@ -166,24 +163,25 @@ export class OpenFileCache {
 			for (const hash of this.#files.keys()) this.#drop(hash);
 		},
 	);
-	/** Who is weighed next against a new one. */
-	#weighing = this.#files.values();
-	/** The root that was asked for last, and its hash. */
+	/** Iterates over candidates for replacement. */
+	#candidates = this.#files.values();
+	/** The last requested root, and its hash. */
 	#root = '';
 	#rootHash = 0;
 
-	/** `counters` is the counter row of the thread. */
+	/** `counters` is the thread's counter row. */
 	constructor(calls: SystemCalls | undefined, counters: Float64Array) {
 		this.#calls = calls;
 		this.#counters = counters;
 	}
 
-	/** The file at a path, when nothing says that it has changed and it was looked at within the last second. */
+	/** Returns the file at a path if it is not known to have changed and was checked within the last second. */
 	get(root: string, path: string): OpenFile | undefined {
 		const hash = this.#hash(root, path);
 		this.#uses.add(hash);
 		const file = this.#files.get(hash);
-		if (file === undefined || !file.is(root, path) || performance.now() - file.checked >= LIFETIME) return undefined;
+		if (file === undefined || !file.is(root, path) || performance.now() - file.checked >= REVALIDATE_MS)
+			return undefined;
 		if (!file.isSame()) {
 			this.#drop(hash);
 			return undefined;
@@ -194,9 +192,9 @@ export class OpenFileCache {
 	}
 
 	/**
-	 * Takes note of a file that was opened at `path` without links below its root, when `get` did not give it. The same file
-	 * as it is kept when it is there and unchanged, or when it was asked for before and is kept from now on: then the opened one
-	 * is closed. Otherwise the opened one. Throws FileError.
+	 * Considers a file that was opened at `path` without links below its root, after `get` did not return one. Returns the cached
+	 * file, and closes the opened one, if it is unchanged or is cached from now on; otherwise returns the opened file. Throws
+	 * FileError.
 	 */
 	take(opened: OpenedFile, path: string): OpenFile {
 		const { root } = opened;
@@ -217,9 +215,10 @@ export class OpenFileCache {
 			this.#passing--;
 			return opened;
 		}
-		if (!(isSmall ? this.#uses.of(hash) > 1 : this.#comesSoon(hash)) || !isSettled(opened.identity)) return opened;
+		if (!(isSmall ? this.#uses.of(hash) > 1 : this.#wasRequestedRecently(hash)) || !isSettled(opened.identity))
+			return opened;
 		if (isSmall && !this.#makeRoom(hash, opened.size)) {
-			this.#refused = Math.min(this.#refused + 1, MOST_PASSED_OVER);
+			this.#refused = Math.min(this.#refused + 1, MAX_REJECTIONS);
 			this.#passing = this.#refused;
 			return opened;
 		}
@@ -233,17 +232,17 @@ export class OpenFileCache {
 		return file;
 	}
 
-	/** Whether a larger file was asked for a moment ago; it is remembered if not. */
-	#comesSoon(hash: number): boolean {
+	/** Reports whether a large file was requested a moment ago; otherwise remembers it. */
+	#wasRequestedRecently(hash: number): boolean {
 		const now = performance.now();
 		const seen = this.#seen.get(hash);
-		if (seen !== undefined && now - seen < SOON) return true;
-		if (this.#seen.size >= MOST_SEEN) this.#seen.clear();
+		if (seen !== undefined && now - seen < REOPEN_WINDOW_MS) return true;
+		if (this.#seen.size >= MAX_SEEN) this.#seen.clear();
 		this.#seen.set(hash, now);
 		return false;
 	}
 
-	/** Every folder from the one that holds the root down to the one that holds the file: replacing any replaces the file. */
+	/** Watches every folder from the root's parent to the file's: replacing any of them replaces the file. */
 	#watch(root: string, below: string): void {
 		const parent = root.slice(0, root.lastIndexOf('/'));
 		if (parent !== '') this.#watches.add(parent);
@@ -252,7 +251,7 @@ export class OpenFileCache {
 		}
 	}
 
-	/** A link on the way to the root (`current -> releases/7`) stands in one of the folders above. */
+	/** Watches the folders above the root, in which a link on the way to it (`current -> releases/7`) may change. */
 	#watchLinks(root: string): void {
 		for (let end = root.lastIndexOf('/'); end > 0; end = root.lastIndexOf('/', end - 1)) {
 			this.#watches.add(root.slice(0, end));
@@ -264,14 +263,14 @@ export class OpenFileCache {
 		if (file.size > SMALL) {
 			this.#seen.delete(file.hash);
 			this.#large.set(file.hash, file);
-			this.#sweeps ??= setInterval(() => this.#sweep(), IDLE).unref();
+			this.#sweeps ??= setInterval(() => this.#sweep(), OPEN_IDLE_MS).unref();
 		}
 		this.#bytes += file.weight;
 		this.#tell();
 	}
 
 	#sweep(): void {
-		const limit = performance.now() - IDLE;
+		const limit = performance.now() - OPEN_IDLE_MS;
 		for (const [hash, { checked }] of this.#large) if (checked < limit) this.#drop(hash);
 		if (this.#large.size > 0) return;
 		clearInterval(this.#sweeps);
@@ -294,43 +293,42 @@ export class OpenFileCache {
 	}
 
 	/**
-	 * Makes room for a small file of so many bytes, if those that would have to go were not asked for since they were last
-	 * passed over and are asked for less often than it.
+	 * Makes room for a small file if the files to be evicted have not been requested since the last pass and are less popular.
 	 */
 	#makeRoom(hash: number, size: number): boolean {
 		const uses = this.#uses.of(hash);
-		for (let weighed = 0; this.#bytes + size > CEILING || this.#files.size >= MOST_FILES; weighed++) {
-			const next = this.#nextWeighed();
-			if (weighed === MOST_WEIGHED || next === undefined) return false;
+		for (let weighed = 0; this.#bytes + size > MAX_BYTES || this.#files.size >= MAX_FILES; weighed++) {
+			const next = this.#nextCandidate();
+			if (weighed === ADMISSION_SAMPLE || next === undefined) return false;
 			if (next.used) next.used = false;
-			else if (this.#uses.of(next.hash) + ADVANTAGE > uses) return false;
+			else if (this.#uses.of(next.hash) + ADMISSION_RATIO > uses) return false;
 			else this.#drop(next.hash);
 		}
 		return true;
 	}
 
-	/** Goes round, from the oldest to the newest and again. */
-	#nextWeighed(): CachedFile | undefined {
-		const next = this.#weighing.next();
+	/** Returns the next candidate, cycling from the oldest to the newest. */
+	#nextCandidate(): CachedFile | undefined {
+		const next = this.#candidates.next();
 		if (!next.done) return next.value;
-		this.#weighing = this.#files.values();
-		return this.#weighing.next().value;
+		this.#candidates = this.#files.values();
+		return this.#candidates.next().value;
 	}
 
-	/** Forgets those held open that were not asked for since they were last passed over, oldest first, until there are few enough. */
+	/** Closes descriptors not used since the last pass, oldest first, until few enough are left. */
 	#forgetLarge(): void {
 		for (const file of this.#large.values()) {
-			if (this.#large.size <= MOST_OPEN) return;
+			if (this.#large.size <= MAX_OPEN) return;
 			if (file.used) {
 				file.used = false;
-				// Behind the others.
+				// Moves it to the end.
 				this.#large.delete(file.hash);
 				this.#large.set(file.hash, file);
 			} else this.#drop(file.hash);
 		}
 	}
 
-	/** The hash of the whole path. */
+	/** Returns the hash of the whole path. */
 	#hash(root: string, path: string): number {
 		if (root !== this.#root) {
 			this.#root = root;
@@ -340,7 +338,7 @@ export class OpenFileCache {
 	}
 }
 
-/** The hash of a text behind another, which has `before`. */
+/** Continues a hash with another text. */
 function hashOf(text: string, before: number): number {
 	let hash = before;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -352,6 +350,6 @@ function identityOfOpen(descriptor: number, calls: SystemCalls | undefined): Fil
 }
 
 function isSettled({ changeSeconds, changeNanoseconds, seconds, nanoseconds }: FileIdentity): boolean {
-	const limit = Date.now() / 1000 - SETTLED;
+	const limit = Date.now() / 1000 - SETTLED_SECONDS;
 	return changeSeconds + changeNanoseconds / 1e9 < limit && seconds + nanoseconds / 1e9 < limit;
 }

@@ -1,4 +1,4 @@
-/** A file that was opened for one request. */
+/** A file opened for one request. */
 import { closeSync, readSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
 import { FileError, type FileTime, type OpenFile } from '../../compiler/exchange/leases.ts';
@@ -9,33 +9,33 @@ import { type FilePages, HEAD_ROOM } from './file-pages.ts';
 import { OpenDescriptor } from './open-descriptor.ts';
 import { ReadBody } from './read-body.ts';
 
-/** Bytes of a file that is read at once, and kept in memory when it comes again. */
+/** Up to this many bytes, a file is read at once, and cached in memory if it is popular. */
 export const SMALL: number = 64 * 1024;
 
-/** What files are read with, one for a thread. */
+/** A thread's means of reading files. */
 export interface ReadingMeans {
-	/** Undefined where the system has none: all is done by Node's own functions. */
+	/** Direct system calls; undefined if not available, and Node's own functions are used. */
 	readonly calls: SystemCalls | undefined;
 	readonly pages: FilePages;
 }
 
-/** A file that is open. Whoever took it closes it: by `close`, or by the end of its body. */
+/** An open file. Its owner must close it: with `close`, or by the end of its body. */
 export class OpenedFile implements OpenFile {
 	readonly from = 'disk';
 	readonly root: string;
 	readonly below: string | undefined;
 	readonly identity: FileIdentity;
 	readonly size: number;
-	/** Path with links resolved; made of root and path when it is asked for, where it is nothing else. */
+	/** Path with links resolved; derived from root and path on demand if it is equal to them. */
 	#path: string | undefined;
 	readonly #means: ReadingMeans;
 	readonly #descriptor: number;
-	/** Whether the descriptor is the system's own and not Node's. */
+	/** Whether the descriptor was opened by a direct system call instead of by Node. */
 	readonly #isDirect: boolean;
 	#shared: OpenDescriptor | undefined = undefined;
 	#closed = false;
 
-	/** `path` is undefined for what was opened by the calls: then it is `below` below the root. */
+	/** `path` is undefined for files opened by direct calls: it is then `below` below the root. */
 	constructor(
 		means: ReadingMeans,
 		descriptor: number,
@@ -78,14 +78,14 @@ export class OpenedFile implements OpenFile {
 		}
 	}
 
-	/** All of it, in memory of its own: a piece of a shared one would keep the whole of that alive. Throws FileError. */
+	/** Reads all of it into a buffer of its own, because a slice would keep a shared buffer alive. Throws FileError. */
 	whole(): Uint8Array {
 		const bytes = Buffer.allocUnsafeSlow(this.size);
 		this.#readInto(bytes, 0, this.size, 0);
 		return bytes;
 	}
 
-	/** The descriptor, for others who hold it. */
+	/** Returns the descriptor for shared use. */
 	share(): OpenDescriptor {
 		this.#shared ??= new OpenDescriptor(this.#descriptor, this.#isDirect ? this.#means.calls!.close : closeSync);
 		return this.#shared;
@@ -103,7 +103,7 @@ export class OpenedFile implements OpenFile {
 		const { calls, pages } = this.#means;
 		const page = pages.take();
 		try {
-			// Whoever reads all of it reads it first.
+			// A read of the whole file is the first one.
 			const count =
 				calls !== undefined && length === this.size ? calls.read(this.#descriptor, page.address, length) : -1;
 			if (count !== length) this.#readInto(page.memory, HEAD_ROOM, length, start);
@@ -123,7 +123,7 @@ export class OpenedFile implements OpenFile {
 			} catch (error) {
 				throw new FileError('unavailable', 'the file cannot be read', error);
 			}
-			if (count === 0) throw new FileError('unavailable', 'the file became shorter while it was read');
+			if (count === 0) throw new FileError('unavailable', 'the file was truncated while it was being read');
 			at += count;
 		}
 	}

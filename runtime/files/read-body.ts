@@ -1,15 +1,15 @@
-/** The bytes of a small file that was read at once, in a page that others use after it. */
+/** The contents of a small file, read at once into a buffer that is reused afterwards. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { type FilePage, type FilePages, HEAD_ROOM } from './file-pages.ts';
 
-/** Gives its bytes once. The page is given back when more is asked for than there is, for then nobody has it any more. */
+/** Delivers the contents. The pull after the last bytes returns the buffer, because nobody uses it any longer by then. */
 export class ReadBody implements BodySource {
 	readonly length: number;
 	readonly #pages: FilePages;
 	#page: FilePage | undefined;
-	/** Bytes that have been taken from the page. */
+	/** Number of bytes taken from the buffer. */
 	#at = 0;
-	/** What had not been taken when the page was given back. */
+	/** Bytes that had not been taken when the buffer was returned. */
 	#rest: Uint8Array | undefined = undefined;
 
 	/** `page` holds `length` bytes. */
@@ -43,7 +43,7 @@ export class ReadBody implements BodySource {
 		return rest.byteLength > most ? rest.subarray(0, most) : rest;
 	}
 
-	/** What has not been taken goes into memory of its own: a page is many times as large as most files. */
+	/** Copies the remaining bytes to memory of their own, because the buffer is many times as large as most files. */
 	idle(): void {
 		const page = this.#page;
 		if (page === undefined) return;
@@ -67,7 +67,7 @@ export class ReadBody implements BodySource {
 		this.#rest = undefined;
 		if (page === undefined) return;
 		this.#page = undefined;
-		// What was taken may still be on its way to a socket: then the page is nobody's any more.
+		// Bytes that were pulled may still be on their way to a socket, so the buffer is not reused.
 		if (this.#at === 0) this.#pages.giveBack(page);
 	}
 }

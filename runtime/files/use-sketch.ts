@@ -1,17 +1,17 @@
-/** How often something was asked for lately, roughly and in bounded memory (Einziger, Friedman and Manes, TinyLFU, 2017). */
+/** Approximate recent popularity in bounded memory (Einziger, Friedman and Manes, TinyLFU, 2017). */
 
-/** Counters of each of the two rows. */
+/** Counters in each of the two rows. */
 const COUNTERS = 1 << 16;
 const MOST = 255;
-/** Requests after which every count is halved: what was popular once must not be for ever. */
+/** Number of requests after which all counters are halved, so that popularity decays. */
 const AGE = COUNTERS * 8;
 
-/** Counts by hash. Others with a like hash make a count too large, never too small. */
+/** Counts by hash. Collisions make a count too large, never too small. */
 export class UseSketch {
 	readonly #counts = new Uint8Array(COUNTERS * 2);
 	#added = 0;
 
-	/** One time more. */
+	/** Counts a use. */
 	add(hash: number): void {
 		const counts = this.#counts;
 		const one = hash & (COUNTERS - 1);
@@ -21,7 +21,7 @@ export class UseSketch {
 		if (++this.#added === AGE) this.#halve();
 	}
 
-	/** How many times lately. */
+	/** Returns the number of recent uses. */
 	of(hash: number): number {
 		return Math.min(this.#counts[hash & (COUNTERS - 1)]!, this.#counts[COUNTERS + other(hash)]!);
 	}

@@ -1,4 +1,4 @@
-/** The folder of a disk tier: the seed of the hashes in it, and the lock that one process has. */
+/** The folder of a disk tier: the seed of its hashes, and the lock that one process holds. */
 import { randomInt } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import path from 'node:path';
 import { FileLocks } from '../../storage/file-locks.ts';
 import type { StoreLock } from '../../storage/store.ts';
 
-/** The seed that a folder's hashes were made with; made up for a new one. Throws when the folder cannot be had. */
+/** Returns the seed of a folder's hashes; a new folder gets a random one. Throws if the folder is not available. */
 export function folderSeed(folder: string): number {
 	mkdirSync(folder, { recursive: true, mode: 0o700 });
 	const file = path.join(folder, 'seed');
@@ -19,12 +19,12 @@ export function folderSeed(folder: string): number {
 	}
 	const seed = Number(readFileSync(file, 'utf8'));
 	if (Number.isInteger(seed) && seed > 0 && seed < 2 ** 31) return seed;
-	// It was not written to its end: nothing was stored with it.
+	// The seed was not completely written, so nothing was stored with it.
 	writeFileSync(file, made, { mode: 0o600 });
 	return Number(made);
 }
 
-/** Takes the lock of a folder, unless a living process has it. */
+/** Takes the lock of a folder, unless a living process holds it. */
 export function lockFolder(folder: string): Promise<StoreLock | undefined> {
 	const locks = new FileLocks(folder, async missing => {
 		await mkdir(missing, { recursive: true, mode: 0o700 });

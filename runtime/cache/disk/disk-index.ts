@@ -1,11 +1,10 @@
 /**
- * Where on disk which response is: hashes and places in flat arrays, 56 bytes for each. Nothing takes longer because there
- * are many: tables have their size from the beginning, rows come page by page, and what has to look at many does so a slice
- * at a time.
+ * The index of responses on disk: hashes and places in flat arrays, 56 bytes each. No operation slows down with their number:
+ * tables have their final size from the start, rows are added page by page, and scans are done in slices.
  */
 import { MOST_VARIANTS } from '../shared-cache.ts';
 
-/** Words of a row, and what stands in which. */
+/** Words of a row. */
 const ROW = {
 	a: 0,
 	b: 1,
@@ -16,17 +15,17 @@ const ROW = {
 	offset: 6,
 	headBytes: 7,
 	bodyBytes: 8,
-	/** Next row of the same bucket of keys, of URLs and of paths; from 1. A row of nobody is in the list of free ones by the first. */
+	/** Next row in the same bucket of keys, URLs and paths, from 1. The first one also links the free rows. */
 	byKey: 9,
 	byUrl: 10,
 	byPath: 11,
-	/** Neighbours among the rows of the segment. */
+	/** Neighbors in the list of the segment's rows. */
 	next: 12,
 	previous: 13,
 	length: 14,
 } as const;
 
-/** Which list of a bucket. */
+/** One of a row's bucket lists. */
 type Link = typeof ROW.byKey | typeof ROW.byUrl | typeof ROW.byPath;
 
 /** A response on disk. */
@@ -42,17 +41,17 @@ export interface DiskPlace {
 	readonly bodyBytes: number;
 }
 
-/** Rows of a page: a power of two. */
+/** Rows per page: a power of two. */
 const PAGE_BITS = 14;
 const PAGE_ROWS = 2 ** PAGE_BITS;
-/** Buckets at least and at most, and bytes of the disk for each. */
+/** Minimum and maximum buckets, and bytes of disk per bucket. */
 const LEAST_BUCKETS = 1024;
 const MOST_BUCKETS = 2 ** 22;
 const BYTES_A_BUCKET = 8192;
-/** Rows that are looked at before other work of the thread gets a turn. */
+/** Rows scanned before other work of the thread gets its turn. */
 const SLICE = 8192;
 
-/** The index of one folder. Bounded by the caller, who drops segments. */
+/** The index of one folder. The caller bounds it by dropping segments. */
 export class DiskIndex {
 	readonly #changed: (a: number, by: 1 | -1) => void;
 	readonly #pages: Int32Array[] = [];
@@ -60,14 +59,14 @@ export class DiskIndex {
 	readonly #keys: Int32Array;
 	readonly #urls: Int32Array;
 	readonly #paths: Int32Array;
-	/** First row of each segment; of those that are gone, until all their rows are. */
+	/** First row of each segment; of dropped segments, until all their rows are removed. */
 	readonly #segments = new Map<number, number>();
 	readonly #gone = new Set<number>();
 	#used = 0;
 	#free = 0;
 	#size = 0;
 
-	/** For a disk of so many bytes. `changed` hears of every row that comes or goes, by the first half of its key's hash. */
+	/** `disk` is the maximum size in bytes. `changed` is called for every row added or removed, with half of its key's hash. */
 	constructor(disk: number, changed: (a: number, by: 1 | -1) => void) {
 		this.#changed = changed;
 		const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, disk / BYTES_A_BUCKET)));
@@ -78,12 +77,12 @@ export class DiskIndex {
 		this.#paths = new Int32Array(buckets);
 	}
 
-	/** Responses. */
+	/** Number of responses. */
 	get size(): number {
 		return this.#size;
 	}
 
-	/** Adds a response, in place of one of the same key and variant; of more variants than memory keeps the oldest goes. */
+	/** Adds a response, replacing one of the same key and variant. Beyond the maximum of variants, the oldest is removed. */
 	add(place: DiskPlace): void {
 		let others = 0;
 		let oldest = 0;
@@ -119,24 +118,24 @@ export class DiskIndex {
 		this.#changed(place.a, 1);
 	}
 
-	/** What there is of a key. */
+	/** Returns the responses of a key. */
 	find(a: number, b: number): readonly DiskPlace[] {
 		return this.#ofKey(a, b)
 			.map(row => this.#place(row))
 			.filter(({ segment }) => !this.#gone.has(segment));
 	}
 
-	/** True while this very response is there. */
+	/** Reports whether this very response is still in the index. */
 	has({ a, b, segment, offset }: DiskPlace): boolean {
 		return this.find(a, b).some(one => one.segment === segment && one.offset === offset);
 	}
 
-	/** Removes a key; how many responses that were. */
+	/** Removes a key. Returns the number of removed responses. */
 	forgetKey(a: number, b: number): number {
 		return this.#removeAll(this.#ofKey(a, b));
 	}
 
-	/** Removes one variant of a key; how many responses that were. */
+	/** Removes one variant of a key. Returns the number of removed responses. */
 	forgetVariant(a: number, b: number, variant: number): number {
 		return this.#removeAll(this.#ofKey(a, b).filter(row => this.#get(row, ROW.variant) === variant));
 	}
@@ -149,7 +148,7 @@ export class DiskIndex {
 		return this.#removeAll(this.#having(this.#paths, path, ROW.path, ROW.byPath));
 	}
 
-	/** Removes keys by the first half of their hash; the keys that went. */
+	/** Removes keys by half of their hash. Returns the removed keys. */
 	forgetHash(a: number): readonly (readonly [a: number, b: number])[] {
 		const rows = this.#having(this.#keys, a, ROW.a, ROW.byKey);
 		const keys = rows.map(row => [a, this.#get(row, ROW.b)] as const);
@@ -157,7 +156,7 @@ export class DiskIndex {
 		return keys;
 	}
 
-	/** As {@link forgetHash} for all that are meant, a slice at a time. */
+	/** Like {@link forgetHash} for all matching keys, in slices. */
 	async forgetWhere(isMeant: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
 		const keys: (readonly [a: number, b: number])[] = [];
 		for (let row = 1; row <= this.#used; row++) {
@@ -168,7 +167,7 @@ export class DiskIndex {
 		return keys;
 	}
 
-	/** Nothing of a segment is found any more. Its rows are removed a slice at a time; resolves once they are. */
+	/** Hides everything in a segment at once, and removes its rows in slices. Resolves when that is done. */
 	async forgetSegment(segment: number): Promise<void> {
 		if (!this.#segments.has(segment)) return;
 		this.#gone.add(segment);
@@ -195,7 +194,7 @@ export class DiskIndex {
 		return this.#having(this.#keys, a, ROW.a, ROW.byKey).filter(row => this.#get(row, ROW.b) === b);
 	}
 
-	/** Every row with this value in a word that a table is for. */
+	/** Returns all rows with this value in the word that a table indexes. */
 	#having(table: Int32Array, value: number, word: number, link: Link): number[] {
 		const found: number[] = [];
 		for (let row = table[value & this.#mask]!; row !== 0; row = this.#get(row, link)) {
@@ -233,7 +232,7 @@ export class DiskIndex {
 		};
 	}
 
-	/** A row of nobody. Row 0 is none. */
+	/** Returns an unused row. Row 0 means none. */
 	#take(): number {
 		if (this.#free !== 0) {
 			const row = this.#free;

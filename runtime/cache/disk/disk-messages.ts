@@ -1,17 +1,17 @@
-/** What request threads tell and ask the main thread about the disk tier of a cache, and how it refuses. */
+/** Messages from worker threads to the main thread about a cache's disk tier. */
 
-/** What is told. */
+/** What happened to stored responses. */
 export type DiskEvent =
-	/** A response was stored in an entry of the shared memory, or confirmed there. */
+	/** A response was stored in an entry of the shared memory, or revalidated there. */
 	| { readonly news: 'stored'; readonly key: string; readonly entry: number; readonly serial: number }
-	/** What there is of a key does not hold any more. */
+	/** The responses of a key are no longer valid. */
 	| { readonly news: 'removed'; readonly key: string };
 
-/** What is asked; the answer says that it is done. */
+/** Work for the main thread; the reply says that it has been done. */
 export type DiskErrand =
-	/** Brings what there is of a key into memory. */
+	/** Loads the responses of a key into memory. */
 	| { readonly errand: 'recall'; readonly key: string }
-	/** Takes away what there is of a URL. */
+	/** Removes the responses of a URL. */
 	| {
 			readonly errand: 'invalidate';
 			readonly host: string;
@@ -19,9 +19,9 @@ export type DiskErrand =
 			readonly query: string | undefined;
 	  };
 
-/** A purge is done in memory, but the disk could not be told: what was purged may come back after a restart. */
+/** A purge has been done in memory but could not be recorded on disk: purged responses may reappear after a restart. */
 export class PurgeNotKept extends Error {
 	constructor(cause: Error) {
-		super(`It is purged from memory, but the disk of the cache could not be told: ${cause.message}`, { cause });
+		super(`The responses were purged from memory, but the cache disk could not record it: ${cause.message}`, { cause });
 	}
 }

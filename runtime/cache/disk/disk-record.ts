@@ -1,38 +1,38 @@
 /**
- * A record of the disk tier: a header of fixed length, then the head of a response as JSON, then its body. Everything is
- * covered by a checksum; what was written in part is told from what is whole.
+ * The record format of the disk tier: a fixed-length header, then the head of a response as JSON, then its body. Checksums
+ * cover everything and reveal incompletely written records.
  */
 import { crc32 } from 'node:zlib';
 import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
 
 export const HEADER_BYTES = 64;
 
-/** What a record says. */
+/** Kinds of records. */
 export const KIND = {
 	/** A response. */
 	put: 1,
-	/** Responses of a key, of a URL, of a path on whatever host are gone. */
+	/** Responses of a key, of a URL, or of a path on any host are removed. */
 	forgetKey: 2,
 	forgetUrl: 3,
 	forgetPath: 4,
-	/** Responses that a purge selects are gone: its selection stands as JSON in place of a head. */
+	/** Responses selected by a purge are removed; the selection is stored as JSON in place of the head. */
 	purge: 5,
 } as const;
 
-/** `keepUntil` of what has no end. */
+/** The `keepUntil` of a record that never expires. */
 export const FOR_EVER = 0xffff_ffff;
 
 /** `svcC`. */
 const MAGIC = 0x4363_7673;
-/** Raised with every change of the form: what another version has written is not read. */
+/** Incremented with every change of the format; records of other versions are ignored. */
 const VERSION = 1;
 
-/** What stands in a header. Hashes are of the store's seed, which the folder keeps. */
+/** The contents of a header. Hashes use the store's seed, which is kept in the folder. */
 export interface DiskRecord {
 	readonly kind: number;
 	readonly a: number;
 	readonly b: number;
-	/** Of the request fields that select the response. */
+	/** Hash of the request fields that select the response. */
 	readonly variant: number;
 	readonly url: number;
 	readonly path: number;
@@ -40,11 +40,11 @@ export interface DiskRecord {
 	readonly bodyBytes: number;
 	readonly headSum: number;
 	readonly bodySum: number;
-	/** Second since 1970 from which on it is of no use. */
+	/** Seconds since 1970 after which the record is useless. */
 	readonly keepUntil: number;
 }
 
-/** The bytes of a header. */
+/** Encodes a header. */
 export function encodeRecord(record: DiskRecord): Buffer {
 	const bytes = Buffer.alloc(HEADER_BYTES);
 	bytes.writeUInt32LE(MAGIC, 0);
@@ -64,7 +64,7 @@ export function encodeRecord(record: DiskRecord): Buffer {
 	return bytes;
 }
 
-/** Reads a header; undefined when there is none, or not a whole one. */
+/** Decodes a header; undefined if it is missing or damaged. */
 export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefined {
 	if (bytes.byteLength < at + HEADER_BYTES || bytes.readUInt32LE(at) !== MAGIC) return undefined;
 	if (bytes.readUInt8(at + 4) !== VERSION) return undefined;
@@ -85,25 +85,25 @@ export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefi
 	};
 }
 
-/** Bytes of a whole record. */
+/** Returns the size of a complete record in bytes. */
 export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyBytes: number }): number {
 	return HEADER_BYTES + headBytes + bodyBytes;
 }
 
-/** Second since 1970 from which on a response is of no use: neither fresh nor to be served stale nor to be validated. */
+/** Returns the seconds since 1970 after which a response can be neither served, served stale, nor validated. */
 export function keepUntilOf(head: CachedHead): number {
 	if (head.etag !== undefined || head.modified !== undefined) return FOR_EVER;
 	const longest = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
 	return Math.min(FOR_EVER, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
 }
 
-/** Where a record stands: also its turn among all. */
+/** The place of a record, which also orders records by age. */
 export interface Place {
 	readonly segment: number;
 	readonly offset: number;
 }
 
-/** Whether what stands at a place was written before what stands at another. */
+/** Reports whether the record at `one` was written before the one at `other`. */
 export function isBefore(one: Place, other: Place): boolean {
 	return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
 }

@@ -1,12 +1,12 @@
 /**
- * The disk tier of a response cache: what is stored in memory is written behind, to be found again after it has gone from
- * memory, or after a restart. One folder for each cache, in the hands of one process at a time; the main thread does the
- * work, and the request threads never touch a file.
+ * The disk tier of a response cache: responses stored in memory are written behind, so that they can be recalled after
+ * eviction from memory or a restart. Each cache has its own folder, used by one process at a time; the main thread does the
+ * work, and worker threads never touch a file.
  *
- * Responses stand one after another in segments, each with checksums of header, head and body. At the start the places of
- * all are read from the catalogs of whole segments, and from the headers in the last one; heads and bodies are checked when
- * they are wanted. Whatever is not as it was written is not there. The oldest segment goes when room is needed. What is
- * purged, invalidated or replaced is written down too, before the purge is answered.
+ * Responses are appended to segments, with checksums of header, head and body. At the start, their places are read from the
+ * catalogs of complete segments and from the headers in the last one; heads and bodies are verified when they are needed, and
+ * damaged ones are ignored. The oldest segment is dropped when room is needed. Purges, invalidations and replacements are
+ * recorded too, before the purge is answered.
  */
 import { crc32 } from 'node:zlib';
 import type { CachedHead, CacheWriter } from '../../../compiler/exchange/response-cache.ts';
@@ -24,52 +24,52 @@ import { KeyMarks } from './key-marks.ts';
 import { readRecord, recoverSegment } from './recovery.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
-/** Responses that are read at once, at most. */
+/** Maximum concurrent reads of responses. */
 const MOST_READS = 64;
-/** Purges by tag and prefix that are remembered; with one more the older responses are given up. */
+/** Maximum purges by tag or prefix remembered; beyond that, responses older than the oldest purge are dropped. */
 const MOST_PURGES = 256;
-/** Responses of a folder at most: their places take memory. */
+/** Maximum responses in a folder, because their places take memory. */
 const MOST_RESPONSES = 4_194_304;
-/** Milliseconds between two attempts to get a folder that another process has. */
+/** Milliseconds between attempts to get a folder that another process uses. */
 const RETRY = 2000;
 
-/** Bytes of a body that are looked at, or copied, before other work of the thread gets a turn. */
+/** Bytes of a body that are hashed or copied before other work of the thread gets its turn. */
 const PIECE = 1024 * 1024;
 
-/** What a tier needs from its dependencies. */
+/** Dependencies of {@link DiskTier}. */
 export interface DiskDeps {
 	readonly folder: string;
-	/** Bytes of the files at most. */
+	/** Maximum bytes of the files. */
 	readonly size: number;
-	/** The cache as the main thread has it. */
+	/** The main thread's view of the cache. */
 	readonly cache: SharedCache;
-	/** The folder's lock; undefined while another has it. */
+	/** Takes the folder's lock; undefined while another process holds it. */
 	lock(): Promise<StoreLock | undefined>;
-	/** Says that a response is on disk, or is not any more, by the first half of its key's hash. */
+	/** Called when a response was written to, or removed from, the disk, with half of its key's hash. */
 	changed(a: number, by: 1 | -1): void;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
 
-/** How a tier fares. */
+/** State and counters of a tier. */
 export interface DiskReport {
 	readonly bytes: number;
 	readonly ceiling: number;
 	readonly entries: number;
 	readonly written: number;
-	/** Responses that were not written: too much was waiting, the disk takes nothing, or they were being purged. */
+	/** Responses not written: too many were waiting, the disk failed, or they were being purged. */
 	readonly skipped: number;
-	/** Responses that came back into memory, and those that were not as they had been written. */
+	/** Responses loaded back into memory, and those found damaged. */
 	readonly recalled: number;
 	readonly damaged: number;
 	readonly failures: number;
-	/** Why nothing is being written; undefined when responses are. */
+	/** Why no responses are being written; undefined if they are. */
 	readonly idle: 'opening' | 'failing' | undefined;
 }
 
-/** A purge that is not written yet is for everything that is. */
+/** The place of a purge that is not written yet: it applies to everything written so far. */
 const TO_COME: Place = { segment: Number.POSITIVE_INFINITY, offset: 0 };
 
-/** What a tier does with its folder: waits for another process, reads what is there, uses it, or has done with it. */
+/** The state of a tier: waits for another process, reads the folder, uses it, or has finished with it. */
 type State = 'waiting' | 'opening' | 'open' | 'closed';
 
 export class DiskTier {
@@ -79,31 +79,31 @@ export class DiskTier {
 	readonly #writer: DiskWriter;
 	readonly #lines: ForgottenLines;
 	readonly #seed: number;
-	/** Purges that look at heads; each is for what stands before it. */
+	/** Purges that select by head; each applies to records before its place. */
 	readonly #purges: { place: Place; readonly selects: Selects }[] = [];
-	/** Purges that have not been through the memory yet: what they select is not written. */
+	/** Purges in progress in memory: what they select is not written. */
 	readonly #underWay = new Set<Selects>();
 	readonly #recalls = new Map<string, Promise<void>>();
 	readonly #counts = { recalled: 0, damaged: 0, refused: 0 };
-	/** What stands before it is given up. */
+	/** Records before this place are invalid. */
 	#horizon: Place = { segment: 0, offset: 0 };
-	/** Keys of which memory got something newer before the folder was open. */
+	/** Keys for which memory got a newer response before the folder was open. */
 	#newer: KeyMarks | undefined = new KeyMarks();
-	/** Those of them that came while the others were looked for. */
+	/** Those that were added during the reading of the folder. */
 	#newest: number[] | undefined;
 	#state: State = 'waiting';
 	#isGivenBack = false;
-	/** Ends the time between two attempts to get the folder. */
+	/** Ends the wait between two attempts to get the folder. */
 	#endWait: () => void = () => {};
 	#lock: StoreLock | undefined;
 	readonly #opened: Promise<void>;
-	/** What was taken away before the folder was open is being written down. */
+	/** Settles when removals requested before the folder was open have been recorded. */
 	#obeying: Promise<void> = Promise.resolve();
-	/** Resolves once the folder is given back. */
+	/** Resolves when the folder has been released. */
 	readonly closed: Promise<void>;
 	#givenBack: () => void;
 
-	/** Begins to open the folder, once `after` has settled. */
+	/** Starts to open the folder once `after` has settled. */
 	constructor(deps: DiskDeps, after: Promise<unknown>) {
 		const { cache, folder, size } = deps;
 		this.#with = deps;
@@ -123,7 +123,8 @@ export class DiskTier {
 				...{ files: this.#files, cache },
 				put: (record, place) => this.#index.add({ ...record, ...place }),
 				check: () => {
-					if (this.#lock === undefined || this.#lock.lost.aborted) throw new Error('The folder is not this process’s.');
+					if (this.#lock === undefined || this.#lock.lost.aborted)
+						throw new Error('The folder belongs to another process.');
 				},
 				settled: async () => {
 					while (this.#index.size > MOST_RESPONSES && (await this.#files.dropOldest()));
@@ -146,10 +147,10 @@ export class DiskTier {
 		};
 	}
 
-	/** A thread has stored a response: it is to be written. */
+	/** Queues a response that a thread has stored to be written. */
 	stored(key: string, entry: number, serial: number): void {
 		if (!this.#isOpen) {
-			// What is on disk of it is older.
+			// The copy on disk is older.
 			void this.removed(key);
 			return;
 		}
@@ -166,7 +167,7 @@ export class DiskTier {
 			const record = this.#recordOf(KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
 			const whole = { ...record, headSum: crc32(head), keepUntil: keepUntilOf(response.head) };
 			const { a, b, variant } = record;
-			// Memory may lose the new one before it is written: the old one must not come back then.
+			// If memory loses the new response before it is written, the old one must not reappear.
 			const older = this.#index.forgetVariant(a, b, variant) > 0;
 			const failed = (): void => {
 				if (older) void this.#forget(KIND.forgetKey, { a, b }, 1).catch(() => {});
@@ -181,7 +182,7 @@ export class DiskTier {
 		}
 	}
 
-	/** What is on disk of a key does not hold any more. Never rejects. */
+	/** Removes the responses of a key from disk. Never rejects. */
 	async removed(key: string): Promise<void> {
 		const { a, b } = hashKey(key, this.#seed);
 		if (this.#state === 'waiting' || this.#state === 'opening') {
@@ -190,24 +191,27 @@ export class DiskTier {
 		} else await this.#takeAway({ key: [a, b] }, false).catch(() => {});
 	}
 
-	/** A URL was changed; resolves once that is written down. Never rejects: who has changed it has done so. */
+	/** Invalidates a URL. Resolves once that is recorded. Never rejects, because the resource has been changed anyway. */
 	async invalidated(host: string, path: string, query: string | undefined): Promise<void> {
 		await this.#takeAway({ url: [host, path, query ?? null] }, false).catch((error: Error) => {
 			const { folder } = this.#with;
-			this.#with.log('warn', 'the disk of the cache may have what was changed', { folder, reason: error.message });
+			this.#with.log('warn', 'the cache disk may still hold an invalidated response', {
+				folder,
+				reason: error.message,
+			});
 		});
 	}
 
 	/**
-	 * Resolves once nothing that is selected comes back, not even after a crash of the machine. `fromMemory` takes it out of
-	 * the memory; what a thread stores there until then would be written behind the purge. Throws PurgeNotKept when it is
-	 * gone from memory only.
+	 * Resolves once nothing selected can reappear, not even after a crash of the machine. `fromMemory` removes it from memory;
+	 * what a thread stores there until then would be written after the purge. Throws PurgeNotKept if it could be removed only
+	 * from memory.
 	 */
 	async purge<T>(selection: PurgeSelection, fromMemory: () => Promise<T>): Promise<T> {
 		const selects = compileSelection(selection);
 		this.#underWay.add(selects);
 		try {
-			// First what could come back.
+			// Disk first, because it could refill memory.
 			const failure = await this.#takeAway({ purge: selection }, true).then(
 				() => undefined,
 				(error: Error) => error,
@@ -220,7 +224,7 @@ export class DiskTier {
 		}
 	}
 
-	/** Brings what is on disk of a key back into memory. */
+	/** Loads the responses of a key from disk into memory. */
 	recall(key: string): Promise<void> | undefined {
 		const under = this.#recalls.get(key);
 		if (under !== undefined || !this.#isOpen || this.#recalls.size >= MOST_READS) return under;
@@ -232,7 +236,7 @@ export class DiskTier {
 		return recall;
 	}
 
-	/** Writes what waits, and gives the folder back. What is taken away from now on stands beside the segments. */
+	/** Writes everything pending, and releases the folder. Further removals are recorded beside the segments. */
 	async close(): Promise<void> {
 		if (this.#state === 'closed') return this.closed;
 		this.#state = 'closed';
@@ -247,29 +251,29 @@ export class DiskTier {
 		this.#givenBack();
 	}
 
-	/** Open, and this process's. */
+	/** The folder is open and belongs to this process. */
 	get #isOpen(): boolean {
 		return this.#state === 'open' && this.#lock?.lost.aborted === false;
 	}
 
-	/** Takes something away from the folder, whoever has it; resolves once that outlives this process, with `sync` the machine. */
+	/** Removes something from the folder, whoever uses it. Resolves when that survives the process, with `sync` also the machine. */
 	async #takeAway(forgotten: Forgotten, sync: boolean): Promise<void> {
 		for (;;) {
 			if (this.#is('opening')) await this.#opened;
 			const wasOpen = this.#isOpen;
 			if (wasOpen && (await this.#isObeyed(forgotten, sync))) return;
 			await this.#lines.add(forgotten, sync);
-			// Otherwise the folder's lines may have been read just before.
+			// Otherwise the lines of the folder may have been read just before.
 			if (wasOpen || !(this.#is('opening') || this.#isOpen)) break;
 		}
 		if (this.#isGivenBack) await this.#lines.close();
 	}
 
-	/** False when the segments could neither say so nor be removed. */
+	/** Returns false if the removal could neither be recorded nor the segments deleted. */
 	async #isObeyed(forgotten: Forgotten, sync: boolean): Promise<boolean> {
 		try {
 			if ((await this.#obey(forgotten)) !== 'gone' && sync) await this.#files.sync();
-			// What should be gone already may have it.
+			// Files that should already have been deleted may contain it.
 			return !this.#files.isLeftOver || (await this.#files.dropLeftOver());
 		} catch (error) {
 			this.#writer.failed(error as Error);
@@ -281,9 +285,9 @@ export class DiskTier {
 		return this.#state === state;
 	}
 
-	/** Takes it out of the index and of what waits, at once; then writes it down where there was anything. */
+	/** Removes it from the index and the queue at once; then records the removal, if anything was affected. */
 	#obey(forgotten: Forgotten): Promise<Place | 'gone' | undefined> {
-		if ('everything' in forgotten) throw new Error('Nothing is left that could say so.');
+		if ('everything' in forgotten) throw new Error('There is no segment to record it in.');
 		if ('key' in forgotten) {
 			const [a, b] = forgotten.key;
 			return this.#forget(KIND.forgetKey, { a, b }, this.#index.forgetKey(a, b));
@@ -295,7 +299,7 @@ export class DiskTier {
 		}
 		const selection = forgotten.purge;
 		if ('path' in selection) {
-			// Those of other hosts go too: they are asked for again.
+			// Those of other hosts are removed too, and will be fetched again.
 			const path = hashKey(plainPath(withoutQuery(selection.path)), this.#seed).a;
 			return this.#forget(KIND.forgetPath, { path }, this.#index.forgetPath(path));
 		}
@@ -314,7 +318,7 @@ export class DiskTier {
 		return place;
 	}
 
-	/** `removed` responses have gone from the index; those that wait go, too. Writes that down if there were any. */
+	/** Completes a removal of `removed` responses from the index: also cancels queued ones, and records it if there were any. */
 	async #forget(
 		kind: number,
 		hashes: { readonly [hash in 'a' | 'b' | 'url' | 'path']?: number },
@@ -329,7 +333,7 @@ export class DiskTier {
 		for (let told = false; ; told = true) {
 			this.#lock = this.#is('closed') ? undefined : await this.#with.lock();
 			if (this.#lock !== undefined || this.#is('closed')) break;
-			if (!told) this.#with.log('warn', 'another process has the folder of the cache', { folder: this.#with.folder });
+			if (!told) this.#with.log('warn', 'another process uses the cache folder', { folder: this.#with.folder });
 			const retry = Promise.withResolvers<void>();
 			this.#endWait = retry.resolve;
 			setTimeout(retry.resolve, RETRY).unref();
@@ -354,7 +358,7 @@ export class DiskTier {
 		while (this.#files.bytes > this.#with.size && (await this.#files.dropOldest()));
 		const { forgotten, files } = await this.#lines.read();
 		if (forgotten.some(one => 'everything' in one) && !(await this.#files.dropAll())) {
-			throw new Error('What is to be taken away cannot be removed.');
+			throw new Error('Files to be deleted could not be deleted.');
 		}
 		this.#newest = [];
 		const older = [...(await this.#index.forgetWhere(hash => this.#newer?.has(hash) === true))];
@@ -363,7 +367,7 @@ export class DiskTier {
 		for (const a of this.#newest) older.push(...this.#index.forgetHash(a));
 		this.#newer = undefined;
 		this.#newest = undefined;
-		// Each takes out of the index at once what it is for; nobody has found it there yet.
+		// Each removal affects the index immediately; nothing has been looked up in it yet.
 		const obeyed = forgotten.filter(one => !('everything' in one)).map(one => this.#obey(one));
 		for (const [a, b] of older) {
 			obeyed.push(this.#writer.forget(this.#recordOf(KIND.forgetKey, { a, b }, 0, 0)));
@@ -374,14 +378,14 @@ export class DiskTier {
 			.catch(error => this.#writer.failed(error));
 		const ms = Math.round(performance.now() - begun);
 		const found = { responses: this.#index.size, bytes: this.#files.bytes, ms };
-		this.#with.log('info', 'the disk of the cache is open', found);
+		this.#with.log('info', 'the cache disk is open', found);
 	}
 
 	async #recover(segment: number, row: CatalogRow): Promise<void> {
 		switch (row.kind) {
 			case KIND.put:
 				if (row.keepUntil > Date.now() / 1000) this.#index.add({ ...row, segment });
-				// What is of no use has replaced what was before it all the same.
+				// An expired response has nevertheless replaced earlier ones.
 				else this.#index.forgetKey(row.a, row.b);
 				return;
 			case KIND.forgetKey:
@@ -396,14 +400,14 @@ export class DiskTier {
 			case KIND.purge: {
 				const place = { ...row, segment };
 				const read = await readRecord(this.#files, place);
-				// What it was for nobody knows any more: it is for everything.
+				// An unreadable purge applies to everything before it.
 				if (read === undefined) this.#horizon = place;
 				else this.#remember(place, JSON.parse(read.head.toString('utf8')) as PurgeSelection);
 			}
 		}
 	}
 
-	/** One after the other: there may be many, and long ones. */
+	/** One after another, because there may be many and large ones. */
 	async #recallAll(key: string, places: readonly DiskPlace[]): Promise<void> {
 		for (const place of places) await this.#recallOne(key, place);
 	}
@@ -412,7 +416,7 @@ export class DiskTier {
 		const { cache } = this.#with;
 		const read = await readRecord(this.#files, place);
 		const isWhole = read !== undefined && (await sumOf(read.body)) === read.record.bodySum;
-		// It was purged, replaced or dropped meanwhile.
+		// Purged, replaced or dropped meanwhile.
 		if (!this.#index.has(place)) return;
 		if (!isWhole) {
 			this.#counts.damaged++;
@@ -420,7 +424,7 @@ export class DiskTier {
 			return;
 		}
 		const head = JSON.parse(read.head.toString('utf8')) as CachedHead;
-		// Two keys may have one hash. What was stored in the future tells of a clock that was set back.
+		// Two keys may have the same hash. A response from the future means that the clock was set back.
 		if (head.key !== key || head.storedAt > Date.now() + 1000) return;
 		if (isBefore(place, this.#horizon) || this.#purges.some(one => isBefore(place, one.place) && one.selects(head))) {
 			return;
@@ -435,7 +439,7 @@ export class DiskTier {
 				if (at > 0) await new Promise(resolve => setImmediate(resolve));
 				if (!writer?.write(read.body.subarray(at, at + PIECE))) return;
 			}
-			// What was purged since is purged in memory, too; this is for what was replaced.
+			// Later purges also apply to memory; this check is for responses that were replaced.
 			if (!this.#index.has(place)) writer?.abandon();
 			else if (writer?.commit()) this.#counts.recalled++;
 		} catch (error) {
@@ -448,7 +452,7 @@ export class DiskTier {
 		this.#purges.push(purge);
 		if (this.#purges.length > MOST_PURGES) {
 			const { place: oldest } = this.#purges.shift()!;
-			// One that is not written yet is for all that is.
+			// A purge that is not written yet applies to everything that is.
 			const end = oldest === TO_COME ? this.#files.end : oldest;
 			if (isBefore(this.#horizon, end)) this.#horizon = end;
 		}
@@ -476,7 +480,7 @@ export class DiskTier {
 	}
 }
 
-/** The checksum of a body. */
+/** Returns the checksum of a body. */
 async function sumOf(body: Buffer): Promise<number> {
 	let sum = crc32(body.subarray(0, PIECE));
 	for (let at = PIECE; at < body.byteLength; at += PIECE) {
@@ -486,7 +490,7 @@ async function sumOf(body: Buffer): Promise<number> {
 	return sum;
 }
 
-/** What a dead thread has locked is thrown away with its store. */
+/** Ignores locks of a dead thread, because its store will be reset. */
 function letGo(held: () => void): void {
 	try {
 		held();

@@ -1,4 +1,4 @@
-/** What is written to the segments of a disk tier: one record after the other, behind everybody's back. */
+/** Writes records to the segments of a disk tier one after another, in the background. */
 import { crc32 } from 'node:zlib';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
@@ -6,45 +6,45 @@ import type { SharedCache, StoredResponse } from '../shared-cache.ts';
 import { type DiskRecord, encodeRecord, KIND, type Place, recordBytes } from './disk-record.ts';
 import type { SegmentFiles } from './segment-files.ts';
 
-/** Bytes and responses that wait to be written at most: what comes then is not written. */
+/** Maximum bytes and responses waiting to be written; further ones are skipped. */
 const MOST_WAITING_BYTES = 32 * 1024 * 1024;
 const MOST_WAITING = 4096;
-/** Bytes of a body that is written, at most: writing one must not keep others waiting for long. */
+/** Maximum bytes of a body: writing one must not delay others for long. */
 const LONGEST_BODY = 16 * 1024 * 1024;
-/** Bytes that are gathered for one write. */
+/** Bytes gathered for one write. */
 const BATCH = 256 * 1024;
-/** Milliseconds without writing responses after a write has failed, at first and at most. */
+/** Milliseconds without writing responses after a failed write: initially, and at most. */
 const PAUSE = 30_000;
 const LONGEST_PAUSE = 600_000;
 
-/** What the writer needs. */
+/** Dependencies of {@link DiskWriter}. */
 export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;
-	/** A response stands on disk; `place` is where. */
+	/** Called when a response is on disk, at `place`. */
 	put(record: DiskRecord, place: Place): void;
-	/** Throws when nothing may be written: the folder is another's. */
+	/** Throws if nothing may be written because the folder belongs to another process. */
 	check(): void;
-	/** Called after a batch, before the next one. */
+	/** Awaited after each batch, before the next one. */
 	settled(): Promise<void>;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
 
-/** A record on its way to the disk. */
+/** A queued record. */
 interface Waiting {
 	readonly record: DiskRecord;
 	readonly head: Buffer;
-	/** Undefined for what takes responses away. */
+	/** Undefined for a record of a removal. */
 	readonly response: StoredResponse | undefined;
 	readonly release: () => void;
 	readonly written: (place: Place | 'gone' | Error) => void;
-	/** It was purged while it waited: it is on disk, but not there. */
+	/** It was purged while it waited; its record is ignored. */
 	cancelled: boolean;
 }
 
 /** The writer of one folder. */
 export class DiskWriter {
-	/** `skipped` are responses that were not written: too much was waiting, the disk takes nothing, or they were being purged. */
+	/** `skipped` counts responses not written: too many were waiting, the disk failed, or they were being purged. */
 	readonly counts: { written: number; skipped: number; failures: number } = { written: 0, skipped: 0, failures: 0 };
 	readonly #with: DiskWriterDeps;
 	readonly #opened: Promise<void>;
@@ -61,14 +61,14 @@ export class DiskWriter {
 		this.#opened = opened;
 	}
 
-	/** Writes no responses for a while. */
+	/** True while no responses are written after a failure. */
 	get isPaused(): boolean {
 		return this.#resumes !== undefined;
 	}
 
 	/**
-	 * A response is to be written; false when it is not. `release` is called once its body is not needed any more, and
-	 * `failed` when it turns out that it cannot be written.
+	 * Queues a response; returns false if it is skipped. `release` is called when its body is no longer needed, and `failed` if
+	 * it could not be written.
 	 */
 	put(record: DiskRecord, head: Buffer, response: StoredResponse, release: () => void, failed: () => void): boolean {
 		const { length } = response;
@@ -88,8 +88,8 @@ export class DiskWriter {
 	}
 
 	/**
-	 * Says on disk that something is taken away; resolves to where that stands, or `gone` where everything had to go with it.
-	 * Rejects when neither could be done.
+	 * Records a removal. Resolves to the record's place, or to `gone` if everything had to be deleted instead. Rejects if neither
+	 * was possible.
 	 */
 	forget(record: DiskRecord, head: Buffer = Buffer.alloc(0)): Promise<Place | 'gone'> {
 		return new Promise((resolve, reject) => {
@@ -101,7 +101,7 @@ export class DiskWriter {
 		});
 	}
 
-	/** What waits and is meant is not to be there; whether there was any. */
+	/** Cancels matching queued responses; returns whether there were any. */
 	cancel(meant: (record: DiskRecord, head: CachedHead) => boolean): boolean {
 		let any = false;
 		for (const one of [...this.#waiting, ...this.#writing]) {
@@ -112,16 +112,16 @@ export class DiskWriter {
 		return any;
 	}
 
-	/** Resolves once nothing waits. */
+	/** Resolves when nothing is queued. */
 	async idle(): Promise<void> {
 		while (this.#work !== undefined) await this.#work;
 	}
 
-	/** Something failed: no responses are written for a while, which gets longer. */
+	/** Handles a failure: no responses are written for a while, which grows with each failure. */
 	failed(error: Error): void {
 		this.counts.failures++;
 		if (this.#resumes !== undefined) return;
-		this.#with.log('warn', 'the disk of the cache takes nothing', {
+		this.#with.log('warn', 'the cache disk cannot be written', {
 			...{ reason: error.message, pause_ms: this.#pause },
 		});
 		this.#resumes = setTimeout(() => {
@@ -163,7 +163,7 @@ export class DiskWriter {
 		}
 	}
 
-	/** The body as it was when it was stored: it is held where it is. */
+	/** Reads the body as it was stored; its memory is pinned. */
 	async #bodyOf({ response, release }: Waiting): Promise<{ body: readonly Uint8Array[]; bodySum: number }> {
 		if (response === undefined || response.length === 0) {
 			release();
@@ -177,7 +177,7 @@ export class DiskWriter {
 				const copy = Buffer.from(piece);
 				pieces.push(copy);
 				bodySum = crc32(copy, bodySum);
-				// A piece at a time: the thread has other work.
+				// In pieces, because the thread has other work.
 				await new Promise(resolve => setImmediate(resolve));
 			}
 		} else {
@@ -194,7 +194,7 @@ export class DiskWriter {
 		const forgets = batch.some(({ record }) => record.kind !== KIND.put);
 		try {
 			check();
-			if (this.isPaused && !forgets) throw new Error('It took nothing shortly before.');
+			if (this.isPaused && !forgets) throw new Error('A write has just failed.');
 			const { segment, offset } = await files.append(pieces);
 			let at = offset;
 			for (const { record, cancelled, written } of batch) {
@@ -208,11 +208,11 @@ export class DiskWriter {
 			}
 			if (this.#pause === PAUSE || this.isPaused) return;
 			this.#pause = PAUSE;
-			log('info', 'the disk of the cache takes responses again', {});
+			log('info', 'the cache disk can be written again', {});
 		} catch (error) {
 			this.failed(error as Error);
 			for (const { record } of batch) if (record.kind === KIND.put) this.counts.skipped++;
-			// What cannot be taken away by a record goes with all the rest.
+			// A removal that cannot be recorded is done by deleting everything.
 			const isGone = forgets && this.#mayWrite() && (await files.dropAll());
 			for (const { written } of batch) written(isGone ? 'gone' : (error as Error));
 		}

@@ -1,7 +1,7 @@
 /**
- * What is taken away while the segments of a folder cannot say so: because another process has the folder, because it is
- * being closed, or because nothing more can be appended to them. It stands in a file beside them, which whoever opens the
- * folder next obeys. Needs no lock: each process has a file of its own.
+ * A journal of removals for times when they cannot be recorded in the segments: another process uses the folder, it is being
+ * closed, or nothing more can be appended. Whoever opens the folder next applies the journal. It needs no lock, because each
+ * process has its own file.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readdir, readFile, unlink } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { PurgeSelection } from '../purging.ts';
 import { syncFolder } from './segment-files.ts';
 
-/** One thing that is taken away. */
+/** A removal. */
 export type Forgotten =
 	| { readonly purge: PurgeSelection }
 	| { readonly url: readonly [host: string, path: string, query: string | null] }
@@ -17,19 +17,19 @@ export type Forgotten =
 	| { readonly key: readonly [a: number, b: number] }
 	| { readonly everything: true };
 
-/** Bytes of lines of one process; with more of them everything goes. */
+/** Maximum bytes of one process's journal; beyond that, everything is removed. */
 const MOST_BYTES = 1024 * 1024;
 
 const NAME = /^forgotten-[0-9a-f-]{36}\.jsonl$/;
 
-/** The lines of one process. */
+/** The journal of one process. */
 export class ForgottenLines {
 	readonly #folder: string;
 	#file: Promise<FileHandle> | undefined;
 	#bytes = 0;
-	/** The folder itself has the file, even after a crash of the machine. */
+	/** The folder contains the file even after a crash of the machine. */
 	#isNamed = false;
-	/** Everything goes already: nothing is to be added. */
+	/** The journal already removes everything: nothing needs to be added. */
 	#isFull = false;
 	#queue: Promise<unknown> = Promise.resolve();
 
@@ -37,14 +37,14 @@ export class ForgottenLines {
 		this.#folder = folder;
 	}
 
-	/** Writes one down; with `sync` it outlives a crash of the machine. Rejects when it cannot be written. */
+	/** Appends a removal; with `sync`, it survives a crash of the machine. Rejects if it cannot be written. */
 	add(forgotten: Forgotten, sync: boolean): Promise<void> {
 		const added = this.#queue.then(() => this.#append(forgotten, sync));
 		this.#queue = added.catch(() => {});
 		return added;
 	}
 
-	/** What every process has written down up to now, and in which files; what cannot be read is everything. */
+	/** Returns the removals recorded so far by all processes, and their files. An unreadable line removes everything. */
 	async read(): Promise<{ readonly forgotten: readonly Forgotten[]; readonly files: readonly string[] }> {
 		const files = (await readdir(this.#folder))
 			.filter(name => NAME.test(name))
@@ -62,7 +62,7 @@ export class ForgottenLines {
 		return { forgotten, files };
 	}
 
-	/** Takes files away that were obeyed. */
+	/** Deletes files that have been applied. */
 	async remove(files: readonly string[]): Promise<void> {
 		await this.close();
 		for (const file of files) await unlink(file).catch(() => {});
@@ -78,7 +78,7 @@ export class ForgottenLines {
 	async #append(forgotten: Forgotten, sync: boolean): Promise<void> {
 		if (this.#isFull) return;
 		const isLast = this.#bytes > MOST_BYTES;
-		// What stands before it in part must not take it along.
+		// Starts with a newline, so that an incomplete line before it does not corrupt it.
 		const line = Buffer.from(`\n${JSON.stringify(isLast ? { everything: true } : forgotten)}\n`);
 		this.#file ??= open(path.join(this.#folder, `forgotten-${randomUUID()}.jsonl`), 'ax', 0o600);
 		try {
@@ -101,7 +101,7 @@ export class ForgottenLines {
 		}
 	}
 
-	/** The next line begins another file. */
+	/** Makes the next line start a new file. */
 	#begin(): void {
 		this.#file = undefined;
 		this.#bytes = 0;

@@ -1,9 +1,8 @@
-/** A set of hashes that takes the same memory whatever is in it: now and then it has one that was never added. */
+/** A set of hashes in constant memory, with occasional false positives. */
 
-/** Bits, a power of two: half a MiB. */
+/** Number of bits, a power of two: half a MiB. */
 const BITS = 2 ** 22;
 
-/** The set. */
 export class KeyMarks {
 	#words: Int32Array | undefined;
 
@@ -13,7 +12,7 @@ export class KeyMarks {
 		this.#words[bit >> 5]! |= 1 << (bit & 31);
 	}
 
-	/** False for what was never added. */
+	/** Returns false only for a hash that was never added. */
 	has(hash: number): boolean {
 		const bit = hash & (BITS - 1);
 		return this.#words !== undefined && (this.#words[bit >> 5]! & (1 << (bit & 31))) !== 0;

@@ -1,14 +1,14 @@
-/** What the segments of a folder say that an earlier process has left: by their catalogs, else by the headers in them. */
+/** Reads what an earlier process left in a folder's segments: from their catalogs, otherwise from the headers in them. */
 import { crc32 } from 'node:zlib';
 import { type DiskRecord, decodeRecord, HEADER_BYTES, recordBytes } from './disk-record.ts';
 import type { CatalogRow, SegmentFiles } from './segment-files.ts';
 
-/** Bytes that are read at once to find headers in. */
+/** Bytes read at a time to find headers. */
 const WINDOW = 256 * 1024;
-/** Rows before other work of the thread gets a turn. */
+/** Rows processed before other work of the thread gets its turn. */
 const ROWS_A_TURN = 4096;
 
-/** Calls `take` for each record of a segment, in their order. A record that is not whole ends it. */
+/** Calls `take` for each record of a segment, in order, until an incomplete one. */
 export async function recoverSegment(
 	files: SegmentFiles,
 	segment: number,
@@ -47,7 +47,7 @@ async function scan(
 	}
 }
 
-/** The header of a row's record, its head, and its body as it is on disk; undefined when header or head are not as they were written. */
+/** Returns a record's header, its head, and its body unverified; undefined if header or head are damaged. */
 export async function readRecord(
 	files: SegmentFiles,
 	{ segment, offset, headBytes, bodyBytes }: { segment: number; offset: number; headBytes: number; bodyBytes: number },

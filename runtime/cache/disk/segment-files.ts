@@ -1,59 +1,59 @@
 /**
- * The files of the disk tier: segments that are written from their beginning to their end and never changed, the oldest
- * of which goes when room is needed; and beside each whole one a catalog of what is in it.
+ * The files of the disk tier: append-only segments, of which the oldest is deleted when room is needed, and a catalog for
+ * each complete one.
  */
 import { type FileHandle, mkdir, open, readdir, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { DiskRecord } from './disk-record.ts';
 
-/** Bytes of a segment at least and at most; between them a share of the whole. */
+/** Minimum and maximum bytes of a segment; in between, a fraction of the whole. */
 const LEAST_SEGMENT = 1024 * 1024;
 const LONGEST_SEGMENT = 256 * 1024 * 1024;
 const SEGMENTS = 32;
-/** Segments that are open at once, beside the one that is being written. */
+/** Maximum open segments, besides the one being written. */
 const MOST_OPEN = 32;
 
-/** A record and where it stands in its segment. */
+/** A record with its offset in the segment. */
 export interface CatalogRow extends Omit<DiskRecord, 'headSum' | 'bodySum'> {
 	readonly offset: number;
 }
 
-/** Words of a catalog's row. */
+/** Words of a catalog row. */
 const ROW_WORDS = 10;
 
 interface Segment {
 	readonly id: number;
-	/** Opened when it is first needed. */
+	/** Opened when first needed. */
 	handle: Promise<FileHandle> | undefined;
 	bytes: number;
-	/** Reads under way: the file is closed after the last of them. */
+	/** Reads in progress: the file is closed after the last one. */
 	readers: number;
 	dropped: boolean;
-	/** The folder itself has it, even after a crash of the machine. */
+	/** The folder contains the file even after a crash of the machine. */
 	isNamed: boolean;
 	/** Something was appended that may not have reached the disk. */
 	isDirty: boolean;
 }
 
-/** The segments of one folder, which no other process touches. */
+/** The segments of one folder, which no other process changes. */
 export class SegmentFiles {
-	/** Bytes of a segment beyond which another is begun. */
+	/** Bytes after which a new segment is started. */
 	readonly segmentBytes: number;
 	readonly #folder: string;
 	readonly #size: number;
 	readonly #dropped: (segment: number) => void | Promise<void>;
 	readonly #segments = new Map<number, Segment>();
-	/** Those that are open, the one that was read last at the end. */
+	/** Open segments, ordered by last read. */
 	readonly #open = new Set<Segment>();
-	/** Files that are to be removed, oldest first, with their bytes. */
+	/** Files to be deleted, oldest first, with their sizes. */
 	readonly #leftOver = new Map<string, number>();
 	readonly #failed: (error: Error) => void;
 	#current: Segment | undefined;
 	#rows: CatalogRow[] = [];
 	#last = 0;
 
-	/** `size` bytes at most; `dropped` hears of segments that go, `failed` of files that cannot be removed or written beside. */
+	/** `size` is the maximum in bytes. `dropped` is called for deleted segments, `failed` for files that cannot be deleted or written. */
 	constructor(
 		folder: string,
 		size: number,
@@ -67,7 +67,7 @@ export class SegmentFiles {
 		this.segmentBytes = Math.min(LONGEST_SEGMENT, Math.max(LEAST_SEGMENT, Math.floor(size / SEGMENTS)));
 	}
 
-	/** Bytes of all segments, those that could not be removed included. */
+	/** Size of all segments in bytes, including those that could not be deleted. */
 	get bytes(): number {
 		let sum = 0;
 		for (const { bytes } of this.#segments.values()) sum += bytes;
@@ -75,22 +75,22 @@ export class SegmentFiles {
 		return sum;
 	}
 
-	/** Files that should be gone are still there. */
+	/** True if files that should have been deleted still exist. */
 	get isLeftOver(): boolean {
 		return this.#leftOver.size > 0;
 	}
 
-	/** Files that are open. */
+	/** Number of open files. */
 	get descriptors(): number {
 		return this.#open.size + (this.#current === undefined ? 0 : 1);
 	}
 
-	/** The place behind everything that was written. */
+	/** The place after everything written. */
 	get end(): { readonly segment: number; readonly offset: number } {
 		return { segment: this.#last, offset: this.#segments.get(this.#last)?.bytes ?? 0 };
 	}
 
-	/** Finds the segments that there are, oldest first. */
+	/** Finds the existing segments, oldest first. */
 	async list(): Promise<readonly number[]> {
 		await mkdir(this.#folder, { recursive: true, mode: 0o700 });
 		const ids: number[] = [];
@@ -115,19 +115,19 @@ export class SegmentFiles {
 		return ids;
 	}
 
-	/** Bytes of a segment. */
+	/** Returns the size of a segment in bytes. */
 	sizeOf(segment: number): number {
 		return this.#segments.get(segment)?.bytes ?? 0;
 	}
 
-	/** Writes what belongs together; resolves to where. Rejects when it cannot be written: another segment is begun then. */
+	/** Appends data contiguously and resolves to its place. If writing fails, rejects, and a new segment is started. */
 	async append(pieces: readonly Uint8Array[]): Promise<{ readonly segment: number; readonly offset: number }> {
 		const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
 		if (this.#current !== undefined && this.#current.bytes + bytes > this.segmentBytes) await this.seal();
 		this.#current ??= await this.#begin(bytes);
 		const segment = this.#current;
 		const offset = segment.bytes;
-		// Of what fails some may stand there all the same.
+		// A failed write may still have written some of it.
 		segment.bytes += bytes;
 		segment.isDirty = true;
 		try {
@@ -143,23 +143,23 @@ export class SegmentFiles {
 		return { segment: segment.id, offset };
 	}
 
-	/** What of a failed write stands there is nobody's: no purge knows of it, and the next start must not find it. */
+	/** Cuts off what a failed write left: no purge knows of it, and the next start must not find it. */
 	async #cutOff(segment: Segment, offset: number): Promise<void> {
 		try {
 			await (await segment.handle!).truncate(offset);
 			segment.bytes = offset;
 		} catch {
-			// Without this segment nothing says any more what of the older ones was taken away.
+			// Records of removals in this segment would be lost, so the older ones must go too.
 			await this.dropAll();
 		}
 	}
 
-	/** Notes a record that was appended. */
+	/** Adds an appended record to the catalog. */
 	note(row: CatalogRow): void {
 		this.#rows.push(row);
 	}
 
-	/** Reaches the disk with everything that was appended. Rejects when it does not. */
+	/** Flushes everything appended to the disk. Rejects on failure. */
 	async sync(): Promise<void> {
 		for (const segment of [...this.#segments.values()]) {
 			if (!segment.isDirty) continue;
@@ -170,13 +170,13 @@ export class SegmentFiles {
 				segment.isNamed = true;
 			} catch (error) {
 				segment.isDirty = true;
-				// What is gone takes nothing back.
+				// A deleted segment cannot bring anything back.
 				if (!segment.dropped) throw error;
 			}
 		}
 	}
 
-	/** Ends the segment that is being written: its catalog says what is in it. */
+	/** Completes the current segment, and writes its catalog. */
 	async seal(): Promise<void> {
 		const segment = this.#current;
 		const rows = this.#rows;
@@ -184,17 +184,17 @@ export class SegmentFiles {
 		this.#rows = [];
 		if (segment === undefined || segment.dropped) return;
 		this.#keepOpen(segment);
-		// Without one the segment itself is read.
+		// Without a catalog, the segment itself is read.
 		await writeFile(this.#file(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#failed);
 	}
 
-	/** The catalog of a segment; undefined when it has none that is whole. */
+	/** Returns the catalog of a segment; undefined if it is missing or damaged. */
 	async catalog(segment: number): Promise<readonly CatalogRow[] | undefined> {
 		const bytes = await readFile(this.#file(segment, 'catalog')).catch(() => undefined);
 		return bytes && decodeCatalog(bytes);
 	}
 
-	/** Reads from a segment; undefined when it has not so many bytes, or is gone. */
+	/** Reads from a segment; undefined if it is too short or deleted. */
 	async read(id: number, offset: number, length: number): Promise<Buffer | undefined> {
 		const segment = this.#segments.get(id);
 		if (segment === undefined || offset + length > segment.bytes) return undefined;
@@ -207,7 +207,7 @@ export class SegmentFiles {
 		}
 	}
 
-	/** Removes the oldest segment; false when there is none but the one that is being written. */
+	/** Deletes the oldest segment; returns false if only the current one is left. */
 	async dropOldest(): Promise<boolean> {
 		for (const segment of this.#segments.values()) {
 			if (segment === this.#current) continue;
@@ -224,7 +224,7 @@ export class SegmentFiles {
 		return false;
 	}
 
-	/** Removes everything; true when nothing of it is left, even after a crash of the machine. */
+	/** Deletes everything; resolves to true if nothing is left, even after a crash of the machine. */
 	async dropAll(): Promise<boolean> {
 		this.#current = undefined;
 		this.#rows = [];
@@ -232,7 +232,7 @@ export class SegmentFiles {
 		return this.dropLeftOver();
 	}
 
-	/** Tries again to remove what could not be removed; true when nothing of it is left. */
+	/** Retries failed deletions; resolves to true if nothing is left. */
 	async dropLeftOver(): Promise<boolean> {
 		if (!(await this.#remove())) return false;
 		try {
@@ -252,8 +252,8 @@ export class SegmentFiles {
 	}
 
 	/**
-	 * Removes files in their order: while an older one is left those after it stay, since they say what of it was taken away.
-	 * False when any is left.
+	 * Deletes files in order: while an older one cannot be deleted, newer ones are kept, because they contain records of
+	 * removals from it. Returns false if any are left.
 	 */
 	async #remove(): Promise<boolean> {
 		for (const file of this.#leftOver.keys()) {
@@ -270,11 +270,11 @@ export class SegmentFiles {
 		return true;
 	}
 
-	/** Does something with a segment's file, which is not closed meanwhile. */
+	/** Uses a segment's file, keeping it open meanwhile. */
 	async #reading<T>(segment: Segment, use: (handle: FileHandle) => Promise<T>): Promise<T> {
 		segment.readers++;
 		try {
-			// What cannot be opened now, for want of descriptors for one, may be opened another time.
+			// Opening may fail temporarily, for example without free descriptors, and is retried with the next read.
 			segment.handle ??= open(this.#file(segment.id), 'r').catch(error => {
 				segment.handle = undefined;
 				this.#open.delete(segment);
@@ -295,7 +295,7 @@ export class SegmentFiles {
 		this.#closeSome();
 	}
 
-	/** Closes files that nobody reads, where too many are open. */
+	/** Closes unused files if too many are open. */
 	#closeSome(): void {
 		for (const oldest of this.#open) {
 			if (this.#open.size <= MOST_OPEN) return;
@@ -333,7 +333,7 @@ export class SegmentFiles {
 	}
 }
 
-/** What was made or removed in a folder stays so after a crash of the machine. */
+/** Makes created and deleted files of a folder survive a crash of the machine. */
 export async function syncFolder(folder: string): Promise<void> {
 	const handle = await open(folder, 'r');
 	try {

@@ -102,7 +102,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 			assert.instance(failure, PurgeNotKept);
 			assert.is((await look(process, 'k')).length, 0, 'neither in memory nor from disk');
 		});
-		assert.ok(process.told.includes('the disk of the cache takes nothing'));
+		assert.ok(process.told.includes('the cache disk cannot be written'));
 		// Done again once the disk is well it is done for good.
 		assert.is(await process.board.purge(selection), 0);
 		await process.end('crashed');
@@ -115,7 +115,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		put(first, 'k', bytesOf('k', 100), { tags: ['t'] });
 		await written(first, 1);
 		const second = await start(folder);
-		assert.equal(second.told, ['another process has the folder of the cache']);
+		assert.equal(second.told, ['another process uses the cache folder']);
 		await second.board.purge(selection);
 		await second.end('closed');
 		await first.end('closed');

@@ -248,7 +248,7 @@ tier(
 		put(first, 'b', bytesOf('b', 100));
 		await written(first, 2);
 		const second = await start(folder);
-		assert.equal(second.told, ['another process has the folder of the cache']);
+		assert.equal(second.told, ['another process uses the cache folder']);
 		put(second, 'c', bytesOf('c', 100));
 		assert.is(second.cache.find('c').length, 1);
 		await second.cache.invalidate('example.test', '/a', undefined);
@@ -354,7 +354,7 @@ tier('a folder that cannot be had leaves a cache without a disk', async () => {
 	const folder = temporaryFolder();
 	writeFileSync(path.join(folder, 'file'), '');
 	const process = await start(path.join(folder, 'file', 'cache'));
-	assert.equal(process.told, ['the disk of the cache is not used']);
+	assert.equal(process.told, ['the cache disk is not used']);
 	put(process, 'a', bytesOf('a', 100));
 	assert.is(process.cache.find('a').length, 1);
 	assert.is(process.board.reports()[0]!.disk, undefined);
