@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { directives } from '../compiler/modules/directives/index.ts';
+import { matchers } from '../compiler/modules/matchers/index.ts';
 import { ROOT } from './harness.ts';
 
 const LAYERS = ['compiler', 'runtime', 'admin', 'cli'];
@@ -129,6 +131,61 @@ structure('nothing is exported by default, and no junk drawers', () => {
 		files.filter(file => /(^|[/-])(utils?|helpers?|types|common|misc)\.ts$/.test(file)),
 		[],
 	);
+});
+
+/** Words that are names of directives or matchers, and mean something else as well. */
+const ORDINARY_WORDS: ReadonlySet<string> = new Set([
+	...[
+		'abort',
+		'bind',
+		'cache',
+		'error',
+		'fail',
+		'file',
+		'files',
+		'handle',
+		'header',
+		'host',
+		'log',
+		'method',
+		'metrics',
+	],
+	...['path', 'protocol', 'proxy', 'query', 'root', 'route', 'templates', 'timeouts', 'tls', 'tracing', 'uri', 'vars'],
+	...['expression', 'map', 'when'],
+]);
+
+/** Operators of conditions: they are part of the document's own form, as lists are. */
+const OPERATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);
+
+/** Files that have to know names: words of other servers and what they are called here, and old forms of the document. */
+const KNOW_NAMES: ReadonlySet<string> = new Set(['compiler/lower/foreign-words.ts', 'compiler/document/upgrade.ts']);
+
+structure('outside of the registries, nothing knows a directive, a handler or a matcher by name', () => {
+	const names = new Set([
+		...directives.flatMap(one => [...(one.kind === 'handler' ? [one.id] : []), ...Object.values(one.names).flat()]),
+		...matchers.map(({ id }) => id),
+	]);
+	names.delete('');
+	for (const operator of OPERATORS) names.delete(operator);
+	const folders = ['lint', 'lower', 'explain', 'codegen', 'document', 'dry-run', 'testing', 'incremental', 'syntax'];
+	const wrong: string[] = [];
+	for (const file of filesBelow(
+		folders.map(folder => `compiler/${folder}`),
+		'.ts',
+	)) {
+		if (KNOW_NAMES.has(file) || file.startsWith('compiler/codegen/regexp/')) continue;
+		const code = readFileSync(path.join(ROOT, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+		for (const [line] of code.matchAll(/.+/g)) {
+			const compared =
+				/(?<!readonly )\b(?:handler|directive|type)\)?(?: [!=]==|:) '(\w+)'|"(?:handler|type)":"(?:\(\?:)?(\w+)/.exec(
+					line,
+				);
+			const literals = [...line.matchAll(/'(\w+)'/g)].map(match => match[1]!);
+			const suspects = [compared?.[1], compared?.[2], ...literals.filter(word => !ORDINARY_WORDS.has(word))];
+			if (suspects.some(word => word !== undefined && names.has(word))) wrong.push(`${file}: ${line.trim()}`);
+		}
+	}
+	assert.equal(wrong, []);
 });
 
 structure.run();

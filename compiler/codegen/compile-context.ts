@@ -3,6 +3,7 @@ import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, Leases } from '../exchange/leases.ts';
+import type { StepTraits } from '../modules/directives/traits.ts';
 
 /** A compiled text with placeholders. */
 export interface Template {
@@ -46,6 +47,8 @@ export interface CompileContext extends Leases {
 	readonly wholeSite: Handler;
 	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */
 	readonly clientIp: (x: Exchange) => string;
+	/** The handlers of this build by name, with what they say about themselves. */
+	readonly handlers: ReadonlyMap<string, StepTraits>;
 	/** Compiles a regular expression of the languages (RE2's syntax), see {@link compileRegexp}. Throws BuildError. */
 	regexp(source: string, flags?: string): RegExp;
 	/** Compiles an expression that a request has brought along or had a part in. Throws RegexpError. */

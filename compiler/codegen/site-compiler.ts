@@ -5,10 +5,12 @@ import { decodeFieldText } from '../exchange/field-syntax.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import type { PageWork } from '../exchange/page-work.ts';
+import type { StepTraits } from '../modules/directives/traits.ts';
 import { MATCHERS } from '../modules/matchers/index.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './compile-named-routes.ts';
 import { compilePipeline } from './compile-pipeline.ts';
+import { HANDLERS } from './handlers.ts';
 import { compilePlaceholder, holdsBytes } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
 import { compileRegexp, REQUESTED, RegexpError, RegexpTooLarge } from './regexp.ts';
@@ -95,6 +97,10 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		const { whole } = this.scope;
 		this.scope.bound++;
 		return x => whole.handle!(x);
+	}
+
+	get handlers(): ReadonlyMap<string, StepTraits> {
+		return HANDLERS;
 	}
 
 	/** The context of a value below this one. */

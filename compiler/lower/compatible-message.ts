@@ -21,35 +21,6 @@ export function compatibleMessage(
 	return { message, place: first ? 'before' : 'behind' };
 }
 
-/** How the compatible server says that a directive or option knows no such line in its block. */
-export function unknownSubdirective(of: string, name: string): string {
-	switch (of) {
-		case 'pki':
-		case 'pki ca':
-		case 'pki ca root':
-		case 'pki ca intermediate':
-			return `unrecognized ${of} option '${name}'`;
-		case 'acme':
-			return `unrecognized ACME issuer property: ${name}`;
-		case 'admin':
-		case 'acme_eab':
-			return `unrecognized parameter '${name}'`;
-		case 'servers':
-			return `unrecognized servers option '${name}'`;
-		case 'servers timeouts':
-			return `unrecognized timeouts option '${name}'`;
-		case 'bind':
-		case 'tls':
-			return `unknown subdirective: ${name}`;
-		case 'acme_server allow':
-		case 'acme_server deny':
-			return `unrecognized '${of.slice('acme_server '.length)}' subdirective: ${name}`;
-		case 'acme_server':
-			return `unrecognized ACME server directive: ${name}`;
-	}
-	return `unrecognized subdirective ${name}`;
-}
-
 /** Puts the place into the message where it is wanted. Done last: only then is the line known for certain. */
 export function withPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...rest } = diagnostic;

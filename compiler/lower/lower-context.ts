@@ -10,6 +10,14 @@ import type { ForeignWords } from './foreign-words.ts';
 /** Handles one line of a block of sub-directives. */
 export type Subdirective = (args: readonly Word[], line: Line) => void;
 
+/** What to say of unknown words in a block, where that differs from other blocks. */
+export interface UnknownSubdirective {
+	/** Words of other servers, which are translated. */
+	readonly foreignWords?: ForeignWords;
+	/** The message of the compatible server, for a Compatfile. */
+	readonly compatible?: (name: string) => string;
+}
+
 /**
  * The lowering of one place in the tree. Every reader reports what is wrong at the word and returns undefined, so a
  * directive goes on and reports its other mistakes too.
@@ -22,12 +30,12 @@ export interface LowerContext {
 
 	/** Checks the number of arguments and reports `arguments/too-few` or `arguments/too-many` with the usage line. */
 	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean;
-	/** Calls the handler of each line's first word; unknown words get a did-you-mean, those of other servers a translation. */
+	/** Calls the handler of each line's first word; unknown words get a did-you-mean. */
 	subdirectives(
 		block: Block | undefined,
 		known: { readonly [name: string]: Subdirective },
 		of: string,
-		foreignWords?: ForeignWords,
+		unknown?: UnknownSubdirective,
 	): void;
 	/** Reports a block where none is allowed. */
 	noBlock(line: Line): boolean;

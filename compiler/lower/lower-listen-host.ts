@@ -5,7 +5,7 @@ import { isListenHost, parseListenHost } from '../document/listen-host.ts';
 import type { Schema } from '../modules/directives/directive.ts';
 import { lowerProtocols, PROTOCOLS } from '../modules/options/servers/protocols.ts';
 import type { Line, Word } from '../syntax/ast.ts';
-import type { LowerContext, Subdirective } from './lower-context.ts';
+import type { LowerContext, Subdirective, UnknownSubdirective } from './lower-context.ts';
 
 /** The hosts of a line of either word, as documents have them. */
 export const LISTEN_HOSTS: Schema = {
@@ -24,7 +24,7 @@ export const LISTEN_HOSTS: Schema = {
 };
 
 /** Lowers `bind HOST… [{ protocols … }]`, or the same of `default_bind`; what is no host is reported. */
-export function lowerListenHosts(line: Line, of: string, cx: LowerContext): SiteBind[] {
+export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unknown?: UnknownSubdirective): SiteBind[] {
 	let protocols: string[] = [];
 	const known: { [name: string]: Subdirective } = {
 		protocols: (words, at) => {
@@ -36,7 +36,7 @@ export function lowerListenHosts(line: Line, of: string, cx: LowerContext): Site
 			}
 		},
 	};
-	cx.subdirectives(line.block, known, of);
+	cx.subdirectives(line.block, known, of, unknown);
 	const hosts = line.words.slice(1).flatMap(word => lowerHost(word, cx) ?? []);
 	return protocols.length === 0 ? hosts : hosts.map(host => ({ host, protocols }));
 }

@@ -9,9 +9,6 @@ import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
 import { UNAVAILABLE_OPTIONS, unavailableHint, unavailableMessage } from './unavailable.ts';
 
-/** Options that may stand several times and add up. */
-const ACCUMULATING: ReadonlySet<string> = new Set(['log', 'servers', 'default_bind', 'order', 'pki', 'cert_issuer']);
-
 /** Lowers the global block; gives the order of directives that it leaves. */
 export function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {
 	let order = DEFAULT_ORDER;
@@ -31,7 +28,7 @@ export function lowerOptions(lowering: Lowering, block: Block | undefined, setti
 			continue;
 		}
 		const earlier = seen.get(name.text);
-		if (earlier && !ACCUMULATING.has(name.text) && lowering.dialect === 'configfile') {
+		if (earlier && !option.repeatable && lowering.dialect === 'configfile') {
 			lowering.problem('error', 'option/given-twice', name.span, `\`${name.text}\` is given twice.`, {
 				related: [{ span: earlier, message: 'first given here' }],
 			});

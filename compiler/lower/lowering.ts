@@ -6,10 +6,10 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
-import { compatibleMessage, unknownSubdirective } from './compatible-message.ts';
+import { compatibleMessage } from './compatible-message.ts';
 import { didYouMean, wordsOf } from './did-you-mean.ts';
-import { type ForeignWords, foreignHint } from './foreign-words.ts';
-import type { LowerContext, Subdirective } from './lower-context.ts';
+import { foreignHint } from './foreign-words.ts';
+import type { LowerContext, Subdirective, UnknownSubdirective } from './lower-context.ts';
 import type { NamedRoutes } from './lower-named-routes.ts';
 import { lowerLines } from './lower-pipeline.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
@@ -107,7 +107,7 @@ export class Lowering implements LowerContext {
 		block: Block | undefined,
 		known: { readonly [name: string]: Subdirective },
 		of: string,
-		foreignWords?: ForeignWords,
+		{ foreignWords, compatible = name => `unrecognized subdirective ${name}` }: UnknownSubdirective = {},
 	): void {
 		if (!block) return;
 		for (const line of block.lines) {
@@ -118,9 +118,7 @@ export class Lowering implements LowerContext {
 				continue;
 			}
 			const message =
-				this.dialect === 'compatfile'
-					? unknownSubdirective(of, name.text)
-					: `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
+				this.dialect === 'compatfile' ? compatible(name.text) : `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
 			const foreign = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
 				label: foreign === undefined ? didYouMean(name.text, Object.keys(known)) : undefined,

@@ -36,7 +36,9 @@ export const bind: SiteDirective = {
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, bind.usage);
-		const entries = lowerListenHosts(line, 'bind', cx);
+		const entries = lowerListenHosts(line, 'bind', cx, {
+			compatible: name => `unknown subdirective: ${name}`,
+		});
 		site.bind = [...((site.bind ?? []) as SiteBind[]), ...entries];
 	},
 	schema: LISTEN_HOSTS,

@@ -64,6 +64,7 @@ export const admin: GlobalOption = {
 				},
 			},
 			'admin',
+			{ compatible: name => `unrecognized parameter '${name}'` },
 		);
 		settings.admin = cx.origin(
 			{

@@ -26,4 +26,5 @@ export const defaultBind: GlobalOption = {
 	},
 	schema: LISTEN_HOSTS,
 	startup: false,
+	repeatable: true,
 };

@@ -80,4 +80,5 @@ export const log: GlobalOption = {
 		},
 	},
 	startup: false,
+	repeatable: true,
 };

@@ -21,4 +21,6 @@ export interface GlobalOption {
 	readonly schema: Schema;
 	/** True when a running process cannot take a change: `/load` answers `restart_required`. It stands in the schema as `startup: true`. */
 	readonly startup: boolean;
+	/** It may stand several times, and its lines add up. */
+	readonly repeatable?: true;
 }

@@ -96,6 +96,7 @@ export const pki: GlobalOption = {
 				},
 			},
 			'pki',
+			{ compatible: name => `unrecognized pki option '${name}'` },
 		);
 		settings.pki = cx.origin({ authorities }, line.span);
 	},
@@ -156,6 +157,7 @@ export const pki: GlobalOption = {
 		additionalProperties: false,
 	},
 	startup: false,
+	repeatable: true,
 };
 
 function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
@@ -205,6 +207,7 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 			intermediate: files('intermediate'),
 		},
 		'pki ca',
+		{ compatible: name => `unrecognized pki ca option '${name}'` },
 	);
 	return cx.origin(draft, line.span);
 }
@@ -229,6 +232,7 @@ function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles 
 			},
 		},
 		`pki ca ${name}`,
+		{ compatible: word => `unrecognized pki ca ${name} option '${word}'` },
 	);
 	const missing = draft.cert === undefined ? 'cert' : draft.key === undefined ? 'key' : undefined;
 	if (missing) {

@@ -72,7 +72,9 @@ export const servers: GlobalOption = {
 				cx.problem('error', 'option/unavailable', at.words[0]!.span, unavailableMessage(name));
 			};
 		}
-		cx.subdirectives(line.block, known, 'servers');
+		cx.subdirectives(line.block, known, 'servers', {
+			compatible: name => `unrecognized servers option '${name}'`,
+		});
 		// A block that only fills settings of every listener would hide the general block from its listener for nothing.
 		if (Object.keys(server).length > 0) settings.servers = [...blocks, cx.origin(server, line.span)];
 	},
@@ -91,4 +93,5 @@ export const servers: GlobalOption = {
 		},
 	},
 	startup: false,
+	repeatable: true,
 };

@@ -81,6 +81,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 						},
 					},
 					`acme_server ${name}`,
+					{ compatible: word => `unrecognized '${name}' subdirective: ${word}` },
 				);
 				draft[name] = found;
 			};
@@ -121,6 +122,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 				deny: rules('deny'),
 			},
 			'acme_server',
+			{ compatible: name => `unrecognized ACME server directive: ${name}` },
 		);
 		return cx.origin(draft, line.span);
 	},

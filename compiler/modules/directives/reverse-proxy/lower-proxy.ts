@@ -41,7 +41,7 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWord
 	const responses = new ResponseRulesDraft(line.block?.lines ?? [], cx);
 	const every = { ...known, ...proxySubdirectives(fields, cx), ...words.own?.(fields, draft) };
 	Object.defineProperties(every, Object.getOwnPropertyDescriptors(responses.subdirectives()));
-	cx.subdirectives(line.block, every, words.of, FOREIGN_PROXY_WORDS);
+	cx.subdirectives(line.block, every, words.of, { foreignWords: FOREIGN_PROXY_WORDS });
 	const rules = responses.rules();
 	if (rules.length > 0) fields.responses = rules;
 	words.settle?.(fields, draft, named !== undefined);

@@ -35,12 +35,9 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 	const first = block.lines[0];
 	const last = block.lines[block.lines.length - 1];
 	if (first && last) {
-		cx.subdirectives(
-			{ lines: block.lines, open: first.span, close: last.span },
-			known,
-			'upstream',
-			FOREIGN_PROXY_WORDS,
-		);
+		cx.subdirectives({ lines: block.lines, open: first.span, close: last.span }, known, 'upstream', {
+			foreignWords: FOREIGN_PROXY_WORDS,
+		});
 	}
 	const hasAddress = draft.dynamic !== undefined || block.lines.some(({ words }) => SOURCES.has(words[0]!.text));
 	if (draft.to.length === 0 && !hasAddress) {

@@ -74,6 +74,11 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	proxiesTo: ({ upstreams }) =>
 		(upstreams?.to ?? []).map((text, index) => ({ text, pointer: `/upstreams/to/${index}` })),
 	fieldEdits: { header_up: 'upstream_request', header_down: 'upstream_response' },
+	// An application is told where its scripts are.
+	readsRoot: ({ upstreams }) => {
+		const transport = upstreams?.transport;
+		return transport?.type === 'fastcgi' && transport.root === undefined;
+	},
 	makesPages: true,
 	order: { rank: 340 },
 	lower: (words, cx) => [lowerProxy(words, { of: 'reverse_proxy', usage: USAGE }, cx)],

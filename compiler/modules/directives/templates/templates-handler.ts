@@ -19,15 +19,12 @@ const DEFAULT_TYPES = ['text/html', 'text/plain', 'text/markdown'];
 /** Bytes of a response that are held; the error routes answer for a longer one. */
 const MAX_RESPONSE = 10 * 1024 * 1024;
 
-/**
- * Handlers whose bodies are templates. The pages of the others hold what the request said, such as where a redirect
- * leads, and nothing marks it as data.
- */
-const SOURCES: ReadonlySet<string> = new Set(['files', 'proxy', 'fastcgi', 'respond', 'copy_response']);
-
 /** Compiles a `render` step. */
 export function compileTemplates(step: RenderStep, cx: CompileContext, next: Handler): Handler {
 	const site = new PageSite(step, cx);
+	const { handlers } = cx;
+	// The pages of other handlers hold what the request said, such as where a redirect leads, and nothing marks it as data.
+	const isOwnPage = ({ answeredBy }: Exchange): boolean => handlers.get(answeredBy)?.makesPages === true;
 	const types = (step.types ?? DEFAULT_TYPES).map(type => type.toLowerCase());
 	const isPage = (headers: HeaderList): boolean => {
 		const type = headers.get('content-type')?.toLowerCase();
@@ -36,7 +33,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 
 	const finish = (x: Exchange, page: Page): void | Promise<void> => {
 		const { response } = x;
-		if (page.executed || x.aborted || x.upgraded || !SOURCES.has(x.answeredBy)) return;
+		if (page.executed || x.aborted || x.upgraded || !isOwnPage(x)) return;
 		if (!isPage(response.headers) || isEncoded(response.headers)) return;
 		if (x.request.method === 'HEAD') {
 			withoutValidators(response.headers);
@@ -55,7 +52,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		const { stepBase } = x;
 		const range = x.request.headers.has('range') ? x.response.headers.clone() : undefined;
 		const after = (): void | Promise<void> => {
-			if (range && isPart(x, isPage)) {
+			if (range && isOwnPage(x) && isPart(x, isPage)) {
 				x.stepBase = stepBase;
 				return again(x, range, page);
 			}
@@ -92,7 +89,7 @@ function beginPage(x: Exchange): Page {
 
 function isPart(x: Exchange, isPage: (headers: HeaderList) => boolean): boolean {
 	const { status, headers } = x.response;
-	if (status !== 206 || !SOURCES.has(x.answeredBy)) return false;
+	if (status !== 206) return false;
 	return isPage(headers) || /^multipart\/byteranges/i.test(headers.get('content-type') ?? '');
 }
 

@@ -60,6 +60,7 @@ export const timeouts: ServerOption = {
 				handshake: one('handshake'),
 			},
 			'servers timeouts',
+			{ compatible: name => `unrecognized timeouts option '${name}'` },
 		);
 		server.timeouts = cx.origin(fields, line.span);
 	},

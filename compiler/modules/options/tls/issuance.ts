@@ -52,7 +52,9 @@ export const acmeEab: GlobalOption = {
 		const one = (name: 'key_id' | 'mac_key') => (args: readonly { text: string }[], at: typeof line) => {
 			if (cx.count(at, at.words.slice(1), 1, 1, `${name} <value>`)) eab[name] = args[0]!.text;
 		};
-		cx.subdirectives(line.block, { key_id: one('key_id'), mac_key: one('mac_key') }, 'acme_eab');
+		cx.subdirectives(line.block, { key_id: one('key_id'), mac_key: one('mac_key') }, 'acme_eab', {
+			compatible: name => `unrecognized parameter '${name}'`,
+		});
 		if (eab.key_id !== undefined && eab.mac_key !== undefined) settings.acme_eab = eab;
 		else cx.problem('error', 'option/incomplete', line.words[0]!.span, '`acme_eab` needs `key_id` and `mac_key`.');
 	},
@@ -140,6 +142,7 @@ export const certIssuer: GlobalOption = {
 	},
 	schema: { type: 'array', items: { $ref: '#/$defs/issuer' } },
 	startup: false,
+	repeatable: true,
 };
 
 /** `settings.key_type`. */

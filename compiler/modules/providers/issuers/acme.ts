@@ -28,7 +28,9 @@ export const acme: IssuerModule = {
 		if (cx.count(line, args, 0, 1, 'issuer acme [<directory>]') && args[0]) {
 			takeUrl(draft, 'directory', args[0], cx);
 		}
-		cx.subdirectives(line.block, acmeSubdirectives(draft, cx), 'acme');
+		cx.subdirectives(line.block, acmeSubdirectives(draft, cx), 'acme', {
+			compatible: name => `unrecognized ACME issuer property: ${name}`,
+		});
 		return draft;
 	},
 	schema: {
