@@ -28,9 +28,11 @@ function errorId(x: Exchange): string | undefined {
 	return id;
 }
 
+/** A group that took no part in the match is empty; one that the expression does not have is unknown. */
 function group(match: RegExpExecArray | undefined, name: string): string | undefined {
 	if (!match) return undefined;
-	return (/^\d+$/.test(name) ? match[Number(name)] : match.groups?.[name]) ?? '';
+	if (/^(?:0|[1-9]\d*)$/.test(name)) return Number(name) < match.length ? (match[Number(name)] ?? '') : undefined;
+	return match.groups !== undefined && Object.hasOwn(match.groups, name) ? (match.groups[name] ?? '') : undefined;
 }
 
 const FILE_FACTS = {

@@ -85,11 +85,26 @@ function afterwards(
 	const matches = match && compileResponseMatcher(match, cx);
 	const edit = (x: Exchange) => {
 		const { status, headers } = x.response;
-		if (!matches || matches(x, status, headers)) editor(x, headers);
+		if (!matches || matches(x, status || (x.error?.status ?? 0), headers)) editor(x, headers);
+	};
+	// The end of error routes that have not answered: the client gets the error's status with the fields set here.
+	const failed = (x: Exchange, thrown: unknown): never => {
+		if (x.error !== undefined && thrown === x.error.cause) edit(x);
+		throw thrown;
 	};
 	return x => {
-		const pending = next(x);
-		if (pending instanceof Promise) return pending.then(() => edit(x));
+		let pending: void | Promise<void>;
+		try {
+			pending = next(x);
+		} catch (thrown) {
+			return failed(x, thrown);
+		}
+		if (pending instanceof Promise) {
+			return pending.then(
+				() => edit(x),
+				thrown => failed(x, thrown),
+			);
+		}
 		edit(x);
 	};
 }

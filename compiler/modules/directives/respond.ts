@@ -48,7 +48,7 @@ export const respond = handlerDirective<RespondStep>({
 	lower: ({ line, args }, cx) => {
 		const fields: { status?: number | string; body?: string; close?: boolean } = {};
 		const places: { status?: Word['span']; body?: Word['span'] } = {};
-		cx.count(line, args, line.block ? 0 : 1, 2, respond.usage);
+		cx.count(line, args, line.block && cx.dialect === 'configfile' ? 0 : 1, 2, respond.usage);
 		const [first, second] = args;
 		if (first && !second && /^\d{3}$/.test(first.text)) {
 			fields.status = lowerStepStatus(first, cx);

@@ -143,7 +143,7 @@ export const fileServer = handlerDirective<FilesStep>({
 
 The folder is \`root\` of the block, else what the directive \`root\` set, else the working directory. A request for a
 folder is answered with its index file (\`index.html\` or \`index.txt\`). A missing file is a 404, or, with \`pass_thru\`,
-left to the directives that follow. Small files that come again are kept in memory and larger ones open; a change of them
+left to the directives that follow; a path that leads on below a file (\`/a.txt/x\`) is a 400. Small files that come again are kept in memory and larger ones open; a change of them
 counts at once. The access log says in \`file\` where one was: \`memory\`, \`held\` open, or \`disk\`.
 
 | Line | Meaning |

@@ -219,7 +219,7 @@ function notOpened(
 		case 'directory':
 			return tryIndex(server, x, lookup, index + 1);
 		case 'not_found':
-			return index === -1 ? missing(server, x) : tryIndex(server, x, lookup, index + 1);
+			return index === -1 ? notFound(server, x, lookup) : tryIndex(server, x, lookup, index + 1);
 		case 'forbidden':
 			throw new HttpError(403, 'file_server: the file may not be read', { cause: error });
 		case 'invalid':
@@ -267,6 +267,50 @@ function refuseOtherMethods(x: Exchange): void {
 	const { method } = x.request;
 	if (method === 'GET' || method === 'HEAD' || x.error !== undefined) return;
 	throw new HttpError(405, `file_server: ${method} is not allowed`, { headers: [['Allow', 'GET, HEAD']] });
+}
+
+/** A path that leads on below a file is malformed. Nothing is said of files that are hidden or out of reach. */
+function notFound(server: FileServer, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
+	const file = fileAbove(server, root, asked.path);
+	if (file === undefined) return missing(server, x);
+	const judge = (opened: OpenFile): void | Promise<void> => {
+		const shown = !isHidden(server, x, root, file, opened);
+		opened.close();
+		if (!shown) return missing(server, x);
+		throw new HttpError(400, 'file_server: the path leads on below a file');
+	};
+	const unreachable = (error: unknown): void | Promise<void> => {
+		if (error instanceof FileError) return missing(server, x);
+		throw error;
+	};
+	let opened: OpenFile | Promise<OpenFile>;
+	try {
+		opened = server.reader.open(root, file, server.followSymlinks);
+	} catch (error) {
+		return unreachable(error);
+	}
+	return opened instanceof Promise ? opened.then(judge, unreachable) : judge(opened);
+}
+
+/** The nearest path above another that exists, if it is a file. */
+function fileAbove({ reader }: FileServer, root: string, below: string): string | undefined {
+	const ends: number[] = [];
+	for (let end = below.indexOf('/', 1); end !== -1; end = below.indexOf('/', end + 1)) ends.push(end);
+	// Links are judged when it is opened.
+	const kindAt = (at: number) => reader.kind(root, below.slice(0, ends[at]), true);
+	let missing = ends.length;
+	try {
+		// Most often the folder is there. Otherwise halving: a client may send thousands of segments.
+		for (let exists = -1, at = missing - 1; exists + 1 < missing; at = (exists + missing) >> 1) {
+			const kind = kindAt(at);
+			if (kind === 'file') return below.slice(0, ends[at]);
+			if (kind === undefined) missing = at;
+			else exists = at;
+		}
+	} catch (error) {
+		if (!(error instanceof FileError)) throw error;
+	}
+	return undefined;
 }
 
 function missing(server: FileServer, x: Exchange): void | Promise<void> {
@@ -351,7 +395,7 @@ function withoutOuterSlashes(path: string): string {
 /** Redirects to the received path with or without its slash. It always stays on this host: browsers take `//x` and `/\x` for another. */
 function redirect(x: Exchange, withSlash: boolean): void {
 	const path = withoutOuterSlashes(x.received.path.replaceAll('\\', '%5C'));
-	const query = x.received.query === undefined ? '' : `?${x.received.query}`;
+	const query = x.received.query ? `?${x.received.query}` : '';
 	x.response.status = 308;
 	x.response.headers.set('Location', `/${path}${withSlash && path !== '' ? '/' : ''}${query}`);
 	x.response.body = null;

@@ -302,7 +302,7 @@ const folders = suite('file_server: folders and slashes');
 const REDIRECTS: readonly [path: string, location: string, query?: string][] = [
 	['/docs', '/docs/'],
 	['/docs', '/docs/?a=1&b', 'a=1&b'],
-	['/docs', '/docs/?', ''],
+	['/docs', '/docs/', ''],
 	['//docs', '/docs/'],
 	['/hello.txt/', '/hello.txt'],
 	['///hello.txt//', '/hello.txt'],
@@ -453,6 +453,18 @@ const PATHS: readonly [path: string, plain: number, following: number][] = [
 	['/%43onfigfile', 404, 404],
 	['/docs/../Configfile', 404, 404],
 	['/config-link.txt', 404, 404],
+	['/hello.txt/x', 400, 400],
+	['/hello.txt/x/y/', 400, 400],
+	[`/hello.txt${'/x'.repeat(500)}`, 400, 400],
+	[`/docs${'/x'.repeat(500)}`, 404, 404],
+	['/docs/index.html/index.html', 400, 400],
+	['/docs/none/x', 404, 404],
+	['/inside.txt/x', 400, 400],
+	['/out.txt/x', 404, 400],
+	['/.git/config/x', 404, 404],
+	['/git-link/config/x', 404, 404],
+	['/Configfile/x', 404, 404],
+	['/config-link.txt/x', 404, 404],
 	[`/${'a'.repeat(5000)}`, 404, 404],
 	['*', 404, 404],
 ];
@@ -463,6 +475,19 @@ for (const [path, plain, following] of PATHS) {
 		assert.is((await ask({ hide, follow_symlinks: true }, path)).status, following);
 	});
 }
+safety('finding the file that a long path leads below looks at few folders', async () => {
+	const reader = createFileReader();
+	let looks = 0;
+	const kind: FileReader['kind'] = (...asked) => {
+		looks += 1;
+		return reader.kind(...asked);
+	};
+	assert.is((await ask({}, `/none${'/x'.repeat(1500)}`, {}, { ...reader, kind })).status, 404);
+	assert.ok(looks <= 12, `${looks}`);
+	looks = 0;
+	assert.is((await ask({}, '/docs/none', {}, { ...reader, kind })).status, 404);
+	assert.is(looks, 1);
+});
 safety('the configuration stays hidden under another name of its folder', async () => {
 	assert.is((await ask({ root: join(scratch, 'alias'), hide: [config] }, '/Configfile')).status, 404);
 	assert.is((await ask({ hide: [join(scratch, 'alias/Configfile')] }, '/Configfile')).status, 404);
