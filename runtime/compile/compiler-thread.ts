@@ -17,6 +17,7 @@ import type { Reader } from '../../compiler/source/reader.ts';
 import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from '../main/control.ts';
 import { editedDocument, pathOfId, valueAtPath } from '../main/edited-document.ts';
 import { restartReasons } from '../main/restart-reasons.ts';
+import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { locateFindings, type Machine } from '../preflight/finding.ts';
 import {
 	type DocumentImage,
@@ -46,8 +47,9 @@ export interface CompilerStart {
 	readonly running?: ArrayBuffer | undefined;
 	/** Host names that the process has served over TLS before this thread started. */
 	readonly served?: readonly string[] | undefined;
-	/** Memory of the thread's ThreadActivity. */
+	/** Memory of the thread's ThreadActivity and of its ThreadVitals. */
 	readonly activity: SharedArrayBuffer;
+	readonly vitals: SharedArrayBuffer;
 }
 
 /** Nice value of the thread: requests take slight precedence. At 5, compiling ten thousand sites on busy cores took seconds. */
@@ -66,8 +68,10 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 	activity.beat();
 	relieveThread();
 	const compilation = new Compilation(start);
+	const vitals = new ThreadVitals(start.vitals);
 	port.on('message', async (request: CompilerRequest) => {
 		activity.beat();
+		vitals.recordIfWanted();
 		let reply: CompilerReply;
 		try {
 			reply = { id: request.id, answer: await compilation.answer(request) };

@@ -1,5 +1,6 @@
 /** Keeps the compile thread alive: one that dies or hangs is replaced and given the running document. */
 import type { CompilerStart } from '../compile/compiler-thread.ts';
+import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import type { CompilerAnswers, CompilerRequest } from '../threads/messages.ts';
 import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 
@@ -17,6 +18,8 @@ type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, {
 export class CompileService {
 	/** Number of threads abandoned because they did not respond. */
 	stalls = 0;
+	/** The vitals of whichever compile thread there is. */
+	readonly vitals: ThreadVitals;
 	readonly #start: Omit<CompilerStart, 'activity'>;
 	readonly #log: CompilerLog;
 	readonly #limits: CompilerLimits;
@@ -29,8 +32,10 @@ export class CompileService {
 	/** Resolves when a dead thread has been replaced. */
 	#replaced: Promise<void> | undefined;
 
-	constructor(start: Omit<CompilerStart, 'activity'>, log: CompilerLog, limits: CompilerLimits = LIMITS) {
-		this.#start = start;
+	constructor(start: Omit<CompilerStart, 'activity' | 'vitals'>, log: CompilerLog, limits: CompilerLimits = LIMITS) {
+		const memory = new SharedArrayBuffer(ThreadVitals.BYTES);
+		this.vitals = new ThreadVitals(memory);
+		this.#start = { ...start, vitals: memory };
 		this.#log = log;
 		this.#limits = limits;
 		this.#client = this.#open();

@@ -19,6 +19,7 @@ import { ROW } from '../metrics/counter-row.ts';
 import { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
 import { NO_SCRAPE, type Scrape, scrapedText } from '../metrics/scrape-memory.ts';
 import { ThreadTotals } from '../metrics/thread-totals.ts';
+import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import { chooseIoMode, environmentIoMode, ioMode, useIoMode } from '../sockets/io-mode.ts';
@@ -92,6 +93,7 @@ export class Runtime implements RuntimeControl {
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
 	readonly #metrics: RuntimeMetrics;
+	readonly #vitals = new ThreadVitals();
 	readonly #passwords: PasswordQueue;
 	readonly #pageWork: PageWorkQueue;
 	readonly #spans: SpanExport;
@@ -170,6 +172,10 @@ export class Runtime implements RuntimeControl {
 			spansExported: () => this.#spans.exported,
 			spansDropped: () => this.#spans.dropped,
 			certificates: () => this.#tls.readings(),
+			vitals: [
+				['main', this.#vitals],
+				['compiler', this.#compiler.vitals],
+			],
 		});
 	}
 
@@ -356,7 +362,7 @@ export class Runtime implements RuntimeControl {
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') throw refusedStart(prepared.diagnostics);
-		this.#settings = prepared.facts.settings;
+		this.#use(prepared.facts.settings);
 		await this.#beforeListening();
 		await this.#fitPool(prepared.facts.settings);
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
@@ -370,6 +376,16 @@ export class Runtime implements RuntimeControl {
 			io: ioMode(),
 			listeners: this.#sockets.bound.map(socketText),
 		});
+	}
+
+	/** Takes the settings of the configuration that is about to be served. */
+	#use(settings: Settings): void {
+		this.#settings = settings;
+		if (!settings.metrics) return;
+		this.#vitals.want();
+		this.#vitals.recordIfWanted();
+		this.#compiler.vitals.want();
+		this.#totals.wantVitals();
 	}
 
 	async #beforeListening(): Promise<void> {
@@ -493,7 +509,7 @@ export class Runtime implements RuntimeControl {
 			await this.#compiler.commit(facts.certificates?.names ?? []);
 			if (this.#stopping) throw new WorkerLost('The server is stopping.');
 			this.#generation = generation;
-			this.#settings = facts.settings;
+			this.#use(facts.settings);
 			this.#files = facts.files;
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
 			this.#pools.name(facts.pools);

@@ -1,6 +1,7 @@
 /** The numbers that every thread always keeps: a Float64 row in shared memory, summed at scrape. */
 import { FILE_ROW, FILE_SLOTS_END } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT } from './http2-counters.ts';
+import { ThreadVitals } from './thread-vitals.ts';
 
 /** Slots of a row. Gauges are those of a living thread only; counters outlive it. */
 export const ROW = {
@@ -49,9 +50,17 @@ export const ROW_SLOTS = FILE_SLOTS_END;
  */
 const APART = 128;
 
-/** Memory of one row. */
+/** Where the thread's vitals begin. */
+const VITALS_OFFSET = APART + ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT + APART;
+
+/** Memory of one row, and of the thread's vitals. */
 export function createCounterRow(): SharedArrayBuffer {
-	return new SharedArrayBuffer(APART + ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT + APART);
+	return new SharedArrayBuffer(VITALS_OFFSET + ThreadVitals.BYTES);
+}
+
+/** Returns the thread's vitals, which share the memory of its row. */
+export function vitalsBeside(memory: SharedArrayBuffer): ThreadVitals {
+	return new ThreadVitals(memory, VITALS_OFFSET);
 }
 
 /** The row in its memory. */

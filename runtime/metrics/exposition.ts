@@ -1,4 +1,4 @@
-/** Metrics as text: the format of Prometheus 0.0.4, and OpenMetrics 1.0.0. */
+/** Histograms and the series of workers as text, in the format of Prometheus 0.0.4 or OpenMetrics 1.0.0: thousands of lines that change little. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import { HistogramText, numberText } from './histogram-text.ts';
 import { type Scrape, ScrapeMemory } from './scrape-memory.ts';
@@ -21,14 +21,25 @@ export interface Sample {
 export type TakeHistogram = (labels: Labels, counts: ArrayLike<number>) => void;
 
 /** A family of metrics, read when somebody asks. Names of counters end in `_total`. */
-export type MetricFamily = { readonly name: string; readonly help: string } & (
-	| { readonly type: 'counter' | 'gauge'; readonly samples: () => readonly Sample[] }
-	| {
-			readonly type: 'histogram';
-			readonly bounds: readonly number[];
-			readonly histograms: (take: TakeHistogram) => void;
-	  }
-);
+export type MetricFamily = PlainFamily | HistogramFamily;
+
+/** A family of single values. */
+export interface PlainFamily {
+	readonly name: string;
+	readonly help: string;
+	readonly type: 'counter' | 'gauge';
+	readonly samples: () => readonly Sample[];
+}
+
+/** A family whose samples are distributions over buckets. */
+export interface HistogramFamily {
+	readonly name: string;
+	readonly help: string;
+	readonly type: 'histogram';
+	/** Upper bounds of the buckets, `+Inf` left out. */
+	readonly bounds: readonly number[];
+	readonly histograms: (take: TakeHistogram) => void;
+}
 
 /** Writes families, and keeps the text of labels and histograms between scrapes. */
 export class Exposition {
@@ -37,8 +48,8 @@ export class Exposition {
 	/** By format, by family, by labels. */
 	readonly #histograms = new Map<string, WeakMap<Labels, HistogramText>>();
 
-	/** All families, in the given order, as UTF-8. */
-	render(families: readonly MetricFamily[], format: MetricsFormat): Scrape {
+	/** Renders the families in the given order, followed by `rest`, as UTF-8. */
+	render(families: readonly MetricFamily[], format: MetricsFormat, rest: string): Scrape {
 		const open = format === 'openmetrics';
 		const parts: Buffer[] = [];
 		let lines = '';
@@ -66,8 +77,7 @@ export class Exposition {
 				lines += `${family.name}${text === '' ? '' : `{${text}}`} ${numberText(value)}\n`;
 			}
 		}
-		if (open) lines += '# EOF\n';
-		parts.push(Buffer.from(lines));
+		parts.push(Buffer.from(lines + rest));
 		return this.#memory.joined(parts);
 	}
 
@@ -102,7 +112,7 @@ function escapeHelp(help: string, open: boolean): string {
 	return open ? text.replace(/"/g, '\\"') : text;
 }
 
-/** OpenMetrics wants whole bounds as `1.0`. */
+/** Formats the upper bound of a bucket. OpenMetrics wants whole bounds as `1.0`. */
 function boundText(bound: number, open: boolean): string {
 	const text = numberText(bound);
 	return open && Number.isInteger(bound) ? `${text}.0` : text;

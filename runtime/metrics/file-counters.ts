@@ -1,6 +1,6 @@
 /** Where threads count what they do with files and encodings (slots of the counter row, see ROW), and the families of it. */
 import type { CodingName } from '../../compiler/exchange/leases.ts';
-import type { MetricFamily } from './exposition.ts';
+import type { PlainFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
@@ -38,8 +38,8 @@ export function countEncoded(row: Float64Array, coding: CodingName, bytesIn: num
 }
 
 /** What becomes of files and encodings, of all threads. */
-export function fileFamilies(totals: ThreadTotals): MetricFamily[] {
-	const byCoding = (name: string, help: string, offset: number): MetricFamily => ({
+export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
+	const byCoding = (name: string, help: string, offset: number): PlainFamily => ({
 		name,
 		help,
 		type: 'counter',

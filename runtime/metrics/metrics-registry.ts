@@ -3,9 +3,11 @@ import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheReport } from '../cache/cache-registry.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import type { LastReload, Rollbacks } from '../main/load-record.ts';
+import { ioMode } from '../sockets/io-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
+import { CollectedFamilies } from './collected-families.ts';
 import { ROW } from './counter-row.ts';
-import { Exposition, type Labels, type MetricFamily, type Sample } from './exposition.ts';
+import { Exposition, type Labels, type MetricFamily, type PlainFamily, type Sample } from './exposition.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
 import { fileFamilies } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './http2-counters.ts';
@@ -15,6 +17,7 @@ import { SLOT_FAMILIES, type SlotFamily } from './refusals.ts';
 import type { Scrape } from './scrape-memory.ts';
 import { cacheFamilies, certificateFamilies, upstreamFamilies } from './state-families.ts';
 import type { ThreadTotals } from './thread-totals.ts';
+import { collectionFamily, type NamedVitals, vitalFamilies } from './vital-families.ts';
 
 /** What the main thread itself knows. */
 export interface RuntimeGauges {
@@ -41,6 +44,8 @@ export interface RuntimeGauges {
 	readonly spansExported: () => number;
 	readonly spansDropped: () => number;
 	readonly certificates: () => CertificateReadings;
+	/** The vitals of the threads that are not workers. */
+	readonly vitals: readonly NamedVitals[];
 }
 
 interface AdminRequests {
@@ -51,13 +56,22 @@ interface AdminRequests {
 
 /** The metrics of a runtime. */
 export class MetricsRegistry {
-	readonly #families: readonly MetricFamily[];
+	/** Histograms and the series of workers, which may be thousands. */
+	readonly #series: readonly MetricFamily[];
+	readonly #collected: CollectedFamilies;
 	readonly #exposition = new Exposition();
+	readonly #totals: ThreadTotals;
+	readonly #gauges: RuntimeGauges;
 	readonly #admin = new Map<string, AdminRequests>();
 
 	constructor(totals: ThreadTotals, gauges: RuntimeGauges) {
-		this.#families = [
+		this.#totals = totals;
+		this.#gauges = gauges;
+		this.#series = [
 			...SERIES_FAMILIES.map(family => seriesFamily(family, totals)),
+			collectionFamily(() => this.#threads()),
+		];
+		this.#collected = new CollectedFamilies([
 			{
 				name: 'std_admin_http_requests_total',
 				help: 'Admin API requests.',
@@ -96,7 +110,8 @@ export class MetricsRegistry {
 			...upstreamFamilies(gauges.upstreams),
 			...certificateFamilies(gauges.certificates),
 			...processFamilies(),
-		];
+			...vitalFamilies(() => this.#threads()),
+		]);
 	}
 
 	/** Counts answered requests of the Admin API. */
@@ -107,22 +122,31 @@ export class MetricsRegistry {
 		else this.#admin.set(key, { labels: { path, method, code: status }, failed: status >= 400, value: count });
 	}
 
-	/** Names of all families, as they stand in the exposition of Prometheus. */
+	/** The names of all families in the format of Prometheus. */
 	get names(): readonly string[] {
-		return this.#families.map(({ name }) => name);
+		return [...this.#series.map(({ name }) => name), ...this.#collected.names];
 	}
 
-	/** Everything, as UTF-8. */
-	render(format: MetricsFormat): Scrape {
-		return this.#exposition.render(this.#families, format);
+	/** Renders everything as UTF-8. Asks no other thread. */
+	async render(format: MetricsFormat): Promise<Scrape> {
+		const rest = await this.#collected.render(format);
+		const scrape = this.#exposition.render(this.#series, format, rest);
+		for (const [, vitals] of this.#threads()) vitals.scraped();
+		return scrape;
+	}
+
+	#threads(): readonly NamedVitals[] {
+		const workers = this.#totals.vitals().map(([index, vitals]): NamedVitals => [`worker-${index}`, vitals]);
+		return [...this.#gauges.vitals, ...workers];
 	}
 }
 
-function runtimeFamilies(gauges: RuntimeGauges): MetricFamily[] {
+function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 	const build = {
 		version: gauges.version(),
 		target: `${process.platform}-${process.arch}`,
 		node: process.version,
+		io: ioMode(),
 	};
 	return [
 		plainFamily('std_config_last_reload_successful', 'Whether the last load was applied.', 'gauge', () =>
@@ -188,7 +212,7 @@ function runtimeFamilies(gauges: RuntimeGauges): MetricFamily[] {
 }
 
 /** Families that are one slot of the rows. */
-function rowFamilies(totals: ThreadTotals): MetricFamily[] {
+function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 	const rows: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 		['svc_connections', 'Open client connections.', 'gauge', ROW.connections],
 		['svc_connections_accepted_total', 'Client connections accepted.', 'counter', ROW.accepted],
@@ -220,7 +244,7 @@ function rowFamilies(totals: ThreadTotals): MetricFamily[] {
 	return rows.map(([name, help, type, slot]) => plainFamily(name, help, type, () => totals.total(slot)));
 }
 
-function slotFamily({ name, help, label, slots }: SlotFamily, totals: ThreadTotals): MetricFamily {
+function slotFamily({ name, help, label, slots }: SlotFamily, totals: ThreadTotals): PlainFamily {
 	const labelled = slots.map(([value, slot]) => ({ labels: { [label]: value }, slot }));
 	const samples = () => labelled.map(({ labels, slot }) => ({ labels, value: totals.total(slot) }));
 	return { name, help, type: 'counter', samples };

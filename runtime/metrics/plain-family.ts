@@ -1,9 +1,9 @@
 /** A family of one series without labels. */
-import type { MetricFamily } from './exposition.ts';
+import type { PlainFamily } from './exposition.ts';
 
 const NO_LABELS = {};
 
 /** `read` is asked at every scrape. */
-export function plainFamily(name: string, help: string, type: 'counter' | 'gauge', read: () => number): MetricFamily {
+export function plainFamily(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily {
 	return { name, help, type, samples: () => [{ labels: NO_LABELS, value: read() }] };
 }

@@ -1,13 +1,13 @@
 /** What the operating system knows of the process, under the names that every Prometheus client uses, and a little more. */
 import { readdirSync, readFileSync } from 'node:fs';
-import type { MetricFamily } from './exposition.ts';
+import type { PlainFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 
 /**
  * The families `process_*`, each under the name `svc_process_*` too, and `svc_process_*` of our own. Those that this platform
  * cannot give are left out.
  */
-export function processFamilies(): MetricFamily[] {
+export function processFamilies(): PlainFamily[] {
 	const startedAt = Math.round(Date.now() - process.uptime() * 1000) / 1000;
 	const families = [
 		...twice('process_cpu_seconds_total', 'User and system CPU seconds of the process.', 'counter', () => {
@@ -34,7 +34,7 @@ export function processFamilies(): MetricFamily[] {
 }
 
 /** A family under its standard name and under ours, read once a scrape: both tell the same. */
-function twice(name: string, help: string, type: 'counter' | 'gauge', read: () => number): MetricFamily[] {
+function twice(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily[] {
 	let value = Number.NaN;
 	const standard = plainFamily(name, help, type, () => {
 		value = read();
@@ -43,7 +43,7 @@ function twice(name: string, help: string, type: 'counter' | 'gauge', read: () =
 	return [standard, plainFamily(`svc_${name}`, help, type, () => value)];
 }
 
-function switches(): MetricFamily {
+function switches(): PlainFamily {
 	const voluntary = { kind: 'voluntary' };
 	const involuntary = { kind: 'involuntary' };
 	return {

@@ -5,18 +5,18 @@ import type { CertificateReadings } from '../certificates/certificate-metrics.ts
 import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import { cacheSlot } from './cache-counters.ts';
-import type { MetricFamily, Sample } from './exposition.ts';
+import type { PlainFamily, Sample } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
 /** One series for each upstream; where several pools have it, the worst that is known of it counts. */
-export function upstreamFamilies(reports: () => readonly UpstreamReport[]): MetricFamily[] {
+export function upstreamFamilies(reports: () => readonly UpstreamReport[]): PlainFamily[] {
 	const gauge = (
 		name: string,
 		help: string,
 		value: (report: UpstreamReport) => number,
 		join: (a: number, b: number) => number,
-	): MetricFamily => {
+	): PlainFamily => {
 		const samples = () => {
 			const values = new Map<string, number>();
 			for (const report of reports()) {
@@ -62,7 +62,7 @@ const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (d
 ];
 
 /** What response caches do, of all threads, and how full they are, all stores together. */
-export function cacheFamilies(totals: ThreadTotals, reports: () => readonly CacheReport[]): MetricFamily[] {
+export function cacheFamilies(totals: ThreadTotals, reports: () => readonly CacheReport[]): PlainFamily[] {
 	const sum = (value: (report: CacheReport) => number) => () =>
 		reports().reduce((total, report) => total + value(report), 0);
 	const requests = (['hit', 'miss', 'stale', 'bypass'] as const).map(status => ({ labels: { status }, status }));
@@ -121,7 +121,7 @@ export function cacheFamilies(totals: ThreadTotals, reports: () => readonly Cach
 }
 
 /** Certificates that are served, and what became of attempts to get them. */
-export function certificateFamilies(readings: () => CertificateReadings): MetricFamily[] {
+export function certificateFamilies(readings: () => CertificateReadings): PlainFamily[] {
 	return [
 		{
 			name: 'svc_tls_certificate_expiry_timestamp_seconds',

@@ -1,7 +1,8 @@
 /** What all data-plane threads have counted: live rows and pages, and what is left of threads that have died. */
 import type { SeriesAnnouncement } from '../threads/messages.ts';
-import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS } from './counter-row.ts';
+import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS, vitalsBeside } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
+import type { ThreadVitals } from './thread-vitals.ts';
 
 export interface SeriesLabels {
 	readonly [name: string]: string;
@@ -18,6 +19,7 @@ interface KnownSeries {
 
 interface ThreadPages {
 	readonly row: Float64Array;
+	readonly vitals: ThreadVitals;
 	readonly pages: Float64Array[];
 }
 
@@ -26,6 +28,7 @@ const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(
 /** Collects the counters of threads. Reading races with counting by at most one increment. */
 export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
+	#wanted = false;
 	readonly #deadRow = new Float64Array(ROW_SLOTS);
 	/** By family, then by labels as JSON. */
 	readonly #series = new Map<string, Map<string, KnownSeries>>();
@@ -33,8 +36,21 @@ export class ThreadTotals {
 	/** The row for a thread that starts at this index. */
 	begin(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
-		this.#threads.set(index, { row: counterRow(buffer), pages: [] });
+		const vitals = vitalsBeside(buffer);
+		if (this.#wanted) vitals.want();
+		this.#threads.set(index, { row: counterRow(buffer), vitals, pages: [] });
 		return buffer;
+	}
+
+	/** Asks all threads for their vitals, those included that start later. */
+	wantVitals(): void {
+		this.#wanted = true;
+		for (const { vitals } of this.#threads.values()) vitals.want();
+	}
+
+	/** Returns the vitals of the threads, by index. */
+	vitals(): readonly (readonly [index: number, vitals: ThreadVitals])[] {
+		return [...this.#threads].map(([index, { vitals }]) => [index, vitals]);
 	}
 
 	addPage(index: number, buffer: SharedArrayBuffer): void {

@@ -18,7 +18,7 @@ import { protocolLimits } from '../listeners/protocol-limits.ts';
 import { WorkerListener } from '../listeners/worker-listener.ts';
 import { levelRank } from '../logs/encoders.ts';
 import { machineText } from '../logs/machine-text.ts';
-import { counterRow, ROW } from '../metrics/counter-row.ts';
+import { counterRow, ROW, vitalsBeside } from '../metrics/counter-row.ts';
 import { HttpObserver } from '../metrics/http-observer.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { SeriesPages } from '../metrics/series-pages.ts';
@@ -64,9 +64,11 @@ export function runWorker(port: MessagePort, start: WorkerStart): void {
 	threadPoller();
 	const activity = new ThreadActivity(start.activity);
 	const worker = new DataPlaneWorker(port, start, activity);
+	const vitals = vitalsBeside(start.counters);
 	port.on('message', (message: ToWorker) => {
 		activity.enter('message');
 		worker.take(message);
+		vitals.recordIfWanted();
 		// A build continues in turns of its own.
 		activity.leave('message');
 	});

@@ -28,6 +28,10 @@ promtool('accepts what is scraped', async () => {
 		await scrape();
 		const text = await scrape();
 		assert.match(text, 'svc_upstream_errors_total{');
+		for (const thread of ['main', 'compiler', 'worker-0']) {
+			assert.match(text, `nodejs_eventloop_lag_p99_seconds{thread="${thread}"}`);
+			assert.match(text, `nodejs_gc_duration_seconds_count{thread="${thread}",kind="minor"}`);
+		}
 		check(['check', 'metrics'], text);
 	} finally {
 		await server.stop();

@@ -28,12 +28,13 @@ const names = new Set(
 		spansExported: () => 0,
 		spansDropped: () => 0,
 		certificates: () => ({ attempts: [], expiry: [], ocsp: [], missing: 0 }),
+		vitals: [],
 	}).names,
 );
 
 /** Names of metrics in a text that no scrape has. */
 function unknown(text: string): string[] {
-	const asked = [...text.matchAll(/\b(?:svc|std|process)_[a-z0-9_]+/g)].map(([name]) => name);
+	const asked = [...text.matchAll(/\b(?:svc|std|process|nodejs)_[a-z0-9_]+/g)].map(([name]) => name);
 	assert.ok(asked.length > 10);
 	return asked.filter(name => !names.has(name) && !names.has(name.replace(/_(bucket|sum|count)$/, '')));
 }

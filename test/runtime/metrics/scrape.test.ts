@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { METRICS_TYPES, metricsFormat } from '../../../compiler/exchange/metrics-format.ts';
+import { ioMode } from '../../../runtime/sockets/io-mode.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
@@ -85,7 +86,7 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_tls_certificate_attempts_total: 'issuer result',
 	svc_tls_ocsp_responses_total: 'result',
 	svc_tls_certificates_missing: '',
-	svc_build_info: 'version target node',
+	svc_build_info: 'version target node io',
 	process_cpu_seconds_total: '',
 	svc_process_cpu_seconds_total: '',
 	svc_process_resident_memory_bytes: '',
@@ -98,6 +99,18 @@ const FAMILIES: { readonly [name: string]: string } = {
 	process_max_fds: '',
 	svc_process_major_page_faults_total: '',
 	svc_process_context_switches_total: 'kind',
+	nodejs_eventloop_lag_seconds: 'thread',
+	nodejs_eventloop_lag_min_seconds: 'thread',
+	nodejs_eventloop_lag_max_seconds: 'thread',
+	nodejs_eventloop_lag_mean_seconds: 'thread',
+	nodejs_eventloop_lag_stddev_seconds: 'thread',
+	nodejs_eventloop_lag_p50_seconds: 'thread',
+	nodejs_eventloop_lag_p90_seconds: 'thread',
+	nodejs_eventloop_lag_p99_seconds: 'thread',
+	nodejs_heap_size_total_bytes: 'thread',
+	nodejs_heap_size_used_bytes: 'thread',
+	nodejs_external_memory_bytes: 'thread',
+	nodejs_gc_duration_seconds: 'thread kind',
 };
 
 const SITES = [
@@ -140,7 +153,7 @@ scrape('what is known of the process stands under its standard name and under ou
 		const standard = [...values.keys()].filter(name => name.startsWith('process_'));
 		assert.is(standard.length, 5);
 		for (const name of standard) assert.is(values.get(`svc_${name}`), values.get(name), name);
-		assert.match(text, new RegExp(`^svc_build_info\\{.*node="${process.version}"\\} 1$`, 'm'));
+		assert.match(text, new RegExp(`^svc_build_info\\{.*node="${process.version}",io="${ioMode()}"\\} 1$`, 'm'));
 	});
 });
 

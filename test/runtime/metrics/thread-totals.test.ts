@@ -34,6 +34,7 @@ const GAUGES = {
 	processLogDropped: () => 0,
 	spansExported: () => 0,
 	spansDropped: () => 0,
+	vitals: [],
 	certificates: () => ({ attempts: [], expiry: [], ocsp: [], missing: 0 }),
 };
 
@@ -84,7 +85,7 @@ counting('are rendered as the text format has them', async () => {
 	page.set([2, 1, 0, 0, 0, 0, 0, 0, 1, 5_000_600], slot);
 	const registry = new MetricsRegistry(totals, GAUGES);
 	registry.countAdminRequests('/load', 'POST', 400, 1);
-	const lines = scrapedText(registry.render('prometheus')).split('\n');
+	const lines = scrapedText(await registry.render('prometheus')).split('\n');
 	for (const line of [
 		'# TYPE std_http_response_size_bytes histogram',
 		'std_http_response_size_bytes_bucket{server="a\\"b",le="256"} 2',

@@ -1,0 +1,143 @@
+/**
+ * Event-loop lag, garbage collections and heap of one thread, in shared memory. The thread publishes them every second, so
+ * that a scrape reads them without asking the thread, which may be busy or stuck.
+ */
+import { constants, type ELDHistogram, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
+
+/** Milliseconds between two publications. */
+const INTERVAL = 1000;
+
+/** Upper bounds of garbage collection pauses in seconds, `+Inf` left out: those of prom-client. */
+export const GC_BOUNDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
+
+/** Kinds of garbage collection, by Node's number. */
+const GC_KINDS: readonly (readonly [number: number, kind: string])[] = [
+	[constants.NODE_PERFORMANCE_GC_MAJOR, 'major'],
+	[constants.NODE_PERFORMANCE_GC_MINOR, 'minor'],
+	[constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
+	[constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
+];
+
+/** What is published as a single number: its slot, and its family under the name that prom-client gives it. */
+export const VITAL_GAUGES: readonly { readonly name: string; readonly help: string; readonly slot: number }[] = [
+	['nodejs_eventloop_lag_seconds', 'Seconds by which the last timer of a thread was late.'],
+	['nodejs_eventloop_lag_min_seconds', 'Shortest delay of the event loop since the previous scrape.'],
+	['nodejs_eventloop_lag_max_seconds', 'Longest delay of the event loop since the previous scrape.'],
+	['nodejs_eventloop_lag_mean_seconds', 'Mean delay of the event loop since the previous scrape.'],
+	[
+		'nodejs_eventloop_lag_stddev_seconds',
+		'Standard deviation of the delays of the event loop since the previous scrape.',
+	],
+	['nodejs_eventloop_lag_p50_seconds', '50th percentile of the delays of the event loop since the previous scrape.'],
+	['nodejs_eventloop_lag_p90_seconds', '90th percentile of the delays of the event loop since the previous scrape.'],
+	['nodejs_eventloop_lag_p99_seconds', '99th percentile of the delays of the event loop since the previous scrape.'],
+	['nodejs_heap_size_total_bytes', 'Bytes that the heap of a thread takes.'],
+	['nodejs_heap_size_used_bytes', 'Bytes of the heap of a thread that are in use.'],
+	['nodejs_external_memory_bytes', 'Bytes outside the heap that objects of a thread hold.'],
+].map(([name, help], slot) => ({ name: name!, help: help!, slot }));
+
+/** Slots of the header: what the scraper tells the thread, as numbers. */
+const [WANTED, SCRAPES, PUBLISHED] = [0, 1, 2];
+const GAUGES = 3;
+const GC = GAUGES + VITAL_GAUGES.length;
+/** Buckets, `+Inf`, and the sum. */
+const GC_SLOTS = GC_BOUNDS.length + 2;
+const SLOTS = GC + GC_KINDS.length * GC_SLOTS;
+
+/** The vitals of one thread, as the thread and the scraper see them. */
+export class ThreadVitals {
+	/** Bytes of memory that {@link ThreadVitals} needs. */
+	static readonly BYTES = SLOTS * Float64Array.BYTES_PER_ELEMENT;
+	readonly #values: Float64Array;
+	#recording = false;
+
+	constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(ThreadVitals.BYTES), offset = 0) {
+		this.#values = new Float64Array(memory, offset, SLOTS);
+	}
+
+	// The scraper's side.
+
+	/** Asks the thread to record; it begins with the next message that it gets. */
+	want(): void {
+		this.#values[WANTED] = 1;
+	}
+
+	/** True once the thread has published. */
+	get published(): boolean {
+		return this.#values[PUBLISHED] === 1;
+	}
+
+	/** The value of one of {@link VITAL_GAUGES}. */
+	gauge(slot: number): number {
+		return this.#values[GAUGES + slot]!;
+	}
+
+	/** Gives the collections of each kind: counts of the buckets, each without those before it, `+Inf` last, then the sum. */
+	collections(take: (kind: string, counts: Float64Array) => void): void {
+		for (const [at, [, kind]] of GC_KINDS.entries()) {
+			const start = GC + at * GC_SLOTS;
+			take(kind, this.#values.subarray(start, start + GC_SLOTS));
+		}
+	}
+
+	/** Begins a new period: the next publication forgets the delays before it. */
+	scraped(): void {
+		this.#values[SCRAPES]!++;
+	}
+
+	// The thread's side.
+
+	/** Starts recording if it is wanted. Call it whenever the scraper may have asked for it. */
+	recordIfWanted(): void {
+		if (this.#recording || this.#values[WANTED] !== 1) return;
+		this.#recording = true;
+		// One sample for each turn of the loop: nothing wakes an idle thread.
+		const options = { resolution: 10, samplePerIteration: true };
+		const delays = monitorEventLoopDelay(options);
+		delays.enable();
+		const observer = new PerformanceObserver(list => {
+			for (const entry of list.getEntries()) {
+				const { kind } = (entry as unknown as { readonly detail: { readonly kind?: number } }).detail;
+				this.#collected(entry.duration / 1000, kind);
+			}
+		});
+		observer.observe({ entryTypes: ['gc'] });
+		let due = performance.now() + INTERVAL;
+		let scrapes = this.#values[SCRAPES]!;
+		this.#publish(delays, 0);
+		const tick = (): void => {
+			const now = performance.now();
+			this.#publish(delays, Math.max(0, now - due) / 1000);
+			due = now + INTERVAL;
+			const count = this.#values[SCRAPES]!;
+			if (count !== scrapes) delays.reset();
+			scrapes = count;
+		};
+		setInterval(tick, INTERVAL).unref();
+	}
+
+	#collected(seconds: number, kind: number | undefined): void {
+		const at = GC_KINDS.findIndex(([number]) => number === kind);
+		if (at < 0) return;
+		const start = GC + at * GC_SLOTS;
+		const bucket = GC_BOUNDS.findIndex(bound => seconds <= bound);
+		this.#values[start + (bucket < 0 ? GC_BOUNDS.length : bucket)]!++;
+		this.#values[start + GC_BOUNDS.length + 1]! += seconds;
+	}
+
+	#publish(delays: ELDHistogram, lag: number): void {
+		const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
+		// Without a sample the histogram's minimum is the largest number that there is, and its mean none.
+		const none = delays.count === 0;
+		const measured = none
+			? [0, 0, 0, 0, 0, 0, 0]
+			: [
+					...[delays.min, delays.max, delays.mean, delays.stddev],
+					...[delays.percentile(50), delays.percentile(90), delays.percentile(99)],
+				];
+		const values = [lag, ...measured.map(nanoseconds => nanoseconds / 1e9)];
+		this.#values.set([...values, total_heap_size, used_heap_size, external_memory], GAUGES);
+		this.#values[PUBLISHED] = 1;
+	}
+}

@@ -1,0 +1,50 @@
+/** The families of {@link ThreadVitals}, with a label for the thread. */
+import type { HistogramFamily, Labels, PlainFamily, Sample } from './exposition.ts';
+import { GC_BOUNDS, type ThreadVitals, VITAL_GAUGES } from './thread-vitals.ts';
+
+/** A thread by the value of its label: `main`, `compiler`, `worker-0`. */
+export type NamedVitals = readonly [thread: string, vitals: ThreadVitals];
+
+/** Event-loop lag and heap. `threads` is called at each scrape. */
+export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamily[] {
+	const labels = new KeptLabels();
+	return VITAL_GAUGES.map(({ name, help, slot }) => {
+		const samples = (): Sample[] => {
+			const all: Sample[] = [];
+			for (const [thread, vitals] of threads()) {
+				if (vitals.published) all.push({ labels: labels.of({ thread }), value: vitals.gauge(slot) });
+			}
+			return all;
+		};
+		return { name, help, type: 'gauge', samples };
+	});
+}
+
+/** Garbage collections. `threads` is called at each scrape. */
+export function collectionFamily(threads: () => readonly NamedVitals[]): HistogramFamily {
+	const labels = new KeptLabels();
+	return {
+		name: 'nodejs_gc_duration_seconds',
+		help: 'Garbage collections of a thread by kind: major, minor, incremental or weakcb.',
+		type: 'histogram',
+		bounds: GC_BOUNDS,
+		histograms: take => {
+			for (const [thread, vitals] of threads()) {
+				if (vitals.published) vitals.collections((kind, counts) => take(labels.of({ thread, kind }), counts));
+			}
+		},
+	};
+}
+
+/** Gives equal labels the same object, whose text is kept between scrapes. */
+class KeptLabels {
+	readonly #kept = new Map<string, Labels>();
+
+	of(labels: Labels): Labels {
+		const key = Object.values(labels).join();
+		const kept = this.#kept.get(key);
+		if (kept) return kept;
+		this.#kept.set(key, labels);
+		return labels;
+	}
+}

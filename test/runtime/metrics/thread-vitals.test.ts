@@ -1,0 +1,103 @@
+/** Event-loop lag, garbage collections and heap of every thread. */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ThreadVitals, VITAL_GAUGES } from '../../../runtime/metrics/thread-vitals.ts';
+import { eventually, respondingSite, withServer } from '../running-server.ts';
+
+const FILE = new URL('../../../runtime/metrics/thread-vitals.ts', import.meta.url).href;
+
+const vitals = suite('vitals of threads');
+
+const slotOf = (name: string): number => VITAL_GAUGES.find(gauge => gauge.name === name)!.slot;
+
+vitals(
+	'a thread publishes what can be read while it is blocked; delays are those since the previous scrape',
+	async () => {
+		const memory = new SharedArrayBuffer(ThreadVitals.BYTES);
+		const gate = new Int32Array(new SharedArrayBuffer(4));
+		const read = new ThreadVitals(memory);
+		assert.not(read.published);
+		const code = `
+		const { parentPort, workerData } = require('node:worker_threads');
+		import(${JSON.stringify(FILE)}).then(({ ThreadVitals }) => {
+			const vitals = new ThreadVitals(workerData.memory);
+			vitals.recordIfWanted();
+			parentPort.on('message', what => {
+				vitals.recordIfWanted();
+				if (what === 'allocate') {
+					let kept = [];
+					for (let i = 0; i < 200; i++) kept = Array.from({ length: 20_000 }, (_, at) => ({ at }));
+				} else if (what === 'delay') Atomics.wait(workerData.gate, 0, 0, 300);
+				else Atomics.wait(workerData.gate, 0, 0);
+			});
+			parentPort.postMessage('ready');
+		});`;
+		const thread = new Worker(code, { eval: true, workerData: { memory, gate } });
+		try {
+			await once(thread, 'message');
+			assert.not(read.published, 'nobody has asked for it');
+			read.want();
+			const max = slotOf('nodejs_eventloop_lag_max_seconds');
+			thread.postMessage('allocate');
+			thread.postMessage('delay');
+			await eventually('the delay is published', () => read.gauge(max) >= 0.25);
+			assert.ok(read.gauge(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
+			assert.ok(
+				read.gauge(slotOf('nodejs_heap_size_total_bytes')) >= read.gauge(slotOf('nodejs_heap_size_used_bytes')),
+			);
+			const collections = new Map<string, number>();
+			const count = (): void =>
+				read.collections((kind, counts) =>
+					collections.set(
+						kind,
+						counts.subarray(0, -1).reduce((sum, one) => sum + one, 0),
+					),
+				);
+			await eventually('the collections are counted', () => {
+				count();
+				return collections.get('minor')! > 0;
+			});
+			read.scraped();
+			await eventually('the delay is forgotten', () => read.gauge(max) < 0.25);
+			thread.postMessage('block');
+			assert.ok(read.published);
+			assert.ok(read.gauge(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
+		} finally {
+			Atomics.store(gate, 0, 1);
+			Atomics.notify(gate, 0);
+			await thread.terminate();
+		}
+	},
+);
+
+vitals('families have the names that prom-client gives its own', () => {
+	const registry = new Registry();
+	collectDefaultMetrics({ register: registry });
+	const standard = new Set(registry.getMetricsAsArray().map(({ name }) => name));
+	for (const name of [...VITAL_GAUGES.map(gauge => gauge.name), 'nodejs_gc_duration_seconds']) {
+		assert.ok(standard.has(name), name);
+	}
+});
+
+vitals('the main thread, the compile thread and every worker are in a scrape, and none without metrics', async () => {
+	const threads = (text: string): Set<string> =>
+		new Set([...text.matchAll(/^nodejs_heap_size_used_bytes\{thread="(.*?)"\} [1-9]/gm)].map(([, thread]) => thread!));
+	await withServer(
+		{ settings: { metrics: {}, threads: 2 }, sites: [respondingSite('hello')] },
+		{},
+		async ({ runtime }) => {
+			await eventually('all have published', async () => threads(await runtime.metrics()).size === 4);
+			assert.equal([...threads(await runtime.metrics())].sort(), ['compiler', 'main', 'worker-0', 'worker-1']);
+			await runtime.terminateWorker(1);
+			await eventually('the successor has published', async () => threads(await runtime.metrics()).has('worker-1'));
+		},
+	);
+	await withServer({ settings: {}, sites: [respondingSite('hello')] }, {}, async ({ runtime }) => {
+		assert.is(await runtime.metrics(), '');
+	});
+});
+
+vitals.run();
