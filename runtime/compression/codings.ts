@@ -1,4 +1,4 @@
-/** Content codings by zlib, whole and piece by piece. */
+/** Content codings by zlib, in one call or as a stream. */
 import type { Transform } from 'node:stream';
 import {
 	type BrotliOptions,
@@ -16,15 +16,15 @@ import type { Coding } from '../../compiler/exchange/leases.ts';
 
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT, ZSTD_c_checksumFlag, ZSTD_c_compressionLevel } = constants;
 
-/** Levels where the configuration names none. */
+/** Default levels. */
 const GZIP_LEVEL = 5;
 const BROTLI_LEVEL = 4;
 const ZSTD_LEVEL = 3;
 
-/** Bytes that are encoded at once at most. */
+/** Maximum bytes encoded in one call. */
 export const LARGEST_AT_ONCE: number = 32 * 1024;
 
-/** A stream that encodes, and can be told to give out what it holds. */
+/** An encoding stream that can be flushed. */
 export type CodingStream = Transform & { flush(callback: () => void): void };
 
 /** Encodes bytes on this thread. */
@@ -39,7 +39,7 @@ export function encodeWhole(bytes: Uint8Array, coding: Coding): Buffer {
 	}
 }
 
-/** A stream that encodes on the thread pool. */
+/** Returns a stream that encodes on the thread pool. */
 export function createCodingStream(coding: Coding, length: number | undefined): CodingStream {
 	switch (coding.name) {
 		case 'gzip':
@@ -52,8 +52,8 @@ export function createCodingStream(coding: Coding, length: number | undefined): 
 }
 
 /**
- * Bytes that are encoded on this thread at once: a quarter of a millisecond of work, or none where a level is so slow that
- * even a short body would make other requests wait.
+ * Returns the maximum bytes encoded on this thread in one call: a quarter of a millisecond of work, or none for a level so slow
+ * that even a short body would delay other requests.
  */
 export function mostAtOnce({ name, level }: Coding): number {
 	switch (name) {
@@ -70,7 +70,7 @@ export function mostAtOnce({ name, level }: Coding): number {
 	}
 }
 
-/** Options of gzip for a coding. */
+/** Returns gzip options for a coding. */
 export function gzipOptions({ level }: Coding): ZlibOptions {
 	return { level: level ?? GZIP_LEVEL };
 }
@@ -84,7 +84,7 @@ function brotliOptions({ level }: Coding, length: number | undefined): BrotliOpt
 	};
 }
 
-/** Options of Zstandard for a coding. */
+/** Returns Zstandard options for a coding. */
 export function zstdOptions({ level, checksum }: Coding): ZstdOptions {
 	return {
 		params: {

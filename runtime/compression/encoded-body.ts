@@ -3,10 +3,10 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { CodingStream } from './codings.ts';
 
-/** Pulls from a source, encodes on the thread pool, and gives out what is ready: one piece at a time, so that nothing piles up. */
+/** Pulls from a source, encodes on the thread pool, and delivers one piece at a time, so that nothing accumulates. */
 export class EncodedBody implements BodySource {
 	readonly length = undefined;
-	/** Bytes so far, before and after. */
+	/** Bytes so far, before and after encoding. */
 	bytesIn = 0;
 	bytesOut = 0;
 	readonly #source: BodySource;
@@ -19,13 +19,12 @@ export class EncodedBody implements BodySource {
 	#over = false;
 	#encoding = false;
 	#failure: unknown;
-	/** Ends the wait for what the stream was last asked. */
+	/** Ends the wait for the stream's last operation. */
 	#done: () => void = () => {};
 
 	/**
-	 * `open` makes the encoder, which takes a quarter of a megabyte and more, when something is pulled. `first` is what has been
-	 * pulled already. `flush`: what came is sent before more is waited for. `ended` is called once, with whether all of the
-	 * source was encoded.
+	 * `open` creates the encoder, which takes at least a quarter of a megabyte, on the first pull. `first` has been pulled already.
+	 * With `flush`, data is sent before waiting for more. `ended` is called once, with whether the whole source was encoded.
 	 */
 	constructor(
 		source: BodySource,
@@ -76,7 +75,7 @@ export class EncodedBody implements BodySource {
 		while (this.#ready.length === 0 && !this.#over) {
 			const bytes = this.#first ?? (await this.#pullSource());
 			this.#first = undefined;
-			// Given up meanwhile.
+			// Canceled meanwhile.
 			if (this.#over) break;
 			if (bytes === null) await this.#finish();
 			else await this.#write(bytes);
@@ -88,7 +87,7 @@ export class EncodedBody implements BodySource {
 		}
 	}
 
-	/** Not before it is used. */
+	/** Created on first use. */
 	get #encoder(): CodingStream {
 		if (this.#stream !== undefined) return this.#stream;
 		const stream = this.#open();
@@ -108,13 +107,13 @@ export class EncodedBody implements BodySource {
 		try {
 			return await this.#source.pull();
 		} catch (error) {
-			// A body that was cut short must not end as a whole one does.
+			// A truncated body must not end like a complete one.
 			this.#end(false);
 			throw error;
 		}
 	}
 
-	/** The bytes are ours until the next pull, and zlib has taken them when it calls back. */
+	/** The bytes are valid until the next pull; zlib has consumed them when it calls back. */
 	#write(bytes: Uint8Array): Promise<void> {
 		this.bytesIn += bytes.byteLength;
 		const stream = this.#encoder;

@@ -1,13 +1,13 @@
-/** Encoded forms of files, so that a file is encoded once and not for every client. */
+/** A cache of encoded files, so that a file is not encoded again for every client. */
 import type { Coding, ServedFile } from '../../compiler/exchange/leases.ts';
 
-/** Bytes kept by one thread. */
-const CEILING = 16 * 1024 * 1024;
+/** Maximum bytes per thread. */
+const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Largest encoded form that is kept: a file of more is read and encoded piece by piece. */
+/** Largest encoded form that is cached; larger files are read and encoded piece by piece. */
 export const LARGEST_KEPT: number = 1024 * 1024;
 
-/** The forms that were used last. */
+/** An LRU cache of encoded forms. */
 export class EncodedFiles {
 	readonly #forms = new Map<string, Uint8Array>();
 	#bytes = 0;
@@ -16,7 +16,7 @@ export class EncodedFiles {
 		const key = keyOf(file, coding);
 		const form = this.#forms.get(key);
 		if (form) {
-			// The one used longest ago stands first.
+			// Keeps the map ordered by last use.
 			this.#forms.delete(key);
 			this.#forms.set(key, form);
 		}
@@ -30,7 +30,7 @@ export class EncodedFiles {
 		this.#forms.delete(key);
 		this.#forms.set(key, form);
 		for (const [oldest, { byteLength }] of this.#forms) {
-			if (this.#bytes <= CEILING) break;
+			if (this.#bytes <= MAX_BYTES) break;
 			this.#forms.delete(oldest);
 			this.#bytes -= byteLength;
 		}

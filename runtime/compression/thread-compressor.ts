@@ -1,4 +1,4 @@
-/** Encodes the bodies of one thread: short ones at once, long ones on the thread pool, and no more at a time than it can bear. */
+/** Encodes the bodies of one thread: short ones immediately, long ones on the thread pool, within limits. */
 import type { Body, BodySource } from '../../compiler/exchange/body.ts';
 import { isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
@@ -10,7 +10,7 @@ import { type CodingStream, createCodingStream, encodeWhole, LARGEST_AT_ONCE, mo
 import { EncodedBody } from './encoded-body.ts';
 import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
 
-/** Bodies that are encoded on the thread pool at a time; what comes beyond is sent as it is. */
+/** Maximum bodies encoded on the thread pool at a time; further ones are sent unencoded. */
 const MOST_STREAMS = 64;
 
 type EncodeOptions = Parameters<Compressor['encode']>[2];
@@ -18,14 +18,14 @@ type Encoded = ReturnType<Compressor['encode']>;
 
 export class ThreadCompressor implements Compressor {
 	readonly #files = new EncodedFiles();
-	/** By name, level and checksum; null where there is none. */
+	/** By name, level and checksum; null if not available. */
 	readonly #encoders = new Map<string, ReusedEncoder | null>();
-	/** Where they write to. What becomes longer than the longest input was not worth it. */
+	/** Output buffers. Output longer than the longest input is not worth sending. */
 	readonly #pages = new FilePages(LARGEST_AT_ONCE + 1024, undefined);
 	readonly #counters: Float64Array;
 	#streams = 0;
 
-	/** `counters` is the counter row of the thread. */
+	/** `counters` is the thread's counter row. */
 	constructor(counters: Float64Array = new Float64Array(FILE_SLOTS_END)) {
 		this.#counters = counters;
 	}
@@ -41,7 +41,7 @@ export class ThreadCompressor implements Compressor {
 		if (!isStream(body)) {
 			const bytes = typeof body === 'string' ? Buffer.from(body) : body;
 			if (bytes.byteLength <= mostAtOnce(coding)) return this.#whole(bytes, coding, identity);
-			// A copy: the memory may be used for something else once this has returned.
+			// A copy, because the caller may reuse the memory.
 			return this.#streamed(new WholeBody(Uint8Array.from(bytes)), undefined, coding, options);
 		}
 		if (body.length !== undefined && body.length <= mostAtOnce(coding)) return this.#short(body, [], coding, identity);
@@ -49,7 +49,7 @@ export class ThreadCompressor implements Compressor {
 		return this.#ofUnknownLength(body, coding, options);
 	}
 
-	/** A short stream, such as what an upstream answered, is read whole first; a promise only when it has to be waited for. */
+	/** Reads a short stream, such as an upstream's response, completely first; returns a promise only if it must wait. */
 	#short(source: BodySource, pieces: Uint8Array[], coding: Coding, identity: ServedFile | undefined): Encoded {
 		for (;;) {
 			const piece = source.pull();
@@ -64,7 +64,7 @@ export class ThreadCompressor implements Compressor {
 		}
 	}
 
-	/** What comes of a piece of a short stream: nothing before the last one. */
+	/** Handles a piece of a short stream; returns nothing before the last one. */
 	#taken(
 		bytes: Uint8Array | null,
 		source: BodySource,
@@ -77,7 +77,7 @@ export class ThreadCompressor implements Compressor {
 			return this.#whole(whole, coding, identity);
 		}
 		if (pieces.length > 0 || bytes.byteLength !== source.length) {
-			// A copy: the bytes are ours until the next pull only.
+			// A copy: the bytes are valid only until the next pull.
 			pieces.push(Uint8Array.from(bytes));
 			return undefined;
 		}
@@ -111,7 +111,7 @@ export class ThreadCompressor implements Compressor {
 		return encoder;
 	}
 
-	/** Looks at what is there already: an answer that is whole in it may be too short to be worth it. */
+	/** Looks at what is available already: a response that is complete in it may be too short to be worth encoding. */
 	#ofUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): Encoded {
 		const first = source.pull();
 		if (first instanceof Promise) return this.#streamed(new Resumed(first, source), undefined, coding, options);
@@ -145,14 +145,14 @@ export class ThreadCompressor implements Compressor {
 
 const EMPTY: Uint8Array = new Uint8Array();
 
-/** In memory of its own: a piece of a page would keep the whole of that alive where it is kept. */
+/** Copies bytes, because a slice of a buffer would keep all of it alive. */
 function copyOf(memory: Buffer, start: number, length: number): Buffer {
 	const copy = Buffer.allocUnsafeSlow(length);
 	memory.copy(copy, 0, start, start + length);
 	return copy;
 }
 
-/** Bytes as a stream. */
+/** Bytes as a source. */
 class WholeBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;
@@ -173,7 +173,7 @@ class WholeBody implements BodySource {
 	}
 }
 
-/** A stream whose beginning was looked at. */
+/** A source whose first piece has been pulled already. */
 class Resumed implements BodySource {
 	readonly length = undefined;
 	readonly #source: BodySource;
@@ -182,7 +182,7 @@ class Resumed implements BodySource {
 	constructor(first: Uint8Array | Promise<Uint8Array | null>, source: BodySource) {
 		this.#first = first;
 		this.#source = source;
-		// Whoever cancels before the first pull leaves it behind.
+		// Whoever cancels before the first pull does not handle it.
 		if (first instanceof Promise) first.catch(() => {});
 	}
 

@@ -1,19 +1,19 @@
-/** How much each client address has open, for any number of addresses in a fixed memory that all threads share. */
+/** Counters for any number of client addresses in a fixed amount of memory shared by all threads. */
 import { randomInt } from 'node:crypto';
 import { parseIp } from '../../compiler/exchange/ip-address.ts';
 
-/** Cells of one line; two lines a thread. */
+/** Cells per line; each thread has two lines. */
 const CELLS = 16_384;
-/** Slot of a row that holds the seed. */
+/** Slot of the seed in a row. */
 const SEED_SLOT = 2 * CELLS;
 
-/** Numbers of one thread's row. */
+/** Int32s in a thread's row. */
 export const CLIENT_SLOTS: number = SEED_SLOT + 1;
 
 /**
- * Counts by client. An address has a cell in each of two lines, found by a hash that nobody outside can know; its count is
- * the lower of the two, so that it is only ever too high, and only where both cells are shared with busy addresses. Each
- * thread adds in its own row, which is cleared when it dies.
+ * Counters by client (a count-min sketch). An address has a cell in each of two lines, selected by a hash that nobody outside
+ * can know; its count is the lower of the two, so it can only be too high, and only if both cells are shared with busy
+ * addresses. Each thread counts in its own row, which is cleared when it dies.
  */
 export class ClientCounts {
 	readonly #cells: Int32Array;
@@ -29,14 +29,14 @@ export class ClientCounts {
 		this.#seed = this.#agreedSeed();
 	}
 
-	/** Counts one more (or less) of a kind of thing for a client, as {@link clientKey} names it. */
+	/** Adds to the count of a kind for a client, named as by {@link clientKey}. */
 	add(client: string, kind: number, by: 1 | -1): void {
 		const hash = hashOf(client, this.#seed + kind);
 		Atomics.add(this.#cells, this.#own + first(hash), by);
 		Atomics.add(this.#cells, this.#own + second(hash), by);
 	}
 
-	/** How many the client has, in all threads. */
+	/** Returns a client's count in all threads. */
 	count(client: string, kind: number): number {
 		const hash = hashOf(client, this.#seed + kind);
 		return Math.min(this.#sum(first(hash)), this.#sum(second(hash)));
@@ -48,7 +48,7 @@ export class ClientCounts {
 		return sum;
 	}
 
-	/** The seed that some thread already has, else a new one; kept in this thread's row as well, because row 0 can be cleared. */
+	/** Returns a seed that another thread already has, otherwise a new one. Each row has a copy, because row 0 can be cleared. */
 	#agreedSeed(): number {
 		let seed = 0;
 		for (let row = 0; row < this.#rows && seed === 0; row++) {
@@ -60,7 +60,7 @@ export class ClientCounts {
 	}
 }
 
-/** What counts as one client: an IPv4 address, or the /64 that an IPv6 address is in, for that is what one customer gets. */
+/** Returns what counts as one client: an IPv4 address, or the /64 of an IPv6 address, which is what one customer gets. */
 export function clientKey(address: string): string {
 	if (!address.includes(':')) return address;
 	const ip = parseIp(address);
@@ -68,25 +68,25 @@ export function clientKey(address: string): string {
 	return ip.v4 ? String(ip.words[3]) : `${ip.words[0]}:${ip.words[1]}`;
 }
 
-/** The seed in a cell that threads share; whoever comes first makes it. */
+/** Returns the seed in a shared cell; the first thread creates it. */
 export function agreedSeed(cells: Int32Array, cell: number): number {
 	const made = randomInt(1, 2 ** 31);
 	return Atomics.compareExchange(cells, cell, 0, made) || made;
 }
 
-/** A hash of a client that nobody outside can know, for {@link firstOf} and {@link secondOf}. */
+/** Returns a hash of a client that nobody outside can know, for {@link firstOf} and {@link secondOf}. */
 export function hashOf(text: string, seed: number): number {
 	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
 	return hash;
 }
 
-/** A number of 32 bits that a cell is found by. */
+/** Returns a 32-bit number that selects a cell. */
 export function firstOf(hash: number): number {
 	return mixed(hash);
 }
 
-/** Another that says nothing about the first. */
+/** Returns another one, independent of the first. */
 export function secondOf(hash: number): number {
 	return mixed(hash ^ 0x9e3779b9);
 }

@@ -1,8 +1,8 @@
-/** CRC-32C (Castagnoli), which PROXY headers carry. */
+/** CRC-32C (Castagnoli), used in PROXY headers. */
 
 const POLYNOMIAL = 0x82f63b78;
 
-/** The checksum, unsigned. Bit by bit: headers are short and seldom have one. */
+/** Returns the unsigned checksum. Bit by bit, because headers are short and rarely have one. */
 export function crc32c(bytes: Uint8Array): number {
 	let crc = 0xffffffff;
 	for (const byte of bytes) {

@@ -1,10 +1,10 @@
-/** How many files and sockets the process may have open, and how many connections of clients that leaves room for. */
+/** The limit of open file descriptors, and how many client connections it allows. */
 import { readFileSync } from 'node:fs';
 
-/** Descriptors kept for what is not a client's connection: the Admin API, logs, files, upstreams. */
+/** Minimum descriptors reserved for other purposes: the Admin API, logs, files, upstreams. */
 const LEAST_KEPT = 192;
 
-/** The process's limit of open files; undefined where the system does not say. */
+/** Returns the process's limit of open files; undefined if the system does not report it. */
 export function descriptorLimit(): number | undefined {
 	try {
 		const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
@@ -14,7 +14,7 @@ export function descriptorLimit(): number | undefined {
 	}
 }
 
-/** Connections of clients that one of `threads` threads may have: the rest of the limit stays free. */
+/** Returns the maximum client connections of each of `threads` threads; the rest of the limit is reserved. */
 export function connectionRoom(limit: number | undefined, threads: number): number {
 	if (limit === undefined) return Infinity;
 	return Math.max(16, Math.floor((limit - Math.max(LEAST_KEPT, limit / 10)) / threads));

@@ -1,4 +1,4 @@
-/** The admissions of a thread's listeners: made with shared memory when a listener first has limits, kept across loads. */
+/** The admission objects of a thread's listeners: created with shared memory when a listener first has limits, kept across loads. */
 import type { Settings } from '../../compiler/document/document.ts';
 import { type ServerLimits, serverSettingsFor } from '../../compiler/document/server-settings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
@@ -8,19 +8,18 @@ import type { ListenerAddress } from '../threads/messages.ts';
 import { ADMISSION_SLOTS, Admission } from './admission.ts';
 import { CLIENT_SLOTS, ClientCounts } from './client-counts.ts';
 
-/** What gates need of their thread. */
+/** Dependencies of {@link ListenerGates}. */
 export interface GateThread {
-	/** Row of this thread in shared memory, and how many there are. */
+	/** This thread's row in shared memory, and the number of rows. */
 	readonly row: number;
 	readonly rows: number;
-	/** Memory that all threads share under a key. */
+	/** Returns memory that all threads share under a key. */
 	memory(key: string, slots: number): Promise<SharedArrayBuffer>;
 	clientIp(x: Exchange): string;
-	/** The fixed counters of the thread. */
+	/** The thread's fixed counters. */
 	readonly counters: Float64Array;
 }
 
-/** The gates of one thread. */
 export class ListenerGates {
 	readonly #thread: GateThread;
 	readonly #gates = new Map<string, Admission>();
@@ -30,7 +29,7 @@ export class ListenerGates {
 		this.#thread = thread;
 	}
 
-	/** Makes the gate of a listener whose settings have limits. Called before the load that brings them is served. */
+	/** Creates the admission of a listener whose settings have limits. Called before the generation is activated. */
 	async prepare(address: ListenerAddress, settings: Settings): Promise<void> {
 		if (this.#gates.has(address.key) || !bounds(serverSettingsFor(settings, address).limits)) return;
 		const { row, rows, counters, clientIp } = this.#thread;
@@ -55,7 +54,7 @@ export class ListenerGates {
 		this.#gates.set(address.key, gate);
 	}
 
-	/** The gate of a listener under these limits; undefined when it has never had any. */
+	/** Returns a listener's admission with these limits; undefined if it has never had any. */
 	use(address: ListenerAddress, limits: ServerLimits | undefined): Admission | undefined {
 		const gate = this.#gates.get(address.key);
 		gate?.configure(limits ?? {});

@@ -1,6 +1,6 @@
 /**
- * What the process listens on. Threads bind TCP ports themselves; Unix sockets, and those that the process was started
- * with, they cannot: the main thread holds them, and every thread listens on a copy.
+ * The process's listening sockets. Threads bind TCP ports themselves, but not Unix sockets and inherited sockets: these are
+ * held by the main thread, and every thread listens on a duplicate.
  */
 import { chmodSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { PassedSockets } from './passed-sockets.ts';
 import { listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
 
-/** Bytes of a path that clients can connect to (`sun_path` without its zero). */
+/** Maximum bytes of a path that clients can connect to (`sun_path` without its terminating zero). */
 const LONGEST_PATH = process.platform === 'linux' ? 107 : 103;
 
 interface Held {
@@ -37,7 +37,7 @@ export class ListenerSockets {
 	#bound = new Map<string, ListenerAddress>();
 	readonly #held = new Map<string, Held>();
 
-	/** `expand` fills in what an address takes from the machine. `log` is told of files that could not be changed or removed. `passed` is what a service manager has passed. */
+	/** `expand` expands placeholders in addresses. `log` receives failures to change or remove files. `passed` are sockets from a service manager. */
 	constructor(
 		expand: ExpandText,
 		log: (entry: LogEntry) => void,
@@ -48,12 +48,12 @@ export class ListenerSockets {
 		this.#log = log;
 	}
 
-	/** What is served. */
+	/** The addresses being served. */
 	get bound(): ListenerAddress[] {
 		return [...this.#bound.values()];
 	}
 
-	/** As threads can listen on them, with their final ports; those that are new have been seen to be free. Rejects with ListenError. */
+	/** Returns addresses on which threads can listen, with their final ports; new ones have been checked to be free. Rejects with ListenError. */
 	async bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
 		const listeners: ListenerAddress[] = [];
 		for (const address of wanted) {
@@ -63,18 +63,18 @@ export class ListenerSockets {
 		return listeners;
 	}
 
-	/** These are served from now on, with the permissions that they name. */
+	/** Marks these listeners as served, and sets their permissions. */
 	serve(listeners: readonly ListenerAddress[]): void {
 		this.#bound = new Map(listeners.map(listener => [listener.key, listener]));
 		this.#keep(listeners);
 	}
 
-	/** What was made bindable for a load that failed is closed. */
+	/** Closes what was opened for a failed load. */
 	giveUp(): void {
 		this.#keep(this.#bound.values());
 	}
 
-	/** Closes what the main thread holds, and removes files of sockets. Safe to call twice. */
+	/** Closes what the main thread holds, and removes socket files. Idempotent. */
 	close(): void {
 		this.#keep([]);
 	}
@@ -107,7 +107,7 @@ export class ListenerSockets {
 		this.#held.delete(key);
 		if (!held?.unix) return;
 		const { file, socket } = held.unix;
-		// Another server may have taken the name.
+		// Another server may have taken over the name.
 		this.#change(key, () => isStill(file) && unlinkSync(file.path));
 		socket.close();
 	}
@@ -117,7 +117,7 @@ export class ListenerSockets {
 			change();
 		} catch (error) {
 			const fields = { address: key, cause: (error as NodeJS.ErrnoException).code };
-			this.#log({ level: 'warn', logger: 'runtime', message: 'the file of a socket could not be changed', fields });
+			this.#log({ level: 'warn', logger: 'runtime', message: 'a socket file could not be changed', fields });
 		}
 	}
 
@@ -125,7 +125,7 @@ export class ListenerSockets {
 		const at = parseListenHost(this.#filled(host));
 		if ('network' in at && at.network === 'fd') {
 			const descriptor = this.#passed.descriptorOf(at.descriptor);
-			// Throws EBADF. Whether it listens shows when threads do.
+			// Throws EBADF. Whether it is a listening socket is seen when threads listen.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, unix: undefined };
 		}
@@ -140,11 +140,11 @@ export class ListenerSockets {
 	}
 }
 
-/** Returns the system's code of what keeps a socket from being bound at a path, as far as that shows without binding it. */
+/** Returns the system's error code for what prevents binding a socket at a path, as far as that is visible without binding. */
 export function unixSocketProblem(file: string): string | undefined {
 	if (Buffer.byteLength(file) > LONGEST_PATH) return 'ENAMETOOLONG';
 	try {
-		// ENOENT, which binding would call EACCES.
+		// ENOENT; bind would report EACCES.
 		if (!statSync(path.dirname(file)).isDirectory()) return 'ENOTDIR';
 		const there = statsOf(file);
 		return there && !there.isSocket() ? 'EEXIST' : undefined;
@@ -154,8 +154,8 @@ export function unixSocketProblem(file: string): string | undefined {
 }
 
 /**
- * Binds under another name and renames: clients never meet a socket with other permissions, and one that a server left
- * behind is replaced at once.
+ * Binds under a temporary name and renames, so that the socket never has other permissions, and a socket left behind by
+ * another server is replaced atomically.
  */
 async function bindUnix(file: string, mode: number): Promise<Held> {
 	const problem = unixSocketProblem(file);

@@ -1,29 +1,28 @@
-/** The sockets that a service manager has passed to the process (sd_listen_fds(3)): which numbers they have, and their names. */
+/** Sockets that a service manager passes to the process (sd_listen_fds(3)): their descriptors and names. */
 
-/** The first descriptor that is passed. */
+/** The first passed descriptor. */
 const FIRST = 3;
-/** Sockets that are believed to have been passed. */
+/** Maximum number of sockets accepted. */
 const MOST = 1024;
 
-/** The variables that tell of them. */
+/** The environment variables that describe them. */
 const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
 
-/** A socket that was not passed; the message is the end of a sentence. */
+/** A socket that was not passed. The message is the end of a sentence. */
 export class NotPassed extends Error {
 	readonly code = 'ENOTPASSED';
 }
 
-/** What was passed. */
 export class PassedSockets {
-	/** Names by descriptor, from 3 on; undefined when no service manager has passed any. */
+	/** Names by descriptor, from 3 on; undefined if no service manager has passed sockets. */
 	readonly #names: readonly string[] | undefined;
 
-	/** `names` as they were passed, the first for descriptor 3. */
+	/** `names` are in the order passed; the first is for descriptor 3. */
 	constructor(names: readonly string[] | undefined) {
 		this.#names = names;
 	}
 
-	/** The descriptor that `fd/…` stands for: a number, or a name. Throws NotPassed. */
+	/** Returns the descriptor for `fd/…`: a number or a name. Throws NotPassed. */
 	descriptorOf(text: string): number {
 		const names = this.#names;
 		if (/^\d+$/.test(text)) {
@@ -31,11 +30,11 @@ export class PassedSockets {
 			if (names === undefined || names[descriptor - FIRST] !== undefined) return descriptor;
 			throw new NotPassed(`the service manager did not pass this descriptor, but ${told(names)}`);
 		}
-		if (names === undefined) throw new NotPassed('no service manager has passed sockets, with names or without');
+		if (names === undefined) throw new NotPassed('no service manager has passed any sockets');
 		const descriptors = names.flatMap((name, at) => (name === text ? [FIRST + at] : []));
 		if (descriptors.length === 1) return descriptors[0]!;
 		if (descriptors.length === 0) {
-			throw new NotPassed(`the service manager passed no socket of this name, but ${told(names)}`);
+			throw new NotPassed(`the service manager did not pass a socket with this name, but ${told(names)}`);
 		}
 		const numbers = descriptors.map(descriptor => `fd/${descriptor}`).join(' and ');
 		throw new NotPassed(`${descriptors.length} sockets were passed with this name: write ${numbers}`);
@@ -43,8 +42,8 @@ export class PassedSockets {
 }
 
 /**
- * Reads what was passed and takes the variables out of the environment: a child must not take the sockets for its own.
- * They say nothing to a process with another number than the one that they name.
+ * Reads what was passed, and removes the variables from the environment, so that children do not take the sockets for theirs.
+ * The variables are ignored if they name another process.
  */
 export function takePassedSockets(environment: { [name: string]: string | undefined }, pid: number): PassedSockets {
 	const [owner, count, names = ''] = VARIABLES.map(name => environment[name]);

@@ -1,28 +1,28 @@
-/** Makes room for connections by closing those that nobody uses, the longest unused first. */
+/** Makes room for connections by closing idle ones, the longest idle first. */
 import type { Closable, ProtocolServer } from '../protocols/protocol.ts';
 
-/** Connections that are closed at once at most: looking for them takes time, and where one comes more do. */
+/** Maximum connections closed at a time: finding them takes time, and further connections are likely to come. */
 const MOST = 32;
-/** The part of the idle connections that is closed at once. */
+/** Fraction of the idle connections that is closed at a time. */
 const PART = 8;
-/** Milliseconds during which none is looked for after there was none. */
+/** Milliseconds without further searches after one found nothing. */
 const QUIET = 100;
 
 /** Closes connections of some servers of one thread. */
 export class PlaceMaker {
 	readonly #servers: () => Iterable<ProtocolServer>;
 	readonly #closed: (connections: number) => void;
-	/** Places that have been made and not been taken. */
+	/** Slots that were freed and not used yet. */
 	#free = 0;
 	#quietUntil = 0;
 
-	/** `closed` is told how many connections have been closed. */
+	/** `closed` is called with the number of closed connections. */
 	constructor(servers: () => Iterable<ProtocolServer>, closed: (connections: number) => void) {
 		this.#servers = servers;
 		this.#closed = closed;
 	}
 
-	/** Returns true if there is a place for one more, though there was no room: a connection has been closed for it. */
+	/** Returns true if a connection has been closed to make room for a new one. */
 	make(): boolean {
 		if (this.#free > 0) {
 			this.#free--;
@@ -48,7 +48,7 @@ export class PlaceMaker {
 		return true;
 	}
 
-	/** There is room again: places made before are not needed. */
+	/** Called when there is room again: forgets freed slots. */
 	reset(): void {
 		this.#free = 0;
 	}

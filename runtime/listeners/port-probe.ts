@@ -1,4 +1,4 @@
-/** Learns on the main thread that an address is free, before the workers bind it in a way that would not tell. */
+/** Checks on the main thread that an address is free, because the workers' shared binding would not fail. */
 import net, { type AddressInfo } from 'node:net';
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import { bindBriefly } from '../sockets/port-binding.ts';
@@ -19,13 +19,13 @@ export class ListenError extends Error {
 	}
 }
 
-/** The error of listening, in our words. */
+/** Converts an error of listening. */
 export function listenError(error: NodeJS.ErrnoException, address: ListenerAddress): ListenError {
 	const reason = error instanceof NotPassed ? error.message : undefined;
 	return new ListenError(error.code ?? 'EIO', socketText(address), reason);
 }
 
-/** What a TCP address is to `net.Server.listen`, beside its port. */
+/** Returns the options of `net.Server.listen` for a TCP address, besides its port. */
 export function bindOptions({ host, only6 }: ListenerAddress): { readonly host?: string; readonly ipv6Only?: true } {
 	return { ...(host === '' ? {} : { host }), ...(only6 ? { ipv6Only: true } : {}) };
 }
@@ -33,22 +33,22 @@ export function bindOptions({ host, only6 }: ListenerAddress): { readonly host?:
 const REASONS: { readonly [code: string]: string } = {
 	EADDRINUSE: 'the address is in use',
 	EACCES:
-		'this user may not; ports below 1024 want root or CAP_NET_BIND_SERVICE, and `http_port` and `https_port` name others',
-	EADDRNOTAVAIL: 'no interface of this machine has the address',
-	ENOTFOUND: 'the host name is not known',
+		'permission denied; ports below 1024 need root or CAP_NET_BIND_SERVICE, and the options `http_port` and `https_port` select others',
+	EADDRNOTAVAIL: 'no network interface of this machine has the address',
+	ENOTFOUND: 'the host name cannot be resolved',
 	ENOENT: 'the folder of the socket does not exist',
 	ENOTDIR: 'the folder of the socket does not exist',
 	ENAMETOOLONG: 'the path of the socket is too long for this system',
 	EBADF: 'the process was not started with this descriptor',
 	ENOTSOCK: 'it is not a socket',
 	EINVAL: 'it is not a socket on which clients can connect',
-	EEXIST: 'there is a file with this name that is not a socket',
-	ENOSYS: 'threads cannot share it on this release of Node',
+	EEXIST: 'a file with this name exists that is not a socket',
+	ENOSYS: 'threads cannot share it with this release of Node',
 };
 
 /**
- * Binds the address without sharing, so that another process's socket is an error, and lets it go again. Resolves with
- * the address, its port chosen if it was 0. Rejects with ListenError.
+ * Binds the address exclusively, so that another process's socket is an error, and closes it again. Resolves to the address,
+ * with a port chosen if it was 0. Rejects with ListenError.
  */
 export async function probeListener(address: ListenerAddress): Promise<ListenerAddress> {
 	const { host, port, only6 = false } = address;

@@ -1,9 +1,9 @@
-/** What a listener's settings say of the bounds of its protocols. */
+/** Protocol limits from a listener's settings. */
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import type { ProtocolLimits } from '../protocols/protocol.ts';
 
-/** The bounds of a listener; what is not set is as in DEFAULT_LIMITS. */
+/** Returns a listener's protocol limits; what is not set is taken from DEFAULT_LIMITS. */
 export function protocolLimits(server: ServerSettings): ProtocolLimits {
 	const { timeouts = {}, limits = {} } = server;
 	const { expected_underscore_headers: underscore, expected_dot_headers: dot } = server;

@@ -1,41 +1,41 @@
-/** Parses the header with which a load balancer names the client of a connection: PROXY protocol, versions 1 and 2, strictly. */
+/** A strict parser of PROXY protocol headers, versions 1 and 2, with which a load balancer names a connection's client. */
 import { formatIp, parseIp } from '../../compiler/exchange/ip-address.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { crc32c } from './crc32c.ts';
 
-/** What bytes at the beginning of a connection are. */
+/** The result of parsing the first bytes of a connection. */
 export type ProxyHeader =
-	/** More must come. */
+	/** More bytes are needed. */
 	| { readonly kind: 'incomplete' }
-	/** Not a header: the protocol's own bytes. */
+	/** Not a header: the protocol's own data. */
 	| { readonly kind: 'none' }
-	/** It begins like one, and is none. */
+	/** Begins like a header, but is invalid. */
 	| { readonly kind: 'malformed' }
-	/** A header of so many bytes; without a peer it speaks of the balancer's own connection (`LOCAL`, `UNKNOWN`). */
+	/** A header of this length; without a peer, the connection is the balancer's own (`LOCAL`, `UNKNOWN`). */
 	| { readonly kind: 'header'; readonly length: number; readonly peer: ConnectionPeer | undefined };
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const PREFIX = Buffer.from('PROXY ', 'latin1');
-/** Longest line of version 1, its CRLF included. */
+/** Maximum length of a version 1 line, including CRLF. */
 const LONGEST_LINE = 107;
-/** Longest header of version 2 that is read: addresses, and the extensions that balancers send. */
+/** Maximum length of a version 2 header: addresses, and the extensions that balancers send. */
 const LONGEST_HEADER = 4096;
 const UNIX_LENGTH = 216;
-/** Extension that carries a CRC32C of the header. */
+/** Type of the extension that carries a CRC32C of the header. */
 const CRC_EXTENSION = 0x03;
 
 const INCOMPLETE: ProxyHeader = { kind: 'incomplete' };
 const NONE: ProxyHeader = { kind: 'none' };
 const MALFORMED: ProxyHeader = { kind: 'malformed' };
 
-/** Looks at the first bytes of a connection. The verdict never depends on how they arrived. */
+/** Parses the first bytes of a connection. The result never depends on how they are split. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader {
 	if (startsLike(bytes, SIGNATURE)) return bytes.length < 16 ? shortVersion2(bytes) : parseVersion2(bytes);
 	if (startsLike(bytes, PREFIX)) return parseVersion1(bytes);
 	return NONE;
 }
 
-/** True when the bytes are the beginning of a prefix, or begin with it. */
+/** Reports whether the bytes begin with a prefix or are the beginning of one. */
 function startsLike(bytes: Buffer, prefix: Buffer): boolean {
 	const length = Math.min(bytes.length, prefix.length);
 	return bytes.compare(prefix, 0, length, 0, length) === 0;
@@ -63,7 +63,7 @@ function parseVersion1(bytes: Buffer): ProxyHeader {
 	return { kind: 'header', length, peer: { remoteAddress, remotePort, localAddress, localPort } };
 }
 
-/** An address of the family that the header says, in its canonical text; an IPv4 address in IPv6 clothes is that IPv4 address. */
+/** Returns an address of the stated family in canonical form; an IPv4-mapped IPv6 address becomes the IPv4 address. */
 function addressOf(text: string, v4: boolean): string | undefined {
 	const ip = parseIp(text);
 	if (!ip || text.includes(':') === v4) return undefined;
@@ -88,12 +88,12 @@ function parseVersion2(bytes: Buffer): ProxyHeader {
 	if (addresses === undefined || size < addresses) return MALFORMED;
 	if (bytes.length < length) return INCOMPLETE;
 	if (!extensionsAreWhole(bytes, 16 + addresses, length)) return MALFORMED;
-	// LOCAL is the balancer's own, a health check: its addresses mean nothing.
+	// LOCAL is the balancer's own connection, such as a health check; its addresses are meaningless.
 	if (bytes[12] === 0x20 || family === 0x00) return { kind: 'header', length, peer: undefined };
 	return { kind: 'header', length, peer: peerOf(bytes, family) };
 }
 
-/** Bytes of addresses; undefined for what is no stream. */
+/** Returns the length of the addresses; undefined if the transport is not a stream. */
 function addressLength(family: number): number | undefined {
 	switch (family) {
 		case 0x00:
@@ -128,7 +128,7 @@ function packedAddress(bytes: Buffer, at: number, size: number): string {
 	return formatIp({ v4, words: [...words, last], zone: '' });
 }
 
-/** Whether the extensions fill their room exactly, and the checksum, where one is there, is right. */
+/** Reports whether the extensions fill their space exactly and the checksum, if present, is correct. */
 function extensionsAreWhole(bytes: Buffer, start: number, end: number): boolean {
 	let at = start;
 	while (at < end) {

@@ -1,4 +1,4 @@
-/** Reads the PROXY header of a connection before anything else does, and decides whether it counts. */
+/** Reads a connection's PROXY header before anything else, and decides whether to trust it. */
 import type { Socket } from 'node:net';
 import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
 import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/modules/options/servers/listener-wrappers.ts';
@@ -6,13 +6,12 @@ import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { parseProxyHeader } from './proxy-header.ts';
 
-/** Milliseconds for the header to come where nothing is said. */
+/** Default milliseconds to wait for the header. */
 const DEFAULT_TIMEOUT = 5000;
 
-/** What a reader tells of connections that it closed: `bad_proxy_header`, `proxy_header_timeout`. */
+/** Called with the reason for closing a connection: `bad_proxy_header`, `proxy_header_timeout`. */
 export type ProxyRefused = (reason: string) => void;
 
-/** The reader of one listener. */
 export class ProxyReader {
 	readonly #timeout: number;
 	readonly #allow: IpRanges | undefined;
@@ -20,7 +19,7 @@ export class ProxyReader {
 	readonly #fallback: ProxyPolicy;
 	readonly #refused: ProxyRefused;
 
-	/** Throws RangeError for a range that is none. */
+	/** Throws RangeError for an invalid IP range. */
 	constructor(settings: ProxyProtocolWrapper, refused: ProxyRefused) {
 		const { timeout, allow, deny, fallback_policy } = settings;
 		this.#timeout = timeout ?? DEFAULT_TIMEOUT;
@@ -31,12 +30,12 @@ export class ProxyReader {
 	}
 
 	/**
-	 * Calls `accepted` once it is known whose connection it is; bytes after the header have been put back. `isUnix` says
-	 * that the listener has a Unix socket, whose clients have no address.
+	 * Calls `accepted` once the peer is known; bytes after the header have been put back. `isUnix` is true for a Unix socket
+	 * listener, whose clients have no address.
 	 */
 	read(socket: Socket, isUnix: boolean, accepted: (peer: ConnectionPeer | undefined) => void): void {
 		const { remoteAddress } = socket;
-		// The system has forgotten who reset the connection before it was accepted: no range could hold that client.
+		// The address of a connection that was reset before it was accepted is unknown, so no range can match it.
 		if (remoteAddress === undefined && !isUnix) {
 			socket.on('error', ignore);
 			socket.destroy();
@@ -59,7 +58,7 @@ export class ProxyReader {
 	}
 }
 
-/** One connection whose first bytes have not come. */
+/** A connection whose first bytes have not arrived. */
 class HeaderWait {
 	readonly #socket: Socket;
 	readonly #policy: ProxyPolicy;
@@ -119,7 +118,7 @@ class HeaderWait {
 		this.#accepted(peer);
 	}
 
-	/** A client that has not said anything yet may still be one that sends no header. */
+	/** Handles the timeout. A client that has sent nothing may still be one that sends no header. */
 	#late(): void {
 		this.#stop();
 		if (this.#held === undefined && this.#policy !== 'require') this.#goOn(Buffer.alloc(0), undefined);

@@ -1,7 +1,7 @@
-/** Tells a Unix socket that is served from one that a server left behind. */
+/** Distinguishes a Unix socket in use from one that a server left behind. */
 import { connect } from 'node:net';
 
-/** False when nobody listens on the socket with this path any more. */
+/** Returns false if nobody listens on the socket at this path. */
 export function someoneListens(path: string): Promise<boolean> {
 	return new Promise(resolve => {
 		const socket = connect(path);
@@ -9,7 +9,7 @@ export function someoneListens(path: string): Promise<boolean> {
 			socket.destroy();
 			resolve(true);
 		});
-		// Anything but a refusal may be a listener that we cannot see.
+		// Any other error may come from a listener that we cannot reach.
 		socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
 	});
 }

@@ -1,19 +1,19 @@
-/** The last word to connections that are one too many. */
+/** The 503 response to connections beyond the limit. */
 import type { Socket } from 'node:net';
 import { SERVER_NAME } from '../protocols/http1/response-head.ts';
 
-/** Milliseconds that such a connection may take to read its answer. */
+/** Milliseconds for such a connection to read the response. */
 const PATIENCE = 1000;
-/** Connections that are given that time at once; others are closed as soon as the answer is out. */
+/** Maximum connections given that time concurrently; others are closed as soon as the response is sent. */
 const MOST_PATIENT = 32;
 
-/** Turns connections of one listener away. */
+/** Rejects connections of one listener. */
 export class TurnAway {
 	readonly #leaving = new Set<Socket>();
 
 	/**
-	 * Answers 503 without having read a request, and closes. A client that has not sent one yet takes it for the answer to its
-	 * first; a connection that was to carry TLS is closed without a word, for it could not read one.
+	 * Responds with 503 without reading a request, and closes. The client takes it for the response to its first request. A TLS
+	 * connection is closed without a response, which the client could not read.
 	 */
 	refuse(socket: Socket, scheme: 'http' | 'https', retryAfter: string): void {
 		socket.on('error', ignore);
@@ -36,13 +36,13 @@ export class TurnAway {
 			clearTimeout(timer);
 			this.#leaving.delete(socket);
 		});
-		// What the client has sent is read, for else the system would answer it with a reset that overtakes our answer.
+		// Reads what the client has sent; otherwise the system would answer with a reset that overtakes our response.
 		socket.resume();
 		socket.once('end', () => socket.destroySoon());
 		socket.end();
 	}
 
-	/** Ends those that are still leaving. */
+	/** Closes those still open. */
 	close(): void {
 		for (const socket of this.#leaving) socket.destroy();
 	}

@@ -1,4 +1,4 @@
-/** One listening socket of one data-plane thread. Every thread binds the same address; the kernel spreads connections. */
+/** One listening socket of one worker thread. Every thread binds the same address, and the kernel distributes connections. */
 import type { Socket } from 'node:net';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_KEEPALIVE } from '../../compiler/modules/options/servers/keepalive.ts';
@@ -21,11 +21,11 @@ import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { TurnAway } from './turn-away.ts';
 
-/** What a listener tells of connections that never reach its protocol. */
+/** Events about connections that never reach the protocol. */
 export interface ListenerEvents {
 	/** One was closed for a reason (runtime/metrics/refusals.ts). */
 	refused(reason: string): void;
-	/** Whether there is room for one more; when not, that has been counted. */
+	/** Reports whether there is room for another connection; if not, that has been counted. */
 	hasRoom(): boolean;
 	/** Connections were closed to make room for others. */
 	gaveWay(connections: number): void;
@@ -33,7 +33,7 @@ export interface ListenerEvents {
 	acceptFailed(error: NodeJS.ErrnoException): void;
 }
 
-/** A listener: bound first, accepting once the generation that it belongs to is served. */
+/** A listener: bound first, and accepting once its generation is activated. */
 export class WorkerListener implements ListeningOwner {
 	readonly address: ListenerAddress;
 	readonly protocol: ProtocolServer;
@@ -42,7 +42,7 @@ export class WorkerListener implements ListeningOwner {
 	#held: Socket[] | undefined = [];
 	#admission: Admission | undefined;
 	#proxyReader: ProxyReader | undefined;
-	/** Connections whose PROXY header has not come. */
+	/** Connections whose PROXY header has not arrived. */
 	readonly #unread = new Set<Socket>();
 	readonly #away = new TurnAway();
 	readonly #places: PlaceMaker;
@@ -57,11 +57,11 @@ export class WorkerListener implements ListeningOwner {
 			connections => events.gaveWay(connections),
 		);
 		this.#socket = createListeningSocket(this);
-		// For connections that come before the first settings do.
+		// For connections that arrive before the first settings do.
 		this.#socket.configure(keepAliveOf({}));
 	}
 
-	/** Settings for the connections that come from now on. Throws RangeError for a range that is none. */
+	/** Sets the settings for new connections. Throws RangeError for an invalid IP range. */
 	configure(settings: ServerSettings, admission: Admission | undefined): void {
 		const header = settings.listener_wrappers?.find(
 			(found): found is ProxyProtocolWrapper => found.wrapper === 'proxy_protocol',
@@ -73,8 +73,8 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/**
-	 * Binds. Rejects with the system's error. Resolves to the socket's descriptors, for the main thread to keep; undefined where
-	 * it cannot be duplicated.
+	 * Binds. Rejects with the system's error. Resolves to the socket's descriptors, for the main thread to keep; undefined if they
+	 * cannot be duplicated.
 	 * @param shared Other threads bind the same address.
 	 */
 	async bind(shared: boolean): Promise<SocketDescriptors | undefined> {
@@ -87,7 +87,7 @@ export class WorkerListener implements ListeningOwner {
 
 	// ListeningOwner.
 
-	/** A stream can wait for the first settings, have its PROXY header read, and be given to Node's TLS. */
+	/** Streams are needed to wait for the first settings, to read a PROXY header, and for Node's TLS. */
 	get needsStream(): boolean {
 		if (this.#held !== undefined || this.#proxyReader !== undefined) return true;
 		return this.address.scheme === 'https' && !DIRECT_TLS;
@@ -106,30 +106,30 @@ export class WorkerListener implements ListeningOwner {
 		this.#events.acceptFailed(error);
 	}
 
-	/** Accepts connections, those that have come in since binding first. */
+	/** Starts accepting connections, first those that have arrived since binding. */
 	open(): void {
 		const held = this.#held;
 		this.#held = undefined;
 		for (const socket of held ?? []) {
 			socket.off('error', ignore);
-			// Its `end` event has passed, and no protocol would hear of it: it sent nothing and expects nothing.
+			// Its `end` event has passed, and protocols would miss it: it sent nothing and expects nothing.
 			if (socket.readableEnded) socket.destroy();
 			else this.#take(socket);
 		}
 	}
 
-	/** Open connections, those included that have not reached their protocol. */
+	/** Number of open connections, including those that have not reached the protocol. */
 	get connections(): number {
 		return this.#unread.size + this.protocol.connections;
 	}
 
-	/** No new connections; those open end after their exchange. */
+	/** Stops accepting; open connections end after their exchange. */
 	drain(): void {
 		this.#stopListening();
 		this.protocol.drain();
 	}
 
-	/** Ends the listener and every connection at once. */
+	/** Closes the listener and every connection at once. */
 	close(): void {
 		this.#stopListening();
 		this.protocol.close();
@@ -162,14 +162,14 @@ export class WorkerListener implements ListeningOwner {
 		});
 	}
 
-	/** `named`: whom a PROXY header has named. */
+	/** `named` is the peer from a PROXY header. */
 	#admit(socket: Socket | DirectSocket, named: ConnectionPeer | undefined): void {
 		const peer = named ?? (this.#socket.isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.boundsConnections) {
 			const address = peer?.remoteAddress ?? socket.remoteAddress;
 			if (address === undefined) {
-				// Reset before it was looked at: whose count it belongs to is not known any more, and nobody waits for an answer.
+				// Reset before it was accepted: its address is unknown, so it cannot be counted, and nobody waits for a response.
 				if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
 				socket.destroy();
 				return;
@@ -199,7 +199,7 @@ export class WorkerListener implements ListeningOwner {
 	}
 }
 
-/** What settings say of TCP keep-alive; undefined turns it off. The system counts in whole seconds, from 1. */
+/** Returns the TCP keep-alive settings; undefined turns it off. The system counts in whole seconds, at least 1. */
 function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
 	const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } = settings;
 	if (interval < 0) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The sockets on which data-plane threads listen, as the main thread keeps them. The successor of a thread that was lost goes
- * on with its sockets: connections that the kernel has put into their queues are served instead of reset.
+ * The main thread's duplicates of the worker threads' listening sockets. The replacement of a lost thread continues with its
+ * sockets, so that connections in the kernel's queues are served instead of reset.
  */
 import { closeSync } from 'node:fs';
 import { detachDescriptor } from '../sockets/duplicate-descriptor.ts';
@@ -9,11 +9,11 @@ import type { ListenerAddress } from '../threads/messages.ts';
 
 /** The sockets of all threads. */
 export class WorkerSockets {
-	/** By thread, then by key of the listener. */
+	/** By thread, then by listener key. */
 	readonly #sockets = new Map<number, Map<string, SocketDescriptors>>();
 	#closed = false;
 
-	/** A thread listens. */
+	/** Adds a thread's listening socket. */
 	add(thread: number, key: string, socket: SocketDescriptors): void {
 		if (this.#closed) {
 			closeSync(socket.copy);
@@ -29,7 +29,7 @@ export class WorkerSockets {
 		ofThread.set(key, socket);
 	}
 
-	/** The listeners for the successor of a thread: with the sockets that there are. */
+	/** Returns the listeners for a thread's replacement, with the existing sockets. */
 	inherited(thread: number, listeners: readonly ListenerAddress[]): ListenerAddress[] {
 		const ofThread = this.#sockets.get(thread);
 		return listeners.map(listener => {
@@ -39,14 +39,14 @@ export class WorkerSockets {
 	}
 
 	/**
-	 * Takes its sockets away from a thread that is about to be ended: in its last turn of the event loop it would accept what
-	 * waits in them, and never serve it.
+	 * Takes the sockets away from a thread that is about to be ended: otherwise, in its last turn of the event loop, it would
+	 * accept the waiting connections and never serve them.
 	 */
 	detach(thread: number): void {
 		for (const { own, copy } of this.#sockets.get(thread)?.values() ?? []) detachDescriptor(own, copy);
 	}
 
-	/** Closes the sockets of listeners that are not served. */
+	/** Closes the sockets of listeners that are no longer served. */
 	keep(keys: ReadonlySet<string>): void {
 		for (const ofThread of this.#sockets.values()) {
 			for (const [key, { copy }] of ofThread) {
@@ -57,13 +57,13 @@ export class WorkerSockets {
 		}
 	}
 
-	/** Closes those of one thread. */
+	/** Closes the sockets of one thread. */
 	release(thread: number): void {
 		for (const { copy } of this.#sockets.get(thread)?.values() ?? []) closeSync(copy);
 		this.#sockets.delete(thread);
 	}
 
-	/** Closes all of them, and those that come after. */
+	/** Closes all sockets, now and in the future. */
 	close(): void {
 		this.#closed = true;
 		for (const thread of [...this.#sockets.keys()]) this.release(thread);

@@ -1,37 +1,36 @@
-/** Collects the lines of one writer on one thread as bytes and posts them in batches: one message for hundreds of requests. */
+/** Collects encoded lines of one writer on one thread and posts them in batches: one message for hundreds of requests. */
 import { MOST_OUTSTANDING } from '../threads/messages.ts';
 import type { LineSink } from './access-log.ts';
 import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 
-/** Milliseconds that a line waits at most for others. */
+/** Maximum milliseconds that a line waits for others. */
 const DELAY = 50;
-/** Segments that one writer of one thread may have: when all of them wait to be written, lines are dropped. */
+/** Maximum segments of one writer on one thread; when all are waiting to be written, lines are dropped. */
 const MOST_SEGMENTS: number = MOST_OUTSTANDING / SEGMENT_BYTES;
-/** Bytes that UTF-8 takes at most for a UTF-16 unit. */
+/** Maximum bytes of a UTF-16 code unit in UTF-8. */
 const WIDEST = 3;
 
-/** What a batch does with its text. */
+/** The destination of a batch's text. */
 export interface BatchPort {
 	/** Posts lines to the main thread. */
 	post(text: string, entries: number): void;
-	/** Counts dropped entries. */
+	/** Reports dropped entries. */
 	dropped(entries: number): void;
-	/** Int32 that counts the characters on their way: added to here, taken from when the main thread has them. */
+	/** Counts characters in transit: incremented here, decremented when the main thread has received them. */
 	readonly outstanding: Int32Array;
 	readonly outstandingSlot: number;
 }
 
-/** What an access log does with its lines. */
+/** The destination of an access log's lines. */
 export interface AccessPort extends BatchPort {
-	/** Posts the first bytes of a segment, which is the main thread's until it gives it back. */
+	/** Posts the first bytes of a segment, which belongs to the main thread until it returns it. */
 	postSegment(memory: SharedArrayBuffer, length: number, entries: number): void;
 }
 
-/** A batch of lines. */
 export class AccessBatch implements LineSink {
 	readonly #port: AccessPort;
 	readonly #segments: LogSegment[] = [];
-	/** The one being written in; undefined while there is none that is free. */
+	/** The current segment; undefined while none is free. */
 	#segment: LogSegment | undefined;
 	#length = 0;
 	#entries = 0;
@@ -72,7 +71,7 @@ export class AccessBatch implements LineSink {
 		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), DELAY).unref();
 	}
 
-	/** Posts what there is. */
+	/** Posts the lines collected so far. */
 	flush(): void {
 		clearTimeout(this.#timer);
 		this.#timer = undefined;
@@ -85,7 +84,7 @@ export class AccessBatch implements LineSink {
 		this.#entries = 0;
 	}
 
-	/** Makes room for a line that may not fit; false when it is too long for any segment, and went its own way. */
+	/** Makes room for a line; returns false if it is too long for any segment, and was posted separately. */
 	#makeRoom(line: string): boolean {
 		this.flush();
 		if (line.length * WIDEST <= SEGMENT_BYTES) return true;

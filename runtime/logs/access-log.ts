@@ -1,4 +1,4 @@
-/** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
+/** Access logs on a worker thread: each exchange becomes a line, and lines are sent to the main thread in batches. */
 
 import { UUID_VARIABLE } from '../../compiler/codegen/placeholders/request.ts';
 import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
@@ -12,24 +12,24 @@ import { compileLogFormat, type LineFormat } from './log-format.ts';
 import type { LogSampler } from './log-sampler.ts';
 import type { ExpandText } from './machine-text.ts';
 
-/** Takes formatted lines; false when they had to be dropped. */
+/** Receives formatted lines. */
 export interface LineSink {
 	write(line: string): void;
-	/** As `write`, of UTF-8, which is copied. */
+	/** Like `write`, for UTF-8, which is copied. */
 	writeBytes?(line: Buffer): void;
 }
 
-/** What access logs of a thread have in common. */
+/** Dependencies shared by a thread's access logs. */
 export interface AccessLogDeps {
-	/** Standard error is a terminal: a log to it that names no format is for eyes. */
+	/** Whether standard error is a terminal: a log to it without a format is made human-readable. */
 	readonly terminal: boolean;
-	/** Address of the client behind trusted proxies. */
+	/** Returns the client address, taking trusted proxies into account. */
 	readonly clientIp: (x: Exchange) => string;
-	/** Fills in what a format takes from the machine. */
+	/** Expands placeholders in a format. */
 	readonly expand: ExpandText;
 }
 
-/** Formats the exchanges of one access logger. */
+/** Formats the exchanges of one access log. */
 export class AccessLogger implements AccessLog {
 	readonly #format: LineFormat;
 	readonly #sampler: LogSampler | undefined;
@@ -44,9 +44,9 @@ export class AccessLogger implements AccessLog {
 	readonly #client = new LastText();
 	#lastAsked: Asked = NOTHING_ASKED;
 	#lastAnswered: Answered = NOTHING_ANSWERED;
-	/** Undefined where lines are of another format, or the sink takes no bytes. */
+	/** Undefined if lines have another format, or the sink does not accept bytes. */
 	readonly #template: LineTemplate | undefined;
-	/** Those of the entry before: only what repeats itself is worth a template. */
+	/** The previous entry's request part: only repetition makes a template worthwhile. */
 	#askedBefore = '';
 	#answeredBefore = '';
 	readonly #host = new LastText();
@@ -68,7 +68,7 @@ export class AccessLogger implements AccessLog {
 	record(x: Exchange, credentials = false, at?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#rank) return;
-		// An error without a route has been handled: by the handler that threw it.
+		// An error without an error route has been handled by the handler that threw it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const ended = performance.now();
 		const now = this.#clock.at(ended);
@@ -96,7 +96,7 @@ export class AccessLogger implements AccessLog {
 		this.#sink.write(line);
 	}
 
-	/** What was asked: mostly as before. The request is shown as it came, before rewrites and edits of its fields. */
+	/** Returns the request part, usually the same as before. The request is shown as received, before rewrites and header edits. */
 	#asked(x: Exchange, credentials: boolean): string {
 		const { connection, received } = x;
 		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, credentials);
@@ -123,14 +123,14 @@ export class AccessLogger implements AccessLog {
 		return written;
 	}
 
-	/** What became of it: mostly as before. */
+	/** Returns the response part, usually the same as before. */
 	#answered(x: Exchange, credentials: boolean, at: string | undefined): string {
 		const { response } = x;
 		const { bytesSent: size, status } = response;
 		const fields = this.#responseFields.write(response.headers, credentials);
 		const by = x.answeredBy;
 		const place = by !== '' || x.error !== undefined ? at : undefined;
-		// Whoever gives requests an id by it finds them again by it.
+		// Configurations that use the UUID as a request id need it in the log.
 		const uuid = x.variable(UUID_VARIABLE);
 		const usual = uuid === undefined && x.proxied === undefined && x.log?.fields === undefined;
 		const last = this.#lastAnswered;
@@ -171,7 +171,7 @@ function userId(x: Exchange): string {
 	return typeof user === 'string' ? user : '';
 }
 
-/** What the entry before said of its request, as it came and as JSON. */
+/** The previous entry's request, as received and as JSON. */
 interface Asked {
 	readonly fields: string;
 	readonly client: string;
@@ -184,7 +184,7 @@ interface Asked {
 	readonly text: string;
 }
 
-/** What the entry before said of its response. */
+/** The previous entry's response. */
 interface Answered {
 	readonly fields: string;
 	readonly size: number;
@@ -197,15 +197,15 @@ interface Answered {
 	readonly text: string;
 }
 
-/** Milliseconds between looks at the wall clock. */
+/** Milliseconds between readings of the wall clock. */
 const LOOK_INTERVAL = 20;
 
-/** The time of day by the clock that durations are measured with: one clock is read for each entry, not two. */
+/** Derives the time of day from the clock that measures durations, so that each entry reads one clock instead of two. */
 class WallClock {
 	#offset = 0;
 	#looked = Number.NEGATIVE_INFINITY;
 
-	/** Milliseconds since 1970; `now` is of performance.now(). */
+	/** Returns milliseconds since 1970; `now` is from performance.now(). */
 	at(now: number): number {
 		if (now - this.#looked >= LOOK_INTERVAL) {
 			this.#looked = now;
@@ -215,7 +215,7 @@ class WallClock {
 	}
 }
 
-/** JSON of a text that is mostly the one before. */
+/** The JSON of a text, cached for the case that it repeats. */
 class LastText {
 	#value = '';
 	#text = '""';
@@ -228,7 +228,7 @@ class LastText {
 	}
 }
 
-/** Which upstream answered, or failed last; how often others were tried; how long its head took, if it came; what failed. */
+/** Returns the upstream that responded or failed last, the retries, the time to its response head, and the failure. */
 function upstreamFields({ upstream, retries, attemptAt, answeredAt, failure }: ProxyFacts, format: LineFormat): string {
 	const latency = answeredAt === 0 ? '' : `,"latency":${format.duration(answeredAt - attemptAt)}`;
 	const error = failure === undefined ? '' : `,"error":${text(failure)}`;
@@ -244,7 +244,7 @@ function tlsFields(tls: TlsInfo): string {
 	);
 }
 
-// No exchange has such a method, or such a size.
+// No exchange has such a method or size.
 const NOTHING_ASKED: Asked = {
 	...{ fields: '', client: '', tls: undefined, path: '', query: undefined },
 	...{ authority: '', method: '', protocol: '', text: '' },

@@ -1,15 +1,15 @@
-/** The two log formats, `json` and `console`. A value can never begin a new line or move a terminal's cursor. */
+/** The log formats `json` and `console`. A value can never start a new line or control a terminal. */
 import type { PlainLogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import { wallTime, writeTime } from './time-text.ts';
 
-/** Turns one entry into one line, its line end included. */
+/** Formats an entry as a line, including its newline. */
 export interface Encoder {
-	/** `fields` is JSON members without the braces (`"a":1,"b":"x"`), '' for none. `at` is milliseconds since the epoch. */
+	/** `fields` are JSON members without braces (`"a":1,"b":"x"`), or ''. `at` is in milliseconds since the epoch. */
 	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
 }
 
-/** Rank of a level: an entry is written when its rank is at least that of its log. */
+/** Ranks of levels: an entry is written if its rank is at least that of its log. */
 export const LEVEL_RANK: { readonly [level: string]: number } = {
 	debug: 0,
 	info: 1,
@@ -19,17 +19,17 @@ export const LEVEL_RANK: { readonly [level: string]: number } = {
 	fatal: 5,
 };
 
-/** Rank of a level in any case; that of `info` when it is left out. */
+/** Returns the rank of a level, ignoring case; without one, that of `info`. */
 export function levelRank(level: string | undefined): number {
 	return LEVEL_RANK[(level ?? 'info').toLowerCase()] ?? LEVEL_RANK.info!;
 }
 
-/** An encoder without settings of its own. */
+/** Returns an encoder with default settings. */
 export function encoderOf(name: 'console' | 'json'): Encoder {
 	return name === 'json' ? usualJson() : CONSOLE_ENCODER;
 }
 
-/** The encoder of `console` or `json` with settings of its own. */
+/** Returns the encoder of `console` or `json` with the given settings. */
 export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat): Encoder {
 	const { encoder: _, caller_key: _caller, stacktrace_key: _stack, duration_format: _duration, ...rest } = settings;
 	if (Object.keys(rest).length === 0) return encoderOf(name);
@@ -37,10 +37,10 @@ export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat)
 }
 
 function usualJson(): Encoder {
-	// Many entries are of one millisecond, and numbers are slow to write.
+	// Many entries have the same millisecond, and formatting numbers is slow.
 	let last = Number.NaN;
 	let seconds = '';
-	// So are those of one logger that say the same.
+	// The same holds for entries of one logger with the same message.
 	let lastLogger = '';
 	let lastMessage = '';
 	let named = '"logger":"","msg":""';
@@ -114,20 +114,20 @@ function levelText(level: LogLevel, format: 'lower' | 'upper' | 'color'): string
 	return format === 'upper' ? level.toUpperCase() : `\u001b[${COLORS[level]}m${level.toUpperCase()}\u001b[0m`;
 }
 
-/** JSON of a string. Control characters above ASCII and line separators, which JSON may hold raw, are escaped too. */
+/** Returns the JSON of a string. Also escapes DEL, C1 controls and line separators, which JSON does not require to be escaped. */
 export function text(value: string): string {
 	if (PLAIN.test(value)) return `"${value}"`;
 	const json = JSON.stringify(value);
 	return RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json;
 }
 
-/** The text in one piece: one that is put together is looked at piece by piece by everything that it becomes part of. */
+/** Flattens a string: a concatenated one (a rope) would be traversed by every later use. */
 export function flat(value: string): string {
 	value.charCodeAt(0);
 	return value;
 }
 
-/** JSON members of an object, without its braces. Values that are not JSON are left out. */
+/** Returns the JSON members of an object, without braces. Values that JSON cannot represent are omitted. */
 export function members(fields: { readonly [name: string]: unknown } | undefined): string {
 	if (!fields) return '';
 	let all = '';
@@ -139,9 +139,9 @@ export function members(fields: { readonly [name: string]: unknown } | undefined
 	return all;
 }
 
-// What nearly every text is: nothing in it to escape.
+// Matches nearly every text: nothing to escape.
 const PLAIN = /^[ !#-[\]-~]*$/;
-// JSON.stringify escapes C0 itself: what is left are DEL, C1 and the Unicode line separators.
+// JSON.stringify escapes C0 controls itself; these remain: DEL, C1 and the Unicode line separators.
 const RISKY = /[\u007f-\u009f\u2028\u2029]/;
 const ALL_RISKY = /[\u007f-\u009f\u2028\u2029]/g;
 const UNPRINTABLE = /[^\u0020-\u007e\u00a0-\u2027\u202a-\uffff]/g;
@@ -150,7 +150,7 @@ function escaped(character: string): string {
 	return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Text with every control character escaped. */
+/** Escapes every control character. */
 function printable(value: string): string {
 	return value.replace(UNPRINTABLE, escaped);
 }

@@ -1,6 +1,6 @@
 /**
- * Appends to a log file without ever making the main thread wait, rolls it between two lines when it has grown or its time
- * has come, and opens it anew when another program has put it aside.
+ * Appends to a log file without blocking the main thread, rolls it between two lines by size or time, and reopens it after
+ * another program has renamed it.
  */
 import {
 	accessSync,
@@ -29,12 +29,12 @@ import { type LogWriter, QueuedWriter, type WriterOptions } from './log-writer.t
 import { nextRoll } from './roll-times.ts';
 import { RolledFiles } from './rolled-files.ts';
 
-/** Milliseconds between looks whether the file is still the one that its name means. */
+/** Milliseconds between checks whether the file still has its name. */
 const LOOK_INTERVAL = 1000;
-/** Milliseconds of the longest timer. */
+/** Milliseconds of the longest possible timer. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 const NEWLINE = 10;
-/** A named pipe without a reader is an error, not a wait without an end; one whose reader has stopped takes nothing for now. */
+/** Non-blocking: a named pipe without a reader is an error, and one whose reader has stopped is temporarily full. */
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 /** Opens a log file. Throws the system's error. */
@@ -48,15 +48,15 @@ export function openLogFile(
 }
 
 /**
- * Returns the system's code of what keeps a log file from being written, as far as that shows without making it; undefined
- * when nothing does.
+ * Returns the system's error code for what prevents a log file from being written, as far as that is visible without creating
+ * it; otherwise undefined.
  */
 export function logFileProblem(path: string, workingDirectory: string): string | undefined {
 	const file = resolve(workingDirectory, path);
 	try {
 		const found = statSync(file, { throwIfNoEntry: false });
 		if (found?.isDirectory()) return 'EISDIR';
-		// The folders that are missing are made.
+		// Missing folders will be created.
 		let last = file;
 		while (!existsSync(last)) last = dirname(last);
 		if (last !== file && !statSync(last).isDirectory()) return 'ENOTDIR';
@@ -95,7 +95,7 @@ class FileWriter extends QueuedWriter {
 		this.#rolled?.finish();
 		this.#descriptor = this.#open();
 		if (this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
-		// What was rolled before the process ended has still to be compressed.
+		// Files rolled by an earlier process may still have to be compressed.
 		void this.#rolled?.tidy();
 	}
 
@@ -106,17 +106,17 @@ class FileWriter extends QueuedWriter {
 		closeSync(this.#descriptor);
 	}
 
-	/** Opens the file for appending and takes note of what it is. */
+	/** Opens the file for appending and records its identity. */
 	#open(): number {
 		const descriptor = openSync(this.#path, APPEND, this.#mode);
-		// The process's mask took some of it away, or the file was there before.
+		// The umask may have removed permissions, or the file already existed.
 		if (this.#settings.mode !== undefined) fchmodSync(descriptor, this.#mode);
 		const facts = fstatSync(descriptor);
 		this.#isFile = facts.isFile();
 		this.#size = facts.size;
 		const now = Date.now();
 		this.#looked = now;
-		// A file that an earlier process began is as old as it is.
+		// A file created by an earlier process keeps its age.
 		this.#opened = facts.size === 0 ? now : facts.birthtimeMs || now;
 		this.#schedule(now);
 		return descriptor;
@@ -128,11 +128,11 @@ class FileWriter extends QueuedWriter {
 		if (rolling === false || !this.#isFile) return;
 		this.#next = nextRoll(rolling, this.#opened, now);
 		if (this.#next === Number.POSITIVE_INFINITY) return;
-		// A quiet file is rolled in time too.
+		// Rolls the file on time even if nothing is written.
 		this.#timer = setTimeout(() => this.#due(), Math.min(Math.max(0, this.#next - now), LONGEST_TIMER)).unref();
 	}
 
-	/** Rolls if it is time: timers may be a little early, and the longest ends before a far time comes. */
+	/** Rolls if it is time: timers may fire slightly early, and the longest timer before a distant time. */
 	#due(): void {
 		if (this.#closed) return;
 		const now = Date.now();
@@ -150,7 +150,7 @@ class FileWriter extends QueuedWriter {
 		}
 	}
 
-	/** Writes whole lines, the file rolled where the next one does not fit any more. */
+	/** Writes whole lines, rolling the file before one that does not fit. */
 	async #append({ bytes, kind }: Waiting): Promise<void> {
 		let rest = bytes;
 		while (rest.length > 0) {
@@ -162,7 +162,7 @@ class FileWriter extends QueuedWriter {
 					this.#roll();
 					continue;
 				}
-				// A line that is longer than a file may be has one of its own.
+				// A line longer than the maximum size gets a file of its own.
 				if (end === 0) end = rest.indexOf(NEWLINE) + 1 || rest.length;
 			}
 			const piece = rest.subarray(0, end);
@@ -184,7 +184,7 @@ class FileWriter extends QueuedWriter {
 		return now >= this.#next || now - this.#looked >= LOOK_INTERVAL;
 	}
 
-	/** Rolls by the clock; follows another program that has put the file aside or cut it. */
+	/** Rolls by time; reopens the file if another program has renamed or truncated it. */
 	async #look(): Promise<void> {
 		const now = Date.now();
 		if (now >= this.#next) {
@@ -202,7 +202,7 @@ class FileWriter extends QueuedWriter {
 		else this.#reopen();
 	}
 
-	/** Puts the file aside under a name of its own and begins a new one. When that fails, it goes on growing. */
+	/** Renames the file and creates a new one. If that fails, the file keeps growing. */
 	#roll(): void {
 		const now = Date.now();
 		try {
@@ -210,7 +210,7 @@ class FileWriter extends QueuedWriter {
 				try {
 					const name = this.#rolled!.nameAt(now, attempt);
 					if (this.#rolled!.wasCompressed(name)) throw Object.assign(new Error(name), { code: 'EEXIST' });
-					// A link, because renaming would replace a file of that name.
+					// Links instead of renaming, which would replace an existing file of that name.
 					linkSync(this.#path, name);
 					break;
 				} catch (error) {
@@ -236,7 +236,7 @@ class FileWriter extends QueuedWriter {
 			this.lines.forget();
 			closeSync(before);
 		} catch {
-			// The folder is gone, or no descriptor is left: the lines go where they went.
+			// The folder is gone, or no descriptor is free: keeps writing to the old file.
 			this.#descriptor = before;
 			this.#size = 0;
 			this.#schedule(Date.now());
@@ -251,7 +251,7 @@ class FileWriter extends QueuedWriter {
 	}
 }
 
-/** A process that was killed may have left half a line: the next one is not to become part of it. */
+/** Completes a line that a killed process left incomplete, so that it is not joined with the next one. */
 function endLine(path: string, size: number, descriptor: number): void {
 	const last = Buffer.alloc(1);
 	try {
@@ -262,11 +262,11 @@ function endLine(path: string, size: number, descriptor: number): void {
 			closeSync(reader);
 		}
 	} catch {
-		// A file that may be written but not read stays as it is.
+		// A file that is writable but not readable is left as it is.
 	}
 }
 
-/** Makes a folder and those above it. Node's own recursive form never returns where the system says ENOENT to a child of a folder that exists, as /proc does. */
+/** Creates a folder and its parents. Node's recursive option never returns if the system reports ENOENT below an existing folder, as in /proc. */
 function makeFolder(path: string, modeBelow: (above: string) => number): void {
 	if (existsSync(path)) return;
 	const parent = dirname(path);

@@ -1,48 +1,46 @@
-/** Header fields as access entries show them, written from parts that are made once for each name. */
+/** Formats header fields for access entries, from cached parts for each name. */
 import { isSecretHeader } from '../../compiler/document/secret-names.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { text } from './encoders.ts';
 
-/** Names that are kept, and their length: clients choose them, so there must be an end. */
+/** Limits on cached names and their length, because clients choose them. */
 const MOST_NAMES = 1000;
 const LONGEST_NAME = 64;
 
-/** Like no list: of no even number. */
+/** Unlike any list, whose length is even. */
 const NEVER: readonly string[] = [''];
 
-/** What is known of a name in one spelling. */
+/** Cached facts about a name in one spelling. */
 interface KnownName {
 	/** `"Accept":[` */
 	readonly begin: string;
-	/** A credential by its name. */
+	/** Whether a field of this name holds a credential. */
 	readonly secret: boolean;
-	/** Number of the list in which the name, in any spelling, was met last. */
+	/** Number of the list in which the name, in any spelling, last occurred. */
 	readonly met: { list: number };
 }
 
-/** Writes lists of fields of one kind: of requests, or of responses. */
+/** Formats header lists of one kind: of requests or of responses. */
 export class HeaderFields {
-	/** The list that was written last, name, value, name, value: clients and sites repeat themselves. */
+	/** The previous list (name, value, name, value), because clients and sites tend to repeat themselves. */
 	#last: readonly string[] = [];
 	#lastText = '{}';
 	#lastCredentials = false;
 	readonly #names = new Map<string, KnownName>();
-	/** By name in lower case. */
+	/** By lower-case name. */
 	readonly #met = new Map<string, { list: number }>();
-	/** Characters of those. */
+	/** Total length of those names. */
 	#metLength = 0;
 	#list = 0;
 
-	/**
-	 * `{"Accept":["a","b"]}`; repeated fields share one array. A field that is a credential by its name is not shown.
-	 */
+	/** Returns `{"Accept":["a","b"]}`, with repeated fields in one array. Values of credential fields are redacted. */
 	write(headers: HeaderList, credentials: boolean): string {
 		if (this.#isLast(headers, credentials)) return this.#lastText;
 		const text = this.#written(headers, credentials);
 		const list: string[] = [];
 		for (let i = 0; i < headers.size; i++) {
 			const name = headers.nameAt(i);
-			// Secrets are forgotten with their request.
+			// Secrets are not kept beyond their request.
 			if (this.#known(name).secret) {
 				this.#last = NEVER;
 				return text;
@@ -69,7 +67,7 @@ export class HeaderFields {
 		const size = headers.size;
 		if (size === 0) return '{}';
 		if (this.#met.size + size > MOST_NAMES || this.#metLength > MOST_NAMES * LONGEST_NAME) {
-			// Begun anew, so that names of use come to be known again; never within a list.
+			// Cleared so that names in use are learned again, but never within a list.
 			this.#met.clear();
 			this.#metLength = 0;
 			this.#names.clear();
@@ -86,7 +84,7 @@ export class HeaderFields {
 		return `${all}}`;
 	}
 
-	/** With the values of repeated names together. */
+	/** Formats a list with repeated names, joining their values. */
 	#joined(headers: HeaderList, credentials: boolean): string {
 		const values = new Map<object, string>();
 		for (let i = 0; i < headers.size; i++) {

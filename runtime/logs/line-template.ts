@@ -1,17 +1,17 @@
 /**
- * The line of the entry before, as bytes. Where the next entry says the same but for its time, the client's port and how
- * long it took, digits are written over those that stand there, and nothing is put together again.
+ * The previous line as bytes. If the next entry differs only in its time, the client's port and its duration, their digits are
+ * overwritten in place, and nothing is formatted again.
  */
 import type { LogLevel } from '../threads/messages.ts';
 
 const ZERO = 48;
-/** Digits of a duration after `0.`: nanoseconds below a second. */
+/** Digits of a duration after `0.`: nanoseconds, below a second. */
 const DURATION_DIGITS = 9;
 const USUAL_DURATION = /^0\.\d{9}$/;
-/** Characters of a time in seconds with milliseconds. */
+/** Length of a time in seconds with milliseconds. */
 const TIME_LENGTH = 14;
 
-/** What a line is made of beside its time, port and duration. Texts are compared, which costs nothing where they are the same. */
+/** The parts of a line besides its time, port and duration. Comparing identical strings costs nothing. */
 export interface LineParts {
 	readonly level: LogLevel;
 	readonly message: string;
@@ -22,9 +22,9 @@ export interface LineParts {
 	readonly answered: string;
 }
 
-/** What is known of the line that was written last. */
+/** The previous line. */
 export class LineTemplate {
-	/** The line with its end. */
+	/** The line with its newline. */
 	bytes: Buffer = Buffer.alloc(0);
 	#parts: LineParts | undefined;
 	#at = 0;
@@ -33,7 +33,7 @@ export class LineTemplate {
 	#portDigits = 0;
 	#durationAt = 0;
 
-	/** Turns the line into that of an entry, if only digits have to be changed. `at` in milliseconds, `duration` in nanoseconds. */
+	/** Turns the line into that of another entry if only digits differ. `at` is in milliseconds, `duration` in nanoseconds. */
 	becomes(
 		level: LogLevel,
 		message: string,
@@ -72,13 +72,13 @@ export class LineTemplate {
 		return true;
 	}
 
-	/** Takes a line that was put together, if it is of the kind in which only digits change. */
+	/** Learns a formatted line if its form allows changing only digits. */
 	learn(line: string, parts: LineParts, port: number, at: number, duration: string): void {
 		const bytes = Buffer.from(line);
 		const timeAt = line.indexOf('"ts":') + 5;
 		const portAt = line.indexOf('"remote_port":"') + 15;
 		const durationAt = bytes.length - `,"size":${parts.answered}}\n`.length - DURATION_DIGITS;
-		// Offsets of characters are those of bytes in ASCII alone; a round time has fewer decimals.
+		// Character offsets equal byte offsets only in ASCII; a round time has fewer decimals.
 		if (bytes.length !== line.length || line[timeAt + TIME_LENGTH] !== ',' || !USUAL_DURATION.test(duration)) return;
 		this.bytes = bytes;
 		this.#parts = parts;

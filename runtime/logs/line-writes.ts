@@ -1,37 +1,37 @@
-/** Writes of lines that may fail half way: a line is in the output whole, or not at all. */
+/** Writes lines atomically: after a partial write, a line is either completed or removed. */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, write as systemWrite } from 'node:fs';
 import { CLOSED, type LineKind, linesIn, type WriterEvents } from './log-losses.ts';
 
-/** Milliseconds until a descriptor that takes nothing is tried again. */
+/** Milliseconds until a full descriptor is retried. */
 const RETRY = 10;
 const NEWLINE = 10;
 
-/** What became of a write: `failed` is the system's code. */
+/** The result of a write; `failed` is the system's error code. */
 interface Written {
 	readonly written: number;
 	readonly failed: string | undefined;
 }
 
-/** Takes the last bytes of an output away again; false when that cannot be done. */
+/** Removes the last bytes of an output; returns false if that is not possible. */
 export type CutBack = (torn: Buffer) => boolean;
 
 /** Writes to one output, one write at a time. */
 export class LineWrites {
 	readonly #events: WriterEvents;
 	readonly #write: typeof systemWrite;
-	/** The end of a line whose beginning is in the output. */
+	/** The rest of a partially written line. */
 	#rest: { readonly bytes: Buffer; readonly kind: LineKind } | undefined;
 
-	/** `events` are told what could not be written. */
+	/** `events` receives what could not be written. */
 	constructor(events: WriterEvents, write: typeof systemWrite = systemWrite) {
 		this.#events = events;
 		this.#write = write;
 	}
 
 	/**
-	 * Writes lines; resolves in the end, whatever came of it: a log that cannot be written (a closed pipe, a full disk) must not
-	 * end the server. The output is `written` bytes longer then. A line that was begun is taken away again by `cutBack`, or else
-	 * finished before the next one is written.
+	 * Writes lines, and always resolves: a log that cannot be written (a closed pipe, a full disk) must not end the server.
+	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `cutBack`, or else
+	 * completed before the next write.
 	 */
 	async write(descriptor: number, bytes: Buffer, kind: LineKind, cutBack: CutBack = () => false): Promise<Written> {
 		const finished = await this.#finish(descriptor);
@@ -58,7 +58,7 @@ export class LineWrites {
 		return { written: finished.written + end, failed };
 	}
 
-	/** Gives up the line that was begun: the output is another from now on, or is closed. */
+	/** Discards the rest of a partial line, because the output is being replaced or closed. */
 	forget(): void {
 		if (this.#rest) this.#events.lost(1, this.#rest.kind, CLOSED);
 		this.#rest = undefined;
@@ -73,7 +73,7 @@ export class LineWrites {
 	}
 }
 
-/** Cuts bytes off the end of a file, if they are its end: another process may have written after them. */
+/** Truncates a file by these bytes if it ends with them; another process may have appended. */
 export function cutFile(path: string, descriptor: number, torn: Buffer): boolean {
 	try {
 		const { size, ino, dev } = fstatSync(descriptor);

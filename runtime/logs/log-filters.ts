@@ -1,4 +1,4 @@
-/** Filters of log fields: removing, hiding and shortening values before an entry is written. */
+/** Filters of log fields: remove, hash and shorten values before an entry is written. */
 import { createHash } from 'node:crypto';
 import { compileRegexp } from '../../compiler/codegen/regexp.ts';
 import { compileReplacement } from '../../compiler/codegen/replacement.ts';
@@ -8,15 +8,15 @@ import { maskedAddress } from '../../compiler/exchange/ip-ranges.ts';
 import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
 import type { LogFilter, ParameterAction } from '../../compiler/modules/providers/log-formats/log-filter.ts';
 
-/** Changes the fields of one entry. */
+/** Edits the fields of one entry. */
 export type FieldEdit = (fields: { [name: string]: unknown }) => void;
 
 type Fields = { [name: string]: unknown };
 type Change = (value: string) => string;
 
 /**
- * Compiles filters by path (`request>headers>Cookie`). Letter case of names does not count, so that no client evades a
- * filter of a header field by writing it otherwise. Lists are filtered item by item. Throws for an expression that is none.
+ * Compiles filters by path (`request>headers>Cookie`). Names are matched ignoring case, so that clients cannot evade a header
+ * filter by varying it. Lists are filtered item by item. Throws for an invalid expression.
  */
 export function compileLogFilters(filters: { readonly [path: string]: LogFilter }): FieldEdit {
 	const edits = Object.entries(filters).map(([path, filter]) => {
@@ -31,7 +31,7 @@ export function compileLogFilters(filters: { readonly [path: string]: LogFilter 
 
 type MemberEdit = (holder: Fields, name: string) => void;
 
-/** Carries an edit out on every member that a path leads to. */
+/** Applies an edit to every member that a path matches. */
 function at(fields: Fields, names: readonly string[], edit: MemberEdit): void {
 	const [wanted, ...rest] = names;
 	for (const name of Object.keys(fields)) {
@@ -69,7 +69,7 @@ function compileFilter(filter: LogFilter): MemberEdit {
 		case 'regexp': {
 			const rules = filter.rules.map(({ find, replace }) => {
 				const regexp = compileRegexp(find, 'g');
-				// Nothing of a request stands in it.
+				// The replacement cannot contain data of a request.
 				const replacement = compileReplacement(replace, { template: constantTemplate }, 'keep');
 				return (value: string) => replacement(value, regexp, undefined as unknown as Exchange);
 			});
@@ -78,12 +78,12 @@ function compileFilter(filter: LogFilter): MemberEdit {
 	}
 }
 
-/** `__proto__` is a name like any other. */
+/** Sets a member, even if its name is `__proto__`. */
 function define(holder: Fields, name: string, value: unknown): void {
 	Object.defineProperty(holder, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Changes a text, or every text of a list; numbers and other values as the text that they are. */
+/** Applies a change to a text or to each text in a list; numbers and booleans are converted to text. */
 function everyText(change: Change): MemberEdit {
 	const one = (value: unknown): unknown => {
 		if (typeof value === 'string') return change(value);
@@ -96,12 +96,12 @@ function everyText(change: Change): MemberEdit {
 	};
 }
 
-/** The first four bytes of SHA-256, in hexadecimal. */
+/** Returns the first four bytes of SHA-256, in hexadecimal. */
 function hashText(value: string): string {
 	return createHash('sha256').update(value).digest('hex').slice(0, 8);
 }
 
-/** Addresses, alone or in a list with commas, with or without ports; what is none stays. */
+/** Masks addresses, alone or in a comma-separated list, with or without ports; leaves anything else unchanged. */
 function maskAddresses(value: string, ipv4: number, ipv6: number): string {
 	return value
 		.split(',')
@@ -123,7 +123,7 @@ function actOn(actions: readonly ParameterAction[], name: string, value: string)
 	return result;
 }
 
-/** The query of a URI; the other parameters are written again with sorted names. */
+/** Filters the query of a URI; the parameters are written back with sorted names. */
 function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
 	const mark = uri.indexOf('?');
 	if (mark === -1) return uri;
@@ -137,13 +137,13 @@ function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
 	return query === '' ? uri.slice(0, mark) : `${uri.slice(0, mark)}?${query}`;
 }
 
-/** The cookies of a field `Cookie`. */
+/** Filters the cookies of a field `Cookie`. */
 function filterCookies(field: string, actions: readonly ParameterAction[]): string {
 	const kept = field.split(';').flatMap(piece => filterPair(piece.trim(), actions) ?? []);
 	return kept.filter(piece => piece !== '').join('; ');
 }
 
-/** The cookie of a field `Set-Cookie`; its attributes stay. A removed one leaves nothing of the field. */
+/** Filters the cookie of a field `Set-Cookie`, keeping its attributes. If the cookie is deleted, so is the field. */
 function filterSetCookie(field: string, actions: readonly ParameterAction[]): string {
 	const [cookie, ...attributes] = field.split(';');
 	const kept = filterPair(cookie!.trim(), actions);

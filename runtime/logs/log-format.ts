@@ -1,4 +1,4 @@
-/** A log's format as its settings compose it: a line's encoder, and what is done with its fields before. */
+/** Compiles a log's format: the encoder of a line, and the edits of its fields. */
 import type { LogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import { encoderOf, members, plainEncoder } from './encoders.ts';
@@ -6,30 +6,30 @@ import { compileLogFilters, type FieldEdit } from './log-filters.ts';
 import type { ExpandText } from './machine-text.ts';
 import { writeDuration } from './time-text.ts';
 
-/** A format that this build does not have. */
+/** A format that this build does not support. */
 export class UnknownEncoder extends Error {
 	constructor(name: string) {
-		super(`There is no log format \`${name}\`.`);
+		super(`\`${name}\` is not a log format of this build.`);
 		this.name = 'UnknownEncoder';
 	}
 }
 
-/** Turns entries into lines. */
+/** Formats entries as lines. */
 export interface LineFormat {
-	/** `fields` is JSON members without the braces, '' for none. `at` is milliseconds since the epoch. */
+	/** `fields` are JSON members without braces, or ''. `at` is in milliseconds since the epoch. */
 	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
-	/** A duration in milliseconds, as JSON. */
+	/** Formats a duration in milliseconds as JSON. */
 	readonly duration: (milliseconds: number) => string;
-	/** A line is that of `json` without settings, and durations are seconds. */
+	/** Whether lines are those of `json` with default settings, with durations in seconds. */
 	readonly isUsual: boolean;
 }
 
-/** Severities of syslog (RFC 5424 §6.2.1) as the journal reads them at the beginning of a line. */
+/** Syslog severities (RFC 5424 §6.2.1), which the journal reads at the beginning of a line. */
 const SYSLOG: { readonly [level in LogLevel]: number } = { debug: 7, info: 6, warn: 4, error: 3 };
 
 /**
- * Compiles a format. `automatic` is the encoder for a format that names none. Throws UnknownEncoder, and SyntaxError for
- * an expression that is none.
+ * Compiles a format. `automatic` is the encoder for a format that names none. Throws UnknownEncoder, and SyntaxError for an
+ * invalid expression.
  */
 export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json', expand: ExpandText): LineFormat {
 	switch (format.encoder) {

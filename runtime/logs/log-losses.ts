@@ -1,26 +1,26 @@
-/** Log lines that could not be written: counted, and reported without flooding the log that still works. */
+/** Counts log lines that could not be written, and reports them without flooding the remaining logs. */
 import type { LogEntry } from '../threads/messages.ts';
 
-/** Whose lines: those of access logs, or those of the process log. */
+/** Whether lines belong to access logs or to the process log. */
 export type LineKind = 'access' | 'process';
 
-/** What a writer tells of its lines. */
+/** Callbacks of a writer. */
 export interface WriterEvents {
-	/** Lines are lost; `cause` is the system's code, or a few words. */
+	/** Lines were lost; `cause` is the system's error code or a short description. */
 	lost(lines: number, kind: LineKind, cause: string): void;
-	/** Everything of a write has gone out. */
+	/** A write has succeeded completely. */
 	written(): void;
 }
 
-/** For writers whose losses nobody counts. */
+/** For writers whose losses are not counted. */
 export const NO_EVENTS: WriterEvents = { lost() {}, written() {} };
 
-/** Lost because earlier lines are not written yet. */
+/** Cause: earlier lines have not been written yet. */
 export const TOO_SLOW = 'it does not keep up';
-/** Lost because the output was closed first. */
+/** Cause: the output was closed first. */
 export const CLOSED = 'it was closed';
 
-/** Milliseconds between two reports on one output. */
+/** Milliseconds between reports on one output. */
 const QUIET = 60_000;
 const NEWLINE = 10;
 
@@ -36,11 +36,11 @@ export class LogLosses implements WriterEvents {
 	/** Lines lost since the last report, and since the output last worked. */
 	#unreported = 0;
 	#lost = 0;
-	/** Whether a report says that the output fails. */
+	/** Whether the failure has been reported. */
 	#isReported = false;
 	#timer: NodeJS.Timeout | undefined;
 
-	/** `output` names it in reports: at once for the first loss, then every `quiet` milliseconds at most. */
+	/** `output` is its name in reports. The first loss is reported at once, further ones every `quiet` milliseconds at most. */
 	constructor(output: string, log: (entry: LogEntry) => void, quiet: number = QUIET) {
 		this.#output = output;
 		this.#log = log;
@@ -68,7 +68,7 @@ export class LogLosses implements WriterEvents {
 		if (!this.#timer) this.#tell();
 	}
 
-	/** Ends reports, when the output is closed. */
+	/** Stops reporting when the output is closed. */
 	close(): void {
 		clearTimeout(this.#timer);
 		if (this.#unreported > 0) this.#tell();
@@ -95,7 +95,7 @@ export class LogLosses implements WriterEvents {
 	}
 }
 
-/** Number of lines in bytes, a last one without its end included. */
+/** Returns the number of lines in bytes, including a last one without newline. */
 export function linesIn(bytes: Buffer): number {
 	if (bytes.length === 0) return 0;
 	let lines = bytes.at(-1) === NEWLINE ? 0 : 1;

@@ -1,14 +1,14 @@
-/** What waits to be written to a log: lines as text, put together while they wait, and bytes in others' memory. */
+/** A queue of data to be written to a log: lines of text, joined while they wait, and bytes in borrowed memory. */
 import type { LineKind } from './log-losses.ts';
 
-/** Bytes of text that may wait. */
+/** Maximum bytes of queued text. */
 const QUEUE_LIMIT = 8 * 1024 * 1024;
 
-/** Bytes to be written next. */
+/** The next bytes to be written. */
 export interface Waiting {
 	readonly bytes: Buffer;
 	readonly kind: LineKind;
-	/** They have been written, or have failed. */
+	/** Must be called when they have been written or have failed. */
 	done(): void;
 }
 
@@ -17,12 +17,12 @@ export class LogQueue {
 	readonly #waiting: (Waiting | { readonly texts: string[]; readonly kind: LineKind })[] = [];
 	#size = 0;
 
-	/** Whether nothing waits to be taken. */
+	/** True if nothing is queued. */
 	get isEmpty(): boolean {
 		return this.#waiting.length === 0;
 	}
 
-	/** Takes lines; false when too much waits already. */
+	/** Adds lines; returns false if the queue is full. */
 	add(text: string, kind: LineKind): boolean {
 		if (this.#size > QUEUE_LIMIT) return false;
 		this.#size += text.length;
@@ -32,7 +32,7 @@ export class LogQueue {
 		return true;
 	}
 
-	/** Takes bytes of access logs, which are the caller's again once `done` is called; false when too much waits already. */
+	/** Adds bytes of access logs, which the caller may reuse once `done` is called; returns false if the queue is full. */
 	addBytes(bytes: Buffer, done: () => void): boolean {
 		if (this.#size > QUEUE_LIMIT) return false;
 		this.#size += bytes.length;
@@ -40,7 +40,7 @@ export class LogQueue {
 		return true;
 	}
 
-	/** What is to be written next; undefined when nothing waits. It counts as waiting until it is done. */
+	/** Takes the next data; undefined if the queue is empty. It counts as queued until it is done. */
 	take(): Waiting | undefined {
 		const next = this.#waiting.shift();
 		if (next === undefined) return undefined;

@@ -1,22 +1,21 @@
-/** Sampling of a log: of equal entries so many in an interval, then each so many-th. */
+/** Log sampling: of similar entries, the first ones in an interval, then every n-th. */
 import type { LogSampling } from '../../compiler/lower/log-settings.ts';
 
-/** Kinds of entries that are counted apart; others share by their hash. */
+/** Number of counters; kinds of entries share them by hash. */
 const KINDS = 16;
-/** Numbers of one kind: the interval, and the entries in it. */
+/** Int32s of a kind: the interval, and the entries in it. */
 const NUMBERS = 2;
 
-/** Int32 slots that a sampler needs. */
 export const SAMPLER_SLOTS: number = KINDS * NUMBERS;
 
-/** Counts entries in memory that all threads which write to the log share. */
+/** Counts entries in memory shared by all threads that write to the log. */
 export class LogSampler {
 	readonly #counts: Int32Array;
 	readonly #interval: number;
 	readonly #first: number;
 	readonly #thereafter: number;
 
-	/** `counts` holds SAMPLER_SLOTS numbers, 0 at first. */
+	/** `counts` holds SAMPLER_SLOTS numbers, initially 0. */
 	constructor(sampling: LogSampling, counts: Int32Array) {
 		this.#counts = counts;
 		this.#interval = sampling.interval ?? 1000;
@@ -24,10 +23,10 @@ export class LogSampler {
 		this.#thereafter = sampling.thereafter ?? 100;
 	}
 
-	/** Whether an entry of that level and message is written. `at` is milliseconds since the epoch. */
+	/** Reports whether an entry of that level and message is to be written. `at` is in milliseconds since the epoch. */
 	takes(level: string, message: string, at: number): boolean {
 		const slot = kindOf(level, message) * NUMBERS;
-		// Never 0, which is what new memory holds.
+		// Never 0, the initial value.
 		const interval = Math.floor(at / this.#interval) | 0 || 1;
 		const before = Atomics.load(this.#counts, slot);
 		if (before !== interval && Atomics.compareExchange(this.#counts, slot, before, interval) === before) {

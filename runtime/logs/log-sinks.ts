@@ -1,4 +1,4 @@
-/** The writers that logs share, counted by who uses them, and opened before the configuration that names them is served. */
+/** The reference-counted writers that logs share, opened before the configuration that names them is activated. */
 
 import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
 import {
@@ -16,7 +16,7 @@ import { DatagramWriter, StreamWriter } from './net-writer.ts';
 
 export type LogOutputSettings = LogOutput;
 
-/** Writers that stand in for the process's streams. */
+/** Writers that replace the process's streams. */
 export interface StandardWriters {
 	readonly stdout?: LogWriter;
 	readonly stderr?: LogWriter;
@@ -30,7 +30,7 @@ export class LogOutputError extends Error {
 	}
 }
 
-/** Milliseconds to connect to a collector. */
+/** Connection timeout of a collector, in milliseconds. */
 const DIAL_TIMEOUT = 10_000;
 
 interface Sink {
@@ -40,22 +40,22 @@ interface Sink {
 	users: number;
 }
 
-/** Takes reports on an output; `key` is the one that they are about. */
+/** Receives reports on losses; `key` is the affected output. */
 export type ReportLosses = (entry: LogEntry, key: string) => void;
 
-/** Key of an output: logs with equal settings share one writer. */
+/** Returns the key of an output: logs with equal settings share one writer. */
 export function sinkKey(output: LogOutputSettings): string {
 	return leaseKey('log', output);
 }
 
-/** Returns where an output leads: a file, a collector, or, undefined, nowhere that could be wrong. Throws LogOutputError. */
+/** Returns the file or collector of an output; undefined for standard streams. Throws LogOutputError. */
 export function placeOfOutput(
 	output: LogOutputSettings,
 	expand: ExpandText,
 ): { readonly file: string } | { readonly collector: CollectorAddress } | undefined {
 	const filled = (text: string, what: string): string =>
 		expand(text, placeholder => {
-			throw new LogOutputError(`The ${what} ${text} cannot be named: ${placeholder} gives nothing.`);
+			throw new LogOutputError(`The ${what} ${text} cannot be determined: ${placeholder} is empty.`);
 		});
 	if (output.writer === 'file') {
 		const file = filled(output.path ?? '', 'log file');
@@ -77,11 +77,11 @@ export class LogSinks {
 	readonly #expand: ExpandText;
 	readonly #closing = new Set<Promise<void>>();
 	readonly #report: ReportLosses;
-	/** The losses of outputs that are open or being closed, and the lines that those before have lost. */
+	/** The losses of open and closing outputs; then the lines lost by closed ones. */
 	readonly #losses = new Set<LogLosses>();
 	readonly #lost: Record<LineKind, number> = { access: 0, process: 0 };
 
-	/** `expand` fills in what paths take from the machine; nothing if left out. `report` is told of lines that were lost. */
+	/** `expand` expands placeholders in paths; by default it does nothing. `report` receives reports on lost lines. */
 	constructor(
 		standard: StandardWriters,
 		workingDirectory: string,
@@ -94,7 +94,7 @@ export class LogSinks {
 		this.#expand = expand;
 	}
 
-	/** Takes a use of a writer, opening it first. Throws LogOutputError. */
+	/** Acquires a writer, opening it if necessary. Throws LogOutputError. */
 	acquire(output: LogOutputSettings): LogWriter {
 		const key = sinkKey(output);
 		let sink = this.#sinks.get(key);
@@ -108,7 +108,7 @@ export class LogSinks {
 		return sink.writer;
 	}
 
-	/** Gives a use back; the last one closes the writer once its text is written. */
+	/** Releases a writer; after the last release, it is closed once its text is written. */
 	release(key: string): void {
 		const sink = this.#sinks.get(key);
 		if (!sink || --sink.users > 0) return;
@@ -124,19 +124,19 @@ export class LogSinks {
 		this.#closing.add(closed);
 	}
 
-	/** Lines lost so far. */
+	/** Returns the number of lines lost so far. */
 	lost(kind: LineKind): number {
 		let sum = this.#lost[kind];
 		for (const { total } of this.#losses) sum += total[kind];
 		return sum;
 	}
 
-	/** The writer of a key that is in use. */
+	/** Returns the writer of a key in use. */
 	get(key: string): LogWriter | undefined {
 		return this.#sinks.get(key)?.writer;
 	}
 
-	/** Writes `entries` lines of access logs to the writer of a key, a segment of them is given back; counts those that are lost. */
+	/** Writes `entries` lines of access logs to the writer of a key, and returns their segment; counts lost ones. */
 	write(key: string, lines: PostedLines, entries: number): void {
 		const writer = this.#sinks.get(key)?.writer;
 		if (!writer) this.#lost.access += entries;
@@ -154,12 +154,12 @@ export class LogSinks {
 		giveBack(memory);
 	}
 
-	/** A thread has dropped lines before they came here, which it has counted. */
+	/** Reports lines that a worker thread dropped and has counted itself. */
 	droppedByThread(key: string, entries: number): void {
 		this.#sinks.get(key)?.losses.report(entries, TOO_SLOW);
 	}
 
-	/** Waits until it is known whether the writers that are in use can write. Rejects with LogOutputError. */
+	/** Waits until it is known whether the writers in use can write. Rejects with LogOutputError. */
 	async opened(): Promise<void> {
 		for (const { output, writer } of this.#sinks.values()) {
 			try {
@@ -171,7 +171,7 @@ export class LogSinks {
 		}
 	}
 
-	/** Waits until everything is written, `limit` milliseconds at most: a stopped reader of a pipe must not hold the process. */
+	/** Waits until everything is written, at most `limit` milliseconds: a stalled reader of a pipe must not block the process. */
 	async flush(limit: number): Promise<void> {
 		const flushed = Promise.all([...[...this.#sinks.values()].map(sink => sink.writer.flush()), ...this.#closing]);
 		let timer: NodeJS.Timeout | undefined;
@@ -197,7 +197,7 @@ export class LogSinks {
 			case 'net':
 				return this.#openNet(output, events);
 			default:
-				throw new LogOutputError(`There is no log output \`${output.writer}\`.`);
+				throw new LogOutputError(`\`${output.writer}\` is not a log output of this build.`);
 		}
 	}
 
@@ -219,7 +219,7 @@ export class LogSinks {
 	}
 }
 
-/** What reports call an output. */
+/** Returns the name of an output for reports. */
 function nameOf({ writer, path, address }: LogOutputSettings): string {
 	return [writer, path ?? address].filter(part => part !== undefined).join(' ');
 }

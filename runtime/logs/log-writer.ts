@@ -1,30 +1,30 @@
-/** Writes log lines to a descriptor without ever making the main thread wait for it. */
+/** Writes log lines to a descriptor without blocking the main thread. */
 import type { write } from 'node:fs';
 import { LineWrites } from './line-writes.ts';
 import { type LineKind, linesIn, NO_EVENTS, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { LogQueue } from './log-queue.ts';
 
-/** Where log text goes. */
+/** A destination of log text. */
 export interface LogWriter {
-	/** Settles when it is known whether it can write at all; rejects when it cannot. Undefined: it can. */
+	/** Settles when it is known whether it can write; rejects if it cannot. Undefined means that it can. */
 	readonly opened?: Promise<void>;
-	/** Takes whole lines, those of the process log unless `kind` says otherwise; false when they were dropped because earlier ones are not written yet. */
+	/** Accepts whole lines, by default of the process log; returns false if they were dropped because earlier ones are not written yet. */
 	write(text: string, kind?: LineKind): boolean;
-	/** As `write`, of UTF-8 of access logs in memory that is the caller's again once `done` is called: at once when it was dropped. */
+	/** Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called, at once if it was dropped. */
 	writeBytes?(bytes: Buffer, done: () => void): boolean;
-	/** Resolves when everything taken so far is written, or has failed. */
+	/** Resolves when everything accepted so far has been written or has failed. */
 	flush(): Promise<void>;
-	/** Writes what is left, then closes. */
+	/** Writes the rest, then closes. */
 	close(): Promise<void>;
 }
 
-/** What tests put in the place of the system. */
+/** Replacements for tests. */
 export interface WriterOptions {
 	readonly events?: WriterEvents | undefined;
 	readonly write?: typeof write | undefined;
 }
 
-/** Takes lines and writes them one batch at a time, on the thread pool: a pipe that nobody reads blocks nothing here. */
+/** Queues lines and writes them one batch at a time, on the thread pool, so that a pipe without a reader blocks nothing here. */
 export abstract class QueuedWriter implements LogWriter {
 	protected readonly events: WriterEvents;
 	protected readonly lines: LineWrites;
@@ -64,10 +64,10 @@ export abstract class QueuedWriter implements LogWriter {
 		this.lines.forget();
 	}
 
-	/** Writes what waits. */
+	/** Writes everything queued. */
 	protected abstract drain(): Promise<void>;
 
-	/** Starts writing unless that is under way; resolves when it is over. */
+	/** Starts writing unless already in progress; resolves when it is done. */
 	protected work(): Promise<void> {
 		this.#writing ??= this.#run();
 		return this.#writing;
@@ -79,7 +79,7 @@ export abstract class QueuedWriter implements LogWriter {
 		this.#writing = undefined;
 	}
 
-	/** Whether writing is under way. */
+	/** Whether writing is in progress. */
 	protected get isWorking(): boolean {
 		return this.#writing !== undefined;
 	}

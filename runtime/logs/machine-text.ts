@@ -1,11 +1,11 @@
-/** Texts of log settings that take something from the machine: `{env.NAME}`, `{system.hostname}`. */
+/** Expands placeholders of the machine in log settings: `{env.NAME}`, `{system.hostname}`. */
 import { compilePlaceholder } from '../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts, PlaceholderScope } from '../../compiler/codegen/placeholders/placeholder.ts';
 
-/** Fills a text in. `missing` is told of each placeholder that gives nothing, which leaves nothing in the text. */
+/** Expands a text. `missing` is called for each placeholder without a value, which expands to nothing. */
 export type ExpandText = (text: string, missing?: (placeholder: string) => void) => string;
 
-/** Takes everything from these facts. Placeholders of requests give nothing: there is none. */
+/** Returns a function that expands placeholders from these facts. Request placeholders expand to nothing. */
 export function machineText(facts: HostFacts): ExpandText {
 	return (text, missing) =>
 		text.replace(/\\([{}])|\{([^{}]*)\}/g, (whole, brace: string | undefined, name: string) => {

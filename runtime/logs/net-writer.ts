@@ -1,25 +1,25 @@
-/** Sends log lines to a collector. What cannot be sent waits in a bounded queue; nobody waits for the network. */
+/** Sends log lines to a collector. Unsent lines wait in a bounded queue, so that nothing waits for the network. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import type { CollectorAddress } from '../../compiler/modules/providers/log-writers/net-output.ts';
 import { CLOSED, type LineKind, linesIn, NO_EVENTS, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import type { LogWriter } from './log-writer.ts';
 
-/** Characters that may wait. */
+/** Maximum characters queued. */
 const QUEUE_LIMIT = 8 * 1024 * 1024;
-/** Milliseconds before the first attempt to connect again; doubled each time. */
+/** Milliseconds until the first reconnection attempt; doubled each time. */
 const FIRST_DELAY = 250;
 const LONGEST_DELAY = 30_000;
-/** Milliseconds that a line may take to be taken by the collector when the writer is closed. */
+/** Milliseconds to deliver the remaining lines when the writer is closed. */
 const CLOSE_LIMIT = 2000;
-/** Bytes of a datagram at most (RFC 768, less the headers). */
+/** Maximum bytes of a datagram (RFC 768, minus headers). */
 const LARGEST_DATAGRAM = 65_507;
 
-/** How a collector is reached. */
+/** Options of the connection. */
 export interface NetWriterOptions {
-	/** Milliseconds to connect. */
+	/** Connection timeout in milliseconds. */
 	readonly timeout: number;
-	/** Where lines go until the first connection; undefined makes that connection a condition of opening. */
+	/** Receives lines until the first connection; if undefined, opening waits for the connection. */
 	readonly meanwhile: LogWriter | undefined;
 	readonly events?: WriterEvents | undefined;
 }
@@ -29,14 +29,14 @@ interface QueuedText {
 	readonly kind: LineKind;
 }
 
-/** Sends to a stream socket, connecting again whenever the connection ends; lines are sent in order. */
+/** Sends lines in order over a stream socket, and reconnects whenever the connection ends. */
 export class StreamWriter implements LogWriter {
 	readonly opened: Promise<void>;
 	readonly #address: Exclude<CollectorAddress, { network: 'udp' }>;
 	readonly #options: NetWriterOptions;
 	#socket: Socket | undefined;
 	#connected = false;
-	/** Whether the collector was ever reached. */
+	/** Whether the collector has ever been reached. */
 	#reached = false;
 	readonly #queue: QueuedText[] = [];
 	readonly #events: WriterEvents;
@@ -82,7 +82,7 @@ export class StreamWriter implements LogWriter {
 		this.#closed = true;
 		clearTimeout(this.#timer);
 		for (const queued of this.#queue.splice(0)) this.#lost(queued, CLOSED);
-		// What was handed to the socket is still on its way.
+		// Data passed to the socket is still in transit.
 		const socket = this.#socket;
 		if (!socket) return;
 		if (!this.#connected || this.#queued > 0) {
@@ -115,7 +115,7 @@ export class StreamWriter implements LogWriter {
 			done?.();
 			this.#send();
 		});
-		// A collector has nothing to say.
+		// Discards whatever the collector sends.
 		socket.resume();
 		socket.on('drain', () => this.#send());
 		socket.on('error', error => failed?.(error));
@@ -128,7 +128,7 @@ export class StreamWriter implements LogWriter {
 		});
 	}
 
-	/** Hands lines to the socket while it takes them. What it holds is lost with it; what is queued here is not. */
+	/** Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, queued ones are not. */
 	#send(): void {
 		const socket = this.#socket;
 		while (this.#connected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {
@@ -148,7 +148,7 @@ export class StreamWriter implements LogWriter {
 	}
 }
 
-/** Sends each line in a datagram of its own; one that is too long is lost. */
+/** Sends each line as a datagram; lines that are too long are lost. */
 export class DatagramWriter implements LogWriter {
 	readonly #address: { readonly host: string; readonly port: number };
 	readonly #socket: UdpSocket;

@@ -1,4 +1,4 @@
-/** The log of the process itself: what happens to configuration, listeners and threads, and errors of handlers. */
+/** The log of the process itself: events of configuration, listeners and threads, and errors of handlers. */
 import type { Settings, SiteLog } from '../../compiler/document/document.ts';
 import { takesLogger } from '../../compiler/document/log-namespaces.ts';
 import type { LogEntry, LogLevel } from '../threads/messages.ts';
@@ -18,12 +18,12 @@ interface Target {
 	readonly log: Pick<SiteLog, 'include' | 'exclude'>;
 }
 
-/** Outputs of a configuration, open but not written to yet. */
+/** Outputs of a configuration, opened but not in use yet. */
 export interface PreparedProcessLog {
 	readonly targets: readonly Target[];
 }
 
-/** Writes process entries to the logs that the settings name; to standard error until then. */
+/** Writes process entries to the logs in the settings; before there are any, to standard error. */
 export class ProcessLog {
 	readonly #sinks: LogSinks;
 	readonly #terminal: boolean;
@@ -32,7 +32,7 @@ export class ProcessLog {
 	#targets: readonly Target[];
 	readonly #standardError: Target;
 
-	/** `terminal`: standard error is one, so entries are for eyes. `verbose`: level debug whatever the settings say. */
+	/** `terminal`: standard error is a terminal, so entries are human-readable. `verbose`: level debug, overriding the settings. */
 	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean, expand: ExpandText = text => text) {
 		this.#sinks = sinks;
 		this.#terminal = terminal;
@@ -42,7 +42,7 @@ export class ProcessLog {
 		this.#targets = this.prepare({}).targets;
 	}
 
-	/** Opens the outputs of a configuration, to be taken by `use` or given up by `giveUp`. Throws LogOutputError. */
+	/** Opens a configuration's outputs, to be passed to `use` or `giveUp`. Throws LogOutputError. */
 	prepare(settings: Settings): PreparedProcessLog {
 		const logs = settings.logs ?? {};
 		const targets: Target[] = [];
@@ -58,19 +58,19 @@ export class ProcessLog {
 		return prepared;
 	}
 
-	/** Writes to these outputs from now on and closes those before. */
+	/** Switches to these outputs and closes the previous ones. */
 	use(prepared: PreparedProcessLog): void {
 		const before = this.#targets;
 		this.#targets = prepared.targets;
 		this.giveUp({ targets: before });
 	}
 
-	/** Closes outputs that are not used after all. */
+	/** Closes outputs that are not needed after all. */
 	giveUp(prepared: PreparedProcessLog): void {
 		for (const target of prepared.targets) this.#sinks.release(target.key);
 	}
 
-	/** Ends logging. */
+	/** Closes the log. */
 	close(): void {
 		this.giveUp({ targets: [...this.#targets, this.#standardError] });
 		this.#targets = [];
@@ -91,7 +91,7 @@ export class ProcessLog {
 		}
 	}
 
-	/** Writes an entry about an output that fails to the others; to standard error if it was the only one that takes it. */
+	/** Writes an entry about a failing output to the others; to standard error if no other one accepts it. */
 	report(entry: LogEntry, failed: string): void {
 		const { level, logger, message, fields } = entry;
 		const wanted = this.#targets.filter(target => takes(target, level, logger));

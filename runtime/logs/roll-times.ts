@@ -1,19 +1,19 @@
-/** When a log file is rolled next, by the clock. */
+/** Computes when a log file is rolled by time. */
 import type { LogRolling } from '../../compiler/modules/providers/log-writers/file-output.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 /**
- * Milliseconds since 1970 of the first time after `now` at which a file that was opened at `opened` is to be rolled;
- * Infinity when the clock does not matter. Minutes and times of day are the machine's with `local_time`, else UTC.
+ * Returns the first time after `now`, in milliseconds since 1970, at which a file opened at `opened` is to be rolled;
+ * Infinity if time does not matter. Minutes and times of day are local with `local_time`, otherwise UTC.
  */
 export function nextRoll({ interval, minutes, at, local_time }: LogRolling, opened: number, now: number): number {
 	let next = Number.POSITIVE_INFINITY;
 	if (interval !== undefined) next = Math.max(opened + interval, now + 1);
 	for (const minute of minutes ?? []) {
 		const date = new Date(now);
-		// Minutes are those of the zone: some are half an hour off.
+		// Some time zones are offset by half an hour.
 		const offset = local_time ? date.getTimezoneOffset() * MINUTE : 0;
 		const local = now - offset;
 		let time = Math.floor(local / HOUR) * HOUR + minute * MINUTE;
@@ -27,7 +27,7 @@ export function nextRoll({ interval, minutes, at, local_time }: LogRolling, open
 	return next;
 }
 
-/** Days of the machine's zone may have 23 or 25 hours: the calendar says when the next one's time comes. */
+/** Local days may have 23 or 25 hours, so the next time is computed with the calendar. */
 function nextTimeOfDay(hour: number, minute: number, now: number, local: boolean): number {
 	for (let day = 0; ; day++) {
 		const date = new Date(now);

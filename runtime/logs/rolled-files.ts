@@ -1,4 +1,4 @@
-/** What becomes of log files that were rolled: their names, their compression, and their end. */
+/** Names, compresses and deletes rolled log files. */
 import { createReadStream, createWriteStream, existsSync, lstatSync, readdirSync, unlinkSync } from 'node:fs';
 import { chmod, readdir, rename, stat, unlink, utimes } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,26 +9,26 @@ import { formatTime, timePattern } from '../../compiler/modules/templates/time-l
 
 const SUFFIXES = { none: '', gzip: '.gz', zstd: '.zst' } as const;
 
-/** How names of files that are being compressed end. */
+/** Suffix of files being compressed. */
 const UNFINISHED = '.unfinished';
 
-/** The rolled files of one log file: `access-2026-11-21T09-30-00.000.log.gz` beside `access.log`. */
+/** The rolled files of a log file: `access-2026-11-21T09-30-00.000.log.gz` next to `access.log`. */
 export class RolledFiles {
 	readonly #file: string;
 	readonly #rolling: LogRolling;
 	readonly #mode: number;
-	/** What names of rolled files fit: other logs of the folder may begin as this one does. */
+	/** Matches names of rolled files; other logs in the folder may have the same prefix. */
 	readonly #names: RegExp;
 	#tidying: Promise<void> | undefined = undefined;
 	#again = false;
 
-	/** `mode` is that of the log file: what it becomes must not be read by more. */
+	/** `mode` is that of the log file: derived files must not be readable by more users. */
 	constructor(file: string, rolling: LogRolling, mode: number) {
 		this.#file = file;
 		this.#rolling = rolling;
 		this.#mode = mode;
 		const { name, ext } = path.parse(file);
-		// Those of before the layout was chosen are looked after too; of one that has been chosen before nothing is known.
+		// Files with the default layout are managed too; earlier custom layouts are unknown.
 		const time = `(?:${timePattern(this.#layout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
 		this.#names = new RegExp(`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`);
 	}
@@ -37,19 +37,19 @@ export class RolledFiles {
 		return (this.#rolling.time_format ?? ROLLING_DEFAULTS.time_format).replaceAll('/', '-');
 	}
 
-	/** Path for the file as it is now; `attempt` tells apart those of one moment. */
+	/** Returns the path to which the file is rolled now; `attempt` distinguishes files with the same time. */
 	nameAt(time: number, attempt: number): string {
 		const text = formatTime(time, this.#layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
 		const { dir, name, ext } = path.parse(this.#file);
 		return path.join(dir, `${name}-${text}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
 	}
 
-	/** Whether a file that was rolled to this path before has been compressed: its time may be told in days only. */
+	/** Reports whether an earlier file of this path has been compressed: the layout may contain only the date. */
 	wasCompressed(file: string): boolean {
 		return existsSync(file + SUFFIXES.gzip) || existsSync(file + SUFFIXES.zstd);
 	}
 
-	/** Ends the rolling that a process was killed in: the file has its second name, and still its first. */
+	/** Completes a roll during which a process was killed: the file has its new name, but also still its old one. */
 	finish(): void {
 		const own = lstatSync(this.#file, { throwIfNoEntry: false });
 		if (!own?.isFile() || own.nlink < 2) return;
@@ -63,7 +63,7 @@ export class RolledFiles {
 		}
 	}
 
-	/** Compresses what is not yet, and removes what is too old or one too many. One run at a time; never rejects. */
+	/** Compresses files, and deletes those that are too old or too many. One run at a time; never rejects. */
 	tidy(): Promise<void> {
 		if (this.#tidying) this.#again = true;
 		this.#tidying ??= this.#run();
@@ -86,7 +86,7 @@ export class RolledFiles {
 		for (const [index, { file, time }] of files.entries()) {
 			const surplus = keep > 0 && index >= keep;
 			const old = keep_for > 0 && now - time > keep_for;
-			// A process was killed between making the compressed one, which is whole, and this.
+			// A process was killed after completing the compressed file, but before deleting the original.
 			const again = compression !== 'none' && files.some(other => other.file === file + SUFFIXES[compression]);
 			if (surplus || old || again) await unlink(file).catch(() => {});
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {
@@ -95,7 +95,7 @@ export class RolledFiles {
 		}
 	}
 
-	/** Rolled files, the latest first. What a process that was killed has left half done goes. */
+	/** Returns rolled files, newest first. Deletes incomplete files of a killed process. */
 	async #list(): Promise<{ file: string; time: number }[]> {
 		const dir = path.dirname(this.#file);
 		const found: { file: string; time: number }[] = [];
@@ -113,7 +113,7 @@ export class RolledFiles {
 		return found.sort((a, b) => b.time - a.time || (a.file < b.file ? 1 : -1));
 	}
 
-	/** Under its own name once it is whole: whoever kills the process loses nothing. */
+	/** Compresses under a temporary name, so that nothing is lost if the process is killed. */
 	async #compress(file: string, compression: 'gzip' | 'zstd'): Promise<void> {
 		const target = file + SUFFIXES[compression];
 		const unfinished = target + UNFINISHED;

@@ -1,7 +1,7 @@
-/** Times and durations as log entries write them. */
+/** Formats times and durations for log entries. */
 import { formatTime } from '../../compiler/modules/templates/time-layout.ts';
 
-/** Layouts of the named times. */
+/** Layouts of named time formats. */
 const LAYOUTS: { readonly [name: string]: string } = {
 	iso8601: '2006-01-02T15:04:05.000Z0700',
 	rfc3339: '2006-01-02T15:04:05Z07:00',
@@ -12,7 +12,7 @@ const LAYOUTS: { readonly [name: string]: string } = {
 	common_log: '02/Jan/2006:15:04:05 -0700',
 };
 
-/** Writes a time, given in milliseconds since the epoch, in a format: a number or a text. */
+/** Returns a function that formats milliseconds since the epoch as a number or text. */
 export function writeTime(format: string, local: boolean): (at: number) => string | number {
 	switch (format) {
 		case 'unix_seconds_float':
@@ -20,7 +20,7 @@ export function writeTime(format: string, local: boolean): (at: number) => strin
 		case 'unix_milli_float':
 			return at => at;
 		case 'unix_nano':
-			// Beyond what a JSON number holds exactly in other hands, but that is what the format is.
+			// Exceeds the integers that JSON readers represent exactly, but that is how the format is defined.
 			return at => at * 1e6;
 		default: {
 			const layout = Object.hasOwn(LAYOUTS, format) ? LAYOUTS[format]! : format;
@@ -29,12 +29,12 @@ export function writeTime(format: string, local: boolean): (at: number) => strin
 	}
 }
 
-/** `2026/11/21 05:46:45.123`, UTC. */
+/** Returns `2026/11/21 05:46:45.123`, in UTC. */
 export function wallTime(at: number): string {
 	return new Date(at).toISOString().slice(0, 23).replace('T', ' ').replace('-', '/').replace('-', '/');
 }
 
-/** Writes a duration, given in milliseconds, as JSON. */
+/** Returns a function that formats milliseconds as a duration in JSON. */
 export function writeDuration(format: 's' | 'ms' | 'ns' | 'string'): (milliseconds: number) => string {
 	switch (format) {
 		case 's':
@@ -48,15 +48,15 @@ export function writeDuration(format: 's' | 'ms' | 'ns' | 'string'): (millisecon
 	}
 }
 
-/** Seconds with nine decimals. Writing a whole number is three times as fast as a number with a fraction. */
+/** Formats seconds with nine decimals. Formatting an integer is three times as fast as a fraction. */
 function secondsText(milliseconds: number): string {
 	const nanoseconds = Math.round(milliseconds * 1e6);
-	// Long ones are few.
+	// Long durations are rare.
 	if (!(nanoseconds >= 0 && nanoseconds < 1e9)) return String(nanoseconds / 1e9);
 	return `0.${String(nanoseconds).padStart(9, '0')}`;
 }
 
-/** `1h2m3.5s`, `1.5ms`, `750ns`: a duration in nanoseconds with its units. */
+/** Formats nanoseconds with units: `1h2m3.5s`, `1.5ms`, `750ns`. */
 export function durationText(nanoseconds: number): string {
 	if (nanoseconds === 0) return '0s';
 	if (nanoseconds < 1e3) return `${nanoseconds}ns`;

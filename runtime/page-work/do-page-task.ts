@@ -1,18 +1,17 @@
-/** Work for pages, on the thread that calls: it takes from a tenth of a second to several. */
+/** Expensive template functions, run on the calling thread: they take from a tenth of a second to several seconds. */
 import { generateKeyPairSync, type KeyObject, randomBytes, scryptSync } from 'node:crypto';
 import { encodeBase64, hashSync } from 'bcryptjs';
 import type { PageKeyKind, PageTask } from '../../compiler/exchange/page-work.ts';
 import { dsaKeyPem } from './dsa-key.ts';
 
-/** Work that is done on a processor; looking up names is not. */
+/** Tasks that compute, as opposed to name lookups. */
 export type ComputedTask = Exclude<PageTask, { task: 'addresses' }>;
 
-/** Cost of bcrypt: the one of the compatible server. */
+/** bcrypt's cost: that of the compatible server. */
 const BCRYPT_COST = 10;
-/** What deriving a password takes (the Master Password algorithm). */
+/** Parameters of password derivation (the Master Password algorithm). */
 const SCRYPT = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };
 
-/** Does the work. */
 export function doPageTask(task: ComputedTask): string {
 	switch (task.task) {
 		case 'bcrypt':
@@ -24,7 +23,7 @@ export function doPageTask(task: ComputedTask): string {
 	}
 }
 
-/** A new private key in the form that its kind is traditionally written in. */
+/** Generates a private key in the traditional format of its kind. */
 function privateKey(kind: PageKeyKind): string {
 	switch (kind) {
 		case 'rsa':

@@ -1,12 +1,12 @@
-/** Private keys of DSA in the form `DSA PRIVATE KEY`, which OpenSSL writes no more. */
+/** DSA private keys in the format `DSA PRIVATE KEY`, which OpenSSL no longer writes. */
 import type { KeyObject } from 'node:crypto';
 
-/** SEQUENCE and INTEGER of DER (X.690). */
+/** DER tags (X.690). */
 const SEQUENCE = 0x30;
 const INTEGER = 0x02;
 const OCTETS = 0x04;
 
-/** PEM of a private key: a sequence of 0, p, q, g, the public y and the private x. */
+/** Returns the PEM of a private key: a sequence of 0, p, q, g, the public y and the private x. */
 export function dsaKeyPem(key: KeyObject): string {
 	const [, algorithm, wrapped] = contents(key.export({ type: 'pkcs8', format: 'der' }));
 	const [, parameters] = contents(algorithm!);
@@ -19,14 +19,14 @@ export function dsaKeyPem(key: KeyObject): string {
 	return `-----BEGIN DSA PRIVATE KEY-----\n${lines.join('\n')}\n-----END DSA PRIVATE KEY-----\n`;
 }
 
-/** Elements in a sequence. */
+/** Returns the elements of a sequence. */
 function contents(bytes: Buffer): Buffer[] {
 	return elementsOf(bytes, SEQUENCE);
 }
 
-/** Elements within an element of a tag, each with its own tag and length. */
+/** Returns the elements within an element of the given tag, each with its own tag and length. */
 function elementsOf(bytes: Buffer, tag: number): Buffer[] {
-	if (bytes[0] !== tag) throw new Error(`tag ${tag} was expected in a key`);
+	if (bytes[0] !== tag) throw new Error(`expected tag ${tag} in a key`);
 	const list: Buffer[] = [];
 	for (let at = headLength(bytes); at < bytes.length; ) {
 		const rest = bytes.subarray(at);
@@ -46,7 +46,7 @@ function contentLength(bytes: Buffer): number {
 }
 
 function integerOf(bytes: Buffer): bigint {
-	if (bytes[0] !== INTEGER) throw new Error('an integer was expected in a key');
+	if (bytes[0] !== INTEGER) throw new Error('expected an integer in a key');
 	return BigInt(`0x${bytes.toString('hex', headLength(bytes))}`);
 }
 

@@ -1,15 +1,15 @@
-/** The thread that does work for pages: one task after the other, behind the threads that serve requests. */
+/** The thread that runs expensive template functions one after another, with lower priority than threads that serve requests. */
 import type { MessagePort } from 'node:worker_threads';
 import { lowerPriority } from '../compile/lower-priority.ts';
 import { type ComputedTask, doPageTask } from './do-page-task.ts';
 
-/** What became of a task: its result, or why there is none. */
+/** A task's result, or why there is none. */
 export type PageAnswer = { readonly result: string } | { readonly failure: string };
 
-/** Nice value of the thread: pages must not cost other requests their processor. */
+/** Nice value of the thread: templates must not take processor time from other requests. */
 const NICE = 5;
 
-/** Answers every task, in order. */
+/** Answers tasks in order. */
 export function runPageWorkThread(port: MessagePort): void {
 	lowerPriority(NICE);
 	port.on('message', (task: ComputedTask) => {

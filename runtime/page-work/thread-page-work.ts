@@ -1,22 +1,22 @@
-/** Work for pages as a data-plane thread has it done: names are looked up from here, the rest is the main thread's to give away. */
+/** Expensive template functions of a worker thread: names are resolved here, the rest is sent to the main thread. */
 import { lookup } from 'node:dns/promises';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { PageTask, PageWork } from '../../compiler/exchange/page-work.ts';
 import type { ComputedTask } from './do-page-task.ts';
 import type { QueuedAnswer } from './page-work-queue.ts';
 
-/** Names that are looked up at one time: each takes a thread of the pool that files are read on too. */
+/** Maximum concurrent lookups: each occupies a thread of the pool that also reads files. */
 const MOST_LOOKUPS = 8;
 /** Milliseconds that a page waits for an address. */
 const LOOKUP_LIMIT = 5000;
-/** Seconds after which a client that was refused may come back. */
+/** `Retry-After` of rejected clients, in seconds. */
 const RETRY_AFTER = 5;
 
 export class ThreadPageWork implements PageWork {
 	readonly #ask: (task: ComputedTask) => Promise<QueuedAnswer>;
 	readonly #lookups = new Map<string, Promise<string>>();
 
-	/** `ask`: has the main thread see to a task. */
+	/** `ask` sends a task to the main thread. */
 	constructor(ask: (task: ComputedTask) => Promise<QueuedAnswer>) {
 		this.#ask = ask;
 	}
@@ -29,7 +29,7 @@ export class ThreadPageWork implements PageWork {
 		return answer.result;
 	}
 
-	/** Pages that ask for one name at one time share the answer. */
+	/** Concurrent lookups of one name share the result. */
 	#addresses(host: string): Promise<string> {
 		const known = this.#lookups.get(host);
 		if (known) return inTime(known, host);
@@ -47,7 +47,7 @@ export class ThreadPageWork implements PageWork {
 	}
 }
 
-/** The same, or an error when it takes too long: name servers may never answer. */
+/** Adds a timeout, because name servers may never answer. */
 function inTime(found: Promise<string>, host: string): Promise<string> {
 	return new Promise((resolve, reject) => {
 		const timer = setTimeout(() => reject(new Error(`lookup ${host}: no answer in time`)), LOOKUP_LIMIT);
@@ -56,7 +56,7 @@ function inTime(found: Promise<string>, host: string): Promise<string> {
 }
 
 function tooMuch(): HttpError {
-	return new HttpError(503, 'Too many pages wait for work to be done.', {
+	return new HttpError(503, 'Too many pages are waiting for expensive template functions.', {
 		headers: [['Retry-After', String(RETRY_AFTER)]],
 	});
 }

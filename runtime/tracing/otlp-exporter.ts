@@ -1,4 +1,4 @@
-/** Spans as OTLP over HTTP, by the packages of OpenTelemetry: loaded only when something is traced. */
+/** Exports spans as OTLP over HTTP, with OpenTelemetry's packages, which are loaded only if something is traced. */
 import { type Attributes, DiagLogLevel, diag, type HrTime, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { ExportResultCode, type InstrumentationScope, TraceState } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -17,17 +17,17 @@ import type { SpanRecord } from '../../compiler/exchange/leases.ts';
 
 /** Sends spans to a collector. */
 export interface SpanExporter {
-	/** Resolves when the collector has taken them; rejects with why not, after `timeout` milliseconds at the latest. Not to be called while a call is under way. */
+	/** Resolves when the collector has accepted them; rejects with the reason, at the latest after `timeout` milliseconds. Calls must not overlap. */
 	export(spans: readonly SpanRecord[], timeout: number): Promise<void>;
 	close(): Promise<void>;
 }
 
-/** What the exporters of the packages have in common. */
+/** The common part of the packages' exporters. */
 type Delegate = Pick<OTLPTraceExporter, 'export' | 'shutdown'>;
 
 const SCOPE: InstrumentationScope = { name: 'svc' };
 
-/** Makes the exporter that `OTEL_EXPORTER_OTLP_…` describe; `warn` is told what they get wrong. */
+/** Creates the exporter configured by `OTEL_EXPORTER_OTLP_…`; `warn` receives mistakes in the configuration. */
 export function openOtlpExporter(
 	environment: { readonly [name: string]: string | undefined },
 	warn: (message: string) => void,
@@ -53,7 +53,7 @@ export function openOtlpExporter(
 	};
 }
 
-/** The packages tell what they think of the environment, and of what the collector answers, to one logger. */
+/** Forwards messages of the packages, which report problems of the environment and of responses to a global logger. */
 function listenToPackages(warn: (message: string) => void): void {
 	const told = (message: string, ...more: unknown[]): void =>
 		warn([message, ...more.filter(one => typeof one === 'string')].join(' '));
@@ -88,7 +88,7 @@ function delegateOf(
 	};
 }
 
-/** What this process is: named by the environment, else by the program. */
+/** Returns this process's resource: named by the environment, otherwise after the program. */
 function ownResource(): Resource {
 	return defaultResource()
 		.merge(resourceFromAttributes({ [ATTR_SERVICE_NAME]: 'svc' }))
@@ -122,7 +122,7 @@ function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 	};
 }
 
-/** Milliseconds as seconds and nanoseconds. */
+/** Converts milliseconds to seconds and nanoseconds. */
 function hrTime(milliseconds: number): HrTime {
 	const seconds = Math.floor(milliseconds / 1000);
 	return [seconds, Math.min(999_999_999, Math.round((milliseconds - seconds * 1000) * 1_000_000))];

@@ -1,13 +1,13 @@
-/** Which requests are recorded: the samplers that `OTEL_TRACES_SAMPLER` names. */
+/** The samplers of `OTEL_TRACES_SAMPLER`, which decide which requests are recorded. */
 import type { Tracer } from '../../compiler/exchange/leases.ts';
 
-/** Decides for a trace; `parentSampled` is undefined where it begins. */
+/** Decides for a trace; `parentSampled` is undefined for a root span. */
 export type Sampler = Tracer['samples'];
 
-/** Hexadecimal digits at the end of a trace id that decide: 52 bits, all that a double holds exactly. */
+/** Hexadecimal digits at the end of a trace id that decide: 52 bits, which a double represents exactly. */
 const DECIDING_DIGITS = 13;
 
-/** The sampler of an environment; `parentbased_always_on` for none and for an unknown one, which {@link samplerProblem} tells of. */
+/** Returns the sampler of an environment; by default, and for an unknown one, `parentbased_always_on` (see {@link samplerProblem}). */
 export function samplerOf(environment: { readonly [name: string]: string | undefined }): Sampler {
 	if (isDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
@@ -16,7 +16,7 @@ export function samplerOf(environment: { readonly [name: string]: string | undef
 	return (traceId, parentSampled) => parentSampled ?? root(traceId, undefined);
 }
 
-/** What is wrong with the sampler of an environment, in one sentence. */
+/** Returns what is wrong with the sampler of an environment, in one sentence. */
 export function samplerProblem(environment: { readonly [name: string]: string | undefined }): string | undefined {
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
 	if (name !== '' && !KNOWN.has(name)) {

@@ -1,24 +1,23 @@
-/** The tracer of one thread: makes ids, and posts the spans that have ended to the main thread in batches. */
+/** A thread's tracer: generates ids, and posts finished spans to the main thread in batches. */
 import { randomBytes } from 'node:crypto';
 import type { SpanRecord, Tracer } from '../../compiler/exchange/leases.ts';
 import type { BatchPort } from '../logs/access-batch.ts';
 import { MOST_OUTSTANDING } from '../threads/messages.ts';
 import type { Sampler } from './sampler.ts';
 
-/** Milliseconds that a span waits at most for others. */
+/** Maximum milliseconds that a span waits for others. */
 const DELAY = 200;
-/** Characters at which a batch is posted at once. */
+/** Batches are posted as soon as they reach this many characters. */
 const BATCH = 64 * 1024;
-/** Random bytes that are made at once. */
+/** Random bytes generated at a time. */
 const POOL = 4096;
 const ZERO_TRACE = '0'.repeat(32);
 const ZERO_SPAN = '0'.repeat(16);
 
-/** A thread's tracer. */
 export class ThreadTracer implements Tracer {
 	readonly samples: Sampler;
 	readonly #port: BatchPort;
-	/** Hexadecimal digits, and how many of them have been given out. */
+	/** Hexadecimal digits, and how many of them have been used. */
 	#random = '';
 	#used = 0;
 	#text = '';
@@ -40,7 +39,7 @@ export class ThreadTracer implements Tracer {
 		return id === ZERO_SPAN ? this.newSpanId() : id;
 	}
 
-	/** Random digits; many are made at once, for a call of its own would cost more than all else that an id costs. */
+	/** Returns random digits from a pool, because generating them separately would dominate the cost of an id. */
 	#digits(count: number): string {
 		let from = this.#used;
 		if (from + count > this.#random.length) {
@@ -59,7 +58,7 @@ export class ThreadTracer implements Tracer {
 		else this.#timer ??= setTimeout(() => this.flush(), DELAY).unref();
 	}
 
-	/** Posts what there is. */
+	/** Posts the spans collected so far. */
 	flush(): void {
 		clearTimeout(this.#timer);
 		this.#timer = undefined;

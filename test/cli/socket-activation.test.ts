@@ -101,7 +101,7 @@ activation('what a service manager has passed is found by number and by name, an
 	});
 	const failures = [
 		['6', 'the service manager did not pass this descriptor, but fd/3 (web), fd/4 (more), fd/5 (more)'],
-		['other', 'the service manager passed no socket of this name, but fd/3 (web), fd/4 (more), fd/5 (more)'],
+		['other', 'the service manager did not pass a socket with this name, but fd/3 (web), fd/4 (more), fd/5 (more)'],
 		['more', '2 sockets were passed with this name: write fd/4 and fd/5'],
 	] as const;
 	for (const [name, reason] of failures) {

@@ -1,4 +1,4 @@
-/** Accounts of an ACME server: known by their keys, kept in the store. */
+/** Accounts of an ACME server: identified by their keys, kept in the store. */
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../storage/store.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
@@ -6,18 +6,18 @@ import { type PublicJwk, publicJwk, thumbprint } from './signed-request.ts';
 
 /** An ACME account (RFC 8555 §7.1.2). */
 export interface Account {
-	/** Part of its URL. */
+	/** The last segment of its URL. */
 	readonly id: string;
 	readonly jwk: PublicJwk;
 	readonly contact: readonly string[];
 	readonly status: 'valid' | 'deactivated';
 }
 
-/** New accounts in {@link NEW_WITHIN} milliseconds at most. */
+/** Maximum new accounts in {@link NEW_WITHIN} milliseconds. */
 const MAX_NEW = 100;
 const NEW_WITHIN = 60_000;
 
-/** The accounts of one authority. They are read each time: who shares the store may have changed their keys or ended them. */
+/** The accounts of one authority. They are read each time, because other processes with the same store may change them. */
 export class Accounts {
 	readonly #store: Store;
 	readonly #folder: string;
@@ -29,37 +29,37 @@ export class Accounts {
 		this.#folder = `acme_server/${authority}`;
 	}
 
-	/** The account of an id; undefined when there is none. */
+	/** Returns the account with an ID, or undefined. */
 	async byId(id: string): Promise<Account | undefined> {
 		if (!/^[A-Za-z0-9_-]{8,64}$/.test(id)) return undefined;
 		const text = await this.#store.read(`${this.#folder}/accounts/${id}.json`);
 		return text && accountOf(id, text.toString('utf8'));
 	}
 
-	/** The account of a key. A key that was replaced has none any more. */
+	/** Returns the account of a key. A replaced key has no account. */
 	async byKey(jwk: PublicJwk): Promise<Account | undefined> {
 		const id = await this.#store.read(`${this.#folder}/keys/${thumbprint(jwk)}`);
 		const account = id && (await this.byId(id.toString('utf8')));
 		return account && thumbprint(account.jwk) === thumbprint(jwk) ? account : undefined;
 	}
 
-	/** Makes an account. Throws {@link AcmeRefusal} when too many are being made. */
+	/** Creates an account. Throws {@link AcmeRefusal} if too many are being created. */
 	async create(jwk: PublicJwk, contact: readonly string[]): Promise<Account> {
 		const now = Date.now();
 		if (now - this.#windowBegan > NEW_WITHIN) {
 			this.#windowBegan = now;
 			this.#new = 0;
 		}
-		if (++this.#new > MAX_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being made.');
+		if (++this.#new > MAX_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being created.');
 		const print = thumbprint(jwk);
 		const id = print.slice(0, 22);
 		const holder = await this.byId(id);
-		// An account whose key was replaced stays with who has the new one, whatever becomes of the old.
+		// The ID of an account whose key was replaced still belongs to that account.
 		const taken = holder !== undefined && thumbprint(holder.jwk) !== print;
 		return this.write({ id: taken ? randomBytes(16).toString('base64url') : id, jwk, contact, status: 'valid' });
 	}
 
-	/** Keeps what has changed. */
+	/** Writes a changed account. */
 	async write(account: Account): Promise<Account> {
 		const { id, jwk } = account;
 		await this.#store.write(`${this.#folder}/accounts/${id}.json`, JSON.stringify(account));
@@ -67,7 +67,7 @@ export class Accounts {
 		return account;
 	}
 
-	/** Gives an account another key. */
+	/** Replaces the key of an account. */
 	async replaceKey(account: Account, jwk: PublicJwk): Promise<Account> {
 		const changed = await this.write({ ...account, jwk });
 		await this.#store.remove(`${this.#folder}/keys/${thumbprint(account.jwk)}`);

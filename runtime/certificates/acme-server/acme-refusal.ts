@@ -1,8 +1,8 @@
-/** Why an ACME server does not do what it was asked for (RFC 8555 §6.7). */
+/** Errors of an ACME server (RFC 8555 §6.7). */
 
-/** A problem that the client is told. */
+/** A problem that is reported to the client. */
 export class AcmeRefusal extends Error {
-	/** Without the prefix of the namespace: `malformed`, `badNonce`. */
+	/** Without the namespace prefix: `malformed`, `badNonce`. */
 	readonly type: string;
 	readonly status: number;
 
@@ -13,7 +13,7 @@ export class AcmeRefusal extends Error {
 		this.status = status;
 	}
 
-	/** The problem document. */
+	/** Returns the problem document. */
 	get document(): { readonly type: string; readonly detail: string; readonly status: number } {
 		return { type: `urn:ietf:params:acme:error:${this.type}`, detail: this.message, status: this.status };
 	}

@@ -1,4 +1,4 @@
-/** The ACME server of one CA (RFC 8555). Answers requests that a site passes to it. */
+/** The ACME server of one CA (RFC 8555). Answers requests that a site forwards to it. */
 import { isIP } from 'node:net';
 import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
 import {
@@ -44,7 +44,7 @@ export interface ResponderDeps {
 	readonly ports: ValidationPorts;
 }
 
-/** Names of one order at most, validations at one time, and those of one account that wait. */
+/** Maximum names per order, concurrent validations, and waiting validations per account. */
 const MAX_NAMES = 100;
 const MAX_VALIDATIONS = 16;
 const MAX_WAITING = 200;
@@ -86,7 +86,7 @@ export class AcmeResponder {
 			}
 			const cause = error instanceof Error ? error.message : String(error);
 			this.#deps.log('error', 'pki.acme', 'a request could not be answered', { ca: this.#id, cause });
-			const refusal = new AcmeRefusal('serverInternal', 500, 'The server cannot answer at present.');
+			const refusal = new AcmeRefusal('serverInternal', 500, 'The server cannot process the request at the moment.');
 			return this.#answerOf(request, { status: 500, body: refusal.document, headers: PROBLEM });
 		}
 	}
@@ -124,10 +124,10 @@ export class AcmeResponder {
 		if (resource === 'new-nonce' && (method === 'GET' || method === 'HEAD')) {
 			return { status: method === 'HEAD' ? 200 : 204, body: '' };
 		}
-		if (!RESOURCES.has(resource)) throw new AcmeRefusal('malformed', 404, 'There is no such resource.');
-		if (method !== 'POST') throw new AcmeRefusal('malformed', 405, 'Resources are asked for by POST.');
+		if (!RESOURCES.has(resource)) throw new AcmeRefusal('malformed', 404, 'No such resource.');
+		if (method !== 'POST') throw new AcmeRefusal('malformed', 405, 'Resources must be requested with POST.');
 		if (!/^application\/jose\+json\s*(;|$)/i.test(request.contentType)) {
-			throw new AcmeRefusal('malformed', 415, 'Requests are of the type application/jose+json.');
+			throw new AcmeRefusal('malformed', 415, 'Requests must have the type application/jose+json.');
 		}
 		const signed = readSigned(request.body);
 		if (signed.header.nonce === undefined || !this.#nonces.isGood(signed.header.nonce)) throw badNonce();
@@ -154,7 +154,7 @@ export class AcmeResponder {
 		}
 	}
 
-	/** Only a request that is right uses its nonce up. */
+	/** A nonce is consumed only by a valid request. */
 	#verify(signed: SignedRequest, jwk: PublicJwk): void {
 		checkSignature(signed, jwk);
 		if (!this.#nonces.use(signed.header.nonce!)) throw badNonce();
@@ -162,14 +162,14 @@ export class AcmeResponder {
 
 	async #newAccount({ signed, base }: Sent): Promise<Reply> {
 		const { jwk } = signed.header;
-		if (!jwk) throw new AcmeRefusal('malformed', 400, 'A new account is asked for with its key.');
+		if (!jwk) throw new AcmeRefusal('malformed', 400, 'A request for a new account must contain its key.');
 		this.#verify(signed, jwk);
 		const { contact, onlyReturnExisting } = object(signed.payload);
 		const known = await this.#accounts.byKey(jwk);
 		if (known?.status === 'deactivated') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
 		if (known) return accountReply(known, base, 200);
 		if (onlyReturnExisting === true) {
-			throw new AcmeRefusal('accountDoesNotExist', 400, 'There is no account with that key.');
+			throw new AcmeRefusal('accountDoesNotExist', 400, 'No account has this key.');
 		}
 		return accountReply(await this.#accounts.create(jwk, contactsOf(contact)), base, 201);
 	}
@@ -178,14 +178,14 @@ export class AcmeResponder {
 		const { kid } = signed.header;
 		const prefix = `${base}/account/`;
 		const account = kid?.startsWith(prefix) ? await this.#accounts.byId(kid.slice(prefix.length)) : undefined;
-		if (!account) throw new AcmeRefusal('accountDoesNotExist', 400, 'There is no such account.');
+		if (!account) throw new AcmeRefusal('accountDoesNotExist', 400, 'No such account.');
 		this.#verify(signed, account.jwk);
 		if (account.status !== 'valid') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
 		return account;
 	}
 
 	async #account(account: Account, id: string, part: string, { signed, base }: Sent): Promise<Reply> {
-		if (id !== account.id) throw new AcmeRefusal('unauthorized', 403, 'That is another account.');
+		if (id !== account.id) throw new AcmeRefusal('unauthorized', 403, 'The request was signed by another account.');
 		if (part === 'orders') {
 			return { status: 200, body: { orders: this.#orders.ofAccount(id).map(order => `${base}/order/${order.id}`) } };
 		}
@@ -202,16 +202,16 @@ export class AcmeResponder {
 		);
 	}
 
-	/** RFC 8555 §7.3.5: the inner request is signed with the new key and names the old one. */
+	/** RFC 8555 §7.3.5: the inner request is signed with the new key and contains the old one. */
 	async #changeKey(account: Account, { signed, base }: Sent): Promise<Reply> {
 		const inner = readSigned(signed.payload);
 		const { jwk, url } = inner.header;
-		if (!jwk || url !== signed.header.url) throw new AcmeRefusal('malformed', 400, 'The inner request is not right.');
+		if (!jwk || url !== signed.header.url) throw new AcmeRefusal('malformed', 400, 'The inner request is invalid.');
 		checkSignature(inner, jwk);
 		const { account: named, oldKey } = object(inner.payload);
 		const right = named === `${base}/account/${account.id}` && sameKey(oldKey, account.jwk);
-		if (!right) throw new AcmeRefusal('malformed', 400, 'The inner request is about another account or key.');
-		if (await this.#accounts.byKey(jwk)) throw new AcmeRefusal('malformed', 409, 'The key is that of another account.');
+		if (!right) throw new AcmeRefusal('malformed', 400, 'The inner request is for another account or key.');
+		if (await this.#accounts.byKey(jwk)) throw new AcmeRefusal('malformed', 409, 'The key belongs to another account.');
 		return accountReply(await this.#accounts.replaceKey(account, jwk), base, 200);
 	}
 
@@ -232,7 +232,7 @@ export class AcmeResponder {
 	#orderOf(id: string, account: Account): Order {
 		const order = this.#orders.order(id, account.id);
 		if (order) return order;
-		throw new AcmeRefusal('malformed', 404, 'There is no such order.');
+		throw new AcmeRefusal('malformed', 404, 'No such order.');
 	}
 
 	async #order(order: Order, part: string, { signed, base, settings }: Sent): Promise<Reply> {
@@ -242,9 +242,10 @@ export class AcmeResponder {
 		const { csr } = object(signed.payload);
 		const { key, names } = readRequest(Buffer.from(typeof csr === 'string' ? csr : '', 'base64url'));
 		const wanted = order.identifiers.map(({ value }) => value).sort();
-		if (names.join() !== wanted.join()) throw new AcmeRefusal('badCSR', 400, 'The request is for other names.');
+		if (names.join() !== wanted.join())
+			throw new AcmeRefusal('badCSR', 400, 'The request is for names other than those of the order.');
 		const authority = await this.#deps.authority(this.#id);
-		if (!authority) throw new AuthorityError(`The authority \`${this.#id}\` cannot sign at present.`);
+		if (!authority) throw new AuthorityError(`The authority \`${this.#id}\` cannot sign at the moment.`);
 		const lifetime = settings.lifetime ?? ACME_LIFETIME;
 		order.certificate = authority.sign({ names: wanted, key, lifetime, withRoot: settings.sign_with_root });
 		this.#deps.log('info', 'pki.acme', 'a certificate was signed', {
@@ -256,13 +257,13 @@ export class AcmeResponder {
 	}
 
 	#certificate({ certificate }: Order): Reply {
-		if (certificate === undefined) throw new AcmeRefusal('malformed', 404, 'There is no certificate yet.');
+		if (certificate === undefined) throw new AcmeRefusal('malformed', 404, 'The certificate has not been issued yet.');
 		return { status: 200, body: certificate, headers: [['Content-Type', 'application/pem-certificate-chain']] };
 	}
 
 	#authorization(account: Account, id: string, type: string, { signed, base, settings }: Sent): Reply {
 		const authorization = this.#orders.authorization(id, account.id);
-		if (!authorization) throw new AcmeRefusal('malformed', 404, 'There is no such authorization.');
+		if (!authorization) throw new AcmeRefusal('malformed', 404, 'No such authorization.');
 		const url = `${base}/authz/${id}`;
 		if (type === '') {
 			if (signed.payload !== '' && object(signed.payload).status === 'deactivated')
@@ -270,13 +271,13 @@ export class AcmeResponder {
 			return { status: 200, body: authorizationBody(authorization, base) };
 		}
 		const challenge = authorization.challenges.find(one => one.type === type);
-		if (!challenge) throw new AcmeRefusal('malformed', 404, 'There is no such challenge.');
+		if (!challenge) throw new AcmeRefusal('malformed', 404, 'No such challenge.');
 		if (signed.payload !== '' && challenge.status === 'pending' && authorization.status === 'pending') {
 			const validate = (): Promise<void> => this.#validate(authorization, challenge, account.jwk, settings);
 			challenge.status = 'processing';
 			if (!this.#validations.add(account.id, validate)) {
 				challenge.status = 'pending';
-				throw new AcmeRefusal('rateLimited', 429, 'Too many validations of the account wait.');
+				throw new AcmeRefusal('rateLimited', 429, 'Too many validations of the account are waiting.');
 			}
 		}
 		return {
@@ -316,12 +317,12 @@ export class AcmeResponder {
 		}
 	}
 
-	/** Certificates of internal authorities are short-lived and named by no list or responder: there is nobody to tell. */
+	/** Revocation is not supported: certificates of internal authorities are short-lived and name no CRL or responder. */
 	#revoke(): Reply {
 		throw new AcmeRefusal(
 			'unauthorized',
 			403,
-			'This authority keeps no list of revoked certificates; its certificates end within hours.',
+			'This authority does not support revocation; its certificates expire within hours.',
 		);
 	}
 }
@@ -331,7 +332,7 @@ const RESOURCES: ReadonlySet<string> = new Set([
 ]);
 
 function badNonce(): AcmeRefusal {
-	return new AcmeRefusal('badNonce', 400, 'The nonce was used before or is not known.');
+	return new AcmeRefusal('badNonce', 400, 'The nonce is unknown or was used before.');
 }
 const PROBLEM = [['Content-Type', 'application/problem+json']] as const;
 
@@ -343,7 +344,7 @@ function accountReply({ id, contact, status }: Account, base: string, code: numb
 function contactsOf(value: unknown): string[] {
 	const list = Array.isArray(value) ? value : [];
 	const good = list.every(one => typeof one === 'string' && /^mailto:[^\s?,]{3,254}$/.test(one)) && list.length <= 10;
-	if (!good) throw new AcmeRefusal('invalidContact', 400, 'Contacts are `mailto:` addresses, ten at most.');
+	if (!good) throw new AcmeRefusal('invalidContact', 400, 'Contacts must be `mailto:` addresses, at most ten.');
 	return list as string[];
 }
 
@@ -351,19 +352,19 @@ function identifiersOf(value: unknown): Identifier[] {
 	const list = Array.isArray(value) ? (value as { readonly type?: unknown; readonly value?: unknown }[]) : [];
 	const found = list.map(one => {
 		if (typeof one?.value !== 'string' || (one.type !== 'dns' && one.type !== 'ip')) {
-			throw new AcmeRefusal('unsupportedIdentifier', 400, 'Identifiers are of type dns or ip.');
+			throw new AcmeRefusal('unsupportedIdentifier', 400, 'Identifiers must be of type dns or ip.');
 		}
 		const written = one.value.toLowerCase();
 		const address = parseIp(written);
 		const name = address ? formatIp(address) : written;
 		if ((one.type === 'ip') !== (isIP(name) !== 0)) {
-			throw new AcmeRefusal('malformed', 400, 'An identifier is not of its type.');
+			throw new AcmeRefusal('malformed', 400, 'The value of an identifier does not match its type.');
 		}
 		return { type: one.type, value: name } as Identifier;
 	});
 	const distinct = new Set(found.map(one => one.value)).size === found.length;
 	if (found.length === 0 || found.length > MAX_NAMES || !distinct) {
-		throw new AcmeRefusal('malformed', 400, `An order has from 1 to ${MAX_NAMES} different identifiers.`);
+		throw new AcmeRefusal('malformed', 400, `An order must have from 1 to ${MAX_NAMES} different identifiers.`);
 	}
 	return found;
 }

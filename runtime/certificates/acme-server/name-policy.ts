@@ -1,4 +1,4 @@
-/** Which names an ACME server gives certificates for: `allow`, `deny` and `allow_wildcard_names`. */
+/** Determines which names an ACME server certifies: `allow`, `deny` and `allow_wildcard_names`. */
 import { isIP } from 'node:net';
 import { IpRanges } from '../../../compiler/exchange/ip-ranges.ts';
 import type {
@@ -6,9 +6,9 @@ import type {
 	NameRules,
 } from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 
-/** Why a name is refused; undefined when it may be ordered. `name` is in lower case. */
+/** Returns why a name is refused, or undefined if it may be ordered. `name` is in lower case. */
 export function nameRefusal(name: string, settings: AcmeServerSettings): string | undefined {
-	if (!isName(name)) return `\`${name.slice(0, 100)}\` is not a name that can have a certificate.`;
+	if (!isName(name)) return `\`${name.slice(0, 100)}\` is not a name that can be certified.`;
 	if (name.startsWith('*.') && settings.allow_wildcard_names !== true) return 'Wildcards are not allowed.';
 	if (settings.deny && matches(name, settings.deny)) return `\`${name}\` is denied.`;
 	const { allow } = settings;

@@ -1,4 +1,4 @@
-/** Validates names as ACME wants it: HTTP-01, DNS-01 (RFC 8555 §8) and TLS-ALPN-01 (RFC 8737). */
+/** Validates names for ACME: HTTP-01, DNS-01 (RFC 8555 §8) and TLS-ALPN-01 (RFC 8737). */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { get as getHttp } from 'node:http';
@@ -9,32 +9,32 @@ import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { Certificate } from '@peculiar/asn1-x509';
 import { AcmeRefusal } from './acme-refusal.ts';
 
-/** Ports that validation goes to; 80 and 443 but in tests. */
+/** Ports to which validations connect; 80 and 443 except in tests. */
 export interface ValidationPorts {
 	readonly http: number;
 	readonly tls: number;
 }
 
-/** What is validated. */
+/** A name to validate, and how. */
 export interface NameValidation {
 	readonly type: string;
-	/** Name or address; of a wildcard the name below the star. */
+	/** The name or address; for a wildcard, the name below the asterisk. */
 	readonly name: string;
 	readonly token: string;
 	readonly keyAuthorization: string;
-	/** Name servers; those of the system when there is none. */
+	/** Name servers; those of the system if empty. */
 	readonly resolvers: readonly string[];
 	readonly ports: ValidationPorts;
 }
 
-/** Milliseconds that one step of a validation may take. */
+/** Timeout of each step of a validation, in milliseconds. */
 const LIMIT = 10_000;
-/** Bytes of an answer that are looked at. */
+/** Maximum bytes of a response that are examined. */
 const MAX_ANSWER_BYTES = 2048;
 const MAX_REDIRECTS = 5;
 const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
 
-/** Rejects with {@link AcmeRefusal} unless the challenge is answered. */
+/** Rejects with {@link AcmeRefusal} unless the challenge is answered correctly. */
 export async function validateName(validation: NameValidation): Promise<void> {
 	switch (validation.type) {
 		case 'http-01':
@@ -56,20 +56,20 @@ async function validateHttp(validation: NameValidation): Promise<void> {
 			url = redirected(url, location, ports);
 			continue;
 		}
-		if (status !== 200) throw new AcmeRefusal('unauthorized', 403, `\`${url.href}\` answered ${status}.`);
+		if (status !== 200) throw new AcmeRefusal('unauthorized', 403, `\`${url.href}\` answered with status ${status}.`);
 		if (same(body.trimEnd(), keyAuthorization)) return;
 		throw new AcmeRefusal('unauthorized', 403, `\`${url.href}\` did not answer with the key authorization.`);
 	}
 }
 
-/** Only to the ports that web servers have: who can redirect must not reach other services of this network. */
+/** Follows redirects only to web server ports, so that a redirect cannot reach other services of this network. */
 function redirected(from: URL, location: string, ports: ValidationPorts): URL {
 	const url = URL.parse(location, from);
 	const port = url && Number(url.port || (url.protocol === 'http:' ? 80 : 443));
 	const known =
 		url && (url.protocol === 'http:' || url.protocol === 'https:') && [80, 443, ports.http, ports.tls].includes(port!);
 	if (url && known) return url;
-	throw new AcmeRefusal('unauthorized', 403, 'The validation was redirected to somewhere that it does not go.');
+	throw new AcmeRefusal('unauthorized', 403, 'The validation does not follow redirects to this address.');
 }
 
 function fetchOnce(
@@ -84,7 +84,7 @@ function fetchOnce(
 			signal: AbortSignal.timeout(LIMIT),
 			lookup: lookupBy(resolvers),
 			agent: false as const,
-			// RFC 8555 §8.3: what is validated is not protected by a certificate yet.
+			// RFC 8555 §8.3: the name to be validated may not have a valid certificate yet.
 			rejectUnauthorized: false,
 		};
 		const request = (url.protocol === 'http:' ? getHttp : getHttps)(url, options, response => {
@@ -117,10 +117,10 @@ async function validateDns({ name, keyAuthorization, resolvers }: NameValidation
 	try {
 		found = await resolverOf(resolvers).resolveTxt(record);
 	} catch (error) {
-		throw new AcmeRefusal('dns', 400, `\`${record}\` cannot be looked up: ${(error as NodeJS.ErrnoException).code}.`);
+		throw new AcmeRefusal('dns', 400, `\`${record}\` cannot be resolved: ${(error as NodeJS.ErrnoException).code}.`);
 	}
 	if (found.some(parts => same(parts.join(''), wanted))) return;
-	throw new AcmeRefusal('unauthorized', 403, `\`${record}\` does not have the digest of the key authorization.`);
+	throw new AcmeRefusal('unauthorized', 403, `\`${record}\` does not contain the digest of the key authorization.`);
 }
 
 async function validateTls({ name, keyAuthorization, resolvers, ports }: NameValidation): Promise<void> {
@@ -132,7 +132,7 @@ async function validateTls({ name, keyAuthorization, resolvers, ports }: NameVal
 	const names = raw.names.toLowerCase();
 	const named = names === `dns:${name}` || (isIP(name) !== 0 && /^ip address:[^,]+$/.test(names));
 	if (named && shown?.length === digest.length && timingSafeEqual(shown, digest)) return;
-	throw new AcmeRefusal('unauthorized', 403, `\`${name}\` did not show the certificate that answers the challenge.`);
+	throw new AcmeRefusal('unauthorized', 403, `\`${name}\` did not present the certificate that answers the challenge.`);
 }
 
 function certificateOf(
@@ -149,7 +149,7 @@ function certificateOf(
 			rejectUnauthorized: false,
 			lookup: lookupBy(resolvers),
 		});
-		socket.setTimeout(LIMIT, () => socket.destroy(new Error('it took too long')));
+		socket.setTimeout(LIMIT, () => socket.destroy(new Error('timed out')));
 		socket.once('error', (error: NodeJS.ErrnoException) =>
 			reject(new AcmeRefusal('tls', 400, `\`${name}\` cannot be reached: ${error.code ?? error.message}.`)),
 		);
@@ -163,7 +163,7 @@ function certificateOf(
 	});
 }
 
-/** RFC 8738 §6: an address is asked for by its name in the reverse zones. */
+/** RFC 8738 §6: returns the server name for an address, its name in the reverse zone. */
 function reverseName(address: string): string {
 	if (isIP(address) === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
 	const [head = '', tail = ''] = address.split('::');
@@ -181,7 +181,7 @@ function resolverOf(servers: readonly string[]): Resolver {
 	return resolver;
 }
 
-/** Looks names up by given name servers; undefined leaves it to the system. */
+/** Returns a lookup function for the given name servers; undefined for the system's. */
 function lookupBy(servers: readonly string[]): LookupFunction | undefined {
 	if (servers.length === 0) return undefined;
 	return (name, options, callback) => {

@@ -1,18 +1,18 @@
 /**
- * Nonces of an ACME server (RFC 8555 §6.5). What is given out is not kept: it is known again by its seal, so that nobody can
- * drive out the nonces of others by asking for many. Only those that a right request has used are remembered.
+ * Nonces of an ACME server (RFC 8555 §6.5). Issued nonces are not stored but recognized by their seal, so that nobody can evict
+ * the nonces of others by requesting many. Only nonces used in valid requests are remembered.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Milliseconds for which one key seals; a nonce is good for that long at least, and for twice as long at most. */
+/** Milliseconds for which one key seals; a nonce is valid for at least that long and at most twice as long. */
 const KEY_LIFE = 600_000;
-/** Used nonces that are remembered for one key: then another seals, and clients that are late are told to try again. */
+/** Maximum used nonces remembered per key; then a new key is used, and late clients are told to try again. */
 const MAX_USED = 50_000;
-/** Bytes of chance and of the seal in a nonce. */
+/** Random bytes, and bytes of the seal, in a nonce. */
 const CHANCE = 12;
 const SEAL = 16;
 
-/** A key, and the nonces under it that have been used. */
+/** A sealing key, and the nonces sealed with it that have been used. */
 interface Sealing {
 	readonly key: Buffer;
 	readonly until: number;
@@ -24,20 +24,20 @@ export class Nonces {
 	#newest: Sealing = begin();
 	#before: Sealing | undefined;
 
-	/** A new one. */
+	/** Issues a nonce. */
 	issue(): string {
 		this.#turn();
 		const chance = randomBytes(CHANCE);
 		return Buffer.concat([chance, sealOf(this.#newest.key, chance)]).toString('base64url');
 	}
 
-	/** Whether it was given out not too long ago and was not used. */
+	/** Reports whether a nonce is valid: issued recently and not used. */
 	isGood(nonce: string): boolean {
 		const sealing = this.#sealingOf(nonce);
 		return sealing !== undefined && !sealing.used.has(nonce);
 	}
 
-	/** The same, and from now on it is used. */
+	/** Like {@link isGood}, and marks the nonce as used. */
 	use(nonce: string): boolean {
 		const sealing = this.#sealingOf(nonce);
 		if (sealing === undefined || sealing.used.has(nonce)) return false;
@@ -48,7 +48,7 @@ export class Nonces {
 	#sealingOf(nonce: string): Sealing | undefined {
 		this.#turn();
 		const bytes = Buffer.from(nonce, 'base64url');
-		// One text for one nonce: with others it could be used again.
+		// A nonce has exactly one valid encoding; with others, it could be used again.
 		if (bytes.length !== CHANCE + SEAL || bytes.toString('base64url') !== nonce) return undefined;
 		const chance = bytes.subarray(0, CHANCE);
 		const sealed = (sealing: Sealing | undefined): boolean =>

@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { AcmeRefusal } from './acme-refusal.ts';
 
-/** What is to be certified. */
+/** The subject of a certificate. */
 export interface Identifier {
 	readonly type: 'dns' | 'ip';
 	readonly value: string;
 }
 
-/** A challenge and what became of it. */
+/** A challenge and its result. */
 export interface Challenge {
 	readonly type: string;
 	readonly token: string;
@@ -17,7 +17,7 @@ export interface Challenge {
 	error?: object;
 }
 
-/** The leave to have one name certified. */
+/** The authorization to have one name certified. */
 export interface Authorization {
 	readonly id: string;
 	readonly account: string;
@@ -35,14 +35,14 @@ export interface Order {
 	readonly identifiers: readonly Identifier[];
 	readonly authorizations: readonly Authorization[];
 	readonly expires: number;
-	/** PEM, once it has been signed. */
+	/** PEM, once issued. */
 	certificate?: string;
 	error?: object;
 }
 
-/** Milliseconds that orders and their authorizations last. */
+/** Milliseconds until orders and their authorizations expire. */
 const ORDER_LIFE = 86_400_000;
-/** Orders at one time, of all accounts and of one. */
+/** Maximum orders at a time, of all accounts and of one. */
 const MAX_ORDERS = 10_000;
 const MAX_OF_ONE = 500;
 
@@ -52,12 +52,12 @@ export class OrderRegistry {
 	readonly #authorizations = new Map<string, Authorization>();
 	readonly #counts = new Map<string, number>();
 
-	/** Makes an order. Throws {@link AcmeRefusal} when there are too many. */
+	/** Creates an order. Throws {@link AcmeRefusal} if there are too many. */
 	create(account: string, identifiers: readonly Identifier[], types: (wildcard: boolean) => readonly string[]): Order {
 		this.#sweep();
 		const count = this.#counts.get(account) ?? 0;
 		if (this.#orders.size >= MAX_ORDERS || count >= MAX_OF_ONE) {
-			throw new AcmeRefusal('rateLimited', 429, 'There are too many orders at present.');
+			throw new AcmeRefusal('rateLimited', 429, 'There are too many orders at the moment.');
 		}
 		const expires = Date.now() + ORDER_LIFE;
 		const authorizations = identifiers.map(({ type, value }) => {
@@ -93,12 +93,12 @@ export class OrderRegistry {
 		return authorization?.account === account && authorization.expires > Date.now() ? authorization : undefined;
 	}
 
-	/** Orders of an account, the oldest first. */
+	/** Returns the orders of an account, oldest first. */
 	ofAccount(account: string): Order[] {
 		return [...this.#orders.values()].filter(order => order.account === account);
 	}
 
-	/** Orders are kept in the order of their ends. */
+	/** Orders are sorted by expiry. */
 	#sweep(): void {
 		const now = Date.now();
 		for (const order of this.#orders.values()) {
@@ -112,7 +112,7 @@ export class OrderRegistry {
 	}
 }
 
-/** The state of an order (RFC 8555 §7.1.6). */
+/** Returns the state of an order (RFC 8555 §7.1.6). */
 export function orderStatus({ certificate, error, authorizations }: Order): 'pending' | 'ready' | 'valid' | 'invalid' {
 	if (certificate !== undefined) return 'valid';
 	if (error !== undefined || authorizations.some(({ status }) => status === 'invalid' || status === 'deactivated')) {

@@ -1,14 +1,14 @@
-/** Reads requests for certificates (PKCS #10, RFC 2986): the key, the names, and that who asks has the key. */
+/** Parses certificate signing requests (PKCS #10, RFC 2986): the key, the names, and the proof of possession of the key. */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { Extensions, id_ce_subjectAltName, Name, SubjectAlternativeName } from '@peculiar/asn1-x509';
 import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
 
-/** What a request asks for. */
+/** What a certificate signing request asks for. */
 export interface RequestContents {
 	readonly key: KeyObject;
-	/** Lower case, in the order of their text, each once: alternative names and the common name. */
+	/** Alternative names and the common name, in lower case, sorted, without duplicates. */
 	readonly names: readonly string[];
 }
 
@@ -23,7 +23,7 @@ const DIGESTS: { readonly [oid: string]: string | null } = {
 	'06032b6570': null,
 };
 
-/** Reads and checks a request. Throws {@link AcmeRefusal} with type `badCSR`. */
+/** Parses and verifies a request. Throws {@link AcmeRefusal} with type `badCSR`. */
 export function readRequest(der: Buffer): RequestContents {
 	try {
 		const [info, algorithm, signature] = elements(contentOf(der));
@@ -39,7 +39,7 @@ export function readRequest(der: Buffer): RequestContents {
 		return { key, names: [...names].sort() };
 	} catch (error) {
 		if (error instanceof AcmeRefusal) throw error;
-		throw new AcmeRefusal('badCSR', 400, 'The request for a certificate cannot be read.');
+		throw new AcmeRefusal('badCSR', 400, 'The certificate signing request cannot be parsed.');
 	}
 }
 
@@ -49,7 +49,7 @@ function checkKey(key: KeyObject): void {
 		type === 'ed25519' ||
 		(type === 'ec' && ['prime256v1', 'secp384r1', 'secp521r1'].includes(details?.namedCurve ?? '')) ||
 		(type === 'rsa' && (details?.modulusLength ?? 0) >= 2048 && (details?.modulusLength ?? 0) <= 8192);
-	if (!good) throw new AcmeRefusal('badCSR', 400, 'The key of the request is too weak or of a kind that is not known.');
+	if (!good) throw new AcmeRefusal('badCSR', 400, 'The key of the request is too weak or of an unsupported type.');
 }
 
 function alternativeNames(attributes: Buffer | undefined): string[] {
@@ -63,7 +63,8 @@ function alternativeNames(attributes: Buffer | undefined): string[] {
 	if (!names) return [];
 	return AsnConvert.parse(names.extnValue, SubjectAlternativeName).map(({ dNSName, iPAddress }) => {
 		const name = dNSName ?? iPAddress;
-		if (name === undefined) throw new AcmeRefusal('badCSR', 400, 'The request names more than names and addresses.');
+		if (name === undefined)
+			throw new AcmeRefusal('badCSR', 400, 'The request contains subjects other than names and addresses.');
 		const address = iPAddress === undefined ? undefined : parseIp(iPAddress);
 		return address ? formatIp(address) : name.toLowerCase();
 	});

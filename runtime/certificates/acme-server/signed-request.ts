@@ -1,4 +1,4 @@
-/** Reads signed requests (RFC 8555 §6.2): who sent them, and that they are what was signed. */
+/** Parses signed requests (RFC 8555 §6.2) and verifies their signatures. */
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { AcmeRefusal } from './acme-refusal.ts';
 
@@ -7,21 +7,21 @@ export interface SignedHeader {
 	readonly alg: string;
 	readonly url: string;
 	readonly nonce: string | undefined;
-	/** URL of the account; undefined when the key is sent instead. */
+	/** URL of the account; undefined if the request contains the key instead. */
 	readonly kid: string | undefined;
 	readonly jwk: PublicJwk | undefined;
 }
 
-/** A public key as JSON Web Key, reduced to what its thumbprint is made of (RFC 7638). */
+/** A public key as a JSON Web Key, reduced to the members of its thumbprint (RFC 7638). */
 export interface PublicJwk {
 	readonly kty: string;
 	readonly [member: string]: string;
 }
 
-/** A request that has its shape; the signature is not looked at yet. */
+/** A well-formed request whose signature has not been verified yet. */
 export interface SignedRequest {
 	readonly header: SignedHeader;
-	/** What the signature covers. */
+	/** The signed bytes. */
 	readonly signed: Buffer;
 	readonly signature: Buffer;
 	/** '' for POST-as-GET. */
@@ -34,17 +34,17 @@ const MEMBERS: { readonly [kty: string]: readonly string[] } = {
 	RSA: ['e', 'kty', 'n'],
 };
 
-/** Reads a flattened JSON Web Signature. Throws {@link AcmeRefusal}. */
+/** Parses a flattened JSON Web Signature. Throws {@link AcmeRefusal}. */
 export function readSigned(text: string): SignedRequest {
 	const body = object(text);
 	const { protected: head, payload, signature } = body;
 	if (typeof head !== 'string' || typeof payload !== 'string' || typeof signature !== 'string') {
-		throw new AcmeRefusal('malformed', 400, 'The request is no flattened JSON Web Signature.');
+		throw new AcmeRefusal('malformed', 400, 'The request is not a flattened JSON Web Signature.');
 	}
 	const header = object(Buffer.from(head, 'base64url').toString('utf8'));
 	const { alg, url, nonce, kid, jwk, crit, b64 } = header;
 	if (typeof alg !== 'string' || typeof url !== 'string' || crit !== undefined || b64 !== undefined) {
-		throw new AcmeRefusal('malformed', 400, 'The protected header is not that of an ACME request.');
+		throw new AcmeRefusal('malformed', 400, 'The protected header is not valid for ACME.');
 	}
 	if ((kid === undefined) === (jwk === undefined)) {
 		throw new AcmeRefusal('malformed', 400, 'The protected header needs either `kid` or `jwk`.');
@@ -63,38 +63,38 @@ export function readSigned(text: string): SignedRequest {
 	};
 }
 
-/** Throws {@link AcmeRefusal} unless the request was signed with the key, by an algorithm that fits it. */
+/** Throws {@link AcmeRefusal} unless the request was signed with the key, by a suitable algorithm. */
 export function checkSignature({ header, signed, signature }: SignedRequest, jwk: PublicJwk): void {
 	const { key, digest, encoding } = verifier(header.alg, jwk);
 	const right = verify(digest, signed, encoding === undefined ? key : { key, dsaEncoding: encoding }, signature);
 	if (!right) throw new AcmeRefusal('malformed', 400, 'The signature is wrong.');
 }
 
-/** A JSON object. Throws {@link AcmeRefusal}. */
+/** Parses a JSON object. Throws {@link AcmeRefusal}. */
 export function object(text: string): { readonly [member: string]: unknown } {
 	try {
 		const value: unknown = JSON.parse(text);
 		if (typeof value === 'object' && value !== null && !Array.isArray(value))
 			return value as { [member: string]: unknown };
 	} catch {
-		// Told below.
+		// Reported below.
 	}
-	throw new AcmeRefusal('malformed', 400, 'The request is no JSON object.');
+	throw new AcmeRefusal('malformed', 400, 'The request is not a JSON object.');
 }
 
-/** The thumbprint of a key (RFC 7638), which its account is known by. */
+/** Returns the thumbprint of a key (RFC 7638), which identifies its account. */
 export function thumbprint(jwk: PublicJwk): string {
 	return createHash('sha256').update(JSON.stringify(jwk)).digest('base64url');
 }
 
-/** A key reduced to the members of its thumbprint. Throws {@link AcmeRefusal}. */
+/** Reduces a key to the members of its thumbprint. Throws {@link AcmeRefusal}. */
 export function publicJwk(value: unknown): PublicJwk {
 	const jwk = (typeof value === 'object' ? value : null) as { readonly [member: string]: unknown } | null;
 	const members = typeof jwk?.kty === 'string' && Object.hasOwn(MEMBERS, jwk.kty) ? MEMBERS[jwk.kty] : undefined;
 	if (!jwk || !members || members.some(name => typeof jwk[name] !== 'string' || jwk[name] === '')) {
-		throw new AcmeRefusal('badPublicKey', 400, 'The key is of a kind that is not known.');
+		throw new AcmeRefusal('badPublicKey', 400, 'The type of the key is not supported.');
 	}
-	if (jwk.d !== undefined) throw new AcmeRefusal('badPublicKey', 400, 'The key is a private one.');
+	if (jwk.d !== undefined) throw new AcmeRefusal('badPublicKey', 400, 'The key is a private key.');
 	return Object.fromEntries(members.map(name => [name, jwk[name] as string])) as PublicJwk;
 }
 
@@ -107,7 +107,7 @@ function verifier(
 	try {
 		key = createPublicKey({ key: { ...jwk }, format: 'jwk' });
 	} catch {
-		throw new AcmeRefusal('badPublicKey', 400, 'The key cannot be read.');
+		throw new AcmeRefusal('badPublicKey', 400, 'The key cannot be parsed.');
 	}
 	switch (kind) {
 		case 'ES256 EC P-256':
@@ -121,9 +121,9 @@ function verifier(
 		case 'RS256 RSA': {
 			const bits = key.asymmetricKeyDetails?.modulusLength ?? 0;
 			if (bits >= 2048 && bits <= 8192) return { key, digest: 'sha256', encoding: undefined };
-			throw new AcmeRefusal('badPublicKey', 400, 'RSA keys have from 2048 to 8192 bits.');
+			throw new AcmeRefusal('badPublicKey', 400, 'RSA keys must have from 2048 to 8192 bits.');
 		}
 		default:
-			throw new AcmeRefusal('badSignatureAlgorithm', 400, 'The algorithm does not fit the key or is not known.');
+			throw new AcmeRefusal('badSignatureAlgorithm', 400, 'The algorithm is not supported or does not match the key.');
 	}
 }

@@ -23,7 +23,7 @@ export interface AcmeAccount extends AcmeSigner {
 export async function openAccount(
 	connection: AcmeConnection,
 	store: Store,
-	/** Segment of the server in the store. */
+	/** The server's segment in store keys. */
 	server: string,
 	settings: AccountSettings,
 	signal: AbortSignal,
@@ -63,7 +63,7 @@ async function storedAccount(store: Store, folder: string): Promise<AcmeAccount 
 	}
 }
 
-/** The key is in the store before the server has it: a process that dies in between finds the account again by its key. */
+/** Writes the key to the store before registering it: if the process dies in between, the next one finds the account by the key. */
 async function register(
 	connection: AcmeConnection,
 	store: Store,
@@ -78,7 +78,7 @@ async function register(
 	if (meta?.externalAccountRequired && !settings.eab) {
 		throw new IssueError(
 			'issuer/account-required',
-			'The server wants an external account binding: give `eab <key-id> <mac-key>`.',
+			'The server requires an external account binding; set `eab <key-id> <mac-key>`.',
 		);
 	}
 	const payload = {
@@ -87,7 +87,8 @@ async function register(
 		...(settings.eab ? { externalAccountBinding: binding(key, settings.eab, newAccount) } : {}),
 	};
 	const answer = await connection.post(newAccount, payload, { key }, signal);
-	if (answer.location === undefined) throw new IssueError('issuer/refused', 'The server named no account.');
+	if (answer.location === undefined)
+		throw new IssueError('issuer/refused', 'The server did not return an account URL.');
 	const account = { location: answer.location, contact: payload.contact ?? [], status: answer.body?.status ?? 'valid' };
 	await store.write(`${folder}/account.json`, `${JSON.stringify(account, undefined, '\t')}\n`);
 	return accountOf(key, answer.location);
@@ -109,7 +110,7 @@ function binding(key: AcmeSigner['key'], eab: NonNullable<AccountSettings['eab']
 	return JSON.parse(jws(header, publicJwk(key), data => createHmac('sha256', secret).update(data).digest()));
 }
 
-/** Whether the server says that it does not know the account. */
+/** Reports whether an error means that the server does not know the account. */
 export function isUnknownAccount(error: unknown): boolean {
 	return error instanceof AcmeProblem && error.type === 'accountDoesNotExist';
 }

@@ -1,4 +1,4 @@
-/** The requests of ACME (RFC 8555 §6): signed, with nonces, answered by objects or by problems. */
+/** ACME requests (RFC 8555 §6): signed, with nonces, answered by objects or by problem documents. */
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates } from 'node:tls';
@@ -6,20 +6,20 @@ import { Agent, request } from 'undici';
 import { withoutUrlSecrets } from '../../../compiler/document/secret-parts.ts';
 import { IssueError } from '../issuer.ts';
 
-/** Milliseconds that a server may take to answer. Some sign a certificate within the request. */
+/** Timeout of a request in milliseconds. Some servers issue the certificate during the request. */
 const REQUEST_LIMIT = 60_000;
-/** Bytes of an answer at most. */
+/** Maximum bytes of a response. */
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
-/** Times that a request is signed anew with another nonce; servers for tests refuse most of them by chance. */
+/** Maximum attempts with new nonces; test servers reject most nonces at random. */
 const NONCE_TRIES = 60;
-/** Refused nonces from which on there is a pause before the next, and milliseconds that it grows by. */
+/** Number of rejected nonces after which there is a pause between attempts, and the milliseconds by which it grows. */
 const PATIENT_FROM = 10;
 const NONCE_PAUSE = 20;
-/** Times that a request is sent which can be sent twice without harm. */
+/** Maximum attempts of an idempotent request. */
 const TRIES = 3;
-/** Nonces kept; servers forget old ones. */
+/** Maximum nonces kept, because servers forget old ones. */
 const MAX_NONCES = 16;
-/** Milliseconds for which a directory is believed. */
+/** Milliseconds for which a directory is cached. */
 const DIRECTORY_FRESH = 3_600_000;
 
 /** A directory (§7.1.1). */
@@ -27,7 +27,7 @@ export interface AcmeDirectory {
 	readonly newNonce: string;
 	readonly newAccount: string;
 	readonly newOrder: string;
-	/** Of RFC 9773. */
+	/** RFC 9773. */
 	readonly renewalInfo?: string;
 	readonly meta?: {
 		readonly externalAccountRequired?: boolean;
@@ -37,26 +37,26 @@ export interface AcmeDirectory {
 
 export interface AcmeAnswer {
 	readonly status: number;
-	/** `Location`. */
+	/** The field `Location`. */
 	readonly location: string | undefined;
-	/** `Retry-After` as milliseconds since the epoch. */
+	/** The field `Retry-After`, in milliseconds since the epoch. */
 	readonly retryAt: number | undefined;
-	/** Addresses of `Link` fields with the relation `alternate`. */
+	/** URLs of `Link` fields with the relation `alternate`. */
 	readonly alternates: readonly string[];
 	readonly text: string;
-	/** The parsed body; undefined when it is no JSON object. */
+	/** The parsed body; undefined if it is not a JSON object. */
 	readonly body: { readonly [member: string]: unknown } | undefined;
 }
 
-/** Who signs: the account's key, and its URL once there is one. */
+/** The signer of requests: the account's key, and its URL once it is registered. */
 export interface AcmeSigner {
 	readonly key: KeyObject;
 	readonly account?: string | undefined;
 }
 
-/** The server refused (§6.7). */
+/** The server refused a request (§6.7). */
 export class AcmeProblem extends IssueError {
-	/** Without the prefix of the namespace: `rateLimited`, `badNonce`. */
+	/** Without the namespace prefix: `rateLimited`, `badNonce`. */
 	readonly type: string;
 	readonly status: number;
 
@@ -67,9 +67,13 @@ export class AcmeProblem extends IssueError {
 				: status >= 500
 					? 'issuer/unavailable'
 					: 'issuer/refused';
-		super(code, detail === '' ? `The server answered ${status}.` : `The server refused (${type}): ${detail}`, {
-			retryAt,
-		});
+		super(
+			code,
+			detail === '' ? `The server answered with status ${status}.` : `The server refused (${type}): ${detail}`,
+			{
+				retryAt,
+			},
+		);
 		this.name = 'AcmeProblem';
 		this.type = type;
 		this.status = status;
@@ -84,7 +88,7 @@ export class AcmeConnection {
 	readonly #nonces: string[] = [];
 	#directory: { readonly value: AcmeDirectory; readonly readAt: number } | undefined;
 
-	/** `roots`: PEM of roots that the server's certificate may come from, beside those of the system. */
+	/** `roots`: PEM of roots to trust for the server, in addition to the system's. */
 	constructor(directory: string, roots: readonly string[], userAgent: string) {
 		this.#url = directory;
 		this.#userAgent = userAgent;
@@ -97,7 +101,7 @@ export class AcmeConnection {
 		});
 	}
 
-	/** The server's directory. Rejects with IssueError. */
+	/** Returns the server's directory. Rejects with IssueError. */
 	async directory(signal?: AbortSignal): Promise<AcmeDirectory> {
 		const known = this.#directory;
 		if (known && Date.now() - known.readAt < DIRECTORY_FRESH) return known.value;
@@ -112,17 +116,17 @@ export class AcmeConnection {
 		return this.#directory.value;
 	}
 
-	/** An unsigned GET. Rejects with IssueError. */
+	/** Sends an unsigned GET. Rejects with IssueError. */
 	async get(url: string, signal?: AbortSignal): Promise<AcmeAnswer> {
 		return this.#repeated(async () => refused(await this.#send('GET', url, undefined, signal)), signal);
 	}
 
-	/** POST-as-GET (§6.3): reads what only the account may see. Rejects with IssueError. */
+	/** Sends a POST-as-GET (§6.3), for resources that only the account may read. Rejects with IssueError. */
 	read(url: string, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
 		return this.#repeated(() => this.post(url, undefined, signer, signal), signal);
 	}
 
-	/** A signed POST. Sent once, but for refused nonces. Rejects with IssueError. */
+	/** Sends a signed POST, repeated only if the nonce is rejected. Rejects with IssueError. */
 	async post(url: string, payload: unknown, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
 		for (let tries = 1; ; tries++) {
 			const nonce = this.#nonces.pop() ?? (await this.#newNonce(signal));
@@ -130,14 +134,14 @@ export class AcmeConnection {
 				return refused(await this.#send('POST', url, this.#signed(url, payload, signer, nonce), signal));
 			} catch (error) {
 				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
-				// The others are as old as the one that was refused.
+				// The others are as old as the rejected one.
 				this.#nonces.splice(0, this.#nonces.length - 1);
 				if (tries > PATIENT_FROM) await pause((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
 			}
 		}
 	}
 
-	/** Ends the connections. */
+	/** Closes the connections. */
 	close(): void {
 		void this.#agent.destroy();
 	}
@@ -147,7 +151,7 @@ export class AcmeConnection {
 		return this.#repeated(async () => {
 			refused(await this.#send('HEAD', newNonce, undefined, signal));
 			const nonce = this.#nonces.pop();
-			if (nonce === undefined) throw new IssueError('issuer/refused', 'The server gave no nonce.');
+			if (nonce === undefined) throw new IssueError('issuer/refused', 'The server did not return a nonce.');
 			return nonce;
 		}, signal);
 	}
@@ -184,7 +188,7 @@ export class AcmeConnection {
 			let size = 0;
 			for await (const chunk of answer.body) {
 				size += chunk.length;
-				if (size > MAX_ANSWER_BYTES) throw new IssueError('issuer/refused', 'The server answered too much.');
+				if (size > MAX_ANSWER_BYTES) throw new IssueError('issuer/refused', "The server's response is too large.");
 				chunks.push(chunk);
 			}
 			const nonce = answer.headers['replay-nonce'];
@@ -204,7 +208,7 @@ export class AcmeConnection {
 		}
 	}
 
-	/** Does what can be done twice again when the network or the server failed. */
+	/** Repeats an idempotent operation if the network or the server failed. */
 	async #repeated<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
 		for (let tries = 1; ; tries++) {
 			try {
@@ -219,14 +223,14 @@ export class AcmeConnection {
 	}
 }
 
-/** Waits; rejects with the signal's reason when that aborts first. */
+/** Waits; rejects with the signal's reason if that aborts first. */
 export async function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
 	await sleep(milliseconds, undefined, signal ? { signal } : {}).catch(error => {
 		throw signal?.aborted ? signal.reason : error;
 	});
 }
 
-/** A flattened JSON Web Signature (RFC 7515 §7.2.2). `payload` is undefined for POST-as-GET. */
+/** Returns a flattened JSON Web Signature (RFC 7515 §7.2.2). `payload` is undefined for POST-as-GET. */
 export function jws(header: object, payload: unknown, signature: (data: Buffer) => Buffer): string {
 	const text = (value: string): string => Buffer.from(value).toString('base64url');
 	const protectedHeader = text(JSON.stringify(header));
@@ -238,7 +242,7 @@ export function jws(header: object, payload: unknown, signature: (data: Buffer) 
 	});
 }
 
-/** The public half of a P-256 key as a JSON Web Key, members in the order of RFC 7638 §3. */
+/** Returns the public half of a P-256 key as a JSON Web Key, with members in the order of RFC 7638 §3. */
 export function publicJwk(key: KeyObject): { crv: string; kty: string; x: string; y: string } {
 	const { crv, kty, x, y } = createPublicKey(key).export({ format: 'jwk' });
 	return { crv: crv!, kty: kty!, x: x!, y: y! };
@@ -268,13 +272,13 @@ function answerOf(
 	return { status, location: one('location'), retryAt: retryTime(one('retry-after')), alternates, text, body };
 }
 
-/** The answer, or the problem that it tells of. */
+/** Returns the response, or throws the problem that it reports. */
 function refused(answer: AcmeAnswer): AcmeAnswer {
 	if (answer.status < 400) return answer;
 	throw problemOf(answer.body, answer.status, answer.retryAt);
 }
 
-/** A problem document (§6.7) as an error. */
+/** Converts a problem document (§6.7) to an error. */
 export function problemOf(
 	document: { readonly [member: string]: unknown } | undefined,
 	status: number,
@@ -297,7 +301,7 @@ export function problemOf(
 	return new AcmeProblem(type === '' ? 'unknown' : type, status, parts.filter(part => part !== '').join('; '), retryAt);
 }
 
-/** `Retry-After` (RFC 9110 §10.2.3) as milliseconds since the epoch; at most a day away. */
+/** Parses `Retry-After` (RFC 9110 §10.2.3) to milliseconds since the epoch, at most a day ahead. */
 function retryTime(value: string | undefined): number | undefined {
 	if (value === undefined) return undefined;
 	const at = /^\d{1,9}$/.test(value) ? Date.now() + Number(value) * 1000 : Date.parse(value);

@@ -1,4 +1,4 @@
-/** The issuer `acme`: orders from any ACME server, within its limits, with a trial order on a test server after failures. */
+/** The issuer `acme`: orders from an ACME server, within its rate limits, with a dry run on a test server after failures. */
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -27,13 +27,13 @@ import { renewalAdvice } from './renewal-information.ts';
 const ORDER_LIMIT = 900_000;
 /** Timeout for opening an account in milliseconds. */
 const ACCOUNT_LIMIT = 120_000;
-/** Milliseconds that a look whether somebody listens on a port may take. */
+/** Timeout of a check whether something listens on a port, in milliseconds. */
 const PORT_LOOK = 300;
-/** Orders in {@link ORDERS_WITHIN} milliseconds at most; public servers count them. */
+/** Maximum orders in {@link ORDERS_WITHIN} milliseconds, because public servers have rate limits. */
 const MAX_ORDERS = 20;
 const ORDERS_WITHIN = 10_000;
-/** Directories for dry runs that are known. */
-const REHEARSALS: { readonly [directory: string]: string } = {
+/** Known test servers, by the directory that they correspond to. */
+const DRY_RUN_DIRECTORIES: { readonly [directory: string]: string } = {
 	[DEFAULT_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
 };
 
@@ -46,7 +46,7 @@ export async function acmeIssuer(written: IssuerSettings, deps: IssuerDeps): Pro
 	return new AcmeIssuer(settings, roots, deps);
 }
 
-/** One server: its connection and, once it is known, the account. */
+/** A server: its connection and, once it is known, the account. */
 interface Server {
 	readonly directory: string;
 	readonly segment: string;
@@ -63,16 +63,16 @@ class AcmeIssuer implements Issuer {
 	readonly #server: Server;
 	readonly #dryRun: Server | undefined;
 	readonly #dns: DnsSolver | undefined;
-	/** When the last orders began. */
+	/** Start times of the last orders. */
 	readonly #began: number[] = [];
-	/** What the server accepted last. */
+	/** The challenge type that the server last accepted. */
 	#accepted: ChallengeType | undefined;
 
 	constructor(settings: IssuerSettings, roots: readonly string[], deps: IssuerDeps) {
 		this.#settings = settings;
 		this.#deps = deps;
 		const directory = setting<string>(settings, 'directory') ?? DEFAULT_DIRECTORY;
-		const dryRun = setting<string>(settings, 'test_directory') ?? REHEARSALS[directory];
+		const dryRun = setting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
 		this.#server = serverOf(directory, roots);
 		this.#dryRun = dryRun === undefined ? undefined : serverOf(dryRun, roots);
 		this.storeName = this.#server.segment;
@@ -84,14 +84,17 @@ class AcmeIssuer implements Issuer {
 		const overdue = AbortSignal.timeout(Math.min(limit, 2 ** 31 - 1));
 		const signal = AbortSignal.any([order.signal, overdue]);
 		try {
-			// A server that refused before counts refusals: what goes wrong is found out where nobody counts.
+			// Servers with rate limits count failures: after one, the cause is found on a test server, which does not.
 			if (order.failures > 0 && this.#dryRun) {
 				await this.#order(this.#dryRun, { ...order, privateKey: undefined, replaces: undefined, signal });
 			}
 			return await this.#order(this.#server, { ...order, signal });
 		} catch (error) {
 			if (!overdue.aborted || order.signal.aborted) throw error;
-			throw new IssueError('issuer/timed-out', `The order was not done within ${Math.round(limit / 1000)} seconds.`);
+			throw new IssueError(
+				'issuer/timed-out',
+				`The order was not completed within ${Math.round(limit / 1000)} seconds.`,
+			);
 		}
 	}
 
@@ -104,7 +107,7 @@ class AcmeIssuer implements Issuer {
 		this.#dryRun?.connection.close();
 	}
 
-	/** Tries the types of challenges one after another; each failure costs an order. */
+	/** Tries the challenge types one after another; each failure costs an order. */
 	async #order(server: Server, order: IssueOrder): Promise<Issued> {
 		const types = await this.#challengeTypes(order.name);
 		let failure: unknown;
@@ -140,7 +143,7 @@ class AcmeIssuer implements Issuer {
 			} catch (error) {
 				if (!(error instanceof ValidationFailed)) throw error;
 				failure ??= error;
-				this.#deps.log('warn', 'tls.obtain', 'a name was not validated', {
+				this.#deps.log('warn', 'tls.obtain', 'a name could not be validated', {
 					name: order.name,
 					server: server.segment,
 					challenge: type,
@@ -151,19 +154,23 @@ class AcmeIssuer implements Issuer {
 		throw failure;
 	}
 
-	/** Types to try: what worked last, then those whose port somebody listens on here. */
+	/** Returns the types to try: the one that worked last, then those whose port has a listener here. */
 	async #challengeTypes(name: string): Promise<ChallengeType[]> {
 		if (this.#dns) return ['dns-01'];
 		if (name.startsWith('*.')) {
-			throw new IssueError('issuer/no-dns', `\`${name}\` is a wildcard, which only a DNS provider can prove.`, {
-				final: true,
-			});
+			throw new IssueError(
+				'issuer/no-dns',
+				`\`${name}\` is a wildcard, which can only be validated with a DNS provider.`,
+				{
+					final: true,
+				},
+			);
 		}
 		const types: ChallengeType[] = [];
 		if (this.#settings.disable_http_challenge !== true) types.push('http-01');
 		if (this.#settings.disable_tlsalpn_challenge !== true) types.push('tls-alpn-01');
 		if (types.length === 0) {
-			throw new IssueError('issuer/no-challenge', 'Every type of challenge is disabled.', { final: true });
+			throw new IssueError('issuer/no-challenge', 'Every challenge type is disabled.', { final: true });
 		}
 		if (types.length === 1) return types;
 		const { http_port: http, https_port: https } = this.#deps.ports();
@@ -172,13 +179,13 @@ class AcmeIssuer implements Issuer {
 			isListening(alternative('alt_http_port') ?? http),
 			isListening(alternative('alt_tlsalpn_port') ?? https),
 		]);
-		// A type that fails costs an order, and servers count those.
+		// A type that fails costs an order, which counts against rate limits.
 		const worth = (type: ChallengeType): number =>
 			(type === this.#accepted ? 2 : 0) + ((type === 'http-01' ? overHttp : overTls) ? 1 : 0);
 		return types.sort((a, b) => worth(b) - worth(a));
 	}
 
-	/** Does something with the account; one that the server has lost is registered again, once. */
+	/** Uses the account. If the server no longer knows it, registers it again, once. */
 	async #withAccount<T>(server: Server, { signal }: IssueOrder, use: (account: AcmeAccount) => Promise<T>): Promise<T> {
 		const account = await untilAborted(this.#account(server), signal);
 		try {
@@ -191,7 +198,7 @@ class AcmeIssuer implements Issuer {
 		}
 	}
 
-	/** Opened once for all orders that wait for it: none of them may end it for the others. */
+	/** Opens the account once for all waiting orders, none of which may cancel it for the others. */
 	async #account(server: Server): Promise<AcmeAccount> {
 		const limit = AbortSignal.timeout(ACCOUNT_LIMIT);
 		server.account ??= this.#accountSettings(server).then(settings =>
@@ -213,7 +220,7 @@ class AcmeIssuer implements Issuer {
 		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.segment)) };
 	}
 
-	/** Waits until another order may start. */
+	/** Waits until another order may be started. */
 	async #takeTurn(signal: AbortSignal): Promise<void> {
 		for (;;) {
 			const now = Date.now();
@@ -227,7 +234,7 @@ class AcmeIssuer implements Issuer {
 	}
 }
 
-/** What a promise gives, unless the signal aborts first: then its reason. */
+/** Resolves like the promise, unless the signal aborts first; then rejects with its reason. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 	return new Promise((resolve, reject) => {
 		const stop = (): void => reject(signal.reason);
@@ -237,7 +244,7 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 	});
 }
 
-/** Whether a port of this machine takes connections. */
+/** Reports whether a port of this machine accepts connections. */
 function isListening(port: number): Promise<boolean> {
 	return new Promise(resolve => {
 		const socket = connect({ host: '127.0.0.1', port, timeout: PORT_LOOK });

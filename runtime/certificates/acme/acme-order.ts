@@ -1,6 +1,6 @@
 /**
- * One order (RFC 8555 §7.4), from its beginning or from where a process that died left it: what cannot be asked for twice
- * is in the store before it is asked for.
+ * One order (RFC 8555 §7.4), new or resumed after another process died: whatever cannot be requested twice is written to the
+ * store before it is requested.
  */
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
@@ -15,38 +15,38 @@ import { chooseChain } from './chain-choice.ts';
 import { type ChallengeSolver, type ChallengeType, ValidationFailed } from './challenge-solver.ts';
 import { certificateId } from './renewal-information.ts';
 
-/** Milliseconds between two looks at something that the server is busy with, first and at most. */
+/** Milliseconds between polls: first and maximum. */
 const FIRST_POLL = 100;
 const SLOWEST_POLL = 5000;
-/** Orders of an account that are looked at to find one again. */
+/** Maximum orders of an account that are searched for an earlier one. */
 const MAX_LISTED = 50;
 
-/** What an order is made with. */
+/** Dependencies of an order. */
 export interface OrderEnvironment {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
 	readonly store: Store;
-	/** Segment of the server in the store. */
+	/** The server's segment in store keys. */
 	readonly server: string;
 	readonly solver: ChallengeSolver;
 	readonly log: ManagerLog;
 	readonly profile: string | undefined;
-	/** Milliseconds that the certificate is asked to live. */
+	/** Requested lifetime of the certificate, in milliseconds. */
 	readonly lifetime: number | undefined;
 	readonly preferredChains: PreferredChains | undefined;
 }
 
-/** What the store has about an order that is under way. */
+/** An order in progress, as kept in the store. */
 interface OrderRecord {
 	readonly name: string;
 	readonly key_type: string;
 	readonly private_key: string;
 	readonly account: string;
-	/** URL of the order; not there while it is not known whether the server has made one. */
+	/** URL of the order; missing while it is not known whether the server has created it. */
 	readonly order?: string;
 }
 
-/** An order as servers give it, with its URL. */
+/** An order as returned by the server, with its URL. */
 interface AcmeOrder {
 	readonly url: string;
 	readonly status: string;
@@ -57,7 +57,7 @@ interface AcmeOrder {
 	readonly retryAt: number | undefined;
 }
 
-/** Orders a certificate with one type of challenge. Rejects with IssueError, StoreError or the signal's reason. */
+/** Orders a certificate, using one type of challenge. Rejects with IssueError, StoreError or the signal's reason. */
 export async function runOrder(env: OrderEnvironment, wanted: IssueOrder, type: ChallengeType): Promise<Issued> {
 	const key = `acme/${env.server}/orders/${keySegment(wanted.name)}.json`;
 	const { record, order } = await begin(env, wanted, key);
@@ -71,7 +71,7 @@ export async function runOrder(env: OrderEnvironment, wanted: IssueOrder, type: 
 			kept: () => env.store.remove(key),
 		};
 	} catch (error) {
-		// An order that the server has given up is of no use to the next process; one that was cut short is.
+		// An order that failed on the server is useless to the next process; an interrupted one is not.
 		if (error instanceof ValidationFailed || (error instanceof AcmeProblem && error.status < 500)) {
 			if (error.code !== 'issuer/rate-limited') await env.store.remove(key).catch(() => {});
 		}
@@ -79,7 +79,7 @@ export async function runOrder(env: OrderEnvironment, wanted: IssueOrder, type: 
 	}
 }
 
-/** The order to go on with: the one in the store, or a new one. */
+/** Returns the order to continue with: the one in the store, or a new one. */
 async function begin(
 	env: OrderEnvironment,
 	wanted: IssueOrder,
@@ -91,7 +91,7 @@ async function begin(
 		const order =
 			earlier.order === undefined ? await findOrder(env, wanted) : await readOrder(env, earlier.order, signal);
 		if (order && order.status !== 'invalid') {
-			env.log('info', 'tls.obtain', 'an order is resumed', {
+			env.log('info', 'tls.obtain', 'resuming an order', {
 				name: wanted.name,
 				order: order.url,
 				status: order.status,
@@ -105,7 +105,7 @@ async function begin(
 	const record: OrderRecord = {
 		name: wanted.name,
 		key_type: wanted.keyType,
-		// A key that nothing was certified with yet is as good as new.
+		// A key that has not been certified yet can be used.
 		private_key: reused ?? earlier?.private_key ?? keyPem(await makePrivateKey(wanted.keyType)),
 		account: env.account.account,
 	};
@@ -151,15 +151,15 @@ async function createOrder(env: OrderEnvironment, wanted: IssueOrder): Promise<A
 	try {
 		return orderOf(await send({ replaces }), undefined);
 	} catch (error) {
-		// The certificate is another server's, or has been replaced already (RFC 9773 §5).
+		// The certificate belongs to another server, or has already been replaced (RFC 9773 §5).
 		if (!(error instanceof AcmeProblem) || error.code !== 'issuer/refused') throw error;
 		return orderOf(await send({}), undefined);
 	}
 }
 
 /**
- * Looks for an order that a process that died may have made: in the account's list of orders (§7.1.2.1), which not every
- * server has.
+ * Finds an order that a dead process may have created, in the account's list of orders (§7.1.2.1), which not every server
+ * provides.
  */
 async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): Promise<AcmeOrder | undefined> {
 	const { connection, account } = env;
@@ -182,7 +182,7 @@ async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): P
 	return undefined;
 }
 
-/** An order by its URL; undefined when the server does not have it any more. */
+/** Reads an order by its URL; undefined if the server no longer has it. */
 async function readOrder(env: OrderEnvironment, url: string, signal: AbortSignal): Promise<AcmeOrder | undefined> {
 	try {
 		return orderOf(await env.connection.read(url, env.account, signal), url);
@@ -192,7 +192,7 @@ async function readOrder(env: OrderEnvironment, url: string, signal: AbortSignal
 	}
 }
 
-/** Has the names validated; gives the order when it is past that. */
+/** Has the names validated; returns the order when that is done. */
 async function authorize(
 	env: OrderEnvironment,
 	order: AcmeOrder,
@@ -204,7 +204,7 @@ async function authorize(
 	return awaitOrder(env, order, ['ready', 'processing', 'valid'], wanted.signal);
 }
 
-/** Sends the request for the certificate, waits for it and fetches it. */
+/** Requests the certificate, waits for it, and downloads it. */
 async function finish(
 	env: OrderEnvironment,
 	order: AcmeOrder,
@@ -217,7 +217,8 @@ async function finish(
 		current = orderOf(await env.connection.post(order.finalize, { csr }, env.account, signal), order.url);
 	}
 	if (current.status !== 'valid') current = await awaitOrder(env, current, ['valid'], signal);
-	if (current.certificate === undefined) throw new IssueError('issuer/refused', 'The server named no certificate.');
+	if (current.certificate === undefined)
+		throw new IssueError('issuer/refused', 'The server did not return a certificate URL.');
 	const answer = await env.connection.read(current.certificate, env.account, signal);
 	if (!env.preferredChains || answer.alternates.length === 0) return answer.text;
 	const chains = [answer.text];
@@ -227,7 +228,7 @@ async function finish(
 	return chooseChain(chains, env.preferredChains);
 }
 
-/** Looks at an order until it has one of the states. */
+/** Polls an order until it has one of the states. */
 async function awaitOrder(
 	env: OrderEnvironment,
 	order: AcmeOrder,
@@ -248,7 +249,7 @@ async function awaitOrder(
 	}
 }
 
-/** Milliseconds to wait: what the server says, within bounds. */
+/** Returns the milliseconds to wait: what the server asks for, within limits. */
 export function pollWait(retryAt: number | undefined, otherwise: number): number {
 	if (retryAt === undefined) return otherwise;
 	return Math.min(Math.max(retryAt - Date.now(), 100), 60_000);
@@ -262,7 +263,7 @@ function orderOf({ body, location, retryAt }: AcmeAnswer, known: string | undefi
 	const url = known ?? location;
 	const { status, authorizations, finalize, certificate, error } = (body ?? {}) as Partial<AcmeOrder>;
 	if (url === undefined || typeof status !== 'string' || typeof finalize !== 'string') {
-		throw new IssueError('issuer/refused', 'The server answered with something that is no order.');
+		throw new IssueError('issuer/refused', "The server's response is not an order.");
 	}
 	const urls = Array.isArray(authorizations) ? authorizations.filter(one => typeof one === 'string') : [];
 	return { url, status, authorizations: urls, finalize, certificate, error, retryAt };

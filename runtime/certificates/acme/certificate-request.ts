@@ -1,4 +1,4 @@
-/** Requests for certificates (PKCS #10, RFC 2986) and the certificates that answer TLS-ALPN-01 (RFC 8737). */
+/** Certificate signing requests (PKCS #10, RFC 2986), and certificates for TLS-ALPN-01 challenges (RFC 8737). */
 import { createHash, type KeyObject } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { id_ce_subjectAltName } from '@peculiar/asn1-x509';
@@ -19,7 +19,7 @@ const OCTET_STRING = 0x04;
 const OID = 0x06;
 const ATTRIBUTES = 0xa0;
 
-/** DER of a request for a certificate of these names. */
+/** Returns the DER of a certificate signing request for these names. */
 export function certificateRequest(names: readonly string[], key: KeyObject): Buffer {
 	const extension = der(
 		SEQUENCE,
@@ -38,7 +38,7 @@ export function certificateRequest(names: readonly string[], key: KeyObject): Bu
 	return der(SEQUENCE, info, Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))), der(BIT_STRING, signature));
 }
 
-/** A certificate that answers a TLS-ALPN-01 challenge (RFC 8737 §3): for one name, with the digest of the authorization. */
+/** Creates a certificate that answers a TLS-ALPN-01 challenge (RFC 8737 §3), for one name, with the digest of the key authorization. */
 export async function challengeCertificate(
 	name: string,
 	keyAuthorization: string,

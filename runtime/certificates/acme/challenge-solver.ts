@@ -21,7 +21,7 @@ export class ValidationFailed extends IssueError {
 
 /** Creates the records that answer DNS-01 challenges. */
 export interface DnsSolver {
-	/** Sets the record and waits until it can be seen; gives what removes it. Rejects with IssueError. */
+	/** Creates the record and waits until it is visible; resolves to a function that removes it. Rejects with IssueError. */
 	present(name: string, value: string, signal: AbortSignal): Promise<() => Promise<void>>;
 }
 
@@ -30,7 +30,7 @@ export interface SolverDeps {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
 	readonly challenges: ChallengeRegistry;
-	/** Where other processes see the challenge; undefined when none is to answer it. */
+	/** Publishes challenges to other processes; undefined if none is to answer them. */
 	readonly shared: SharedChallenges | undefined;
 	readonly dns: DnsSolver | undefined;
 }
@@ -63,7 +63,7 @@ export class ChallengeSolver {
 				`The server does not offer ${type} for \`${name}\`, only ${offered.map(one => one.type).join(', ')}.`,
 			);
 		}
-		const takeDown = await this.#putUp(type, name, challenge.token, signal);
+		const takeDown = await this.#publish(type, name, challenge.token, signal);
 		try {
 			await this.#connection.post(challenge.url, {}, this.#account, signal);
 			await this.#await(url, type, signal);
@@ -72,8 +72,8 @@ export class ChallengeSolver {
 		}
 	}
 
-	/** Every thread has the answer when it resolves, and every process that shares the store can find it. */
-	async #putUp(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
+	/** Publishes the answer. When it resolves, every thread and every process with the same store can answer. */
+	async #publish(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
 		const challenges = this.#challenges;
 		const authorization = `${token}.${this.#account.thumbprint}`;
 		switch (type) {
@@ -88,7 +88,7 @@ export class ChallengeSolver {
 				};
 			}
 			case 'dns-01': {
-				if (!this.#dns) throw new IssueError('issuer/no-dns', 'There is no DNS provider to answer DNS-01 with.');
+				if (!this.#dns) throw new IssueError('issuer/no-dns', 'DNS-01 requires a DNS provider.');
 				const digest = createHash('sha256').update(authorization).digest('base64url');
 				return this.#dns.present(name.replace(/^\*\./, ''), digest, signal);
 			}
@@ -118,7 +118,7 @@ interface Challenge {
 	readonly error?: { readonly [member: string]: unknown };
 }
 
-/** Challenges whose token is one (§8.1: base64url); anything else could name another file than the challenge's. */
+/** Parses challenges. Tokens must be base64url (§8.1), because anything else could name another file. */
 function challengesOf(body: { readonly [member: string]: unknown }): Challenge[] {
 	const list = Array.isArray(body.challenges) ? (body.challenges as Partial<Challenge>[]) : [];
 	return list.filter(

@@ -1,15 +1,15 @@
-/** The external account binding that one public authority gives to whoever names an email address. */
+/** Fetches the external account binding that ZeroSSL gives to anyone with an email address. */
 import type { Store } from '../../storage/store.ts';
 import { IssueError } from '../issuer.ts';
 import type { AccountSettings } from './acme-account.ts';
 
-/** Host of the authority's ACME server, and where bindings come from. */
+/** The ACME server's host, and the endpoint for bindings. */
 const HOST = 'acme.zerossl.com';
 const ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
-/** Milliseconds that the answer may take. */
+/** Timeout in milliseconds. */
 const LIMIT = 30_000;
 
-/** The binding for a directory; undefined when it needs none or nothing can be got. Rejects with IssueError or StoreError. */
+/** Returns the binding for a directory; undefined if it needs none or none is available. Rejects with IssueError or StoreError. */
 export async function fetchBinding(
 	directory: string,
 	email: string | undefined,
@@ -35,7 +35,7 @@ export async function fetchBinding(
 	}
 	const { eab_kid: keyId, eab_hmac_key: macKey } = answer;
 	if (typeof keyId !== 'string' || typeof macKey !== 'string') {
-		throw new IssueError('issuer/refused', 'The authority gave no account binding for the email address.');
+		throw new IssueError('issuer/refused', 'The authority did not return an account binding for the email address.');
 	}
 	const binding = { key_id: keyId, mac_key: macKey };
 	await store.write(key, JSON.stringify(binding));

@@ -1,4 +1,4 @@
-/** ACME Renewal Information (RFC 9773): when a server wants a certificate renewed. */
+/** ACME Renewal Information (RFC 9773): when a server suggests renewing a certificate. */
 
 import { X509Certificate } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
@@ -6,7 +6,7 @@ import { AuthorityKeyIdentifier, Certificate, id_ce_authorityKeyIdentifier } fro
 import type { RenewalAdvice } from '../issuer.ts';
 import type { AcmeConnection } from './acme-connection.ts';
 
-/** Milliseconds until the next question when the server does not say, and at least and at most. */
+/** Default, minimum and maximum milliseconds until the next request. */
 const ASK_AGAIN = 6 * 3_600_000;
 const SOONEST = 60_000;
 const LATEST = 86_400_000;
@@ -21,7 +21,7 @@ export function certificateId(chain: string): string | undefined {
 	return `${text(authority.buffer)}.${text(tbsCertificate.serialNumber)}`;
 }
 
-/** Asks for the advice; undefined when the server gives none. `chance`, from 0 to 1, chooses the moment in the window. */
+/** Requests the suggestion; undefined if the server has none. `chance`, from 0 to 1, selects a time in the window. */
 export async function renewalAdvice(
 	connection: AcmeConnection,
 	chain: string,

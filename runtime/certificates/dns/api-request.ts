@@ -1,12 +1,11 @@
-/** Requests to the APIs of DNS providers: bounded, and with errors that name no credential. */
+/** Requests to the APIs of DNS providers, with limits, and errors that contain no credentials. */
 import { IssueError } from '../issuer.ts';
 
-/** Milliseconds that an API may take. */
+/** Timeout in milliseconds. */
 const LIMIT = 30_000;
-/** Characters of an answer at most. */
+/** Maximum bytes of a response. */
 const MAX_ANSWER_BYTES: number = 4 * 1024 * 1024;
 
-/** What is sent. */
 export interface ApiRequest {
 	readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
 	readonly url: string;
@@ -14,12 +13,12 @@ export interface ApiRequest {
 	readonly body?: string | undefined;
 	/** Name of the provider, for errors. */
 	readonly provider: string;
-	/** Reads what went wrong out of an answer with a status of 400 or more; an API must not echo credentials, but its text is cut short all the same. */
+	/** Extracts the error from a response with a status of 400 or more. APIs must not echo credentials; its text is truncated anyway. */
 	readonly explain?: (text: string) => string | undefined;
 	readonly signal?: AbortSignal | undefined;
 }
 
-/** Sends; gives the text of the answer. Rejects with IssueError. */
+/** Sends a request and returns the text of the response. Rejects with IssueError. */
 export async function apiText(request: ApiRequest): Promise<string> {
 	const { method, url, headers, body, provider, signal } = request;
 	let response: Response;
@@ -37,18 +36,18 @@ export async function apiText(request: ApiRequest): Promise<string> {
 		if (error instanceof IssueError) throw error;
 		if (signal?.aborted) throw signal.reason;
 		const { cause, name } = error as Error & { cause?: { code?: string } };
-		const why = cause?.code ?? (name === 'TimeoutError' ? 'it took too long' : name);
+		const why = cause?.code ?? (name === 'TimeoutError' ? 'the request timed out' : name);
 		throw new IssueError('dns/unreachable', `The API of ${provider} cannot be reached: ${why}.`);
 	}
 	if (response.ok) return text;
 	const explained = request.explain?.(text)?.slice(0, 300);
 	throw new IssueError(
 		'dns/refused',
-		`The API of ${provider} answered ${response.status} to ${method} ${new URL(url).pathname}${explained ? `: ${explained}` : ''}.`,
+		`The API of ${provider} answered with status ${response.status} to ${method} ${new URL(url).pathname}${explained ? `: ${explained}` : ''}.`,
 	);
 }
 
-/** As {@link apiText}, for answers that are JSON objects. */
+/** Like {@link apiText}, for responses that are JSON objects. */
 export async function apiJson(request: ApiRequest): Promise<{ readonly [member: string]: unknown }> {
 	const text = await apiText(request);
 	if (text === '') return {};
@@ -56,9 +55,9 @@ export async function apiJson(request: ApiRequest): Promise<{ readonly [member: 
 		const value: unknown = JSON.parse(text);
 		if (typeof value === 'object' && value !== null) return value as { [member: string]: unknown };
 	} catch {
-		// Told below.
+		// Reported below.
 	}
-	throw new IssueError('dns/refused', `The API of ${request.provider} answered with something that is no JSON object.`);
+	throw new IssueError('dns/refused', `The API of ${request.provider} did not return a JSON object.`);
 }
 
 async function limitedText(response: Response, provider: string): Promise<string> {
@@ -67,7 +66,7 @@ async function limitedText(response: Response, provider: string): Promise<string
 	for await (const chunk of response.body ?? []) {
 		text += decoder.decode(chunk, { stream: true });
 		if (text.length > MAX_ANSWER_BYTES) {
-			throw new IssueError('dns/refused', `The API of ${provider} answered too much.`);
+			throw new IssueError('dns/refused', `The API of ${provider} returned too large a response.`);
 		}
 	}
 	return text;

@@ -1,9 +1,8 @@
-/** DNS provider `cloudflare`. */
+/** The DNS provider `cloudflare`. */
 import { IssueError } from '../issuer.ts';
 import { apiJson } from './api-request.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
-/** Makes the provider. */
 export function cloudflareProvider(settings: { readonly [setting: string]: unknown }): DnsProvider {
 	const endpoint = String(settings.endpoint ?? 'https://api.cloudflare.com/client/v4').replace(/\/$/, '');
 	const token = String(settings.api_token ?? '');
@@ -29,12 +28,13 @@ export function cloudflareProvider(settings: { readonly [setting: string]: unkno
 			const found = await call('GET', `/zones?name=${encodeURIComponent(zone)}`, zoneToken, undefined, signal);
 			const id = (found.result as { id?: unknown }[] | undefined)?.[0]?.id;
 			if (typeof id !== 'string') {
-				throw new IssueError('dns/no-zone', `The token of cloudflare sees no zone \`${zone}\`.`);
+				throw new IssueError('dns/no-zone', `The Cloudflare token has no access to the zone \`${zone}\`.`);
 			}
 			const record = { type: 'TXT', name, content: `"${value}"`, ttl: Math.max(60, ttl) };
 			const made = await call('POST', `/zones/${encodeURIComponent(id)}/dns_records`, token, record, signal);
 			const recordId = (made.result as { id?: unknown } | undefined)?.id;
-			if (typeof recordId !== 'string') throw new IssueError('dns/refused', 'The API of cloudflare made no record.');
+			if (typeof recordId !== 'string')
+				throw new IssueError('dns/refused', 'The API of cloudflare did not create the record.');
 			return async () => {
 				await call('DELETE', `/zones/${encodeURIComponent(id)}/dns_records/${encodeURIComponent(recordId)}`, token);
 			};

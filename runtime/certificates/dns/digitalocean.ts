@@ -1,9 +1,8 @@
-/** DNS provider `digitalocean`. */
+/** The DNS provider `digitalocean`. */
 import { IssueError } from '../issuer.ts';
 import { apiJson, apiText } from './api-request.ts';
 import { type DnsProvider, relativeName } from './dns-provider.ts';
 
-/** Makes the provider. */
 export function digitaloceanProvider(settings: { readonly [setting: string]: unknown }): DnsProvider {
 	const endpoint = String(settings.endpoint ?? 'https://api.digitalocean.com').replace(/\/$/, '');
 	const common = {
@@ -18,7 +17,7 @@ export function digitaloceanProvider(settings: { readonly [setting: string]: unk
 			const made = await apiJson({ ...common, method: 'POST', url: records, body: JSON.stringify(body), signal });
 			const id = (made.domain_record as { id?: unknown } | undefined)?.id;
 			if (typeof id !== 'number' && typeof id !== 'string') {
-				throw new IssueError('dns/refused', 'The API of digitalocean made no record.');
+				throw new IssueError('dns/refused', 'The API of digitalocean did not create the record.');
 			}
 			return async () => {
 				await apiText({ ...common, method: 'DELETE', url: `${records}/${encodeURIComponent(String(id))}` });

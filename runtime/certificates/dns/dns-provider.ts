@@ -12,15 +12,15 @@ export interface ChallengeRecord {
 }
 
 export interface DnsProvider {
-	/** The zone, where the settings name it. */
+	/** The zone, if the settings name it. */
 	readonly zone?: string | undefined;
-	/** Whether it can do without knowing the zone. */
+	/** True if the zone need not be known. */
 	readonly zoneOptional?: boolean;
 	/** Adds a record and keeps others of the same name. Resolves to a function that removes it. Rejects with IssueError. */
 	add(record: ChallengeRecord, signal: AbortSignal): Promise<() => Promise<void>>;
 }
 
-/** The name of a record below its zone; `@` for the zone itself. */
+/** Returns a record's name relative to its zone; `@` for the zone itself. */
 export function relativeName({ name, zone }: Pick<ChallengeRecord, 'name' | 'zone'>): string {
 	return name === zone ? '@' : name.slice(0, -zone.length - 1);
 }

@@ -2,7 +2,7 @@
 import { IssueError } from '../issuer.ts';
 import type { DnsProvider } from './dns-provider.ts';
 
-/** Makes a provider. Rejects with IssueError for one that this build has not. */
+/** Creates a provider. Rejects with IssueError if this build does not have it. */
 export async function createDnsProvider(
 	settings: unknown,
 	deps: {

@@ -10,13 +10,13 @@ import { createDnsProvider } from './dns-providers.ts';
 
 /** Default milliseconds to wait for a record to become visible. */
 const PROPAGATION_LIMIT = 120_000;
-/** Milliseconds between two looks, first and at most. */
+/** Milliseconds between checks: first and maximum. */
 const FIRST_LOOK = 500;
 const SLOWEST_LOOK = 4000;
-/** Seconds that a record may be kept if nothing is said. */
+/** Default TTL of a record, in seconds. */
 const RECORD_TTL = 120;
 
-/** Makes the solver of an issuer's settings, in which `{env.NAME}` is replaced already. */
+/** Creates the solver for an issuer's settings, in which `{env.NAME}` has already been replaced. */
 export function createDnsSolver(settings: IssuerSettings, deps: IssuerDeps): DnsSolver {
 	return new RecordSolver(settings, deps);
 }
@@ -43,7 +43,7 @@ class RecordSolver implements DnsSolver {
 		const takeDown = async (): Promise<void> => {
 			await remove().catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
-				this.#deps.log('warn', 'tls.obtain', 'the record of a challenge could not be removed', { name, cause });
+				this.#deps.log('warn', 'tls.obtain', 'a challenge record could not be removed', { name, cause });
 			});
 		};
 		try {
@@ -55,7 +55,7 @@ class RecordSolver implements DnsSolver {
 		}
 	}
 
-	/** The nearest name above that has an SOA record. */
+	/** Returns the nearest ancestor with an SOA record. */
 	async #findZone(name: string, optional: boolean): Promise<string> {
 		const resolver = this.#resolver();
 		const labels = name.split('.');
@@ -77,7 +77,7 @@ class RecordSolver implements DnsSolver {
 			'dns/no-zone',
 			unreachable === undefined
 				? `No zone was found for \`${name}\`.`
-				: `The zone of \`${name}\` cannot be asked for: ${unreachable}.`,
+				: `The zone of \`${name}\` cannot be determined: ${unreachable}.`,
 		);
 	}
 
@@ -94,14 +94,14 @@ class RecordSolver implements DnsSolver {
 			if (Date.now() + wait > end) {
 				throw new IssueError(
 					'dns/not-propagated',
-					`The record \`${name}\` was not to be seen within ${Math.round(limit / 1000)} seconds.`,
+					`The record \`${name}\` did not become visible within ${Math.round(limit / 1000)} seconds.`,
 				);
 			}
 			await pause(wait, signal);
 		}
 	}
 
-	/** The resolvers of the settings, else the zone's own name servers, each by itself: caches would remember that there was nothing. */
+	/** Returns the configured resolvers, otherwise the zone's name servers, queried directly because caches would remember the absence. */
 	async #lookingResolvers(zone: string): Promise<Resolver[]> {
 		const own = this.#resolver();
 		if (setting(this.#settings, 'resolvers') !== undefined || zone === '') return [own];
@@ -120,7 +120,7 @@ class RecordSolver implements DnsSolver {
 	}
 }
 
-/** Throws IssueError for a server that is no address: a name would have to be resolved before there is a resolver. */
+/** Throws IssueError if a server is not an address: resolving a name would already require a resolver. */
 function resolverOf(servers: readonly string[]): Resolver {
 	const resolver = new Resolver({ timeout: 3000, tries: 2 });
 	if (servers.length === 0) return resolver;

@@ -1,4 +1,4 @@
-/** Messages of dynamic updates (RFC 2136), as far as one TXT record goes. */
+/** Dynamic update messages (RFC 2136) for a TXT record. */
 import { randomInt } from 'node:crypto';
 import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord } from './dns-provider.ts';
@@ -14,7 +14,7 @@ const STATUSES = [
 	...['NOTAUTH', 'NOTZONE'],
 ];
 
-/** A message that adds a TXT record to a zone or removes exactly that record (§2.5.1, §2.5.4). */
+/** Encodes a message that adds a TXT record to a zone or removes exactly that record (§2.5.1, §2.5.4). */
 export function dynamicUpdate({ zone, name, value, ttl }: ChallengeRecord, action: 'add' | 'remove'): Buffer {
 	const header = numbers16(randomInt(65_536), OPCODE_UPDATE, 1, 0, 1, 0);
 	const text = Buffer.from(value, 'latin1');
@@ -32,16 +32,16 @@ export function dynamicUpdate({ zone, name, value, ttl }: ChallengeRecord, actio
 	]);
 }
 
-/** The status in the header of a response: `NOERROR`, `REFUSED`, … Throws IssueError when it is no response. */
+/** Returns the status in a response's header: `NOERROR`, `REFUSED`, … Throws IssueError if it is not a response. */
 export function responseStatus(message: Buffer): string {
 	if (message.length < 12 || (message[2]! & 0x80) === 0) {
-		throw new IssueError('dns/refused', 'The name server answered with something that is no response.');
+		throw new IssueError('dns/refused', 'The name server did not return a DNS response.');
 	}
 	const code = message[3]! & 15;
 	return STATUSES[code] ?? `status ${code}`;
 }
 
-/** A name in wire form, lower case, without compression (RFC 1035 §3.1). Throws IssueError for one that is too long. */
+/** Encodes a name in wire format, lower case, without compression (RFC 1035 §3.1). Throws IssueError if it is too long. */
 export function encodeName(name: string): Buffer {
 	const labels = name
 		.toLowerCase()
@@ -57,14 +57,14 @@ export function encodeName(name: string): Buffer {
 	return whole;
 }
 
-/** Big-endian 16-bit numbers. */
+/** Encodes big-endian 16-bit numbers. */
 export function numbers16(...values: readonly number[]): Buffer {
 	const bytes = Buffer.alloc(values.length * 2);
 	for (const [at, value] of values.entries()) bytes.writeUInt16BE(value, at * 2);
 	return bytes;
 }
 
-/** A big-endian 32-bit number. */
+/** Encodes a big-endian 32-bit number. */
 export function number32(value: number): Buffer {
 	const bytes = Buffer.alloc(4);
 	bytes.writeUInt32BE(value);

@@ -1,17 +1,16 @@
-/** DNS provider `exec`: runs a program of the operator's. */
+/** The DNS provider `exec`: runs a program. */
 import { spawn } from 'node:child_process';
 import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
-/** Milliseconds that the program may take; and those for cleaning up once nobody waits for the order any more. */
+/** Timeout of the program in milliseconds; then that of cleaning up after a canceled order. */
 const LIMIT = 60_000;
 const LAST_LIMIT = 5000;
-/** Milliseconds that a program has to end by itself when it is told to. */
+/** Milliseconds that a program has to exit when it is asked to. */
 const KILL_DELAY = 1000;
-/** Characters of what it prints that are kept for an error. */
+/** Characters of its output kept for an error message. */
 const KEPT_OUTPUT = 500;
 
-/** Makes the provider. */
 export function execProvider(
 	settings: { readonly [setting: string]: unknown },
 	deps: {
@@ -45,7 +44,7 @@ export function execProvider(
 	};
 }
 
-/** `signal` ends the program, and those that it has started; nobody waits for them then. */
+/** Runs a program. `signal` ends it and everything it has started, without waiting. */
 function runProgram(
 	program: string,
 	args: readonly string[],
@@ -53,10 +52,10 @@ function runProgram(
 ): Promise<void> {
 	return new Promise((resolve, reject) => {
 		if (signal.aborted) {
-			reject(new IssueError('dns/exec', `\`${program}\` was not run: there is no time for it any more.`));
+			reject(new IssueError('dns/exec', `\`${program}\` was not run, because the time limit has been reached.`));
 			return;
 		}
-		// In a group of its own, so that what a script has started ends with it.
+		// In its own process group, so that what a script has started ends with it.
 		const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'], detached: true, shell: false });
 		let said = '';
 		const end = (): void => {
@@ -64,7 +63,7 @@ function runProgram(
 			setTimeout(() => kill(child.pid, 'SIGKILL'), KILL_DELAY).unref();
 			child.stderr.destroy();
 			child.unref();
-			reject(new IssueError('dns/exec', `\`${program}\` was ended: it took too long.`));
+			reject(new IssueError('dns/exec', `\`${program}\` was ended, because it exceeded its time limit.`));
 		};
 		signal.addEventListener('abort', end, { once: true });
 		child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -78,7 +77,7 @@ function runProgram(
 			signal.removeEventListener('abort', end);
 			if (status === 0) resolve();
 			else {
-				const how = sign === null ? `ended with status ${status}` : `was ended by ${sign}`;
+				const how = sign === null ? `exited with status ${status}` : `was ended by ${sign}`;
 				const why = said.trim().replace(/\s+/g, ' ');
 				reject(new IssueError('dns/exec', `\`${program}\` ${how}${why === '' ? '' : `: ${why}`}.`));
 			}
@@ -86,12 +85,12 @@ function runProgram(
 	});
 }
 
-/** Tells a program and all that it has started; one that has ended is told nothing. */
+/** Signals a program's process group, unless it has exited. */
 function kill(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
 	if (pid === undefined) return;
 	try {
 		process.kill(-pid, signal);
 	} catch {
-		// It has ended.
+		// It has exited.
 	}
 }

@@ -1,8 +1,7 @@
-/** DNS provider `hetzner`: the cloud API. */
+/** The DNS provider `hetzner`, through the Cloud API. */
 import { apiText } from './api-request.ts';
 import { type DnsProvider, relativeName } from './dns-provider.ts';
 
-/** Makes the provider. */
 export function hetznerProvider(settings: { readonly [setting: string]: unknown }): DnsProvider {
 	const endpoint = String(settings.endpoint ?? 'https://api.hetzner.cloud/v1').replace(/\/$/, '');
 	const common = {

@@ -1,14 +1,13 @@
-/** DNS provider `rfc2136`: dynamic updates over TCP, signed with a shared key. */
+/** The DNS provider `rfc2136`: dynamic updates over TCP, signed with a shared key. */
 import { connect, isIP } from 'node:net';
 import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 import { dynamicUpdate, responseStatus } from './dynamic-update.ts';
 import { signMessage, type TransactionKey, verifyResponse } from './transaction-signature.ts';
 
-/** Milliseconds that the server may take. */
+/** Timeout in milliseconds. */
 const LIMIT = 15_000;
 
-/** Makes the provider. */
 export function rfc2136Provider(settings: { readonly [setting: string]: unknown }): DnsProvider {
 	const { host, port } = serverAddress(String(settings.server ?? ''));
 	const key = transactionKey(settings);
@@ -35,7 +34,7 @@ function transactionKey(settings: { readonly [setting: string]: unknown }): Tran
 	const { key, key_name: name, key_alg: algorithm } = settings;
 	if (typeof key !== 'string' || key === '') return undefined;
 	if (typeof name !== 'string' || name === '') {
-		throw new IssueError('dns/key', 'The key of rfc2136 needs a name: give `key_name`.');
+		throw new IssueError('dns/key', 'The key of rfc2136 needs a name; set `key_name`.');
 	}
 	return {
 		name: name.toLowerCase().replace(/\.$/, ''),
@@ -51,7 +50,7 @@ function serverAddress(text: string): { readonly host: string; readonly port: nu
 	return { host: parts[1] ?? parts[2]!, port: Number(parts[3] ?? 53) };
 }
 
-/** One message there and one back, each after its length (RFC 1035 §4.2.2). */
+/** Sends a message and receives the response, both prefixed with their length (RFC 1035 §4.2.2). */
 function exchange(host: string, port: number, message: Buffer, signal: AbortSignal | undefined): Promise<Buffer> {
 	return new Promise((resolve, reject) => {
 		const socket = connect({ host, port });
@@ -66,9 +65,9 @@ function exchange(host: string, port: number, message: Buffer, signal: AbortSign
 		};
 		signal?.addEventListener('abort', onAbort, { once: true });
 		socket.once('close', () => signal?.removeEventListener('abort', onAbort));
-		socket.setTimeout(LIMIT, () => fail('it took too long'));
+		socket.setTimeout(LIMIT, () => fail('timed out'));
 		socket.once('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
-		socket.once('end', () => fail('it closed the connection'));
+		socket.once('end', () => fail('the connection was closed'));
 		socket.once('connect', () => {
 			const length = Buffer.alloc(2);
 			length.writeUInt16BE(message.length);

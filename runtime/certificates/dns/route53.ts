@@ -1,4 +1,4 @@
-/** DNS provider `route53`: the API takes whole sets of records, so that sets are read, changed and written back. */
+/** The DNS provider `route53`. Its API replaces whole record sets, so sets are read, modified and written back. */
 import { AwsClient } from 'aws4fetch';
 import { IssueError } from '../issuer.ts';
 import { apiText } from './api-request.ts';
@@ -6,7 +6,7 @@ import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
 const VERSION = '2013-04-01';
 
-/** Makes the provider; `environment` has the credentials that the settings leave out. */
+/** Creates the provider; credentials missing in the settings are taken from `environment`. */
 export function route53Provider(
 	settings: { readonly [setting: string]: unknown },
 	environment: { readonly [name: string]: string | undefined },
@@ -18,7 +18,7 @@ class Route53 implements DnsProvider {
 	readonly #client: AwsClient;
 	readonly #endpoint: string;
 	readonly #zoneId: string | undefined;
-	/** The end of the last change: two changes of one set must not overlap. */
+	/** The last change; changes must not overlap. */
 	#changing: Promise<unknown> = Promise.resolve();
 
 	constructor(
@@ -54,7 +54,7 @@ class Route53 implements DnsProvider {
 			const isPrivate = /<PrivateZone>true<\/PrivateZone>/.test(zone!);
 			if (id !== undefined && !isPrivate && zone!.includes(`<Name>${name}.</Name>`)) return id;
 		}
-		throw new IssueError('dns/no-zone', `The account of route53 has no public zone \`${name}\`.`);
+		throw new IssueError('dns/no-zone', `The Route 53 account has no public zone \`${name}\`.`);
 	}
 
 	#change(zone: string, record: ChallengeRecord, edit: (values: string[]) => string[]): Promise<void> {

@@ -1,20 +1,20 @@
-/** Transaction signatures (TSIG, RFC 8945): who sent a message, and that nobody changed it. */
+/** Transaction signatures (TSIG, RFC 8945), which authenticate messages. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { IssueError } from '../issuer.ts';
 import { encodeName, number32, numbers16 } from './dynamic-update.ts';
 
 /** A shared key. */
 export interface TransactionKey {
-	/** Lower case, without a final dot. */
+	/** Lower case, without a trailing dot. */
 	readonly name: string;
-	/** `hmac-sha256` and its fellows. */
+	/** Such as `hmac-sha256`. */
 	readonly algorithm: string;
 	readonly secret: Buffer;
 }
 
 const TYPE_TSIG = 250;
 const CLASS_ANY = 255;
-/** Seconds that clocks may differ. */
+/** Tolerated clock difference in seconds. */
 const FUDGE = 300;
 
 const DIGESTS: { readonly [algorithm: string]: string } = {
@@ -24,7 +24,7 @@ const DIGESTS: { readonly [algorithm: string]: string } = {
 	'hmac-sha512': 'sha512',
 };
 
-/** Signs a request; `time` is in seconds since the epoch. Throws IssueError for an algorithm that is not known. */
+/** Signs a request; `time` is in seconds since the epoch. Throws IssueError for an unsupported algorithm. */
 export function signMessage(
 	message: Buffer,
 	key: TransactionKey,
@@ -51,11 +51,11 @@ export function signMessage(
 	return { message: signed, mac };
 }
 
-/** Throws IssueError unless a response was signed with the key in answer to the request with that signature (§5.3). */
+/** Throws IssueError unless a response is signed with the key and the request's signature (§5.3). */
 export function verifyResponse(response: Buffer, key: TransactionKey, requestMac: Buffer): void {
 	const found = findSignature(response);
 	if (!found) {
-		throw new IssueError('dns/unsigned', 'The name server did not sign its answer; it may not know the key.');
+		throw new IssueError('dns/unsigned', 'The name server did not sign its response; it may not know the key.');
 	}
 	const { mac, time, fudge, error, other, start } = found;
 	if (error !== 0) {
@@ -73,18 +73,18 @@ export function verifyResponse(response: Buffer, key: TransactionKey, requestMac
 	);
 	const fresh = Math.abs(Date.now() / 1000 - time) <= fudge;
 	if (fresh && mac.length === expected.length && timingSafeEqual(mac, expected)) return;
-	throw new IssueError('dns/unsigned', 'The signature of the name server is wrong.');
+	throw new IssueError('dns/unsigned', "The signature of the name server's response is wrong.");
 }
 
 function hmac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]): Buffer {
 	const digest = DIGESTS[algorithm];
-	if (digest === undefined) throw new IssueError('dns/key', `\`${algorithm}\` is not an algorithm of this build.`);
+	if (digest === undefined) throw new IssueError('dns/key', `\`${algorithm}\` is not a supported algorithm.`);
 	const signer = createHmac(digest, secret);
 	for (const part of parts) signer.update(part);
 	return signer.digest();
 }
 
-/** What is signed beside the message (§4.3.3). */
+/** Returns the signed data besides the message (§4.3.3). */
 function variables(key: TransactionKey, time: number, fudge: number, error: number, other: Buffer): Buffer {
 	return Buffer.concat([
 		encodeName(key.name),
@@ -109,11 +109,11 @@ interface Signature {
 	readonly fudge: number;
 	readonly error: number;
 	readonly other: Buffer;
-	/** Where the record begins. */
+	/** Offset of the record. */
 	readonly start: number;
 }
 
-/** The last record of a message, if it is a signature. */
+/** Returns the last record of a message if it is a signature. */
 function findSignature(message: Buffer): Signature | undefined {
 	try {
 		let at = 12;

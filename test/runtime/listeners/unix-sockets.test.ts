@@ -115,7 +115,7 @@ unix('what a killed server left behind is replaced; a server, a file and a link 
 	sockets.giveUp();
 	assert.not.ok(existsSync(file));
 	writeFileSync(file, 'mine');
-	assert.match(await open(file), /there is a file with this name that is not a socket/);
+	assert.match(await open(file), /a file with this name exists that is not a socket/);
 	assert.ok(existsSync(file));
 	unlinkSync(file);
 	symlinkSync('/etc/passwd', file);

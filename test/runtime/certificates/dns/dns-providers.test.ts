@@ -142,7 +142,7 @@ if (args[1].includes('fails')) { console.error('the zone is\\nlocked'); process.
 	assert.equal(JSON.parse(lines[0]!), ['present', `${record.name}.`, '$(id) `x`', 'example.com', '120']);
 	assert.is(JSON.parse(lines[1]!)[0], 'cleanup');
 	const failing = await refusal(provider.add({ ...record, name: 'fails.example.com' }, signal));
-	assert.match(failing.message, /ended with status 3: the zone is locked\.$/);
+	assert.match(failing.message, /exited with status 3: the zone is locked\.$/);
 	const missing = await createDnsProvider({ provider: 'exec', command: ['/no/such/program'] }, around);
 	assert.match((await refusal(missing.add(record, signal))).message, /cannot be run: ENOENT/);
 });
