@@ -127,7 +127,7 @@ activation('variables that are meant for another process say nothing, and go all
 	const passed = takePassedSockets(environment, 7);
 	assert.equal(environment, {});
 	assert.is(passed.descriptorOf('9'), 9);
-	assert.throws(() => passed.descriptorOf('web'), /no service manager has passed sockets/);
+	assert.throws(() => passed.descriptorOf('web'), /no service manager has passed any sockets/);
 	assert.is(takePassedSockets({ LISTEN_PID: '7', LISTEN_FDS: '1' }, 7).descriptorOf('unknown'), 3);
 });
 

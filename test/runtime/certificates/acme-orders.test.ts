@@ -250,7 +250,7 @@ acme('the chain that is preferred is taken among those that are offered', async 
 acme('wildcards without a DNS provider are told, not ordered', async () => {
 	const test = testManager();
 	await serveDocument(test, plan(policy(['*.example.com'], [issuer()])));
-	await eventually('told', () => /only a DNS provider can prove/.test(JSON.stringify(test.entries)));
+	await eventually('told', () => /can only be validated with a DNS provider/.test(JSON.stringify(test.entries)));
 	assert.is(server.orders.length, 0);
 	await test.manager.close();
 });

@@ -53,7 +53,7 @@ dns('cloudflare: finds the zone, makes the record and deletes that one', async (
 	await remove();
 	assert.is(api.calls.length, 3);
 	const error = await refusal(provider.add({ ...record, zone: 'other.com' }, signal));
-	assert.match(error.message, /answered 404 to GET \/zones: no such thing/);
+	assert.match(error.message, /answered with status 404 to GET \/zones: no such thing/);
 	await api.close();
 	assert.match((await refusal(provider.add(record, signal))).message, /cannot be reached/);
 });
@@ -286,7 +286,7 @@ dns('rfc2136: sends signed updates that add and remove exactly the record, and w
 	rcode = 5;
 	assert.match((await refusal(provider.add(record, signal))).message, /refused the update: REFUSED/);
 	const stranger = await createDnsProvider({ ...settings, key: Buffer.from('another').toString('base64') }, around);
-	assert.match((await refusal(stranger.add(record, signal))).message, /signature of the name server is wrong/);
+	assert.match((await refusal(stranger.add(record, signal))).message, /signature of the name server's response is wrong/);
 	server.close();
 	const unsigned = await nameServer(request => {
 		const header = Buffer.from(request.subarray(0, 12));
