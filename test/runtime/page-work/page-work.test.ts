@@ -92,7 +92,10 @@ work('names are looked up as the system has them, a few at one time', async () =
 	assert.match(await addresses('localhost'), /(^| )(127\.0\.0\.1|::1)( |$)/);
 	const outcomes = await Promise.allSettled(Array.from({ length: 12 }, (_, i) => addresses(`${i}.host.invalid`)));
 	const messages = outcomes.map(outcome => (outcome.status === 'rejected' ? outcome.reason.message : 'found'));
-	assert.is(messages.filter(message => message === 'Too many pages are waiting for expensive template functions.').length, 4);
+	assert.is(
+		messages.filter(message => message === 'Too many pages are waiting for expensive template functions.').length,
+		4,
+	);
 	assert.ok(
 		messages.slice(0, 8).every(message => /^lookup \d\.host\.invalid: /.test(message)),
 		messages.join('\n'),

@@ -286,7 +286,10 @@ dns('rfc2136: sends signed updates that add and remove exactly the record, and w
 	rcode = 5;
 	assert.match((await refusal(provider.add(record, signal))).message, /refused the update: REFUSED/);
 	const stranger = await createDnsProvider({ ...settings, key: Buffer.from('another').toString('base64') }, around);
-	assert.match((await refusal(stranger.add(record, signal))).message, /signature of the name server's response is wrong/);
+	assert.match(
+		(await refusal(stranger.add(record, signal))).message,
+		/signature of the name server's response is wrong/,
+	);
 	server.close();
 	const unsigned = await nameServer(request => {
 		const header = Buffer.from(request.subarray(0, 12));
