@@ -1,4 +1,5 @@
 /** `svc hash-password`: what it prints is what `basic_auth` verifies. */
+import { verify } from 'argon2';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -38,6 +39,9 @@ for (const [what, args, stdin, shape] of CASES) {
 		const hash = parsePasswordHash(algorithm, result.stdout.trim()) as PasswordHash;
 		assert.is(verifyPassword(hash, 'p\u00e4ss word'), true);
 		assert.is(verifyPassword(hash, 'pass word'), false);
+		if (algorithm !== 'argon2id') return;
+		assert.is(await verify(hash.text, 'p\u00e4ss word'), true, 'the reference implementation agrees');
+		assert.is(await verify(hash.text, 'pass word'), false);
 	});
 }
 

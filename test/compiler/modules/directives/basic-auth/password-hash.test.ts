@@ -1,4 +1,5 @@
 /** Texts of password hashes: what is read, what is refused, and hashes that stand in for those of unknown users. */
+import * as argon2 from 'argon2';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -53,6 +54,21 @@ for (const [algorithm, text, message] of REFUSED) {
 		assert.type(mistake, 'string');
 		assert.match(mistake as string, message);
 		assert.not((mistake as string).includes(text), 'a secret does not stand in a message');
+	});
+}
+
+for (const [memoryCost, timeCost, parallelism, hashLength, password] of [
+	[8, 2, 1, 32, 'hiccup'],
+	[64, 1, 1, 4, 'p\u00e4ss w\u00f6rd \u{1f511}'],
+	[1024, 3, 4, 64, ''],
+	[65_536, 1, 2, 32, 'x'.repeat(1000)],
+] as const) {
+	reading(`argon2id of the reference implementation: m=${memoryCost}, t=${timeCost}, p=${parallelism}`, async () => {
+		const type = argon2.argon2id;
+		const text = await argon2.hash(password, { type, memoryCost, timeCost, parallelism, hashLength });
+		const hash = parsePasswordHash('argon2id', text) as PasswordHash;
+		assert.is(verifyPassword(hash, password), true);
+		assert.is(verifyPassword(hash, `${password}x`), false);
 	});
 }
 
