@@ -2,6 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
+import { HEADER_EDITS_PROPERTIES } from '../../compiler/modules/directives/header-edits.ts';
 import { directives } from '../../compiler/modules/directives/index.ts';
 import { matchers } from '../../compiler/modules/matchers/index.ts';
 import { options } from '../../compiler/modules/options/index.ts';
@@ -70,5 +71,22 @@ modules('names and ids are unique in each dialect', () => {
 	assert.is(new Set(matchers.map(({ id }) => id)).size, matchers.length);
 	assert.is(new Set(options.map(({ id }) => id)).size, options.length);
 });
+
+for (const directive of directives) {
+	if (directive.kind !== 'handler' || directive.id === '') continue;
+	const { id, schema, answers, branches, fieldEdits = {} } = directive;
+
+	modules(`the handler ${id} says how the pipelines inside of it run`, () => {
+		if (!JSON.stringify(schema).includes('#/$defs/pipeline')) return;
+		assert.ok(branches !== undefined || answers !== undefined, 'it states neither `branches` nor `answers`');
+	});
+
+	modules(`the handler ${id} says which of its fields edit header fields`, () => {
+		const editing = Object.entries(schema.properties).filter(([, { properties = {} }]) => {
+			return Object.values(properties as object).includes(HEADER_EDITS_PROPERTIES.set);
+		});
+		assert.equal(Object.keys(fieldEdits).sort(), editing.map(([field]) => field).sort());
+	});
+}
 
 modules.run();

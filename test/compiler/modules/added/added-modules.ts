@@ -1,0 +1,126 @@
+/** Modules that only the tests have: each shows one thing that directives and matchers may say about themselves. */
+import type { Matcher, Step } from '../../../../compiler/document/document.ts';
+import { PIPELINE } from '../../../../compiler/document/references.ts';
+import {
+	type Directive,
+	type HandlerDirective,
+	handlerDirective,
+} from '../../../../compiler/modules/directives/directive.ts';
+import { compileHeaderEdits, HEADER_EDITS } from '../../../../compiler/modules/directives/header-edits.ts';
+import { type MatcherModule, requestMatcher } from '../../../../compiler/modules/matchers/matcher.ts';
+
+/** Returns a directive whose word and handler are `name` and whose only argument is the field `to`. */
+function directive(name: string, traits: Partial<HandlerDirective>): Directive {
+	return handlerDirective<Step>({
+		kind: 'handler',
+		id: name,
+		names: { configfile: [name], compatfile: [name] },
+		usage: `${name} [matcher] [<to>]`,
+		summary: `Does what the tests expect of ${name}.`,
+		documentation: `The page of ${name}.`,
+		matcherToken: 'optional',
+		lower: ({ line, args }, cx) => {
+			const pipeline = line.block && { pipeline: cx.pipeline(line.block.lines) };
+			return cx.origin({ handler: name, ...(args[0] && { to: cx.template(args[0]) }), ...pipeline }, line.span);
+		},
+		schema: {
+			properties: {
+				to: { type: 'string' },
+				pipeline: PIPELINE,
+				fields: HEADER_EDITS,
+			},
+		},
+		compile: (_step, _cx, next) => next,
+		...traits,
+	});
+}
+
+/** Returns the argument of a step. */
+const to = (step: Step): string => step.to as string;
+
+export const addedDirectives: readonly Directive[] = [
+	directive('brew', {
+		answers: 'always',
+		order: { rank: 325 },
+		compile:
+			(_step, { step }) =>
+			x => {
+				x.response.status = 418;
+				x.answered('brew', step);
+			},
+	}),
+	directive('gate', { answers: 'sometimes', asksForPasswords: true }),
+	directive('label', {}),
+	directive('either', {
+		isBlock: true,
+		branches: ({ pipeline }) => [{ pipeline: pipeline as readonly Step[], pointer: '' }],
+		compile: (step, cx, next) => cx.pipeline(step.pipeline as readonly Step[], next),
+	}),
+	directive('send', {
+		matcherToken: 'with-more-arguments',
+		answers: 'always',
+		redirectsTo: step => ({ to: to(step), byPage: false }),
+		compile: (step, cx) => {
+			const location = cx.template(to(step), 'empty');
+			const { step: number } = cx;
+			return x => {
+				x.response.status = 302;
+				x.response.headers.set('Location', location.render(x));
+				x.answered('send', number);
+			};
+		},
+	}),
+	directive('relay', {
+		answers: 'always',
+		proxiesTo: step => [{ text: to(step), pointer: '/to' }],
+	}),
+	directive('shelf', {
+		matcherToken: 'with-more-arguments',
+		answers: 'always',
+		servesFiles: () => ({ hides: [] }),
+		rootOf: step => (typeof step.to === 'string' ? { text: step.to, pointer: '/to' } : undefined),
+		readsRoot: () => true,
+	}),
+	directive('aim', { matcherToken: 'with-more-arguments', changesTarget: true, rewritesTo: to }),
+	directive('mark', {
+		fieldEdits: { fields: 'response' },
+		lower: ({ line, args }, cx) => {
+			const [name, value] = args.map(word => word.text);
+			return cx.origin({ handler: 'mark', fields: { set: [{ name: name!, value: value! }] } }, line.span);
+		},
+		compile: (step, cx, next) => {
+			const edit = compileHeaderEdits(step.fields as never, cx);
+			return x => {
+				edit(x, x.response.headers);
+				return next(x);
+			};
+		},
+	}),
+	directive('jump', { routeOf: to, answers: 'sometimes' }),
+	directive('coin', {
+		definesPlaceholders: ({ words }) => words.slice(1),
+		placeholdersOf: step => [to(step).slice(1, -1)],
+		lower: ({ line, args }, cx) => cx.origin({ handler: 'coin', to: args[0]!.text }, line.span),
+	}),
+	directive('weigh', { order: { rank: 325, reversed: true } }),
+];
+
+interface AreaMatcher extends Matcher {
+	readonly type: 'area';
+	readonly areas: readonly string[];
+}
+
+export const addedMatchers: readonly MatcherModule[] = [
+	requestMatcher<AreaMatcher>({
+		id: 'area',
+		usage: 'area <pattern>…',
+		summary: 'Matches what the tests expect of it.',
+		documentation: 'The page of area.',
+		lists: { field: 'areas', of: 'path' },
+		judges: 'path',
+		wordsOf: ({ areas }) => areas.map(text => `<${text}>`),
+		lower: line => ({ type: 'area', areas: line.words.slice(1).map(({ text }) => text) }),
+		schema: { properties: { areas: { type: 'array', items: { type: 'string' } } }, required: ['areas'] },
+		compile: (matcher, cx) => cx.matcher({ type: 'path', patterns: matcher.areas }, 'areas'),
+	}),
+];

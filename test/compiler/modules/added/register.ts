@@ -1,0 +1,18 @@
+/** Adds the modules of added-modules.ts to the registries, each as its one line would, in the process that imports this first. */
+import { registerHooks } from 'node:module';
+
+const ADDED = new URL('added-modules.ts', import.meta.url).href;
+
+registerHooks({
+	load: (url, context, next) => {
+		const loaded = next(url, context);
+		const registry = /\/compiler\/modules\/(directives|matchers)\/index\.ts$/.exec(url)?.[1];
+		if (registry === undefined) return loaded;
+		const added = registry === 'directives' ? 'addedDirectives' : 'addedMatchers';
+		const source = String(loaded.source).replace(
+			/^(export const (?:directives|matchers): .*\[)$/m,
+			`$1\n\t...${added},`,
+		);
+		return { ...loaded, source: `import { ${added} } from '${ADDED}';\n${source}` };
+	},
+});
