@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
+import { endThread } from '../threads/end-thread.ts';
 import type { MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import {
 	CONTROL_OUTSTANDING,
@@ -213,7 +214,7 @@ export class WorkerPool {
 		this.#stop();
 		clearInterval(this.#looks);
 		await within(
-			Promise.all([...this.#running].map(thread => thread.terminate())).then(() => {}),
+			Promise.all([...this.#running].map(endThread)).then(() => {}),
 			END_LIMIT,
 		);
 		return this.#running.size === 0;
@@ -236,7 +237,8 @@ export class WorkerPool {
 
 	/** Ends one thread like a crash would. */
 	async kill(index: number): Promise<void> {
-		await this.#slots[index]?.thread?.terminate();
+		const thread = this.#slots[index]?.thread;
+		if (thread) await endThread(thread);
 	}
 
 	/** Makes a thread throw outside any request, or stop responding. */
@@ -261,7 +263,7 @@ export class WorkerPool {
 	giveUp(index: number): void {
 		const slot = this.#slots[index]!;
 		slot.attempt = undefined;
-		void slot.thread?.terminate();
+		if (slot.thread) void endThread(slot.thread);
 	}
 
 	#start(slot: Slot): void {
@@ -336,7 +338,7 @@ export class WorkerPool {
 		this.#building = this.#building.filter(building => building !== slot);
 		slot.attempt?.resolve();
 		this.#sockets.detach(slot.index);
-		void thread.terminate();
+		void endThread(thread);
 	}
 
 	#ended(slot: Slot, cause: string): void {
