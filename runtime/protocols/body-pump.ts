@@ -1,22 +1,22 @@
-/** Sends a streamed request body piece by piece: the next is pulled when the last has left the process. */
+/** Sends a streamed request body piece by piece: each piece is pulled when the previous one has left the process. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 
-/** Where the pieces go, and what becomes of them. */
+/** The destination of the pieces, and callbacks. */
 export interface PumpOwner {
-	/** Writes a piece, never an empty one. True when it has left the process; else `flushed` is called when it has. */
+	/** Writes a non-empty piece. Returns true if it has left the process; otherwise `flushed` is called when it has. */
 	writePiece(bytes: Uint8Array): boolean;
-	/** Has the system move what it can of the body, where that is possible now. */
+	/** Makes the kernel send what it can of the body, if that is possible now. */
 	sendDirectly?(body: BodySource): void;
-	/** The body is whole. */
+	/** The body is complete. */
 	pumpEnded(): void;
 	/** The body could not be read. */
 	pumpFailed(error: unknown): void;
 }
 
-/** Pieces that are sent before others get their turn, when neither the body nor the peer has to wait. */
+/** Pieces sent before others get their turn, if neither the body nor the peer is slow. */
 const PIECES_A_TURN = 32;
 
-/** The sending of one body. */
+/** Sends one body. */
 export class BodyPump {
 	readonly #body: BodySource;
 	readonly #owner: PumpOwner;
@@ -24,7 +24,7 @@ export class BodyPump {
 	#stopped = false;
 	#writes = 0;
 	#flushing = false;
-	/** The write that was under way when it was last asked whether writes stall. */
+	/** The write in progress at the last check for stalls. */
 	#seen = 0;
 
 	constructor(body: BodySource, owner: PumpOwner) {
@@ -32,12 +32,12 @@ export class BodyPump {
 		this.#owner = owner;
 	}
 
-	/** True once bytes may have been pulled: the body cannot be sent again. */
+	/** True once bytes may have been pulled, so that the body cannot be resent. */
 	get started(): boolean {
 		return this.#started;
 	}
 
-	/** True when the write under way is the one that was under way when this was last asked. */
+	/** Returns true if the write in progress is the same as at the last call. */
 	stalled(): boolean {
 		const pending = this.#flushing && !this.#stopped ? this.#writes : 0;
 		const stalled = pending !== 0 && pending === this.#seen;
@@ -45,21 +45,21 @@ export class BodyPump {
 		return stalled;
 	}
 
-	/** Begins; has no effect a second time. */
+	/** Starts; idempotent. */
 	start(): void {
 		if (this.#started || this.#stopped) return;
 		this.#started = true;
 		this.#next();
 	}
 
-	/** Gives the body up, unless it has ended. */
+	/** Cancels the body unless it has ended. */
 	stop(): void {
 		if (this.#stopped) return;
 		this.#stopped = true;
 		if (this.#started) this.#body.cancel();
 	}
 
-	/** The piece that was written last has left the process. */
+	/** Called when the last piece has left the process. */
 	flushed(): void {
 		if (!this.#flushing) return;
 		this.#flushing = false;
@@ -97,7 +97,7 @@ export class BodyPump {
 		}
 	}
 
-	/** True when the next piece may be pulled at once. */
+	/** Returns true if the next piece may be pulled at once. */
 	#take(bytes: Uint8Array | null): boolean {
 		if (bytes === null) {
 			this.#stopped = true;
@@ -109,7 +109,7 @@ export class BodyPump {
 		this.#flushing = true;
 		if (!this.#owner.writePiece(bytes)) return false;
 		this.#flushing = false;
-		// The owner may have given the body up instead.
+		// The owner may have canceled the body meanwhile.
 		return !this.#stopped;
 	}
 }

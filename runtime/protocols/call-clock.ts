@@ -1,27 +1,27 @@
-/** Time-outs of one exchange with an upstream: the response's head, its reads, and writes of the request's body. */
+/** Timeouts of a request to an upstream: of the response head, of reads, and of writing the request body. */
 import { LONGEST_TIMER } from '../sockets/upstream-socket.ts';
 
-/** Milliseconds; 0 for no bound. */
+/** Timeouts in milliseconds; 0 for none. */
 export interface CallTimeouts {
-	/** From the end of the request to the end of the response's head. */
+	/** From the end of the request to the end of the response head. */
 	readonly responseHeaderTimeout: number;
 	/** Between two reads of a response. */
 	readonly readTimeout: number;
-	/** Of a write of a streamed body. */
+	/** For a write of a streamed body. */
 	readonly writeTimeout: number;
 }
 
-/** The exchange. */
+/** The request, for its clock. */
 export interface TimedCall {
-	/** True while the response is read: what nobody reads is not waited for. */
+	/** True while the response is being read; the upstream is not blamed for data that nobody reads. */
 	readonly reading: boolean;
-	/** True when a write under way is the one that was under way when this was last asked. */
+	/** Returns true if the write in progress is the same as at the last call. */
 	stalled(): boolean;
-	/** Why the exchange is to end: a predicate of the peer, such as `took nothing for too long`. */
+	/** Ends the request. `what` is a predicate about the peer, such as `took nothing for too long`. */
 	timedOut(what: string): void;
 }
 
-/** The clock of one exchange, or of one connection's exchanges, one after another. Without bounds it makes no timer. */
+/** The clock of one request, or of a connection's consecutive requests. Without timeouts, it creates no timers. */
 export class CallClock {
 	readonly #timeouts: CallTimeouts;
 	readonly #call: TimedCall;
@@ -34,19 +34,19 @@ export class CallClock {
 		this.#call = call;
 	}
 
-	/** Calls back unless a response comes first: the request's body waits for 100 (Continue). */
+	/** Calls back unless a response arrives first: the request body waits for 100 (Continue). */
 	wait(milliseconds: number, over: () => void): void {
 		this.#head = setTimeout(over, Math.min(milliseconds, LONGEST_TIMER));
 	}
 
-	/** Ends `wait`, and the time for the response's head. */
+	/** Ends `wait` and the timeout of the response head. */
 	headCame(): void {
 		if (this.#head === undefined) return;
 		clearTimeout(this.#head);
 		this.#head = undefined;
 	}
 
-	/** A streamed body is being written. */
+	/** Called when a streamed body starts. */
 	bodyBegins(): void {
 		const { writeTimeout } = this.#timeouts;
 		if (writeTimeout <= 0) return;
@@ -58,12 +58,12 @@ export class CallClock {
 		);
 	}
 
-	/** Some of the body has left. */
+	/** Called when some of the body has been sent. */
 	wrote(): void {
 		this.#writes?.refresh();
 	}
 
-	/** The request is whole; `answered` when its response's head has come before that. */
+	/** Called when the request is complete; `answered` if its response head arrived before that. */
 	requestSent(answered: boolean): void {
 		if (this.#writes !== undefined) clearInterval(this.#writes);
 		this.#writes = undefined;
@@ -86,12 +86,12 @@ export class CallClock {
 		);
 	}
 
-	/** Bytes have come. */
+	/** Called when bytes have been received. */
 	read(): void {
 		this.#reads?.refresh();
 	}
 
-	/** Nothing is waited for any more. */
+	/** Stops all timeouts. */
 	stop(): void {
 		this.headCame();
 		if (this.#reads !== undefined) clearInterval(this.#reads);

@@ -1,4 +1,4 @@
-/** The protocols of a listener without TLS: HTTP/1.1, and HTTP/2 by prior knowledge where the configuration asks for it. */
+/** The protocols of a listener without TLS: HTTP/1.1, and HTTP/2 with prior knowledge if configured. */
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
 import { createHttp1Server } from './http1/http1-server.ts';
@@ -6,9 +6,9 @@ import { createHttp2Server, type Http2Server } from './http2/http2-server.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from './protocol.ts';
 
 /**
- * Makes the server of one plaintext listener on one thread. `protocols` tells what the listener speaks now (`h1`, `h2c`);
- * with both, the first bytes of a connection decide, and a connection of HTTP/1.1 pays nothing for the question. Where
- * neither is named it speaks HTTP/1.1: nothing else can be said without TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
+ * Creates the server of a plaintext listener on one thread. `protocols` returns the current protocols (`h1`, `h2c`); with both,
+ * the first bytes of a connection decide, at no cost for HTTP/1.1. With neither, it speaks HTTP/1.1, because nothing else is
+ * possible without TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
  */
 export function createCleartextServer(host: ProtocolHost, protocols: () => readonly string[]): ProtocolServer {
 	let http2: Http2Server | undefined;

@@ -1,16 +1,16 @@
-/** Small pieces of a body that nobody reads yet, put together: as objects of their own they would take many times their size. */
+/** Joins small queued pieces of a body, which as separate objects would use many times their size. */
 
-/** Bytes below which pieces are gathered. */
+/** Pieces below this many bytes are joined. */
 const SMALL = 1024;
-/** Bytes that they are gathered into. */
+/** Bytes of the buffer in which they are joined. */
 const BLOCK = 4096;
 
-/** Gathers at the end of one queue. */
+/** Joins pieces at the end of one queue. */
 export class PieceGatherer {
-	/** What the last of the queue is gathered in, if it is. */
+	/** The buffer of the last piece in the queue, if it was joined. */
 	#block: Buffer | undefined = undefined;
 
-	/** Puts a piece at the end of the queue, or into its last. Those that have left the queue stay what they were. */
+	/** Appends a piece to the queue, or to its last piece. Pieces that have left the queue do not change. */
 	push(queue: Buffer[], piece: Buffer): void {
 		if (piece.length >= SMALL || !this.#gather(queue, piece)) queue.push(piece);
 	}

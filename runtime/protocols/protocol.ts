@@ -1,28 +1,28 @@
-/** What a protocol is to the runtime: a small interface, so that HTTP/1.1, HTTP/2 and HTTP/3 are each one folder behind it. */
+/** The interface between protocols and the runtime, behind which HTTP/1.1 and HTTP/2 are a folder each. */
 import type { Socket } from 'node:net';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
 
-/** What the runtime is to a protocol. */
+/** The runtime, for a protocol. */
 export interface ProtocolHost {
-	/** Runs the handler graph of the current generation. Never throws and never rejects: errors have become responses. */
+	/** Runs the handler graph of the current generation. Never throws or rejects: errors become responses. */
 	handle(x: Exchange): void | Promise<void>;
-	/** The exchange has ended: its response was written, cut short, or its connection dropped. Called exactly once per exchange. */
+	/** The exchange has ended: its response was sent or cut short, or its connection closed. Called exactly once per exchange. */
 	finished(x: Exchange): void;
 	/**
-	 * A message was refused before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), its body or
-	 * response took too long (`body_timeout`, `write_timeout`), or a field of a response was left out because it could not be
-	 * sent (`invalid_response_field`). For counters: the reasons are few (runtime/metrics/refusals.ts).
+	 * A message was rejected before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), its body or
+	 * response took too long (`body_timeout`, `write_timeout`), or a response field was dropped because it could not be sent
+	 * (`invalid_response_field`). For counters; the reasons are a fixed set (runtime/metrics/refusals.ts).
 	 */
 	refused(reason: string): void;
 	/** A connection was opened or closed, for gauges. */
 	opened(): void;
 	closed(): void;
-	/** Limits and time-outs, in bytes and milliseconds: another object once a load has changed them. */
+	/** Limits and timeouts, in bytes and milliseconds; a new object after a load has changed them. */
 	readonly limits: ProtocolLimits;
-	/** True once draining: answers carry `Connection: close`. */
+	/** True while draining: responses have `Connection: close`. */
 	readonly draining: boolean;
-	/** What only HTTP/2 counts. */
+	/** Counters specific to HTTP/2. */
 	readonly http2?: Http2Counters | undefined;
 }
 
@@ -33,45 +33,45 @@ export interface Http2Counters {
 	streamOpened(): void;
 	/** A stream was reset, by the client or by us. */
 	streamReset(byClient: boolean): void;
-	/** A connection was ended for what its client did; the reasons are few (http2/calm-meter.ts). */
+	/** A connection was closed because of its client's behavior; the reasons are a fixed set (http2/flood-guard.ts). */
 	cut(reason: string): void;
 }
 
-/** Bounds on everything a client controls. 0 turns a time-out off. */
+/** Limits on everything that a client controls. 0 disables a timeout. */
 export interface ProtocolLimits {
-	/** Bytes of request line and fields: 32768. */
+	/** Maximum bytes of request line and fields. Default: 32768. */
 	readonly maxHeadSize: number;
-	/** Fields in a head: 100. */
+	/** Maximum fields in a head. Default: 100. */
 	readonly maxHeaderCount: number;
-	/** From the first byte of a head to its end: 60 s. */
+	/** From the first byte of a head to its end. Default: 60 s. */
 	readonly headTimeout: number;
-	/** Between exchanges of a connection: 300 s. */
+	/** Between exchanges of a connection. Default: 300 s. */
 	readonly idleTimeout: number;
-	/** From the end of a head to the end of its body, as far as the body is waited for: none. */
+	/** From the end of a head to the end of its body, counting only time spent waiting for the body. Default: none. */
 	readonly bodyTimeout: number;
-	/** Without a byte of a request's body that is waited for: 60 s. */
+	/** Between bytes of a request body that is waited for. Default: 60 s. */
 	readonly bodyIdleTimeout: number;
-	/** Bytes a second at which a body that is waited for must come, `bodyIdleTimeout` apart: 0, none. */
+	/** Minimum bytes per second of a body that is waited for, with a tolerance of `bodyIdleTimeout`. Default: 0, none. */
 	readonly bodyRate: number;
-	/** From the end of a head to the end of its response: none. */
+	/** From the end of a head to the end of its response. Default: none. */
 	readonly writeTimeout: number;
-	/** Without a byte of a response taken by the client: 60 s. */
+	/** Without the client accepting any of a response. Default: 60 s. */
 	readonly writeIdleTimeout: number;
-	/** Bytes a second at which a client must take a response, `writeIdleTimeout` apart: 0, none. */
+	/** Minimum bytes per second of a response, with a tolerance of `writeIdleTimeout`. Default: 0, none. */
 	readonly writeRate: number;
-	/** Bytes of a whole body that are given to the socket at once: 65536. */
+	/** Bytes of a complete body that are passed to the socket at a time. Default: 65536. */
 	readonly writeChunk: number;
-	/** Bytes of chunk extensions in one body: 4096. */
+	/** Maximum bytes of chunk extensions in a body. Default: 4096. */
 	readonly maxChunkExtensions: number;
-	/** Request fields with `_` or `.` in their names that are kept, a last `*` for a prefix: none. */
+	/** Request fields with `_` or `.` in their names that are kept; a trailing `*` makes a prefix. Default: none. */
 	readonly expectedHeaders?: { readonly underscore: readonly string[]; readonly dot: readonly string[] } | undefined;
-	/** Bytes of an unread request body that are discarded to keep the connection: 262144. */
+	/** Maximum bytes of an unread request body that are discarded to keep the connection. Default: 262144. */
 	readonly maxDrain: number;
-	/** Requests served on one connection, 0 for no bound. */
+	/** Maximum requests per connection; 0 for no limit. */
 	readonly maxRequestsPerConnection: number;
 }
 
-/** Both ends of a connection as a load balancer names them. Addresses are without brackets; '' and 0 for a unix socket. */
+/** Both ends of a connection as named by a load balancer. Addresses have no brackets; '' and 0 for a Unix socket. */
 export interface ConnectionPeer {
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -79,38 +79,37 @@ export interface ConnectionPeer {
 	readonly localPort: number;
 }
 
-/** Both ends of a unix socket have no address. */
+/** The ends of a Unix socket, which have no address. */
 export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
-/** Milliseconds after which a connection that has not sent anything may be closed for others to have its place. */
+/** Milliseconds after which a connection that has sent nothing may be closed to make room for others. */
 export const UNUSED_GRACE = 5000;
 
-/** A connection that can be closed when there is no room for another one. */
+/** A connection that can be closed to make room for another one. */
 export interface Closable {
-	/** `performance.now()` since when nothing has been under way on it; Infinity while something is. */
+	/** Time of `performance.now()` since when it has been idle; Infinity while it is busy. */
 	readonly idleSince: number;
 	/** Closes it at once. */
 	giveWay(): void;
 }
 
-/** One protocol on accepted sockets. One instance per listener and thread. */
+/** A protocol on accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**
-	 * Takes over a connected socket; bytes already read have been put back with `unshift`. `peer` is who is at its other end
-	 * when that is not what the socket says: a PROXY header has named it.
+	 * Takes over a connected socket; bytes already read have been put back with `unshift`. `peer` overrides the socket's addresses
+	 * with those of a PROXY header.
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/** Stops keep-alive: idle connections close at once, busy ones after their exchange. */
 	drain(): void;
 	/**
-	 * Ends the connections of clients that are meant, as draining does: idle ones at once, busy ones after their exchange. What
-	 * has been upgraded goes on.
+	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded ones continue.
 	 */
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
-	/** Open connections. */
+	/** Number of open connections. */
 	readonly connections: number;
-	/** The same, those included that have not reached their protocol yet. */
+	/** Returns them, including those that have not reached their protocol yet. */
 	closable(): Iterable<Closable>;
-	/** Ends every connection at once. */
+	/** Closes every connection at once. */
 	close(): void;
 }

@@ -1,4 +1,4 @@
-/** One connection to a FastCGI application: one request at a time, streamed both ways. */
+/** A connection to a FastCGI application: one request at a time, streamed both ways. */
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
@@ -13,14 +13,14 @@ import { ownedCopy } from '../http1/owned-copy.ts';
 import { formatBegin, formatContent, formatEnd, RECORD, RecordReader, type RecordSink } from './records.ts';
 import { bodyStart, type CgiHead, parseCgiHead } from './response-head.ts';
 
-/** Bytes of a body whose length nobody said: an application is told the length before the body, so it is held first. */
+/** Maximum bytes of a body of unknown length: applications need the length first, so such a body is buffered. */
 const MAX_HELD = 16_777_216;
-/** Characters of standard error that are kept of one request. */
+/** Maximum characters of standard error kept per request. */
 const MAX_ERRORS = 65_536;
 
-/** What else such a connection is given. */
+/** Options of FastCGI connections. */
 export interface FastcgiOptions extends ClientOptions {
-	/** Gets what the application wrote to standard error, with the status of its response; undefined: nobody wants it. */
+	/** Receives what the application wrote to standard error, with the status of its response; undefined discards it. */
 	readonly onStderr: ((text: string, status: number) => void) | undefined;
 }
 
@@ -37,7 +37,7 @@ export class FastcgiConnection
 	#calls = 0;
 	readonly #clock: CallClock;
 	readonly #output: SocketOutput;
-	// Of the current call:
+	// State of the current request:
 	#reader: RecordReader;
 	#pump: BodyPump | undefined = undefined;
 	#sent = false;
@@ -51,11 +51,11 @@ export class FastcgiConnection
 	#ended = false;
 	#wanted = true;
 	#errors = '';
-	/** Wrong with the records, found while they are read. */
+	/** An error in the records, found while reading them. */
 	#mistake: string | undefined = undefined;
 	#refused = false;
 
-	/** Takes over a upstreamSocket that is connected. */
+	/** Takes over a connected socket. */
 	constructor(upstreamSocket: UpstreamSocket, options: FastcgiOptions, keeper: ConnectionKeeper) {
 		upstreamSocket.holder = this;
 		this.#upstreamSocket = upstreamSocket;
@@ -102,15 +102,15 @@ export class FastcgiConnection
 	}
 
 	cancel(call: ClientCall): void {
-		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'), true);
+		if (this.#call === call) this.#fail(new UpstreamError('response', 'the request was canceled'), true);
 	}
 
 	destroy(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'), true);
+		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was closed'), true);
 		else this.#drop();
 	}
 
-	/** Reads a body whose length is not known. @throws UpstreamError */
+	/** Buffers a body of unknown length. @throws UpstreamError */
 	async #hold(call: ClientCall, body: BodySource): Promise<void> {
 		const pieces: Uint8Array[] = [];
 		let size = 0;
@@ -120,7 +120,7 @@ export class FastcgiConnection
 				size += piece.length;
 				if (size > MAX_HELD) {
 					body.cancel();
-					throw new HttpError(411, 'A body as long as this needs a Content-Length for FastCGI.');
+					throw new HttpError(411, 'For FastCGI, a body of this size needs a Content-Length.');
 				}
 				pieces.push(Uint8Array.from(piece));
 			}
@@ -136,7 +136,7 @@ export class FastcgiConnection
 		this.#requestSent();
 	}
 
-	/** The records that begin a request whose body is so long. */
+	/** Returns the records that start a request with a body of this length. */
 	#beginning({ request }: ClientCall, length: number): Buffer {
 		const params = request.transport?.params ?? [];
 		const size = String(length);
@@ -150,7 +150,7 @@ export class FastcgiConnection
 		return !this.#output.pending;
 	}
 
-	/** PumpOwner: the request is whole. */
+	/** PumpOwner: the request is complete. */
 	pumpEnded(): void {
 		this.#output.bytes(formatEnd(RECORD.stdin));
 		this.#requestSent();
@@ -161,7 +161,7 @@ export class FastcgiConnection
 		this.#clock.requestSent(this.#answered);
 	}
 
-	/** PumpOwner: the client's body broke off. */
+	/** PumpOwner: the client's body was cut short. */
 	pumpFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
@@ -205,20 +205,20 @@ export class FastcgiConnection
 
 	/** BodyOwner */
 	cancelBody(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'), true);
+		if (this.#call) this.#fail(new UpstreamError('response', 'the body was canceled'), true);
 	}
 
 	/** UpstreamSocketOwner */
 	received(bytes: Buffer, count: number): boolean {
 		const call = this.#call;
 		if (!call) {
-			// Nobody asked: whatever it is must not answer the next request.
+			// Unsolicited data must not become the response to the next request.
 			this.#drop();
 			return true;
 		}
 		this.#clock.read();
 		this.#bytes = true;
-		if (!this.#reader.write(bytes, count)) this.#mistake ??= 'this is not FastCGI';
+		if (!this.#reader.write(bytes, count)) this.#mistake ??= 'the response is not FastCGI';
 		if (this.#call !== call) return true;
 		if (this.#mistake !== undefined) {
 			this.#fail(new UpstreamError('response', this.#mistake, undefined, this.#refused));
@@ -230,7 +230,7 @@ export class FastcgiConnection
 		return this.#wanted;
 	}
 
-	/** What a client does not take is not read for it. */
+	/** Limits reading to what the client accepts. */
 	#readLess(room: number | undefined): void {
 		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
 	}
@@ -290,7 +290,7 @@ export class FastcgiConnection
 		return this.#call!.request.method === 'HEAD' || status === 204 || status === 304;
 	}
 
-	/** Answers with a body of which more is to come. */
+	/** Starts a streamed response. */
 	#stream(call: ClientCall, head: CgiHead): void {
 		this.#answered = true;
 		if (this.#bodiless()) {
@@ -303,11 +303,11 @@ export class FastcgiConnection
 		call.answered(responseOf(head, body));
 	}
 
-	/** The request has ended. */
+	/** Completes the request. */
 	#finish(call: ClientCall): void {
 		const head = this.#head;
 		if (!head) {
-			this.#fail(new UpstreamError('response', 'the application answered nothing'));
+			this.#fail(new UpstreamError('response', 'the application sent no response'));
 			return;
 		}
 		if (head.length !== undefined && this.#received < head.length && !this.#bodiless()) {
@@ -320,14 +320,14 @@ export class FastcgiConnection
 			call.answered(
 				responseOf(head, first === undefined ? null : more.length === 0 ? first : Buffer.concat(this.#pieces)),
 			);
-			// What is made of the answer may have given the call up.
+			// The response's consumer may have canceled the request.
 			if (this.#call !== call) return;
 		}
 		this.#body?.end(undefined);
 		this.#body = undefined;
 		const whole = this.#sent && this.#reader.whole && !this.#output.pending;
 		const reusable = this.#options.keepAlive && whole && !this.#socket.destroyed && !this.#upstreamSocket.broken;
-		this.#complain(head.status);
+		this.#reportStderr(head.status);
 		this.#call = undefined;
 		this.#clear();
 		this.#wanted = true;
@@ -336,7 +336,7 @@ export class FastcgiConnection
 		call.released();
 	}
 
-	/** UpstreamSocketOwner: the application has said all that it will. */
+	/** UpstreamSocketOwner: the application has closed its side. */
 	ended(): void {
 		this.closed(undefined);
 	}
@@ -352,7 +352,7 @@ export class FastcgiConnection
 		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
 	}
 
-	/** @param ours True when the application is not at fault. */
+	/** @param ours True if the application is not to blame. */
 	#fail(error: UpstreamError, ours = false): void {
 		const call = this.#call;
 		if (!call) {
@@ -360,7 +360,7 @@ export class FastcgiConnection
 			return;
 		}
 		const started = this.#pump?.started === true;
-		this.#complain(this.#head?.status ?? 502);
+		this.#reportStderr(this.#head?.status ?? 502);
 		this.#call = undefined;
 		this.#clear();
 		this.#drop();
@@ -373,13 +373,13 @@ export class FastcgiConnection
 		call.released(ours ? undefined : error);
 	}
 
-	#complain(status: number): void {
+	#reportStderr(status: number): void {
 		const text = this.#errors;
 		this.#errors = '';
 		if (text !== '') this.#options.onStderr?.(text, status);
 	}
 
-	/** Gives up what belongs to a call. */
+	/** Releases the state of a request. */
 	#clear(): void {
 		this.#clock.stop();
 		this.#pump?.stop();

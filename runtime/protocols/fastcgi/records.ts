@@ -1,22 +1,22 @@
-/** Records of FastCGI 1.0: written whole, read from pieces. */
+/** FastCGI 1.0 records: encoding, and incremental decoding. */
 
-/** Types of records (§8). */
+/** Record types (§8). */
 export const RECORD = { begin: 1, abort: 2, end: 3, params: 4, stdin: 5, stdout: 6, stderr: 7 } as const;
 
-/** The request that is on a connection: one at a time needs one number. */
+/** With one request at a time per connection, one ID is enough. */
 const REQUEST_ID = 1;
 const HEADER = 8;
-/** Bytes of content of one record; a multiple of 8, so that nothing is padded. */
+/** Maximum content of a record in bytes; a multiple of 8, so that no padding is needed. */
 const MAX_CONTENT = 65_528;
 
-/** The beginning of a request: what it is, and its variables (names and values, one after the other, in latin1). */
+/** Encodes the start of a request: its role and its variables (alternating names and values, in Latin-1). */
 export function formatBegin(params: readonly string[], keepConnection: boolean): Buffer {
 	const pairs = formatPairs(params);
 	const begin = Buffer.from([1, RECORD.begin, 0, REQUEST_ID, 0, 8, 0, 0, 0, 1, keepConnection ? 1 : 0, 0, 0, 0, 0, 0]);
 	return Buffer.concat([begin, ...formatContent(RECORD.params, pairs), formatEnd(RECORD.params)]);
 }
 
-/** Records of one stream; none for no bytes, for that is the stream's end. */
+/** Encodes data of a stream; returns no records for no bytes, because an empty record ends the stream. */
 export function formatContent(type: number, content: Uint8Array): Uint8Array[] {
 	const records: Uint8Array[] = [];
 	for (let at = 0; at < content.length; at += MAX_CONTENT) {
@@ -28,7 +28,7 @@ export function formatContent(type: number, content: Uint8Array): Uint8Array[] {
 	return records;
 }
 
-/** The end of a stream. */
+/** Encodes the end of a stream. */
 export function formatEnd(type: number): Buffer {
 	return recordHeader(type, 0, 0);
 }
@@ -58,14 +58,14 @@ function writeLength(bytes: Buffer, at: number, length: number): number {
 	return bytes.writeUInt32BE((length | 0x80000000) >>> 0, at);
 }
 
-/** What a reader tells. Bytes are only lent. */
+/** Receives decoded records. Bytes are valid only during the call. */
 export interface RecordSink {
 	content(type: number, bytes: Buffer): void;
-	/** The request has ended; `status` is the application's, `protocol` 0 when all went well. */
+	/** The request has ended; `status` is the application's exit status, `protocol` is 0 on success. */
 	requestEnded(status: number, protocol: number): void;
 }
 
-/** Reads records that come in pieces of any size. */
+/** Decodes records from pieces of any size. */
 export class RecordReader {
 	readonly #sink: RecordSink;
 	readonly #head = Buffer.alloc(HEADER);
@@ -84,7 +84,7 @@ export class RecordReader {
 		return this.#headLength === 0;
 	}
 
-	/** Reads all bytes; false when they are no FastCGI. */
+	/** Decodes all bytes; returns false if they are not FastCGI. */
 	write(bytes: Buffer, count: number): boolean {
 		let at = 0;
 		while (at < count) {

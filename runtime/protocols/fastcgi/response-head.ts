@@ -1,19 +1,19 @@
-/** Heads of responses of CGI (RFC 3875 §6). */
+/** Parses heads of CGI responses (RFC 3875 §6). */
 import { isFieldValue, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** Fields that one response may have. */
+/** Maximum fields of a response. */
 const MAX_FIELDS = 1000;
 
-/** A response's head. */
+/** The head of a response. */
 export interface CgiHead {
 	readonly status: number;
-	/** End-to-end fields without `Content-Length`. */
+	/** End-to-end fields, without `Content-Length`. */
 	readonly headers: HeaderList;
 	readonly length: number | undefined;
 }
 
-/** Where the body begins: behind the first empty line, whichever its line ends; -1 while there is none. */
+/** Returns the start of the body: after the first empty line, with either kind of line end; -1 if there is none yet. */
 export function bodyStart(text: string): number {
 	const plain = text.indexOf('\n\n');
 	const full = text.indexOf('\n\r\n');
@@ -23,7 +23,7 @@ export function bodyStart(text: string): number {
 	return full === -1 || (plain !== -1 && plain < full) ? plain + 2 : full + 3;
 }
 
-/** Reads a head, in latin1, without its empty line. A text says what is wrong. */
+/** Parses a head in Latin-1, without its empty line. Returns a message if it is invalid. */
 export function parseCgiHead(text: string): CgiHead | string {
 	const items: string[] = [];
 	let status = 0;

@@ -1,28 +1,28 @@
-/** Large pieces of bodies without a copy: they are read into blocks that are handed on as they are. */
+/** Reads large pieces of bodies directly into blocks that are passed on without copying. */
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import { LARGE_PIECE, type PieceMemory } from './piece-memory.ts';
 
-/** What is read. */
+/** The source of the bytes. */
 export interface BlockTaker {
-	/** The system's number of the socket; −1 when it has none. */
+	/** The socket's file descriptor; −1 if it has none. */
 	readonly descriptor: number;
-	/** While bytes are received: the next read is to tell no more than that there are some. */
+	/** Callable while bytes are received: the next read is only to signal that there is more data. */
 	readLess(): void;
-	/** False where nothing but its own memory is read into. */
+	/** False if it can read only into its own memory. */
 	readonly takesMemory: boolean;
-	/** While bytes are received: what the next read goes into; its own memory if left out. */
+	/** Callable while bytes are received: sets the memory for the next read; undefined means its own. */
 	readInto(memory: Buffer | undefined): void;
 }
 
-/** The reading of one connection's bodies, one after another. */
+/** Reads one connection's bodies, one after another. */
 export class BlockReader {
-	/** What is read. */
+	/** The source. */
 	readonly taker: BlockTaker;
 	readonly #memory: PieceMemory;
-	/** What is read into in place of the taker's memory. */
+	/** The block being read into instead of the source's memory. */
 	#block: Buffer | undefined = undefined;
 
-	/** Moves bytes past this program; undefined where nothing does. */
+	/** Relays bytes from socket to socket; undefined if not available. */
 	readonly relay: (() => SocketRelay | undefined) | undefined;
 
 	constructor(taker: BlockTaker, memory: PieceMemory, relay?: () => SocketRelay | undefined) {
@@ -32,12 +32,12 @@ export class BlockReader {
 	}
 
 	/**
-	 * The bytes just received from `start` up to but not including `end`, the caller's from now on; to be given back to the
-	 * memory. `more` says whether a large piece may follow.
+	 * Returns the bytes just received from `start` to `end` (exclusive). They belong to the caller, who must return them to the
+	 * memory. `more` says whether another large piece may follow.
 	 */
 	piece(bytes: Buffer, start: number, end: number, more: boolean): Buffer {
 		const block = this.#block;
-		// Bytes that were held back stand elsewhere.
+		// Held-back bytes are in other memory.
 		if (block === undefined || !this.taker.takesMemory || bytes.buffer !== block.buffer) {
 			if (more && block === undefined && this.taker.takesMemory) this.#readInto(this.#memory.block());
 			return this.#memory.copy(bytes, start, end);
@@ -54,12 +54,12 @@ export class BlockReader {
 		return piece;
 	}
 
-	/** What `piece` gave, when nobody looks at it any more. */
+	/** Returns memory given out by `piece`. */
 	giveBack(piece: Uint8Array): void {
 		this.#memory.giveBack(piece);
 	}
 
-	/** While bytes are received: no piece is wanted any more. */
+	/** Callable while bytes are received: no more pieces are needed. */
 	release(): void {
 		const block = this.#block;
 		if (block === undefined || !this.taker.takesMemory) return;
@@ -67,7 +67,7 @@ export class BlockReader {
 		this.#memory.giveBack(block);
 	}
 
-	/** Nothing is read any more. */
+	/** Ends reading. */
 	end(): void {
 		const block = this.#block;
 		this.#block = undefined;

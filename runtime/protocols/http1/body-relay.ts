@@ -1,22 +1,22 @@
-/** The rest of a large response, moved by the system from the upstream's socket to the client's. */
+/** Moves the rest of a large response from the upstream's socket to the client's inside the kernel. */
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { ClientBody } from './client-body.ts';
 
-/** The connection whose response it is. */
+/** The connection of the response. */
 export interface RelayOwner {
-	/** Bytes of the body that have not come; 0 when none may be taken from the socket now. */
+	/** Bytes of the body that have not been received; 0 if none may be taken from the socket now. */
 	readonly outstanding: number;
-	/** So many of them have been taken. `room`: false when the body has no room for more; `more`: something stands behind it. */
+	/** Called when bytes have been taken. `room` is false if the body is full; `more` is true if data follows it. */
 	moved(count: number, room: boolean, more: boolean): void;
 	/** Bytes were lost. */
 	relayFailed(): void;
 }
 
-/** Bytes of a body that is worth it. */
+/** Minimum bytes of a body that is worth relaying. */
 export const LARGE_BODY = 131_072;
 
-/** A relay for a body, if it is large and something can be moved. */
+/** Returns a relay for a body if it is large and a relay is available. */
 export function relayFor(
 	length: number,
 	upstreamSocket: UpstreamSocket,
@@ -29,9 +29,9 @@ export function relayFor(
 	return relay && new BodyRelay(upstreamSocket, body, relay, owner);
 }
 
-/** The relay of one body. It is used by whoever pulls the body, between two pulls. */
+/** Relays one body. Used by the body's consumer between two pulls. */
 export class BodyRelay {
-	/** Whether the system has moved something, and whether it was waited for once. */
+	/** Whether the kernel has moved something; then, whether it has been given one chance. */
 	#active = false;
 	#probed = false;
 	readonly #upstreamSocket: UpstreamSocket;
@@ -48,11 +48,11 @@ export class BodyRelay {
 	}
 
 	/**
-	 * While bytes are received: whether the next read should only tell that there are more. So it is where the system moves them,
-	 * and once to find that out.
+	 * Callable while bytes are received: whether the next read should only signal that there is more data. True while the kernel
+	 * moves the data, and once to find out whether it does.
 	 */
 	get short(): boolean {
-		// A pool that is given up takes its pipe along; what is under way is read as any body then.
+		// A closing pool closes its pipe; bodies in progress are then read normally.
 		if (this.#relay.closed) return false;
 		if (this.#active) return this.#body.awaited;
 		const first = !this.#probed;
@@ -73,7 +73,7 @@ export class BodyRelay {
 		}
 		if (taken === 0) return 0;
 		this.#active = true;
-		// What an upstream sends behind its response must not answer the next request.
+		// Data after the response must not become the response to the next request.
 		const more = taken === outstanding && relay.hasMore(from);
 		this.#owner.moved(taken, rest === undefined || this.#body.push(rest), more);
 		return given;

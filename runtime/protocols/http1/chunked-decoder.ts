@@ -1,4 +1,4 @@
-/** Decodes the chunked transfer coding, strictly (RFC 9112 §7.1). */
+/** A strict decoder of the chunked transfer coding (RFC 9112 §7.1). */
 
 import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -7,7 +7,7 @@ import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 
-/** Takes the content as it is decoded: views of the bytes that came in. */
+/** Receives decoded content, as views of the received bytes. */
 export interface ChunkSink {
 	push(piece: Buffer): void;
 }
@@ -36,9 +36,9 @@ const EQUALS = 61;
 const QUOTE = 34;
 const BACKSLASH = 92;
 
-/** A decoder of one body. */
+/** The decoder of one body. */
 export class ChunkedDecoder {
-	/** Trailer fields, undefined when there were none; set at the end. Those that belong into a head are left out. */
+	/** Trailer fields, set at the end; undefined if there are none. Fields that belong in a head are dropped. */
 	trailers: HeaderList | undefined = undefined;
 	#state = SIZE_FIRST;
 	#size = 0;
@@ -52,8 +52,8 @@ export class ChunkedDecoder {
 	readonly #connection: string | undefined;
 
 	/**
-	 * Bounds are bytes of the trailer section, its fields, and bytes of all chunk extensions. `connection` is the message's
-	 * field of that name, where this is what removes the fields that it names.
+	 * The limits are bytes of the trailer section, number of its fields, and bytes of all chunk extensions. `connection` is the
+	 * message's field of that name, if the fields that it names are to be removed here.
 	 */
 	constructor(
 		of: 'request' | 'response',
@@ -69,14 +69,14 @@ export class ChunkedDecoder {
 		this.#maxTrailerCount = maxTrailerCount;
 	}
 
-	/** True once the last chunk and its trailers are in. */
+	/** True once the last chunk and its trailers have been received. */
 	get ended(): boolean {
 		return this.#state === ENDED;
 	}
 
 	/**
-	 * Takes bytes from `start` on. Returns the index after the last one that belongs to the body (the buffer's length while
-	 * it goes on), or −1 when the coding is malformed, which is final.
+	 * Decodes bytes from `start` on. Returns the index after the last one that belongs to the body (the buffer's length while
+	 * it continues), or −1 if the coding is malformed, which is final.
 	 */
 	write(bytes: Buffer, start: number, sink: ChunkSink): number {
 		let i = start;
@@ -107,7 +107,7 @@ export class ChunkedDecoder {
 			case SIZE: {
 				const digit = hexDigit(code);
 				if (digit >= 0) {
-					// Twelve digits are 256 TiB: exact as a number, with nothing to overflow.
+					// Twelve digits are 256 TiB, which a number represents exactly.
 					if (++this.#digits > 12) return false;
 					this.#size = this.#size * 16 + digit;
 					this.#state = SIZE;
@@ -162,7 +162,7 @@ export class ChunkedDecoder {
 	}
 
 	#extension(): boolean {
-		// They carry nothing for us, and unbounded they hide a flood.
+		// Extensions are ignored; without a limit, they could be used for a flood.
 		return ++this.#extensions <= this.#maxExtensions;
 	}
 

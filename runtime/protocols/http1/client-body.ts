@@ -1,49 +1,49 @@
-/** A response's body on its way from the upstream's socket to whoever pulls it. */
+/** A response body on its way from the upstream's socket to its consumer. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** Bytes queued for a consumer that takes much before the socket is no longer read, and at which it is read again. */
+/** High-water and low-water mark in bytes for a consumer that takes large pieces: reading the socket stops and resumes there. */
 const HIGH_WATER = 65_536;
 const LOW_WATER = 32_768;
-/** Bytes that such a consumer takes at once. For others nothing is read that they have not asked for. */
+/** Bytes per pull from which a consumer is such. For others, nothing is read before they ask for it. */
 const MUCH = 131_072;
 
-/** What a body asks of its connection. */
+/** The connection of a body. */
 export interface BodyOwner {
-	/** There is room again. */
+	/** The body has room again. */
 	resumeBody(): void;
-	/** Nobody wants the rest. */
+	/** The rest of the body is not wanted. */
 	cancelBody(): void;
 }
 
-/** Where pieces came from, and go when nobody looks at them any more. */
+/** The memory to which consumed pieces are returned. */
 export interface PieceOwner {
 	giveBack(piece: Uint8Array): void;
 }
 
-/** A queue of chunks with back-pressure: the connection pushes, one consumer pulls. */
+/** A queue of chunks with backpressure: the connection pushes, one consumer pulls. */
 export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
-	/** Has the system move what has not come yet, if something can. */
+	/** Makes the kernel move data that has not been received yet, if possible. */
 	mover: ((socket: number) => number) | undefined = undefined;
 	#pulled = false;
 	readonly #owner: BodyOwner;
 	readonly #memory: PieceOwner;
-	/** The piece that is the consumer's until its next pull. */
+	/** The piece lent to the consumer until its next pull. */
 	#lent: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
 	#next = 0;
 	#queued = 0;
 	#paused = false;
-	/** Bytes that the consumer took when it last pulled. */
+	/** Bytes that the consumer accepted at the last pull. */
 	#most: number;
 	#ended = false;
 	#error: unknown = undefined;
 	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
 
-	/** `room` is how many bytes the consumer is known to take at first. */
+	/** `room` is the number of bytes that the consumer is initially known to accept. */
 	constructor(owner: BodyOwner, length: number | undefined, memory: PieceOwner, room: number) {
 		this.#owner = owner;
 		this.#memory = memory;
@@ -51,12 +51,12 @@ export class ClientBody implements BodySource {
 		this.#most = room;
 	}
 
-	/** Bytes that should be read at once at most. */
+	/** Maximum bytes that should be read at once. */
 	get most(): number {
 		return this.#most;
 	}
 
-	/** True for a consumer for which more may be read than it has asked for. */
+	/** True if more may be read than the consumer has asked for. */
 	get readsAhead(): boolean {
 		return this.#most >= MUCH;
 	}
@@ -65,22 +65,22 @@ export class ClientBody implements BodySource {
 		return this.#queued;
 	}
 
-	/** Not before something has been pulled: the first piece goes with the head. */
+	/** Available only after the first pull, because the first piece is sent with the head. */
 	get sendTo(): ((socket: number) => number) | undefined {
 		return this.#pulled ? this.mover : undefined;
 	}
 
-	/** True when all that has come has been pulled, and more is to come. */
+	/** True if everything received has been pulled and more is to come. */
 	get drained(): boolean {
 		return this.#next === this.#chunks.length && !this.#ended && this.#error === undefined;
 	}
 
-	/** True while a pull waits. */
+	/** True while a pull is pending. */
 	get awaited(): boolean {
 		return this.#resolve !== undefined;
 	}
 
-	/** Takes bytes over, which the memory given has copied; false when the socket should not be read for now. */
+	/** Adds bytes, which the given memory has copied; returns false if the socket should not be read for now. */
 	push(bytes: Uint8Array): boolean {
 		const resolve = this.#resolve;
 		if (resolve) {
@@ -97,7 +97,7 @@ export class ClientBody implements BodySource {
 		return !this.#paused;
 	}
 
-	/** The body is whole. */
+	/** Marks the body as complete. */
 	end(trailers: HeaderList | undefined): void {
 		this.#ended = true;
 		this.trailers = trailers;
@@ -107,7 +107,7 @@ export class ClientBody implements BodySource {
 		resolve?.(null);
 	}
 
-	/** The body ends early: what is queued is still given, then pull throws. */
+	/** Ends the body early: queued data is still delivered, then `pull` throws. */
 	fail(error: unknown): void {
 		if (this.#ended || this.#error !== undefined) return;
 		this.#error = error;
@@ -148,11 +148,11 @@ export class ClientBody implements BodySource {
 	#resume(): void {
 		if (!this.#paused) return;
 		this.#paused = false;
-		// Once ended, the connection may already serve another exchange.
+		// After the end of the body, the connection may already serve another exchange.
 		if (!this.#ended) this.#owner.resumeBody();
 	}
 
-	/** Nothing is read ahead until the next pull. */
+	/** Stops reading ahead until the next pull. */
 	idle(): void {
 		this.#most = 0;
 		if (this.#lent !== undefined) this.#memory.giveBack(this.#lent);
@@ -160,13 +160,13 @@ export class ClientBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		// It may still be on its way out, and is not used again.
+		// It may still be on its way out, so it is not reused.
 		this.#lent = undefined;
 		this.#chunks = [];
 		this.#next = 0;
 		this.#queued = 0;
 		if (this.#ended || this.#error !== undefined) return;
-		this.fail(reason ?? new Error('the body was given up'));
+		this.fail(reason ?? new Error('the body was canceled'));
 		this.#owner.cancelBody();
 	}
 }

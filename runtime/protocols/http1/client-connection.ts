@@ -1,4 +1,4 @@
-/** The client's side of one HTTP/1.1 connection: one request at a time over a TCP or unix socket (RFC 9112). */
+/** The client side of an HTTP/1.1 connection: one request at a time over a TCP or Unix socket (RFC 9112). */
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -24,7 +24,7 @@ import { LARGE_PIECE } from './piece-memory.ts';
 import { ResponseHeads } from './response-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
-/** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
+/** What is being read: nothing, a head, a body with one of three framings, or upgraded data. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
 
 export class ClientConnection
@@ -38,7 +38,7 @@ export class ClientConnection
 		OutputOwner,
 		RelayOwner
 {
-	/** `performance.now()` at which it last became idle; the keeper's. */
+	/** Time at which it last became idle, by `performance.now()`; set by the keeper. */
 	idleSince = 0;
 	readonly #upstreamSocket: UpstreamSocket;
 	readonly #blocks: BlockReader;
@@ -52,7 +52,7 @@ export class ClientConnection
 	#calls = 0;
 	readonly #clock: CallClock;
 	readonly #output: SocketOutput;
-	// Of the current call:
+	// State of the current request:
 	#sender: BodyPump | undefined = undefined;
 	#sent = false;
 	#responseBytes = false;
@@ -65,7 +65,7 @@ export class ClientConnection
 	#stream: UpgradedStream | undefined = undefined;
 	#wanted = true;
 
-	/** Takes over a upstreamSocket that is connected. */
+	/** Takes over a connected socket. */
 	constructor(upstreamSocket: UpstreamSocket, options: ClientOptions, keeper: ConnectionKeeper) {
 		this.#options = options;
 		this.#keeper = keeper;
@@ -83,7 +83,7 @@ export class ClientConnection
 		return this.#state === 'idle' && !this.#socket.destroyed;
 	}
 
-	/** Sends a request; only when `usable`. */
+	/** Sends a request; only if `usable`. */
 	send(call: ClientCall): void {
 		call.carrier = this;
 		this.#call = call;
@@ -97,27 +97,27 @@ export class ClientConnection
 		this.#write(call);
 	}
 
-	/** Gives a call up, if it is still the one on this connection. Its response, if any, ends in an error. */
+	/** Cancels a request if it is still the one on this connection. Its response, if any, ends with an error. */
 	cancel(call: ClientCall): void {
-		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'), true);
+		if (this.#call === call) this.#fail(new UpstreamError('response', 'the request was canceled'), true);
 	}
 
-	/** Ends the connection at once. */
+	/** Closes the connection at once. */
 	destroy(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'), true);
+		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was closed'), true);
 		else this.#drop();
 	}
 
-	/** BodyOwner: the reader has room again. */
+	/** BodyOwner: the consumer has room again. */
 	resumeBody(): void {
 		if (this.#wanted) return;
 		this.#wanted = true;
 		this.#socket.resume();
 	}
 
-	/** BodyOwner: nobody reads the rest; what the upstream still sends is not waited for. */
+	/** BodyOwner: nobody reads the rest, so the upstream's remaining data is not awaited. */
 	cancelBody(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'), true);
+		if (this.#call) this.#fail(new UpstreamError('response', 'the body was canceled'), true);
 	}
 
 	#write(call: ClientCall): void {
@@ -155,18 +155,18 @@ export class ClientConnection
 			this.#clock.wait(continueTimeout, () => this.#continue());
 			return;
 		}
-		// What of the body is here already goes with the head.
+		// Body data that is already available is sent with the head.
 		sender.start();
 		writer.writeHead();
 	}
 
-	/** RequestBodyOwner: the request is whole. */
+	/** RequestBodyOwner: the request is complete. */
 	bodySent(): void {
 		this.#sent = true;
 		this.#clock.requestSent(this.#answered);
 	}
 
-	/** RequestBodyOwner: the client's body broke off. */
+	/** RequestBodyOwner: the client's body was cut short. */
 	bodyFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
@@ -202,7 +202,7 @@ export class ClientConnection
 		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
 	}
 
-	/** UpstreamSocketOwner: bytes have come. */
+	/** UpstreamSocketOwner: bytes have been received. */
 	received(bytes: Buffer, count: number): boolean {
 		this.#clock.read();
 		try {
@@ -220,10 +220,10 @@ export class ClientConnection
 					this.#wanted = this.#body!.push(this.#blocks.piece(bytes, 0, count, this.#body!.readsAhead));
 					break;
 				case 'upgraded':
-					// The stream asks for more by resuming the socket.
+					// The stream resumes the socket when it wants more.
 					return this.#stream!.receive(bytes, 0, count);
 				case 'idle':
-					// A response that nobody asked for, such as 408 on an idle connection: it must not answer the next request.
+					// An unsolicited response, such as 408 on an idle connection, must not become the response to the next request.
 					this.#drop();
 			}
 		} catch (error) {
@@ -234,7 +234,7 @@ export class ClientConnection
 		return this.#wanted;
 	}
 
-	/** What a client does not take is not read for it. */
+	/** Limits reading to what the client accepts. */
 	#readLess(room: number | undefined): void {
 		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
 	}
@@ -252,7 +252,7 @@ export class ClientConnection
 			}
 			if (head.status === 100 && this.#sender && !this.#sender.started) this.#continue();
 			else call.informed(head.status, head.headers);
-			// What is told of an interim response may have ended the call.
+			// The callback for the interim response may have ended the request.
 			if (this.#call !== call) return;
 		}
 	}
@@ -273,7 +273,7 @@ export class ClientConnection
 				this.#remaining = head.length;
 				this.#beginBody(head, 'length');
 				this.#relay = relayFor(head.length, this.#upstreamSocket, this.#body!, this.#options.relay, this);
-				// What is here already goes with the head.
+				// Data that has already arrived is sent with the head.
 				if (start < end) this.#readLength(data, start, end);
 				this.#tell(call, responseOf(head, this.#body!));
 				return;
@@ -298,13 +298,13 @@ export class ClientConnection
 		}
 	}
 
-	/** What is made of the answer may give the call up at once. */
+	/** Reports the response; the callback may cancel the request at once. */
 	#tell(call: ClientCall, answer: UpstreamResponse): void {
 		this.#answered = true;
 		call.answered(answer, true);
 	}
 
-	/** The connection can carry another call already when the answer is told. */
+	/** Reports a complete response; by then, the connection can already carry another request. */
 	#answerWhole(call: ClientCall, answer: UpstreamResponse, more: boolean): void {
 		this.#answered = true;
 		this.#leave(more);
@@ -312,7 +312,7 @@ export class ClientConnection
 		call.released();
 	}
 
-	/** A chunked body that is here as a whole is given as bytes: the client then gets its length. */
+	/** A chunked body that has arrived completely is passed on as bytes, so that the client gets its length. */
 	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
 		const decoder = responseDecoder(head);
 		const pieces: Buffer[] = [];
@@ -330,7 +330,7 @@ export class ClientConnection
 		if (decoder.ended && this.#call === call) this.#responseEnded(more);
 	}
 
-	/** A body whose end has not come. */
+	/** Starts a body whose end has not arrived. */
 	#beginBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
 		const room = this.#call!.room ?? Infinity;
 		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces, room);
@@ -343,7 +343,7 @@ export class ClientConnection
 		const to = Math.min(end, start + this.#remaining);
 		this.#remaining -= to - start;
 		const body = this.#body!;
-		// Where the system moves the rest, a read only tells that there is some.
+		// If the kernel moves the rest, reads only signal that there is more.
 		const short = this.#relay?.short === true;
 		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE;
 		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, more));
@@ -372,7 +372,7 @@ export class ClientConnection
 	}
 
 	relayFailed(): void {
-		this.#fail(new UpstreamError('response', 'the body could not be passed on'), true);
+		this.#fail(new UpstreamError('response', 'the body could not be forwarded'), true);
 	}
 
 	#readChunked(bytes: Buffer, count: number): void {
@@ -395,7 +395,7 @@ export class ClientConnection
 		call.released();
 	}
 
-	/** @param more True when bytes may follow the response: then nothing on this connection can be trusted. */
+	/** @param more True if bytes follow the response: then nothing on this connection can be trusted. */
 	#leave(more: boolean): void {
 		const whole = this.#sent && !more && !this.#output.pending;
 		const reusable = this.#persistent && whole && !this.#socket.destroyed && !this.#upstreamSocket.broken;
@@ -413,7 +413,7 @@ export class ClientConnection
 		} else this.#drop();
 	}
 
-	/** @param ours True when the upstream is not at fault. */
+	/** @param ours True if the upstream is not to blame. */
 	#fail(error: UpstreamError, ours = false): void {
 		const call = this.#call;
 		const sender = this.#sender;
@@ -432,7 +432,7 @@ export class ClientConnection
 		call.released(ours || stream ? undefined : error);
 	}
 
-	/** UpstreamSocketOwner: the upstream has ended its side. */
+	/** UpstreamSocketOwner: the upstream has closed its side. */
 	ended(): void {
 		switch (this.#state) {
 			case 'idle':
@@ -458,7 +458,7 @@ export class ClientConnection
 		this.#fail(new UpstreamError('response', `the connection was closed ${when}`));
 	}
 
-	/** UpstreamSocketOwner: the socket is gone. */
+	/** UpstreamSocketOwner: the socket has closed. */
 	closed(error: Error | undefined): void {
 		if (this.#state === 'closed') return;
 		if (this.#state === 'upgraded') {

@@ -1,34 +1,34 @@
-/** Heads of the client's side of HTTP/1.1: requests written, responses read (RFC 9112 §3 to §6). */
+/** Heads of HTTP/1.1 on the client side: encodes requests, parses responses (RFC 9112 §3 to §6). */
 import { TOKEN_CLASS, VALUE_CLASS, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
 import type { RememberedLines } from './remembered-heads.ts';
 
-/** How the end of a response's body is told (RFC 9112 §6.3). */
+/** How the end of a response body is determined (RFC 9112 §6.3). */
 export type ResponseFraming = 'none' | 'length' | 'chunked' | 'close' | 'upgrade';
 
-/** A response's head. */
+/** The parsed head of an upstream response. */
 export interface ResponseHead {
 	readonly protocol: 'HTTP/1.0' | 'HTTP/1.1';
 	readonly status: number;
-	/** The reason phrase, if it is another than the registered one. */
+	/** The reason phrase, if it is not the registered one. */
 	readonly reason: string | undefined;
 	/**
-	 * End-to-end fields: those of one connection are taken out (RFC 9110 §7.6.1). `Content-Length` stays only where it does
-	 * not frame this message (HEAD, 304); `Upgrade` only with 101.
+	 * End-to-end fields: connection-specific ones are removed (RFC 9110 §7.6.1). `Content-Length` is kept only if it does not
+	 * frame this message (HEAD, 304), `Upgrade` only with 101.
 	 */
 	readonly headers: HeaderList;
 	readonly framing: ResponseFraming;
-	/** Bytes of body with framing `length`, else 0. */
+	/** Bytes of body with framing `length`, otherwise 0. */
 	readonly length: number;
-	/** False when the connection ends with this message. */
+	/** False if the connection ends with this message. */
 	readonly persistent: boolean;
-	/** `Connection` as it came: fields that it names stand in no trailers either. */
+	/** The field `Connection` as received; fields that it names are removed from trailers too. */
 	readonly connection: string | undefined;
 }
 
-/** A response that is not HTTP/1.x as RFC 9112 has it. `message` says what is wrong; it quotes nothing of the upstream's. */
+/** A response that is not valid HTTP/1.x (RFC 9112). `message` says why, without quoting the upstream. */
 export class InvalidResponse extends Error {
 	constructor(message: string) {
 		super(message);
@@ -40,12 +40,12 @@ const CR = 13;
 const LF = 10;
 const COLON = 58;
 
-/** Bytes of a read that are first looked at for a head's end. */
+/** Bytes of a read that are searched first for the end of a head. */
 const HEAD_WINDOW = 1024;
-/** Fields that one response may have. */
+/** Maximum fields of a response. */
 const MAX_FIELDS = 1000;
 
-/** The head from `start` to the CRLF of its last line, or undefined when its end has not come. */
+/** Returns the head from `start` to the CRLF of its last line, or undefined if it is incomplete. */
 export function headText(data: Buffer, start: number, end: number): string | undefined {
 	let text = data.toString('latin1', start, Math.min(end, start + HEAD_WINDOW));
 	let stop = text.indexOf('\r\n\r\n');
@@ -58,21 +58,21 @@ export function headText(data: Buffer, start: number, end: number): string | und
 
 const EMPTY = Buffer.alloc(0);
 
-/** The beginning of a head whose end has not come. Only what is new is looked at: a head may come byte by byte. */
+/** An incomplete head. Only new bytes are examined, because a head may arrive byte by byte. */
 export class PendingHead {
-	/** Bytes held. */
+	/** Number of bytes held. */
 	length = 0;
 	#bytes: Buffer = EMPTY;
 
-	/** Holds a copy of a part of `data`. */
+	/** Copies a part of `data`. */
 	begin(data: Buffer, start: number, end: number): void {
 		this.length = end - start;
 		this.#bytes = Buffer.from(data.subarray(start, end));
 	}
 
 	/**
-	 * Adds bytes; true when the head's end is among them.
-	 * @throws InvalidResponse when more than `limit` bytes are held, or a bare LF shows that the end will not come.
+	 * Adds bytes; returns true if they complete the head.
+	 * @throws InvalidResponse if more than `limit` bytes are held, or a bare LF shows that the end will never come
 	 */
 	add(data: Buffer, count: number, limit: number): boolean {
 		const before = this.length;
@@ -91,7 +91,7 @@ export class PendingHead {
 		return false;
 	}
 
-	/** Gives what is held, and holds nothing. */
+	/** Returns what is held, and empties itself. */
 	take(): Buffer {
 		const bytes = this.#bytes.subarray(0, this.length);
 		this.#bytes = EMPTY;
@@ -100,7 +100,7 @@ export class PendingHead {
 	}
 }
 
-/** An incomplete head that can no longer become a valid one is refused now: its end might never come. */
+/** Rejects an incomplete head that can no longer become valid, because its end might never come. */
 export function refuseEarly(data: Buffer, start: number, end: number, limit: number): void {
 	if (end - start > limit) throw new InvalidResponse('the response head is too large');
 	const begin = data.toString('latin1', start, Math.min(end, start + 7));
@@ -109,10 +109,10 @@ export function refuseEarly(data: Buffer, start: number, end: number, limit: num
 }
 
 /**
- * Reads a response's head.
- * @param text The head as latin1, from the status line to the CRLF of the last field (the empty line left off).
- * @param method The request's method: a response to HEAD has no body.
- * @param upgrade True when the request asked for an upgrade: only then may 101 come.
+ * Parses a response head.
+ * @param text The head as Latin-1, from the status line to the CRLF of the last field, without the empty line.
+ * @param method The request's method: responses to HEAD have no body.
+ * @param upgrade True if the request asked for an upgrade: only then is 101 allowed.
  * @throws InvalidResponse
  */
 export function parseResponseHead(text: string, method: string, upgrade: boolean): ResponseHead {
@@ -190,7 +190,7 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	}
 	const protocol = http11 ? 'HTTP/1.1' : 'HTTP/1.0';
 	if (transferEncoding !== undefined) {
-		// Two framings, or one that this version does not have, are how responses are smuggled (RFC 9112 §6.1, §11.2).
+		// Two framings, or an unsupported one, enable response smuggling (RFC 9112 §6.1, §11.2).
 		if (length !== undefined) throw new InvalidResponse('both Content-Length and Transfer-Encoding');
 		if (!http11) throw new InvalidResponse('Transfer-Encoding in an HTTP/1.0 response');
 		if (transferEncoding.toLowerCase() !== 'chunked') throw new InvalidResponse('unknown Transfer-Encoding');
@@ -209,20 +209,20 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	return { protocol, status, reason, headers, framing: 'close', length: 0, persistent: false, connection };
 }
 
-/** How a request's body is told to the upstream. */
+/** The framing of a request body. */
 export type RequestFraming = 'none' | 'length' | 'chunked';
 
-/** Framing of a request by its body's length (RFC 9112 §6). */
+/** Returns the framing of a request from the length of its body (RFC 9112 §6). */
 export function requestFraming(length: number | undefined, method: string): RequestFraming {
 	if (length === undefined) return 'chunked';
 	if (length > 0) return 'length';
-	// A method that usually has a body says that this one has none, else some servers wait for it (RFC 9110 §8.6).
+	// Methods that usually have a body state that there is none; otherwise, some servers wait for it (RFC 9110 §8.6).
 	return method === 'POST' || method === 'PUT' || method === 'PATCH' ? 'length' : 'none';
 }
 
 /**
- * A request's head with its empty line, as latin1. The caller vouches for names and values; the target is checked here,
- * because rewriting could bring a blank or a line end into it.
+ * Returns a request head with its empty line, as Latin-1. The caller guarantees valid names and values; the target is checked
+ * here, because rewriting could have introduced a space or line break.
  * @throws InvalidRequest
  */
 export function formatRequestHead(
@@ -247,7 +247,7 @@ export function formatRequestHead(
 	return `${head}\r\n`;
 }
 
-/** Trailer fields and the end of a chunked message. */
+/** Returns the trailer fields and the end of a chunked message. */
 export function formatLastChunk(trailers: HeaderList | undefined): string {
 	if (!trailers || trailers.size === 0) return '0\r\n\r\n';
 	let text = '0\r\n';
@@ -255,7 +255,7 @@ export function formatLastChunk(trailers: HeaderList | undefined): string {
 	return `${text}\r\n`;
 }
 
-/** A request that cannot be written. */
+/** A request that cannot be encoded. */
 export class InvalidRequest extends Error {
 	constructor(message: string) {
 		super(message);
@@ -272,7 +272,7 @@ function isTarget(text: string): boolean {
 }
 
 function parseStatusLine(text: string): number {
-	// `HTTP/1.1 200`, then a blank and the reason, or the line's end: many servers leave the blank off.
+	// `HTTP/1.1 200`, then a space and the reason, or the end of the line, because many servers omit the space.
 	const minor = text.charCodeAt(7);
 	const after = text.charCodeAt(12);
 	const hundreds = text.charCodeAt(9) - 0x30;
@@ -292,7 +292,7 @@ function parseStatusLine(text: string): number {
 	return status;
 }
 
-/** The reason phrase of a status line that ends at `end`, if it is not the registered one of the status. */
+/** Returns the reason phrase of a status line that ends at `end` if it is not the registered one. */
 function unusualReason(text: string, status: number, end: number): string | undefined {
 	const usual = STATUS_CODES[status];
 	if (usual !== undefined && end === 13 + usual.length && text.startsWith(usual, 13)) return undefined;
@@ -300,8 +300,8 @@ function unusualReason(text: string, status: number, end: number): string | unde
 }
 
 /**
- * Index of the CRLF that ends a line, from `start` on. A control character, or a line end that is not CRLF, stands nowhere in
- * a head (RFC 9112 §2.2). The text ends in CRLF, so that every loop over characters of one kind ends.
+ * Returns the index of the CRLF that ends the line at `start`. Control characters and other line ends are not allowed in a
+ * head (RFC 9112 §2.2). The text ends with CRLF, so every loop over characters of one kind terminates.
  */
 function endOfLine(text: string, start: number): number {
 	let i = start;
@@ -314,7 +314,7 @@ function endOfLine(text: string, start: number): number {
 
 function parseContentLength(text: string): number {
 	let value: string | undefined;
-	// The same length said twice is one length (RFC 9112 §6.3).
+	// The same length given twice counts as one (RFC 9112 §6.3).
 	for (const part of text.includes(',') ? text.split(',') : [text]) {
 		const digits = withoutBlanks(part);
 		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');
@@ -324,7 +324,7 @@ function parseContentLength(text: string): number {
 	return Number(value);
 }
 
-/** Reads `Connection`, takes the fields it names out, and tells whether the connection goes on. */
+/** Parses `Connection`, removes the fields that it names, and returns whether the connection persists. */
 function takeConnectionOptions(connection: string, headers: HeaderList, http11: boolean): boolean {
 	const text = connection.toLowerCase();
 	if (text === 'keep-alive') return true;

@@ -1,22 +1,22 @@
-/** Writes a streamed request body: with its Content-Length, or in chunks (RFC 9112 §6). */
+/** Writes a streamed request body, with Content-Length or chunked (RFC 9112 §6). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { SocketOutput } from '../../sockets/socket-output.ts';
 import type { PumpOwner } from '../body-pump.ts';
 import { formatLastChunk } from './client-head.ts';
 
-/** What becomes of the body. One of the two is called, once, unless it is stopped first. */
+/** Callbacks of the body. Exactly one is called, unless it is stopped first. */
 export interface RequestBodyOwner {
 	bodySent(): void;
-	/** The body could not be read, or was not as long as it said: the message cannot be completed. */
+	/** The body could not be read, or does not have the announced length: the message cannot be completed. */
 	bodyFailed(error: unknown): void;
 }
 
-/** The framing of one body. The head waits for the first piece, to be one write with it. */
+/** Frames one body. The head waits for the first piece, so that both are sent in one write. */
 export class RequestBodyWriter implements PumpOwner {
 	readonly #output: SocketOutput;
 	readonly #body: BodySource;
 	readonly #owner: RequestBodyOwner;
-	/** Bytes still to come; undefined with chunks. */
+	/** Bytes still to come; undefined for chunked framing. */
 	#remaining: number | undefined;
 	#head: string;
 
@@ -34,7 +34,7 @@ export class RequestBodyWriter implements PumpOwner {
 		this.#owner = owner;
 	}
 
-	/** Writes the head, unless it has gone with a piece. */
+	/** Writes the head, unless it was sent with a piece. */
 	writeHead(): void {
 		const head = this.#head;
 		if (head === '') return;
@@ -80,10 +80,10 @@ export class RequestBodyWriter implements PumpOwner {
 	}
 }
 
-/** Bytes of a small body that are joined to the head, to be one write. */
+/** Maximum bytes of a body that is joined with the head in one write. */
 const JOIN = 16384;
 
-/** Writes a head and a whole body. */
+/** Writes a head and a complete body. */
 export function writeWhole(output: SocketOutput, head: string, body: Uint8Array): void {
 	if (body.length > JOIN) {
 		output.framed(head, body, '');

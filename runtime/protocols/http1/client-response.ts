@@ -1,29 +1,29 @@
-/** What is made of an upstream's response on HTTP/1.1: an answer, and the content of its chunks. */
+/** Converts HTTP/1.1 responses of upstreams, and decodes their chunks. */
 import type { UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import type { ClientCall } from './client-call.ts';
 import { InvalidResponse, type ResponseHead } from './client-head.ts';
 import { ownedCopy } from './owned-copy.ts';
 
-/** Bounds of an upstream's trailer section. */
+/** Limits of an upstream's trailer section. */
 const MAX_TRAILER_SIZE = 65536;
 const MAX_TRAILER_COUNT = 1000;
 
-/** Bytes of memory whose views are kept: what is read into, not what a long head was gathered in. */
+/** Maximum bytes of memory whose views are cached: read buffers, but not the buffers of long heads. */
 const LARGEST_MEMORY = 65_536;
 
-/** The answer that has this head. */
+/** Returns the response with this head. */
 export function responseOf(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
 	const { status, reason, headers, protocol } = head;
 	return { status, reason, headers, body, protocol, upgraded: undefined };
 }
 
-/** Reads the chunks of the response that has this head. */
+/** Returns a decoder for the chunks of a response. */
 export function responseDecoder({ connection }: ResponseHead): ChunkedDecoder {
 	return new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT, undefined, connection);
 }
 
-/** Gives content to the sink; the index after the last byte that was used. @throws InvalidResponse */
+/** Decodes content into the sink; returns the index after the last consumed byte. @throws InvalidResponse */
 export function decodeChunks(
 	decoder: ChunkedDecoder,
 	data: Buffer,
@@ -36,17 +36,17 @@ export function decodeChunks(
 	return used;
 }
 
-/** Bodies of one connection that have come as a whole. */
+/** Complete bodies of one connection. */
 export class WholeBodies {
 	#view: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
 	#start = 0;
 
-	/** The body that stands at `start`: in the memory that it was read into, if the call is done with it at once. */
+	/** Returns the body at `start`, in the read buffer itself if the request finishes with it at once. */
 	of(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
 		if (call.lendable?.(length, headers) !== true) return ownedCopy(data, start, start + length);
 		let view = this.#view;
-		// Answers of one upstream are often of one length: the view of the last one is used again.
+		// Responses of one upstream often have the same length, so the last view is reused.
 		if (view === undefined || this.#memory !== data || this.#start !== start || view.length !== length) {
 			view = data.subarray(start, start + length);
 			if (data.length > LARGEST_MEMORY) return view;
@@ -57,7 +57,7 @@ export class WholeBodies {
 		return view;
 	}
 
-	/** The body whose pieces stand in `data`, one behind the other: moved together there, or copied together. */
+	/** Joins the pieces of a body in `data`, in place or as a copy. */
 	ofPieces(call: ClientCall, head: ResponseHead, data: Buffer, pieces: readonly Buffer[]): Buffer {
 		let length = 0;
 		for (const piece of pieces) length += piece.length;

@@ -1,4 +1,4 @@
-/** The deadlines of one connection: what it waits for from its client, and until when. */
+/** The deadlines of a connection. */
 import { performance } from 'node:perf_hooks';
 import type { TransferBounds } from '../../../compiler/exchange/exchange.ts';
 import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
@@ -6,31 +6,31 @@ import type { Engine } from './engine.ts';
 import { Pace } from './pace.ts';
 import type { Timed } from './timer-wheel.ts';
 
-/** The connection as its clock sees it. */
+/** The connection, for its clock. */
 export interface ClockOwner {
-	/** What was waited for has not come in time. */
+	/** The client did not send in time. */
 	readTimedOut(): void;
-	/** The client has not taken the response in time. */
+	/** The client did not accept the response in time. */
 	writeTimedOut(): void;
 }
 
-/** A connection's clock. Times are those of `performance.now()`; Infinity is never. */
+/** A connection's clock. Times are those of `performance.now()`; Infinity means never. */
 export class ConnectionClock implements Timed {
-	/** The wheel's. */
+	/** Set by the timer wheel. */
 	due = -1;
 	readonly #engine: Engine;
 	readonly #socket: ClientSocket;
 	readonly #owner: ClockOwner;
 	#read = Infinity;
 	#write = Infinity;
-	/** End of the time that the response under way may take. */
+	/** Deadline of the current response. */
 	#response = Infinity;
-	/** Made for the first body that has to be waited for, and for the first response that a client does not take at once. */
+	/** Created for the first body that must be waited for, and for the first response that a client does not accept at once. */
 	#bodyPace: Pace | undefined = undefined;
 	#writePace: Pace | undefined = undefined;
-	/** Bytes that the system had not yet taken when it was last looked at. */
+	/** Bytes that the system had not accepted at the last check. */
 	#queued = 0;
-	/** What handlers have set for the exchange under way, instead of the limits. */
+	/** Limits set by handlers for the current exchange, overriding the defaults. */
 	#bounds: TransferBounds | undefined = undefined;
 
 	constructor(engine: Engine, socket: ClientSocket, owner: ClockOwner) {
@@ -43,7 +43,7 @@ export class ConnectionClock implements Timed {
 		return Math.min(this.#read, this.#write, this.#response);
 	}
 
-	/** Bytes of a whole body that are given to the socket at once. */
+	/** Bytes of a complete body that are passed to the socket at a time. */
 	get writeChunk(): number {
 		return this.#bounds?.writeChunk ?? this.#engine.limits.writeChunk;
 	}
@@ -51,7 +51,7 @@ export class ConnectionClock implements Timed {
 	check(now: number): void {
 		if (now >= this.#response) this.#owner.writeTimedOut();
 		else if (now >= this.#write) {
-			// The system takes a large piece bit by bit, and says only at its end that it has.
+			// The system accepts a large piece bit by bit, but reports only its end.
 			const left = queuedIn(this.#socket);
 			if (left < this.#queued && this.#writePace) this.#waitForClient(this.#writePace, now, left, 0);
 			else this.#owner.writeTimedOut();
@@ -61,20 +61,20 @@ export class ConnectionClock implements Timed {
 		}
 	}
 
-	/** The next bytes must come before this time. */
+	/** Sets the deadline for the next bytes. */
 	readUntil(deadline: number): void {
 		this.#read = deadline;
 		this.#engine.sooner(this, deadline);
 	}
 
-	/** What has been written must be taken before this time, whatever the pace was. */
+	/** Sets the deadline for pending writes, regardless of the pace. */
 	writeUntil(deadline: number): void {
 		this.#queued = 0;
 		this.#write = deadline;
 		this.#engine.sooner(this, deadline);
 	}
 
-	/** The head of a request is in. */
+	/** Called when a request head has been received. */
 	exchangeBegins(): void {
 		this.#read = Infinity;
 		this.#bounds = undefined;
@@ -87,13 +87,13 @@ export class ConnectionClock implements Timed {
 		if (this.#writePace !== undefined) this.#beginWrite(this.#writePace);
 	}
 
-	/** Its response is out, or the connection is no longer ours. */
+	/** Called when the response has been sent, or the connection is no longer ours. */
 	exchangeEnds(): void {
 		this.#response = Infinity;
 		this.#write = Infinity;
 	}
 
-	/** Other bounds for the exchange under way. */
+	/** Overrides the limits of the current exchange. */
 	bound(bounds: TransferBounds): void {
 		this.#bounds = { ...this.#bounds, ...bounds };
 		const { limits } = this.#engine;
@@ -102,7 +102,7 @@ export class ConnectionClock implements Timed {
 		this.#writePace?.bound(writeTimeout ?? limits.writeIdleTimeout, writeRate ?? limits.writeRate);
 	}
 
-	/** A handler waits for the body, of which so many bytes have come. `engine.now` is exact. */
+	/** Called when a handler waits for the body, of which `received` bytes have arrived. `engine.now` must be exact. */
 	bodyAwaited(received: number): void {
 		let pace = this.#bodyPace;
 		if (pace === undefined) {
@@ -113,13 +113,13 @@ export class ConnectionClock implements Timed {
 		this.readUntil(pace.wait(this.#engine.now, received));
 	}
 
-	/** It has what it waited for. */
+	/** Called when the wait is over. */
 	bodyCame(): void {
 		this.#bodyPace?.go(this.#engine.now);
 		this.#read = Infinity;
 	}
 
-	/** The socket takes no more of the response, of which so many bytes have been written; or it does again. */
+	/** Called when the socket becomes full or writable again, with the bytes of the response written so far. */
 	writeBlocked(blocked: boolean, sent: number): void {
 		const now = performance.now();
 		let pace = this.#writePace;

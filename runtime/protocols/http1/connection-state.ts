@@ -1,18 +1,18 @@
-/** States of a server's connection; up to BLOCKED, bytes that come in may belong to a further request. Numbers, for a fast switch. */
+/** States of a server connection, as numbers for a fast switch. Up to BLOCKED, received bytes may belong to further requests. */
 
 /** Between exchanges, or within a head. */
 export const HEAD = 0;
-/** An exchange is under way and its request's body comes in. */
+/** An exchange is in progress, and its request body is being received. */
 export const BODY = 1;
-/** An exchange is under way and its request is whole: what comes now is the next one's. */
+/** An exchange is in progress, and its request is complete: further bytes belong to the next one. */
 export const WAIT = 2;
-/** The response is out, the rest of the request's body is thrown away. */
+/** The response has been sent, and the rest of the request body is discarded. */
 export const DRAIN = 3;
-/** No exchange, but the client takes no bytes: nothing more is read into answers. */
+/** No exchange is in progress, but the client accepts no data, so no further requests are processed. */
 export const BLOCKED = 4;
-/** Our side is closed; the client's bytes are thrown away so that it can read our last answer (RFC 9112 §9.6). */
+/** Our side is closed; received bytes are discarded, so that the client can read our last response (RFC 9112 §9.6). */
 export const LINGER = 5;
-/** The byte stream belongs to whoever upgraded. */
+/** The byte stream belongs to the upgrade's handler. */
 export const UPGRADED = 6;
 /** The socket has closed. */
 export const CLOSED = 7;

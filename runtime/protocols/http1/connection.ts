@@ -1,4 +1,4 @@
-/** One client connection: reads requests, runs them one after another, answers in order (RFC 9112 §9). */
+/** A client connection: reads requests, runs them one after another, and responds in order (RFC 9112 §9). */
 import { performance } from 'node:perf_hooks';
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
@@ -24,7 +24,7 @@ import { type InputSink, SocketInput } from './socket-input.ts';
 
 const NOTHING = Buffer.alloc(0);
 
-/** A connection. It lives until its socket has closed. */
+/** A connection. It exists until its socket has closed. */
 export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
@@ -33,26 +33,26 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	readonly #writer: ResponseWriter;
 	#state = HEAD;
 	#pending: PendingBytes | undefined = undefined;
-	/** `pending` is the start of a head. */
+	/** `pending` holds the start of a head. */
 	#inHead = false;
 	#exchange: Exchange | undefined = undefined;
-	/** Body of the request under way, or the one that is being thrown away. */
+	/** The body of the current request, or the one being discarded. */
 	#body: RequestBody | undefined = undefined;
 	#minor = 1;
 	#keepAlive = true;
-	/** It is to end, though others of its server are not. */
+	/** The connection is being drained although its server is not. */
 	#retired = false;
 	#expectsContinue = false;
-	/** The client has said that it sends nothing more. */
+	/** The client has announced that this is its last request. */
 	#lastRequest = false;
-	/** The graph has the exchange: no byte of its response is out. */
+	/** The handler graph has the exchange, and no byte of its response has been sent. */
 	#handling = false;
 	#requests = 0;
-	/** When the last exchange ended, or when the first one should have begun. */
+	/** When the last exchange ended, or the first one should have begun. */
 	#idleSince: number;
 	/** The client has closed its side. */
 	#ended = false;
-	/** Within a run over bytes that came in: what is written is gathered until its end. */
+	/** Received bytes are being processed: writes are gathered until the end. */
 	#running = false;
 	readonly clock: ConnectionClock;
 	#lingerEnd = Infinity;
@@ -76,13 +76,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	}
 
 	inform(status: number, headers: HeaderList): void {
-		// Before the head of the response only, and never a status that ends or changes the exchange.
+		// Only before the response head, and never a status that ends or changes the exchange.
 		if (!this.#handling || this.#minor === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
 		this.#writer.inform(status, headers);
 		if (!this.#running) this.#writer.flush();
 	}
 
-	/** Nothing to begin: reading goes on during an exchange, and that shows when a client leaves. */
+	/** Nothing to do: reading continues during an exchange, which reveals when a client leaves. */
 	watch(): void {}
 
 	bound(bounds: TransferBounds): void {
@@ -193,14 +193,14 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#run(bytes, 0);
 	}
 
-	/** Runs as many messages as the bytes from `at` on hold. */
+	/** Processes all messages in the bytes from `at` on. */
 	#run(bytes: Buffer, at: number): void {
 		this.#running = true;
 		const engine = this.#engine;
 		engine.refresh();
 		const { parser, limits } = engine;
 		const length = bytes.length;
-		// Heads are parsed as text, which is fastest; one conversion serves all heads that it covers.
+		// Parsing heads as text is fastest; one conversion serves all heads that it covers.
 		let text = '';
 		let base = at;
 		while (this.#state === HEAD && at < length) {
@@ -236,7 +236,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else this.#writer.flush();
 	}
 
-	/** What looks like a request of another version may be the first words of HTTP/2: then the connection is no longer ours. */
+	/** Checks for HTTP/2's connection preface, which looks like a request of another version; then the connection is no longer ours. */
 	#takenOver(bytes: Buffer, at: number): boolean {
 		const { takeOver } = this.#engine;
 		if (takeOver === undefined || this.#requests > 0) return false;
@@ -248,14 +248,14 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		return true;
 	}
 
-	/** Goes on after something that came later than the bytes it was about. */
+	/** Continues after an asynchronous event. */
 	#continue(): void {
 		if (this.#state === HEAD) this.#runPending();
 		else if (this.#state === UPGRADED) this.#handOver(undefined);
 		else if (this.#state !== CLOSED) this.#writer.flush();
 	}
 
-	/** Begins the exchange whose head the parser holds; returns the index after what was used of the bytes. */
+	/** Starts the exchange whose head was just parsed; returns the index after the consumed bytes. */
 	#begin(bytes: Buffer, start: number): number {
 		const engine = this.#engine;
 		const { parser, limits } = engine;
@@ -264,7 +264,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const host = this.#known.of(authority, bytes.length);
 		if (host === undefined) return this.#refuse(400, 'bad_host', start);
 		const field = parser.fields.host;
-		// The target's authority counts, yet a Host that is none is refused all the same (RFC 9112 §3.2).
+		// The target's authority takes precedence, but an invalid Host is rejected nevertheless (RFC 9112 §3.2).
 		if (field && field !== authority && !parseAuthority(field)) return this.#refuse(400, 'bad_host', start);
 		let body: RequestBody | undefined;
 		let at = start;
@@ -275,7 +275,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 		this.#body = body;
 		this.#minor = parser.minor;
-		// Behind a CONNECT that makes no tunnel may stand what was meant for the tunnel.
+		// After a CONNECT that does not open a tunnel, bytes meant for the tunnel may follow.
 		const lasting = parser.keepAlive && parser.method !== 'CONNECT';
 		this.#keepAlive = lasting && ++this.#requests !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
@@ -304,7 +304,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		return at;
 	}
 
-	/** The host has promised not to throw; a broken promise costs one connection, not the process. */
+	/** The host must not throw; if it does, that costs one connection, not the process. */
 	#handle(x: Exchange): void | Promise<void> {
 		try {
 			return this.#engine.host.handle(x);
@@ -314,7 +314,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 	}
 
-	/** Gives bytes to the body that is coming in; returns the index after the last one it took. */
+	/** Feeds bytes to the body being received; returns the index after the last one it consumed. */
 	#feed(bytes: Buffer, start: number): number {
 		const body = this.#body!;
 		const end = body.feed(bytes, start);
@@ -340,7 +340,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else this.#state = WAIT;
 	}
 
-	/** The graph has come to an end of the exchange, later than it returned. */
+	/** The handler graph has finished an exchange asynchronously. */
 	handled(now: number = performance.now()): void {
 		this.#engine.now = now;
 		this.#respond(this.#exchange!);
@@ -352,7 +352,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (x.aborted || this.#socket.destroyed) {
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
-			// A handler may hold more than the body for this client: an upstream that has upgraded, for one.
+			// Handlers may hold more than the body for this client, such as an upgraded upstream.
 			x.gone();
 			this.#writer.flush();
 			this.#socket.destroy();
@@ -362,7 +362,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const body = this.#body;
 		let keepAlive = this.#keepAlive && !this.#draining;
 		if (body !== undefined && !body.complete) {
-			// A client that waits for a 100 may send the body or not: what comes next could be read in two ways.
+			// A client that waits for 100 may or may not send the body: what follows would be ambiguous.
 			if (this.#expectsContinue && body.received === 0) keepAlive = false;
 			else if (body.failed || (body.outstanding ?? 0) > this.#engine.limits.maxDrain) keepAlive = false;
 		}
@@ -375,7 +375,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else if (progress === 'upgraded') this.#state = UPGRADED;
 	}
 
-	/** The response is out, or cut short. */
+	/** The response has been sent, or cut short. */
 	#finish(): void {
 		const x = this.#exchange!;
 		this.#exchange = undefined;
@@ -389,14 +389,14 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (body.discarded > this.#engine.limits.maxDrain) this.#close();
 			else {
 				this.#state = DRAIN;
-				// In all, not for each byte: nobody wants this body any more.
+				// A deadline in total, not per byte, because nobody wants this body any longer.
 				this.clock.readUntil(this.#engine.after(this.#engine.limits.bodyIdleTimeout));
 				this.#input.resume();
 			}
 		} else this.#next();
 	}
 
-	/** Ready for the next request. */
+	/** Prepares for the next request. */
 	#next(): void {
 		this.#state = HEAD;
 		this.#idleSince = this.#engine.now;
@@ -418,7 +418,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#continue();
 	}
 
-	/** Gives back the index that it was given. */
+	/** Returns the index passed to it. */
 	#refuse(status: number, reason: string, at: number = 0): number {
 		this.#engine.host.refused(reason);
 		this.#writer.refuse(status);
@@ -430,7 +430,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		return this.#retired || this.#engine.draining || this.#engine.host.draining;
 	}
 
-	/** Closes our side, then waits a little for the client's, so that no reset overtakes our last answer. */
+	/** Closes our side, then waits briefly for the client's, so that a reset does not overtake our last response. */
 	#close(): void {
 		const silent = this.#ended || (this.#lastRequest && this.#pending === undefined);
 		this.#state = LINGER;
@@ -451,7 +451,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#input.resume();
 	}
 
-	/** The byte stream goes to whoever upgraded, paused, with what has already been read put back. */
+	/** Hands the byte stream, paused, to the upgrade's handler, with bytes already read put back. */
 	#handOver(rest: Buffer | undefined): void {
 		const pending = this.#pending?.bytes;
 		this.#pending = undefined;
@@ -469,7 +469,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#ended = true;
 		switch (this.#state) {
 			case HEAD:
-				// What is held may be more than was looked at: a malformed head is refused, however it came.
+				// Held bytes may include unexamined ones: a malformed head is rejected however it arrived.
 				this.#runPending();
 				break;
 			case DRAIN:
@@ -488,7 +488,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#keepAlive = false;
 		this.#body!.fail(new HttpError(400, 'The request was cut short.'));
 		const x = this.#exchange;
-		// Whoever reads the body learns of it first: the client can still read what is answered.
+		// The body's reader is notified first: the client can still read the response.
 		setImmediate(() => (this.#exchange === x ? x?.gone() : undefined));
 	}
 

@@ -1,4 +1,4 @@
-/** What the connections of one server share: limits, parser, clock and the watch over deadlines. */
+/** The state shared by the connections of one server: limits, parser, clock and deadlines. */
 import { performance } from 'node:perf_hooks';
 import { SocketRelay } from '../../sockets/socket-relay.ts';
 import type { Closable, ProtocolHost, ProtocolLimits } from '../protocol.ts';
@@ -13,28 +13,28 @@ import type { SocketInfo } from './socket-info.ts';
 import { ReadMemory, type SocketInput } from './socket-input.ts';
 import { type Timed, TimerWheel } from './timer-wheel.ts';
 
-/** A connection as the engine keeps it. */
+/** A connection, as the engine manages it. */
 export interface EngineConnection extends Closable {
 	/** Its deadlines. */
 	readonly clock: Timed;
 	readonly info: SocketInfo;
-	/** Closes at once if idle; `alone` makes it close after its exchange, though its server goes on. */
+	/** Closes at once if idle, otherwise after its exchange; `alone` drains this connection although its server continues. */
 	drain(alone?: boolean): void;
-	/** Ends at once. */
+	/** Closes at once. */
 	destroy(): void;
 }
 
 /**
- * Takes a connection that begins as HTTP/2 does (RFC 9113 §3.3); `bytes` are its first, for the call alone. False when the
- * listener has no such protocol.
+ * Takes over a connection that begins with HTTP/2's preface (RFC 9113 §3.3); `bytes` are its first, valid only during the
+ * call. Returns false if the listener does not support HTTP/2.
  */
 export type TakeOver = (input: SocketInput, info: SocketInfo, bytes: Buffer) => boolean;
 
-/** The shared part of one server on one thread. */
+/** The shared state of one server on one thread. */
 export class Engine {
 	readonly host: ProtocolHost;
 	readonly takeOver: TakeOver | undefined;
-	/** Those of the host as they were when the last connection came or the clock last struck. */
+	/** The host's limits at the time of the last new connection or clock tick. */
 	limits: ProtocolLimits;
 	readonly parser: RequestHeadParser;
 	readonly fieldWriter: FieldWriter;
@@ -43,9 +43,9 @@ export class Engine {
 	#readMemory: ReadMemory | undefined = undefined;
 	#joinedWrites: JoinedWrites | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
-	/** Null where there is none. */
+	/** Null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
-	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
+	/** `performance.now()` at the last event: exact at the start of an exchange, otherwise at most a tick old. */
 	now: number = performance.now();
 	draining = false;
 	readonly #dateLine = new DateLine();
@@ -65,41 +65,41 @@ export class Engine {
 		this.#wheel = new TimerWheel(this.#tick, this.now);
 	}
 
-	/** Made for the first connection: most listeners of a large configuration have none. */
+	/** Created for the first connection: most listeners of a large configuration have none. */
 	get readMemory(): ReadMemory {
 		this.#readMemory ??= new ReadMemory();
 		return this.#readMemory;
 	}
 
-	/** For answers of middle size; made for the first one. */
+	/** For responses of medium size; created for the first one. */
 	get joinedWrites(): JoinedWrites {
 		this.#joinedWrites ??= new JoinedWrites();
 		return this.#joinedWrites;
 	}
 
-	/** For pieces of bodies; made for the first one. */
+	/** For pieces of bodies; created for the first one. */
 	get pieceMemory(): PieceMemory {
 		this.#pieceMemory ??= new PieceMemory();
 		return this.#pieceMemory;
 	}
 
-	/** Moves large bodies past this program; opened for the first one. */
+	/** Relays large bodies from socket to socket; opened for the first one. */
 	readonly relay = (): SocketRelay | undefined => {
 		if (this.#relay === undefined) this.#relay = SocketRelay.open() ?? null;
 		return this.#relay ?? undefined;
 	};
 
-	/** The `Date` line of now. */
+	/** Returns the current `Date` line. */
 	date(): string {
 		return this.#dateLine.at(this.now);
 	}
 
-	/** The time a bound of so many milliseconds from now is over; Infinity for a bound of 0. */
+	/** Returns the deadline in so many milliseconds from now; Infinity for 0. */
 	after(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
-	/** Takes over what a load has changed. */
+	/** Adopts changes made by a load. */
 	refresh(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
@@ -118,7 +118,7 @@ export class Engine {
 	}
 
 	add(connection: EngineConnection): void {
-		// Without a connection the wheel has stood still.
+		// Without connections, the wheel does not advance.
 		if (this.connections.size === 0) this.#wheel.begin(this.now);
 		this.connections.add(connection);
 		this.#wheel.add(connection.clock);
@@ -126,12 +126,12 @@ export class Engine {
 		this.#timer ??= this.#clock();
 	}
 
-	/** A connection goes on with another protocol, and counts as before. */
+	/** Releases a connection that continues with another protocol and is still counted. */
 	release(connection: EngineConnection): void {
 		if (this.connections.delete(connection)) this.#without(connection);
 	}
 
-	/** A deadline of a connection has been set that may be its earliest. */
+	/** Called when a deadline that may be a connection's earliest has been set. */
 	sooner(clock: Timed, deadline: number): void {
 		this.#wheel.sooner(clock, deadline);
 	}
@@ -149,7 +149,7 @@ export class Engine {
 		this.#timer = undefined;
 	}
 
-	/** One timer for all connections; none when there is no connection. */
+	/** One timer for all connections, which exists only while there are connections. */
 	#clock(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
@@ -160,7 +160,7 @@ export class Engine {
 	}
 }
 
-/** Milliseconds between two looks: a quarter of the shortest time-out, so that each is met with little to spare. */
+/** Milliseconds between checks: a quarter of the shortest timeout, so that each is met closely. */
 function tickFor(limits: ProtocolLimits): number {
 	let shortest = TICK * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;

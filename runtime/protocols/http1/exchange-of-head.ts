@@ -1,4 +1,4 @@
-/** Makes the exchange of a head that has just been parsed. */
+/** Creates the exchange of a head that has just been parsed. */
 import {
 	Exchange,
 	type ExchangeTransport,
@@ -12,7 +12,7 @@ import type { RequestBody } from './request-body.ts';
 import { SERVER_NAME } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 
-/** The exchange of the head that the engine's parser holds; `host` is the host of its authority, and it begins at `engine.now`. */
+/** Creates the exchange of the head in the engine's parser; `host` is the host of its authority, and it starts at `engine.now`. */
 export function exchangeOfHead(
 	engine: Engine,
 	info: SocketInfo,

@@ -1,22 +1,22 @@
-/** Request fields with `_` or `.` in their names that a listener keeps; all others with these are dropped. */
+/** Request fields with `_` or `.` in their names that a listener keeps; all other such fields are dropped. */
 import { sameName } from '../../../compiler/exchange/header-list.ts';
 import type { ProtocolLimits } from '../protocol.ts';
 
-/** Names as written, the last character `*` for a prefix. */
+/** Names as written; a trailing `*` makes a prefix. */
 export interface ExpectedHeaders {
 	readonly underscore: readonly string[];
 	readonly dot: readonly string[];
 }
 
-/** The lists of a listener's limits; undefined when there are none, and then all such fields are dropped. */
+/** Returns the lists in a listener's limits; undefined if there are none, so that all such fields are dropped. */
 export function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedNames | undefined {
 	return expectedHeaders && new ExpectedNames(expectedHeaders);
 }
 
-/** The lists of one listener, ready to look in. */
+/** The compiled lists of one listener. */
 export class ExpectedNames {
 	readonly #exact = new Set<string>();
-	/** Exact names and prefixes in the spelling that programs behind confuse them with. */
+	/** Exact names and prefixes in the hyphenated spelling with which backends confuse them. */
 	readonly #hyphenated = new Set<string>();
 	readonly #underscorePrefixes: string[] = [];
 	readonly #dotPrefixes: string[] = [];
@@ -40,17 +40,17 @@ export class ExpectedNames {
 		}
 	}
 
-	/** Whether a name with one of the characters, or both, is listed. */
+	/** Reports whether a name with one or both of the characters is listed. */
 	keeps(written: string): boolean {
 		const name = written.toLowerCase();
 		if (this.#exact.has(name)) return true;
 		const underscore = name.includes('_');
-		// What holds both could be meant by either list.
+		// A name with both characters could be meant by either list.
 		if (underscore && name.includes('.')) return false;
 		return (underscore ? this.#underscorePrefixes : this.#dotPrefixes).some(prefix => name.startsWith(prefix));
 	}
 
-	/** The fields (name, value, …) without kept ones that are given twice and without what they could be confused with. */
+	/** Returns the fields (name, value, …) without kept ones given twice, and without those that could be confused with kept ones. */
 	settled(items: readonly string[]): string[] {
 		const left: string[] = [];
 		for (let i = 0; i < items.length; i += 2) {

@@ -1,4 +1,4 @@
-/** Parses the fields of a head or of a trailer section, and what they say of framing (RFC 9112 §5, §6). */
+/** Parses the fields of a head or trailer section, including framing (RFC 9112 §5, §6). */
 import {
 	isBlank,
 	TOKEN_CLASS,
@@ -11,18 +11,18 @@ import { sameName } from '../../../compiler/exchange/header-list.ts';
 import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from './expected-names.ts';
 
-/** The message is well-formed and whole. Other results: INCOMPLETE, or the status (400 and above) that refuses it. */
+/** The message is well-formed and complete. Other results are INCOMPLETE, or the status (400 and above) that rejects it. */
 export const OK = 0;
-/** Well-formed as far as it goes, and more must come. */
+/** Well-formed so far, but more is needed. */
 export const INCOMPLETE = 1;
 
 /** There is no `Transfer-Encoding`. */
 export const TE_NONE = 0;
-/** It says `chunked` and nothing else. */
+/** It is `chunked` and nothing else. */
 export const TE_CHUNKED = 1;
-/** It ends in `chunked`, with codings before it. */
+/** It ends with `chunked`, after other codings. */
 const TE_OTHER = 2;
-/** It does not end in `chunked`, or names it twice. */
+/** It does not end with `chunked`, or contains it twice. */
 export const TE_INVALID = 3;
 
 const CR = 13;
@@ -31,21 +31,21 @@ const COLON = 58;
 const DANGEROUS = TOKEN_UNDERSCORE | TOKEN_DOT;
 
 /**
- * Which fields get a meaning here: a request's `Host` is kept apart, and its names with `_` or `.` are dropped; trailers lose
- * fields that belong into a head (see compiler/exchange/trailer-fields.ts).
+ * The kind of section: a request's `Host` is extracted and its names with `_` or `.` are dropped; trailers lose fields that
+ * belong in a head (see compiler/exchange/trailer-fields.ts).
  */
 export type FieldRole = 'request' | 'request_trailer' | 'response_trailer';
 
 /**
- * A field section. One instance is used again and again; `items` is a new array each time and may be kept.
- * The text is bytes as latin1, so that a character is a byte.
+ * Parses field sections. An instance is reused; `items` is a new array each time and may be kept. The text is bytes decoded as
+ * Latin-1, so that each character is a byte.
  */
 export class FieldParser {
-	/** name, value, name, value, …: as HeaderList takes it. */
+	/** Name, value, name, value, …, as for HeaderList. */
 	items: string[] = [];
 	/** Index after the empty line. */
 	end = 0;
-	/** `Content-Length`, −1 when there is none. */
+	/** `Content-Length`; −1 if there is none. */
 	contentLength = -1;
 	/** TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;
@@ -53,17 +53,17 @@ export class FieldParser {
 	close = false;
 	keepAlive = false;
 	upgrade = false;
-	/** Value of `Host` (requests only), undefined when there is none. */
+	/** Value of `Host` (requests only); undefined if there is none. */
 	host: string | undefined = undefined;
 	/** `Expect`: 0 none, 1 `100-continue`, 2 anything else. */
 	expect = 0;
-	/** Why the section was refused, for counters. */
+	/** Why the section was rejected, for counters. */
 	reason = '';
 	readonly #request: boolean;
 	readonly #trailer: boolean;
-	/** Names with `_` or `.` that are kept; undefined when there are none. */
+	/** Names with `_` or `.` that are kept; undefined if there are none. */
 	expected: ExpectedNames | undefined = undefined;
-	/** Fields at most. */
+	/** Maximum number of fields. */
 	maxCount: number;
 
 	constructor(role: FieldRole, maxCount: number) {
@@ -72,7 +72,7 @@ export class FieldParser {
 		this.maxCount = maxCount;
 	}
 
-	/** Parses from `start`; the text ends at `limit`. Returns OK, INCOMPLETE or a status. */
+	/** Parses from `start` to at most `limit`. Returns OK, INCOMPLETE or a status. */
 	parse(text: string, start: number, limit: number): number {
 		const items: string[] = [];
 		this.items = items;
@@ -121,7 +121,7 @@ export class FieldParser {
 			while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
 			i += 2;
 			if (++count > this.maxCount) return this.#refuse(431, 'too_many_fields');
-			// A name that a back end reads as the one with `-` could pass what a rule here forbids.
+			// A backend may treat this name like the one with `-`, which could bypass a rule here.
 			const name = text.slice(nameStart, nameEnd);
 			if (this.#request && (classes & DANGEROUS) !== 0 && !(this.expected?.keeps(name) && !this.#trailer)) continue;
 			const value = text.slice(valueStart, valueEnd);
@@ -143,7 +143,7 @@ export class FieldParser {
 				case 10:
 					if (sameName(name, 'connection')) {
 						if (this.#trailer) {
-							// Some parser may still close, or keep, the connection for it.
+							// Some parsers may close or keep the connection because of it.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
@@ -153,11 +153,11 @@ export class FieldParser {
 				case 14:
 					if (sameName(name, 'content-length')) {
 						if (this.#trailer) {
-							// A second framing, where some parser may still believe it.
+							// A second framing, which some parsers may believe.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						// Digits only, few enough for an exact number; twice is refused even when the values agree.
+						// Only digits, few enough for an exact number; rejected if given twice, even with equal values.
 						if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) return this.#refuse(400, 'bad_content_length');
 						this.contentLength = Number(value);
 					}
@@ -165,11 +165,11 @@ export class FieldParser {
 				case 17:
 					if (sameName(name, 'transfer-encoding')) {
 						if (this.#trailer) {
-							// A second framing, where some parser may still believe it.
+							// A second framing, which some parsers may believe.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						// A tab behind the coding is blank by the grammar and part of it to some parsers, Node's for one.
+						// A tab after the coding is whitespace by the grammar, but part of the coding to some parsers, such as Node's.
 						const once = this.transferEncoding === TE_NONE && !text.slice(valueEnd, i - 2).includes('\t');
 						this.transferEncoding = once ? transferEncoding(value) : TE_INVALID;
 					}

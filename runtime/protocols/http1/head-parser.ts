@@ -1,11 +1,11 @@
-/** Parses heads of requests, strictly: one reading or none (RFC 9112 §2 to §7). */
+/** A strict parser of request heads: a head has exactly one interpretation or is rejected (RFC 9112 §2 to §7). */
 import { TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { FieldParser, INCOMPLETE, OK, TE_CHUNKED, TE_INVALID, TE_NONE } from './field-parser.ts';
 import { MAX_METHOD_LENGTH } from './limits.ts';
 import { type RepeatedHead, RepeatedHeads } from './repeated-heads.ts';
 import { parseTarget, type RequestTarget } from './request-target.ts';
 
-/** Length of a body that ends by its chunked coding. */
+/** Length of a body that is delimited by its chunked coding. */
 export const CHUNKED = -1;
 
 const CR = 13;
@@ -15,32 +15,32 @@ const SLASH = 47;
 const QUESTION = 63;
 const PERCENT = 37;
 
-/** By character code: 1 where it may stand in a request target. A fragment never reaches a server (RFC 9112 §3.2). */
+/** By character code: 1 if allowed in a request target. A fragment is never sent to a server (RFC 9112 §3.2). */
 const TARGET_CLASS: Uint8Array = targetClasses();
 
-/** Parser of request heads: one for a thread, its properties hold the last head until the next `parse`. */
+/** The parser of request heads, one per thread; its properties hold the last head until the next `parse`. */
 export class RequestHeadParser {
 	readonly fields: FieldParser;
 	readonly repeated: RepeatedHeads = new RepeatedHeads();
 	method = '';
-	/** Path and query as sent, or the authority that CONNECT names. */
+	/** Path and query as sent, or the authority of CONNECT. */
 	path = '';
 	query: string | undefined = undefined;
-	/** Authority that counts: the target's in absolute and authority form, else that of `Host`. '' when HTTP/1.0 gives none. */
+	/** The effective authority: the target's in absolute and authority form, otherwise that of `Host`; '' if HTTP/1.0 has none. */
 	authority = '';
 	/** 0 for HTTP/1.0, 1 for HTTP/1.1. */
 	minor = 1;
-	/** Bytes of body: 0 and more, or CHUNKED. */
+	/** Bytes of body, at least 0, or CHUNKED. */
 	bodyLength = 0;
-	/** What the client wants; the server may close all the same. */
+	/** What the client wants; the server may close nevertheless. */
 	keepAlive = true;
 	/** True for `Expect: 100-continue`. */
 	expectsContinue = false;
 	/** Index after the head. */
 	end = 0;
-	/** Why a head was refused, for counters. */
+	/** Why a head was rejected, for counters. */
 	reason = '';
-	/** True when an incomplete head ends within its request line. */
+	/** True if an incomplete head ends within its request line. */
 	inRequestLine = false;
 	readonly #target: RequestTarget = { path: '', query: undefined, authority: undefined };
 
@@ -49,11 +49,11 @@ export class RequestHeadParser {
 	}
 
 	/**
-	 * Parses the head that starts at `start` in text (bytes as latin1) that ends at `limit`. Returns OK, INCOMPLETE, or the
-	 * status that refuses it. The verdict on a message never depends on how its bytes arrived.
+	 * Parses the head from `start` to at most `limit` in a text (bytes as Latin-1). Returns OK, INCOMPLETE, or the status that
+	 * rejects it. The result never depends on how the bytes are split.
 	 */
 	parse(text: string, start: number, limit: number): number {
-		// Whatever stands before or behind it may be another message: such a head is read as any.
+		// What precedes or follows it may be another message, so the cache is not used.
 		if (start !== 0 || limit !== text.length) return this.#parse(text, start, limit);
 		const known = this.repeated.find(text);
 		if (known !== undefined) return this.#recall(known);
@@ -99,7 +99,7 @@ export class RequestHeadParser {
 	#parse(text: string, start: number, limit: number): number {
 		let i = start;
 		this.inRequestLine = true;
-		// A client may send one empty line too many after a body (RFC 9112 §2.2).
+		// A client may send a superfluous empty line after a body (RFC 9112 §2.2).
 		if (i < limit && text.charCodeAt(i) === CR) {
 			if (i + 1 >= limit) return INCOMPLETE;
 			if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bad_request_line');
@@ -159,7 +159,7 @@ export class RequestHeadParser {
 			if (!parseTarget(this.method, text.slice(start, end), target)) return this.#refuse(400, 'bad_target');
 			this.path = target.path;
 			this.query = target.query;
-			// The target's authority replaces a Host that differs (RFC 9112 §3.2.2).
+			// The target's authority overrides a different Host (RFC 9112 §3.2.2).
 			this.authority = target.authority ?? host ?? '';
 		}
 		if (percent && /%(?![0-9A-Fa-f]{2})/.test(this.path)) return this.#refuse(400, 'bad_target');
@@ -174,7 +174,7 @@ export class RequestHeadParser {
 	#readFraming(minor: number): number {
 		const fields = this.fields;
 		if (fields.transferEncoding !== TE_NONE) {
-			// Two lengths, or one that an HTTP/1.0 peer cannot have meant, are how requests are smuggled (RFC 9112 §6.1).
+			// Two lengths, or one that an HTTP/1.0 peer cannot have meant, enable request smuggling (RFC 9112 §6.1).
 			if (fields.contentLength >= 0) return this.#refuse(400, 'two_lengths');
 			if (minor === 0 || fields.transferEncoding === TE_INVALID) return this.#refuse(400, 'bad_transfer_encoding');
 			if (fields.transferEncoding !== TE_CHUNKED) return this.#refuse(501, 'unknown_transfer_encoding');
@@ -195,7 +195,7 @@ export class RequestHeadParser {
 	}
 }
 
-/** OK for an `HTTP/1.0` or `HTTP/1.1` at `start` that is followed by CRLF; else INCOMPLETE, 400 or 505. */
+/** Returns OK for `HTTP/1.0` or `HTTP/1.1` at `start` followed by CRLF; otherwise INCOMPLETE, 400 or 505. */
 function parseVersion(text: string, start: number, limit: number): number {
 	const expected = 'HTTP/';
 	let i = start;

@@ -1,4 +1,4 @@
-/** HTTP/1.1 and 1.0 on accepted sockets: our own engine (RFC 9110, RFC 9112). */
+/** HTTP/1.1 and 1.0 on accepted sockets, with our own engine (RFC 9110, RFC 9112). */
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
@@ -6,8 +6,9 @@ import { Connection } from './connection.ts';
 import { Engine, type TakeOver } from './engine.ts';
 
 /**
- * Makes the HTTP/1.1 server of one listener on one thread; `takeOver` gets connections that turn out to be HTTP/2. It holds no timer and no reference while it has no connection.
- * `host.limits` is looked at again when a connection comes, and once a tick. A response starts with `Server: svc` among its fields, for handlers to keep, replace or remove.
+ * Creates the HTTP/1.1 server of one listener on one thread; `takeOver` receives connections that turn out to be HTTP/2. It
+ * has no timers or references while it has no connections. `host.limits` is read again for each connection and once per tick.
+ * Responses start with the field `Server: svc`, which handlers may replace or remove.
  */
 export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): ProtocolServer {
 	const engine = new Engine(host, takeOver);

@@ -1,16 +1,16 @@
-/** The host of a connection's requests, which mostly name the same one. */
+/** Caches the host of a connection's requests, which rarely changes. */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { ownText, sameText } from '../../../compiler/exchange/same-text.ts';
 
-/** Bytes of a read whose text must not stay for the sake of a few characters: a part of a text keeps the whole in memory. */
+/** Above this many bytes, the text of a read must not be retained because of a few characters: substrings keep the whole alive. */
 const LONG_READ = 1024;
 
-/** The last authority of a connection and its host. */
+/** The last authority of a connection, and its host. */
 export class KnownHost {
 	#authority = '';
 	#host = '';
 
-	/** The host of an authority that was cut from a read of so many bytes, '' for none; undefined for one that is malformed. */
+	/** Returns the host of an authority from a read of `length` bytes, '' for none; undefined if malformed. */
 	of(authority: string, length: number): string | undefined {
 		if (sameText(authority, this.#authority)) return this.#host;
 		const host = authority === '' ? '' : parseAuthority(authority)?.host;

@@ -1,7 +1,7 @@
-/** Bounds of the HTTP/1.1 engine: what the configuration can set, and what is fixed. */
+/** Limits of the HTTP/1.1 engine, configurable and fixed. */
 import type { ProtocolLimits } from '../protocol.ts';
 
-/** The bounds of a server whose configuration sets none. */
+/** The limits of a server whose configuration sets none. */
 export const DEFAULT_LIMITS: ProtocolLimits = {
 	maxHeadSize: 32_768,
 	maxHeaderCount: 100,
@@ -19,29 +19,29 @@ export const DEFAULT_LIMITS: ProtocolLimits = {
 	maxRequestsPerConnection: 0,
 };
 
-/** Characters of a method; a longer one is answered 405. */
+/** Maximum characters of a method; longer ones are answered with 405. */
 export const MAX_METHOD_LENGTH = 32;
 
-/** Bytes of a request's body that are held while nobody pulls; then the socket is paused. */
+/** Bytes of an unread request body at which the socket is paused. */
 export const BODY_HIGH_WATER = 65_536;
 
-/** Bytes of further requests that are held while an exchange is under way; then the socket is paused. */
+/** Bytes of pipelined requests held during an exchange at which the socket is paused. */
 export const PIPELINE_HIGH_WATER = 65_536;
 
-/** A body of at most this many bytes goes out in one string with its head. */
+/** Up to this many bytes, a body is sent as one string with its head. */
 export const COALESCE_LIMIT = 4096;
 
-/** Bytes of a whole body up to which they are made text for that. */
+/** Up to this many bytes, a complete body is converted to text for that. */
 export const TEXT_LIMIT = 1024;
 
-/** Bytes of answers to pipelined requests that are gathered before they are written. */
+/** Bytes of responses to pipelined requests that are gathered before they are written. */
 export const GATHER_LIMIT = 65_536;
 
-/** Milliseconds that a connection is kept after its last answer without a byte from the client (RFC 9112 §9.6). */
+/** Milliseconds without data from the client for which a connection is kept open after its last response (RFC 9112 §9.6). */
 export const LINGER_IDLE = 2000;
 
-/** The same, whatever the client sends. */
+/** The same, regardless of data. */
 export const LINGER_TOTAL = 10_000;
 
-/** Milliseconds between two looks at the connections' deadlines, at most. */
+/** Maximum milliseconds between checks of deadlines. */
 export const TICK = 500;

@@ -1,35 +1,35 @@
-/** Bytes that have come in and are not yet a whole head, trailer section or message. */
+/** Received bytes that are not yet a complete head, trailer section or message. */
 import { ownedCopy } from './owned-copy.ts';
 
 const LF = 10;
-/** Bytes that may be added to an incomplete head, its line unfinished, before it is looked at again. */
+/** Bytes without a line end that may be added to an incomplete head before it is parsed again. */
 const PARSE_STEP = 256;
 
-/** Held bytes. Adding costs what is added, however small the pieces are in which they come. */
+/** A growing buffer. The cost of adding is proportional to what is added, however small the pieces. */
 export class PendingBytes {
 	#bytes: Buffer;
 	#length: number;
 	#unread = 0;
 
-	/** Holds a copy: a few bytes must not keep the large block alive that they were read into. */
+	/** Copies the bytes, because a few of them must not keep a large read buffer alive. */
 	constructor(bytes: Buffer, start: number, end: number) {
 		this.#bytes = ownedCopy(bytes, start, end);
 		this.#length = end - start;
 	}
 
-	/** Bytes held. */
+	/** Number of bytes held. */
 	get length(): number {
 		return this.#length;
 	}
 
-	/** The bytes held. They must not be kept once more are added. */
+	/** The bytes held, valid until more are added. */
 	get bytes(): Buffer {
 		return this.#bytes.subarray(0, this.#length);
 	}
 
 	/**
-	 * Adds bytes; true when a head or trailer section that was incomplete without them has to be looked at again. Looked at after
-	 * each byte, a long one would cost the square of its length.
+	 * Adds bytes; returns true if an incomplete head or trailer section must be parsed again. Parsing after every byte would have
+	 * quadratic cost.
 	 */
 	add(bytes: Buffer): boolean {
 		const length = this.#length + bytes.length;

@@ -1,20 +1,20 @@
-/** Memory for large pieces of bodies, used again and again. */
+/** Reusable memory for large pieces of bodies. */
 import { ownedCopy } from './owned-copy.ts';
 
-/** Bytes of a block: as many as one read gives. */
+/** Bytes of a block: as many as one read returns. */
 const BLOCK = 65_536;
-/** Bytes from which a piece gets a block: a smaller one would keep more memory from use than it holds. */
+/** Minimum bytes of a piece that gets a block; smaller ones would waste too much of it. */
 export const LARGE_PIECE = 16_384;
-/** Bytes of a small block: as many as one frame of HTTP/2 gives, of which bodies often have many. */
+/** Bytes of a small block: as many as an HTTP/2 frame contains. */
 const SMALL_BLOCK = 16_384;
-/** Bytes from which a piece gets a small block. */
+/** Minimum bytes of a piece that gets a small block. */
 const MEDIUM_PIECE = 8192;
-/** Free blocks that are kept: 4 MiB, and 1 MiB of small ones. */
+/** Maximum free blocks kept: 4 MiB, and 1 MiB of small ones. */
 const KEPT = 64;
 
 /**
- * Copies of pieces, in blocks that come back. A block made anew for each piece costs more than the copying: the system gives
- * its pages one by one, and collecting it is work for other threads.
+ * Copies pieces into reusable blocks. Allocating a block for each piece costs more than copying: the system provides its pages
+ * one by one, and garbage collection burdens other threads.
  */
 export class PieceMemory {
 	readonly #free: Buffer[] = [];
@@ -22,7 +22,7 @@ export class PieceMemory {
 	/** The memory of all blocks, free or not. */
 	readonly #blocks = new WeakSet<ArrayBufferLike>();
 
-	/** A block, to read into. */
+	/** Returns a block to read into. */
 	block(): Buffer {
 		return this.#free.pop() ?? this.#make(BLOCK);
 	}
@@ -33,7 +33,7 @@ export class PieceMemory {
 		return block;
 	}
 
-	/** A copy of the bytes from `start` up to but not including `end`. */
+	/** Returns a copy of the bytes from `start` to `end` (exclusive). */
 	copy(bytes: Buffer, start: number, end: number): Buffer {
 		const length = end - start;
 		if (length < MEDIUM_PIECE || length > BLOCK) return ownedCopy(bytes, start, end);
@@ -42,7 +42,7 @@ export class PieceMemory {
 		return length === block.length ? block : block.subarray(0, length);
 	}
 
-	/** Takes a piece back that nobody looks at any more; one that is in no block is left to the collector. */
+	/** Takes back an unused piece; memory that is not a block is left to the garbage collector. */
 	giveBack(piece: Uint8Array): void {
 		const { buffer } = piece;
 		if (piece.length < MEDIUM_PIECE || !this.#blocks.has(buffer)) return;

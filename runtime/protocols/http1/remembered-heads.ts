@@ -1,33 +1,33 @@
-/** Heads that come again as they were: an upstream's within a second, a client's on its connection. */
+/** Caches of identical heads: responses of an upstream within a second, and requests of a client. */
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { ResponseHead } from './client-head.ts';
 import { holds } from './response-head.ts';
 
-/** Bytes of the longest head that is remembered. */
+/** Maximum bytes of a cached head. */
 const LONGEST = 2048;
 
 const LF = 10;
 
-/** Heads, and lists of fields, that are remembered. */
+/** Number of cached heads, and of cached field lists. */
 const SLOTS = 64;
 
-/** A head that has come twice on a connection. */
+/** A head that was received twice on a connection. */
 export interface KnownHead {
 	readonly text: string;
-	/** Its bytes, the empty line included. */
+	/** Its bytes, including the empty line. */
 	readonly bytes: Buffer;
 	readonly head: ResponseHead;
 	readonly items: readonly string[];
 }
 
 /**
- * Heads that connections to one pool remember: each once, so that texts which are made of their fields are found by what
- * they are made of without a look at its characters.
+ * The heads cached for the connections of a pool: each exists once, so that texts derived from its fields can be looked up by
+ * identity instead of by characters.
  */
 export class KnownHeads {
 	readonly #slots: (KnownHead | undefined)[] = new Array(SLOTS).fill(undefined);
 
-	/** The head whose text, and the empty line, stand at `start`. */
+	/** Returns the cached head for the text (followed by an empty line) at `start`. */
 	of(text: string, data: Buffer, start: number, head: ResponseHead): KnownHead {
 		const slot = text.length % SLOTS;
 		const known = this.#slots[slot];
@@ -41,12 +41,12 @@ export class KnownHeads {
 	}
 }
 
-/** The same characters, not as a part of a longer text: those are compared and written in a slower way. */
+/** Copies a substring, because substrings of longer texts are compared and written more slowly. */
 function own(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }
 
-/** The last response head of a connection, once it has come twice. */
+/** A connection's last response head, once it has been received twice. */
 export class RememberedHead {
 	readonly #heads: KnownHeads;
 	#text = '';
@@ -56,12 +56,12 @@ export class RememberedHead {
 		this.#heads = heads;
 	}
 
-	/** Bytes of the head that `find` found, its empty line included. */
+	/** Bytes of the head that `find` found, including its empty line. */
 	get size(): number {
 		return this.#known?.bytes.length ?? 0;
 	}
 
-	/** The head that stands at `start`, if it is the one remembered. Its fields are the caller's. */
+	/** Returns the head at `start` if it is the cached one. Its fields belong to the caller. */
 	find(data: Buffer, start: number, end: number): ResponseHead | undefined {
 		const known = this.#known;
 		if (known === undefined) return undefined;
@@ -84,7 +84,7 @@ export class RememberedHead {
 		};
 	}
 
-	/** A final head has been read that `find` did not find: `text` and the empty line stand at `start`. */
+	/** Called for a final head that `find` did not find: `text` and the empty line are at `start`. */
 	seen(text: string, data: Buffer, start: number, head: ResponseHead): void {
 		if (text.length > LONGEST) return;
 		if (text === this.#text) this.#known = this.#heads.of(text, data, start, head);
@@ -92,25 +92,25 @@ export class RememberedHead {
 	}
 }
 
-/** Field lines of a request. */
+/** The field lines of a request. */
 export interface FieldLines {
 	readonly text: string;
-	/** Whether `TE` is among them. */
+	/** Whether they include `TE`. */
 	readonly te: boolean;
 }
 
 interface KnownLines extends FieldLines {
 	readonly items: readonly string[];
 	text: string;
-	/** Whether they have come again. */
+	/** Whether they have been used again. */
 	again: boolean;
 }
 
-/** The field lines of the last requests: most clients say the same with each. */
+/** The field lines of the last requests, because most clients repeat theirs. */
 export class RememberedLines {
 	readonly #slots: (KnownLines | undefined)[] = new Array(SLOTS).fill(undefined);
 
-	/** The lines of a list of fields. */
+	/** Returns the lines of a field list. */
 	of(headers: HeaderList): FieldLines {
 		const size = headers.size;
 		if (size === 0) return { text: '', te: false };
@@ -119,7 +119,7 @@ export class RememberedLines {
 		if (known !== undefined && holds(headers, known.items)) {
 			if (!known.again) {
 				known.again = true;
-				// Through bytes, because the text was joined from parts and each use would join them again.
+				// Via bytes to flatten the string, whose parts each use would join again.
 				known.text = Buffer.from(known.text, 'latin1').toString('latin1');
 			}
 			return known;

@@ -1,28 +1,28 @@
-/** Answers that go out again byte by byte: what a site says to everybody is joined and flattened once a second. */
+/** A cache of identical responses: what a site sends to everyone is joined and flattened once a second. */
 import { Buffer } from 'node:buffer';
 
 const SLOTS = 64;
 
-/** An answer and what it was made of. */
+/** A response and its parts. */
 interface RepeatedAnswer {
 	readonly status: string;
 	readonly fields: string;
 	readonly date: string;
 	readonly end: string;
 	readonly body: string;
-	/** '' until it is asked for a second time. */
+	/** '' until it is used for the second time. */
 	text: string;
 }
 
-/** The answers of one server on one thread. */
+/** The cached responses of one server on one thread. */
 export class RepeatedAnswers {
 	readonly #slots: (RepeatedAnswer | undefined)[] = new Array(SLOTS).fill(undefined);
-	/** Apart, since a text of bytes may be that of other characters. */
+	/** Separate, because the same text may represent other bytes. */
 	readonly #ofBytes: (RepeatedAnswer | undefined)[] = new Array(SLOTS).fill(undefined);
 
 	/**
-	 * The text of an answer: status line, fields, `Date` line, `Content-Length`, what ends the head, and a body of ASCII.
-	 * Undefined for one that is not known to be, or not to be ASCII.
+	 * Returns the text of a response: status line, fields, `Date` line, `Content-Length`, the end of the head, and an ASCII body.
+	 * Undefined if it is not cached, or not known to be ASCII.
 	 */
 	text(status: string, fields: string, date: string, end: string, body: string): string | undefined {
 		const slot = slotOf(status, fields, body);
@@ -32,7 +32,7 @@ export class RepeatedAnswers {
 		return undefined;
 	}
 
-	/** The same with a body whose characters are bytes: one that is not known is joined. */
+	/** Like {@link text}, for a body whose characters are bytes; joins it if it is not cached. */
 	textOfBytes(status: string, fields: string, date: string, end: string, body: string): string {
 		const slot = slotOf(status, fields, body);
 		const known = this.#ofBytes[slot];
@@ -65,7 +65,7 @@ function isMadeOf(
 }
 
 function flat(answer: RepeatedAnswer): string {
-	// Through bytes, because a joined text would be joined again by each write.
+	// Via bytes to flatten the string, which each write would otherwise join again.
 	if (answer.text === '') answer.text = Buffer.from(joined(answer), 'latin1').toString('latin1');
 	return answer.text;
 }

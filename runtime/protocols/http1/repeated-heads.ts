@@ -1,21 +1,21 @@
-/** Heads of requests that come again byte by byte: a client asks for the same thing often, and another does as it does. */
+/** A cache of identical request heads: clients repeat their requests, and often resemble each other. */
 
 import { sameName } from '../../../compiler/exchange/header-list.ts';
 
-/** Fields that say who asks: what holds them is forgotten with its request. */
+/** Fields with credentials: heads that contain them are not cached. */
 const SECRET = ['cookie', 'authorization', 'proxy-authorization'];
 
-/** Heads that are remembered, one for each length modulo this, and the longest one: 64 KiB for a listener and thread at most. */
+/** Cached heads, one for each length modulo this number, and their maximum length: at most 64 KiB per listener and thread. */
 const SLOTS = 64;
 const LONGEST = 1024;
 
-/** Heads that are remembered in vain before it is tried only now and then, and how seldom. */
+/** Useless insertions after which caching is tried only occasionally, and how rarely. */
 const PATIENCE = 64;
 const SELDOM = 256;
 
-/** What a head was parsed into. */
+/** The result of parsing a head. */
 export interface RepeatedHead {
-	/** The head, and nothing behind it. */
+	/** The head, with nothing after it. */
 	readonly text: string;
 	readonly items: readonly string[];
 	readonly host: string | undefined;
@@ -29,12 +29,12 @@ export interface RepeatedHead {
 	readonly expectsContinue: boolean;
 }
 
-/** The heads of one parser. */
+/** The cached heads of one parser. */
 export class RepeatedHeads {
 	readonly #slots: (RepeatedHead | undefined)[] = new Array(SLOTS).fill(undefined);
 	#patience = PATIENCE;
 
-	/** What is known of a head; undefined for one that was not the last of its slot. */
+	/** Returns the cached result for a head; undefined if it was not the last one of its slot. */
 	find(text: string): RepeatedHead | undefined {
 		const known = this.#slots[text.length % SLOTS];
 		if (known === undefined || known.text !== text) return undefined;
@@ -42,19 +42,19 @@ export class RepeatedHeads {
 		return known;
 	}
 
-	/** Whether it is worth the while to remember a head of that length: where each is another it is not. */
+	/** Reports whether caching a head of that length is worthwhile; if all heads differ, it is not. */
 	wants(length: number): boolean {
 		return length <= LONGEST && (--this.#patience > 0 || this.#patience % SELDOM === 0);
 	}
 
-	/** Remembers a head, unless it holds a secret. */
+	/** Caches a head, unless it contains a secret. */
 	add(head: RepeatedHead): void {
 		const { items, text } = head;
 		for (let i = 0; i < items.length; i += 2) if (SECRET.some(name => sameName(items[i]!, name))) return;
 		this.#slots[text.length % SLOTS] = head;
 	}
 
-	/** Heads are to be read in another way from now on. */
+	/** Empties the cache because the parsing rules have changed. */
 	clear(): void {
 		this.#slots.fill(undefined);
 	}

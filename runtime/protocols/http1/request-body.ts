@@ -1,4 +1,4 @@
-/** A request's body as handlers pull it, fed by the connection. */
+/** A request body, fed by the connection and pulled by handlers. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -13,13 +13,13 @@ import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
 
-/** The connection as its body sees it. */
+/** The connection of a body. */
 export interface BodyFeeder {
-	/** Someone waits for bytes that are not here yet. */
+	/** A reader waits for bytes that have not arrived. */
 	bodyAwaited(body: RequestBody): void;
-	/** The last byte has come in without having been fed. */
+	/** The last byte has been received without being fed. */
 	bodyWhole(): void;
-	/** Held bytes have fallen below the high-water mark, or nobody wants them any more. */
+	/** Held bytes have fallen below the high-water mark, or are no longer wanted. */
 	bodyRelieved(): void;
 }
 
@@ -28,12 +28,12 @@ interface Waiter {
 	readonly reject: (error: unknown) => void;
 }
 
-/** The body of one request. `pull` throws an HttpError when the body is malformed (400), cut short (400) or late (408). */
+/** The body of one request. `pull` throws an HttpError if the body is malformed (400), cut short (400) or late (408). */
 export class RequestBody implements BodySource, ChunkSink {
 	readonly length: number | undefined;
-	/** True once the last byte has come in, taken or not. */
+	/** True once the last byte has been received, whether consumed or not. */
 	complete = false;
-	/** Has the system move what has not come yet, if something can; whether it has, and whether it was waited for once. */
+	/** Makes the kernel move data that has not been received, if possible; whether it has, and whether it was given one chance. */
 	#mover: ((socket: number) => number) | undefined = undefined;
 	#relayed = false;
 	#probed = false;
@@ -44,7 +44,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	#exchange: Exchange | undefined = undefined;
 	#queue: Buffer[] = [];
 	#queued = 0;
-	/** For chunks, which may be as small as a client likes. */
+	/** For chunks, which clients can make arbitrarily small. */
 	readonly #gatherer: PieceGatherer | undefined;
 	#received = 0;
 	#discarded = 0;
@@ -52,10 +52,10 @@ export class RequestBody implements BodySource, ChunkSink {
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
 	readonly #blocks: BlockReader | undefined;
-	/** What the last pull gave: its reader's until the next one. */
+	/** The piece returned by the last pull, lent until the next one. */
 	#lent: Uint8Array | undefined = undefined;
 
-	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. With `blocks`, bytes fed are not kept themselves. */
+	/** `length` is in bytes, or CHUNKED; trailers have the limits of heads. With `blocks`, fed bytes are not retained. */
 	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, blocks: BlockReader | undefined) {
 		this.#feeder = feeder;
 		this.#blocks = blocks;
@@ -67,7 +67,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		this.#gatherer = this.#decoder && new PieceGatherer();
 	}
 
-	/** Names the exchange whose `bytesReceived` counts this body. */
+	/** Sets the exchange whose `bytesReceived` counts this body. */
 	countFor(exchange: Exchange): void {
 		this.#exchange = exchange;
 		exchange.bytesReceived = this.#received;
@@ -78,32 +78,32 @@ export class RequestBody implements BodySource, ChunkSink {
 		return trailers && endToEndTrailers(trailers, this.#exchange?.request.headers.combined('connection'));
 	}
 
-	/** Bytes that have come in. */
+	/** Number of bytes received. */
 	get received(): number {
 		return this.#received;
 	}
 
-	/** Bytes that came in and were thrown away. */
+	/** Number of bytes received and discarded. */
 	get discarded(): number {
 		return this.#discarded;
 	}
 
-	/** Bytes of content that are still to come, where that is known. */
+	/** Bytes of content still to be received, if known. */
 	get outstanding(): number | undefined {
 		return this.#decoder ? undefined : this.#remaining;
 	}
 
-	/** True when the body is malformed, late or cut short: the connection cannot be used again. */
+	/** True if the body is malformed, late or cut short, so that the connection cannot be reused. */
 	get failed(): boolean {
 		return this.#failure !== undefined;
 	}
 
-	/** True when more bytes should wait in the socket. */
+	/** True if further bytes should wait in the socket. */
 	get full(): boolean {
 		return this.#queued >= BODY_HIGH_WATER;
 	}
 
-	/** True while a pull waits. */
+	/** True while a pull is pending. */
 	get awaited(): boolean {
 		return this.#waiter !== undefined;
 	}
@@ -124,8 +124,8 @@ export class RequestBody implements BodySource, ChunkSink {
 		}
 		if (this.#failure) throw this.#failure;
 		if (this.complete) return null;
-		if (this.#discarding) throw new HttpError(500, 'The body of the request was given up.');
-		if (this.#waiter) throw new HttpError(500, 'The body of the request has two readers.');
+		if (this.#discarding) throw new HttpError(500, 'The request body was canceled.');
+		if (this.#waiter) throw new HttpError(500, 'The request body has two readers.');
 		return new Promise((resolve, reject) => {
 			this.#waiter = { resolve, reject };
 			this.#feeder.bodyAwaited(this);
@@ -140,13 +140,13 @@ export class RequestBody implements BodySource, ChunkSink {
 		this.#queued = 0;
 		const waiter = this.#waiter;
 		this.#waiter = undefined;
-		waiter?.reject(new HttpError(500, 'The body of the request was given up.'));
+		waiter?.reject(new HttpError(500, 'The request body was canceled.'));
 		this.#feeder.bodyRelieved();
 	}
 
 	/**
-	 * For the connection: takes bytes from `start` on; returns the index after the last one that belongs to this body, or −1
-	 * when they are malformed.
+	 * For the connection: feeds bytes from `start` on; returns the index after the last one that belongs to this body, or −1
+	 * if they are malformed.
 	 */
 	feed(bytes: Buffer, start: number): number {
 		if (this.#failure) return bytes.length;
@@ -171,7 +171,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return end;
 	}
 
-	/** For the decoder: content. */
+	/** For the decoder: adds content. */
 	push(bytes: Buffer): void {
 		this.#take(bytes, 0, bytes.length);
 	}
@@ -185,7 +185,7 @@ export class RequestBody implements BodySource, ChunkSink {
 			this.#blocks?.release();
 			return;
 		}
-		// Where the system moves the rest, a read only tells that there is some.
+		// If the kernel moves the rest, reads only signal that there is more.
 		const short = this.#readsLess();
 		const more = !short && this.#decoder === undefined && this.#remaining >= LARGE_PIECE;
 		const piece = this.#blocks ? this.#blocks.piece(bytes, start, end, more) : bytes.subarray(start, end);
@@ -202,12 +202,12 @@ export class RequestBody implements BodySource, ChunkSink {
 		this.#queued += piece.length;
 	}
 
-	/** Not before something has been pulled: the first piece goes with the head. */
+	/** Available only after the first pull, because the first piece is sent with the head. */
 	get sendTo(): ((socket: number) => number) | undefined {
 		return this.#pulled ? this.#mover : undefined;
 	}
 
-	/** Whether the next read should only tell that there are more: where the system moves them, and once to find that out. */
+	/** Reports whether the next read should only signal more data: while the kernel moves it, and once to find out whether it does. */
 	#readsLess(): boolean {
 		if (this.#relayed) return this.#waiter !== undefined;
 		if (this.#probed || this.#decoder !== undefined || this.#remaining < LARGE_BODY) return false;
@@ -216,7 +216,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return this.#mover !== undefined;
 	}
 
-	/** What moves the rest past this program, if anything does. */
+	/** Returns the function that moves the rest inside the kernel, if available. */
 	#relay(): ((socket: number) => number) | undefined {
 		const blocks = this.#blocks;
 		const relay = blocks?.relay?.();
@@ -231,7 +231,7 @@ export class RequestBody implements BodySource, ChunkSink {
 			this.#received += taken;
 			this.#remaining -= taken;
 			if (this.#exchange) this.#exchange.bytesReceived = this.#received;
-			if (!whole) this.fail(new HttpError(500, 'The body of the request could not be passed on.'));
+			if (!whole) this.fail(new HttpError(500, 'The request body could not be forwarded.'));
 			else if (rest) {
 				this.#queue.push(rest);
 				this.#queued += rest.length;
@@ -243,7 +243,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		};
 	}
 
-	/** For the connection: no more bytes come, and those that came are not the whole. */
+	/** For the connection: ends an incomplete body. */
 	fail(error: HttpError): void {
 		if (this.complete || this.#failure) return;
 		this.#failure = error;

@@ -1,18 +1,18 @@
-/** Request targets other than a plain path: absolute, authority and asterisk form (RFC 9112 §3.2). */
+/** Parses request targets other than a plain path: absolute, authority and asterisk form (RFC 9112 §3.2). */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 
-/** What a target says. */
+/** The parts of a target. */
 export interface RequestTarget {
 	/** Starts with `/`, or is `*`. */
 	path: string;
 	query: string | undefined;
-	/** Authority as sent, undefined when the target has none. */
+	/** Authority as sent; undefined if the target has none. */
 	authority: string | undefined;
 }
 
 /**
- * Reads a target into `to`; false when it is malformed or not a form that the method may use. A CONNECT has no path: `/`
- * stands for it. The scheme of an absolute form is not taken over: what the connection is counts.
+ * Parses a target into `to`; returns false if it is malformed or its form is not allowed for the method. The path of CONNECT is
+ * set to `/`. The scheme of an absolute form is ignored: that of the connection counts.
  */
 export function parseTarget(method: string, target: string, to: RequestTarget): boolean {
 	to.query = undefined;
@@ -39,7 +39,7 @@ export function parseTarget(method: string, target: string, to: RequestTarget): 
 	const question = target.indexOf('?', end);
 	const path = question < 0 ? target.slice(end) : target.slice(end, question);
 	to.query = question < 0 ? undefined : target.slice(question + 1);
-	// `OPTIONS http://host` is what a proxy makes `OPTIONS *` of (RFC 9112 §3.2.4).
+	// `OPTIONS http://host` is how proxies forward `OPTIONS *` (RFC 9112 §3.2.4).
 	to.path = path === '' ? (method === 'OPTIONS' && question < 0 ? '*' : '/') : path;
 	return true;
 }

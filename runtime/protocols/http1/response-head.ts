@@ -1,19 +1,19 @@
-/** Writes heads of responses: what handlers set, less what is the protocol's to say (RFC 9110 §7.6.1, RFC 9112 §4). */
+/** Writes response heads: the fields set by handlers, except those controlled by the protocol (RFC 9110 §7.6.1, RFC 9112 §4). */
 import { STATUS_CODES } from 'node:http';
 import { encodeFieldText, fieldValueKind, isToken } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** The value of `Server` that a response starts with. */
+/** The initial value of a response's `Server` field. */
 export const SERVER_NAME = 'svc';
 
 const STATUS_LINES: readonly string[] = statusLines();
 
-/** Text of a status line, with its CRLF. The status is 100 to 999. */
+/** Returns a status line with its CRLF. The status is from 100 to 999. */
 export function statusLine(status: number): string {
 	return STATUS_LINES[status]!;
 }
 
-/** What `write` made of a list of fields. */
+/** The result of `write` for a list of fields. */
 interface Written {
 	readonly items: readonly string[];
 	readonly text: string;
@@ -23,55 +23,56 @@ interface Written {
 	readonly hasUpgrade: boolean;
 }
 
-/** Lists of fields that are remembered, and the longest one: 64 times 1 KiB for a thread at most. */
+/** Cached lists of fields and their maximum length: at most 64 times 1 KiB per thread. */
 const REMEMBERED = 64;
 const REMEMBERED_LENGTH = 1024;
 
-/** Lines of fields that are remembered, whatever stands beside them, and the longest value of one. */
+/** Cached field lines, independent of the rest of the list, and the maximum length of a value. */
 const REMEMBERED_LINES = 32;
 const REMEMBERED_VALUE = 64;
 
-/** A line, and what it was made of. */
+/** A line and the field it was made from. */
 interface Line {
 	name: string;
 	value: string;
 	text: string;
 	/** It came again: the text is one piece since. */
+	/** Whether it was used again and its text has been flattened. */
 	isFlat: boolean;
 }
 
-/** Field lines of a message: `write` fills the properties anew. One for a thread. */
+/** Formats the field lines of a message; `write` sets the properties. One per thread. */
 export class FieldWriter {
-	/** Handlers gave a `Date`. */
+	/** Handlers set `Date`. */
 	hasDate = false;
-	/** Handlers asked for `Connection: close`. */
+	/** Handlers requested `Connection: close`. */
 	close = false;
-	/** `Content-Length` that handlers gave, −1 when none or not a number. It is not in the text. */
+	/** `Content-Length` set by handlers; −1 if none or not a number. It is not in the text. */
 	contentLength = -1;
-	/** `Upgrade` that handlers gave; it is in the text. */
+	/** Handlers set `Upgrade`; it is in the text. */
 	hasUpgrade = false;
-	/** A field was left out: such a list is not remembered, so that each time counts. */
+	/** A field was dropped: such a list is not cached, so that every occurrence is counted. */
 	#dropped = false;
 	readonly #invalid: () => void;
-	/** Most responses of a site carry the fields that another one just had: checking and joining them again is most of a head's cost. */
+	/** Most responses of a site repeat the fields of another; validating and joining them dominates the cost of a head. */
 	readonly #remembered: (Written | undefined)[] = new Array(REMEMBERED).fill(undefined);
-	/** The text that came last by slot, and was not remembered: one that never comes again would not be worth it. */
+	/** The last text of each slot that was not cached: only a repeated one is worth caching. */
 	readonly #last: string[] = new Array(REMEMBERED).fill('');
-	/** Where one field differs each time, such as an entity tag, the others are mostly what they were. */
+	/** If one field differs each time, such as an entity tag, the others are usually the same. */
 	readonly #lines: readonly Line[] = Array.from({ length: REMEMBERED_LINES }, () => ({
-		// That of no field.
+		// Not the name of any field.
 		name: '\n',
 		value: '',
 		text: '',
 		isFlat: true,
 	}));
 
-	/** `invalid` is called for each field that cannot be sent and is left out. */
+	/** `invalid` is called for each field that cannot be sent and is dropped. */
 	constructor(invalid: () => void) {
 		this.#invalid = invalid;
 	}
 
-	/** The fields as text, framing and connection fields left out. A field that could break out of its line is left out too. */
+	/** Returns the fields as text, without framing and connection fields, and without fields that could break out of their line. */
 	write(headers: HeaderList): string {
 		const size = headers.size;
 		if (size === 0) return this.#write(headers);
@@ -90,7 +91,7 @@ export class FieldWriter {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
 			const { hasDate, close, contentLength, hasUpgrade } = this;
-			// Through bytes, because the text was joined from parts and each use would join them again.
+			// Via bytes to flatten the string, whose parts each use would join again.
 			const flat = Buffer.from(text, 'latin1').toString('latin1');
 			this.#remembered[slot] = { items, text: flat, hasDate, close, contentLength, hasUpgrade };
 		}
@@ -137,7 +138,7 @@ export class FieldWriter {
 		return text;
 	}
 
-	/** A field as a line; '' when it could break out of it. */
+	/** Returns a field as a line; '' if it could break out of it. */
 	#line(name: string, value: string): string {
 		const slot = this.#lines[(name.length * 5 + value.length * 3) % REMEMBERED_LINES]!;
 		if (slot.value === value && slot.name === name) {
@@ -164,7 +165,7 @@ export class FieldWriter {
 	}
 }
 
-/** Whether a list holds these names and values, and no more. */
+/** Reports whether a list consists of exactly these names and values. */
 export function holds(headers: HeaderList, items: readonly string[]): boolean {
 	const size = headers.size;
 	if (items.length !== size * 2) return false;
@@ -174,12 +175,12 @@ export function holds(headers: HeaderList, items: readonly string[]): boolean {
 	return true;
 }
 
-/** Makes the `Date` line once a second. */
+/** Formats the `Date` line once a second. */
 export class DateLine {
 	#line = '';
 	#until = 0;
 
-	/** The line with its CRLF; `now` is `performance.now()`, or one of less than a second ago. */
+	/** Returns the line with its CRLF; `now` is `performance.now()`, at most a second old. */
 	at(now: number): string {
 		if (now >= this.#until) {
 			const date = Date.now();

@@ -1,4 +1,4 @@
-/** Finds the heads of responses in what comes on a connection to an upstream. */
+/** Finds response heads in the data received from an upstream. */
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import type { ClientOptions } from './client-call.ts';
 import {
@@ -11,13 +11,13 @@ import {
 } from './client-head.ts';
 import { RememberedHead } from './remembered-heads.ts';
 
-/** Interim responses to one request: without a bound they would keep an exchange open for ever. */
+/** Maximum interim responses to a request; unlimited ones could keep an exchange open forever. */
 const MAX_INTERIM = 100;
 const NOTHING = Buffer.alloc(0);
 
 /** The heads of one connection, one exchange after another. */
 export class ResponseHeads {
-	/** What was taken last; after the head that was given last, and its end. */
+	/** The bytes taken last; then the position after the last returned head, and their end. */
 	data: Buffer = NOTHING;
 	at = 0;
 	end = 0;
@@ -31,12 +31,12 @@ export class ResponseHeads {
 		this.#last = new RememberedHead(options.heads);
 	}
 
-	/** A request is sent. */
+	/** Called when a request is sent. */
 	begin(): void {
 		this.#interim = 0;
 	}
 
-	/** Takes bytes, which are looked at by `next` until more are taken. @throws InvalidResponse */
+	/** Takes bytes, which `next` examines until more are taken. @throws InvalidResponse */
 	take(bytes: Buffer, count: number): void {
 		this.data = bytes;
 		this.at = 0;
@@ -49,7 +49,7 @@ export class ResponseHeads {
 		} else this.end = 0;
 	}
 
-	/** The next head in what was taken; undefined when its end has not come. @throws InvalidResponse */
+	/** Returns the next head; undefined if it is incomplete. @throws InvalidResponse */
 	next({ method, upgrade }: UpstreamRequest): ResponseHead | undefined {
 		const { data, at: start, end } = this;
 		if (start >= end) return undefined;
@@ -74,7 +74,7 @@ export class ResponseHeads {
 		return head;
 	}
 
-	/** Lets go what is held. */
+	/** Releases held bytes. */
 	drop(): void {
 		this.#pending.take();
 		this.data = NOTHING;

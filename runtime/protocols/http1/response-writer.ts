@@ -1,4 +1,4 @@
-/** Writes the responses of one connection: framing, coalescing, streaming with back-pressure. */
+/** Writes the responses of one connection: framing, coalescing, streaming with backpressure. */
 import { Buffer } from 'node:buffer';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
@@ -11,27 +11,27 @@ import { COALESCE_LIMIT, GATHER_LIMIT, TEXT_LIMIT } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
 
-/** Pieces that are written before other connections get their turn, when neither the source nor the socket has to wait. */
+/** Pieces written before other connections get their turn, if neither source nor socket is slow. */
 const PIECES_A_TURN = 32;
 
-/** The connection as its writer sees it. */
+/** The connection, for its writer. */
 export interface WriterOwner {
-	/** Says how much of a body is given to the socket at once. */
+	/** Limits how much of a body is passed to the socket at a time. */
 	readonly clock: { readonly writeChunk: number };
-	/** A response that could not be written at once has ended: whole, or cut short by the socket's destruction. */
+	/** A response that could not be written at once has ended: completely, or by the destruction of the socket. */
 	responseEnded(): void;
-	/** What was written has left, if it was not a stream that waited for that. */
+	/** Pending writes have been sent, unless a stream was waiting for that. */
 	drained(): void;
-	/** The socket takes no more for now; called again with false when it does. */
+	/** The socket is full; called again with false when it is not. */
 	writeBlocked(blocked: boolean): void;
 }
 
-/** What `respond` did. */
+/** The result of `respond`. */
 export type ResponseProgress = 'written' | 'streaming' | 'upgraded';
 
-/** The output side of a connection. Text is gathered in `respond` and goes out by `flush`. */
+/** The output side of a connection. `respond` gathers text, which `flush` sends. */
 export class ResponseWriter implements OutputOwner {
-	/** False once a response has said, or shown, that the connection ends after it. */
+	/** False once a response has announced or implied that the connection ends after it. */
 	keepAlive = true;
 	readonly #socket: ClientSocket;
 	readonly #output: SocketOutput;
@@ -41,7 +41,7 @@ export class ResponseWriter implements OutputOwner {
 	#exchange: Exchange | undefined = undefined;
 	#source: BodySource | undefined = undefined;
 	#chunked = false;
-	/** Bytes of a streamed body that its length still asks for; −1 when it has none. */
+	/** Remaining bytes of a streamed body with a length; −1 without. */
 	#remaining = -1;
 	#awaitsWrite = false;
 	#pumping = false;
@@ -53,22 +53,22 @@ export class ResponseWriter implements OutputOwner {
 		this.#owner = owner;
 	}
 
-	/** True when enough is gathered that it should go out before more is made. */
+	/** True if enough is gathered that it should be sent before more is added. */
 	get full(): boolean {
 		return this.#out.length >= GATHER_LIMIT;
 	}
 
-	/** True when so much waits for the client that no more should be made for it. */
+	/** True if so much is waiting for the client that no more should be produced. */
 	get blocked(): boolean {
 		return this.#output.needsDrain;
 	}
 
-	/** Whether a whole body of so many bytes is copied by `respond`, if it is not written at once. */
+	/** Reports whether `respond` copies a complete body of this length if it cannot be written at once. */
 	copies(length: number): boolean {
 		return this.#output.isDirect && length <= LARGEST_JOINED && length <= this.#owner.clock.writeChunk;
 	}
 
-	/** Gives what is gathered to the socket. */
+	/** Passes gathered output to the socket. */
 	flush(): void {
 		if (this.#out === '') return;
 		const text = this.#out;
@@ -76,21 +76,21 @@ export class ResponseWriter implements OutputOwner {
 		this.#output.text(text);
 	}
 
-	/** An interim response. */
+	/** Writes an interim response. */
 	inform(status: number, headers: HeaderList | undefined): void {
 		this.#out += statusLine(status) + (headers ? this.#engine.fieldWriter.write(headers) : '');
 		this.#out += '\r\n';
 	}
 
-	/** Refuses a message that did not become an exchange. */
+	/** Rejects a message that did not become an exchange. */
 	refuse(status: number): void {
 		this.keepAlive = false;
 		this.#out += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.date()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
 	}
 
 	/**
-	 * Writes the response of an exchange that the graph has handled. `minor` is 0 for an HTTP/1.0 client; `mayKeep` says
-	 * whether the connection can be used again.
+	 * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client; `mayKeep` says whether the connection can be
+	 * reused.
 	 */
 	respond(x: Exchange, minor: number, mayKeep: boolean): ResponseProgress {
 		const response = x.response;
@@ -103,7 +103,7 @@ export class ResponseWriter implements OutputOwner {
 			this.#upgrade(status, response.headers);
 			return 'upgraded';
 		}
-		// A 2xx would tell the client that its tunnel stands (RFC 9110 §9.3.6); a status that is none has no meaning at all.
+		// A 2xx would tell the client that its tunnel is open (RFC 9110 §9.3.6); an invalid status has no meaning at all.
 		if (connects || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
 			if (isStream(body)) body.cancel();
 			body = null;
@@ -145,7 +145,7 @@ export class ResponseWriter implements OutputOwner {
 					? Buffer.byteLength(body)
 					: body?.byteLength;
 			const declared = length ?? fieldWriter.contentLength;
-			// What a GET would have carried; a 304 says it only where a handler knows it.
+			// The length that a GET would have; with 304, only if a handler knows it.
 			if (!bodiless && declared >= 0) head += `Content-Length: ${declared}\r\n`;
 			else if (status === 304 && fieldWriter.contentLength >= 0)
 				head += `Content-Length: ${fieldWriter.contentLength}\r\n`;
@@ -155,14 +155,14 @@ export class ResponseWriter implements OutputOwner {
 		}
 
 		if (status === 205 && body !== null) {
-			// It tells the client to empty its form, with nothing beside (RFC 9110 §15.3.6).
+			// The client is told to reset its form; there is no content (RFC 9110 §15.3.6).
 			if (isStream(body)) body.cancel();
 			body = null;
 		}
 		if (typeof body === 'string') {
 			const length = Buffer.byteLength(body);
 			if (length === body.length && length <= COALESCE_LIMIT) {
-				// As many bytes as characters: ASCII, which is the same in latin1.
+				// Equal numbers of bytes and characters mean ASCII, which is the same in Latin-1.
 				head += `Content-Length: ${length}\r\n`;
 				this.#out += head + this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
 				response.bytesSent = length;
@@ -213,18 +213,18 @@ export class ResponseWriter implements OutputOwner {
 		return 'written';
 	}
 
-	/** Writes a body that has room for its head in front of it as one piece with that; false where that cannot be. */
+	/** Writes a body that reserves room for its head as one piece with it; returns false if that is not possible. */
 	#writeBehind(source: BodySource, head: string): boolean {
 		if (!this.#output.isDirect) return false;
 		const message = source.behind!(this.#out + head);
 		if (message === undefined) return false;
 		this.#out = '';
-		// Not out yet: the memory is the socket's until it is, and the source is not asked again.
+		// Not sent yet: the memory belongs to the socket until then, and the source is not pulled again.
 		if (this.#output.bytes(message)) source.pull();
 		return true;
 	}
 
-	/** The socket has closed: a stream that is being written is given up. */
+	/** The socket has closed: cancels a stream being written. */
 	closed(): void {
 		const source = this.#source;
 		if (!source) return;
@@ -242,7 +242,7 @@ export class ResponseWriter implements OutputOwner {
 		this.flush();
 	}
 
-	/** The connection field and the end of the head. */
+	/** Returns the connection field and the end of the head. */
 	#connection(keepAlive: boolean, minor: number, upgrade: boolean): string {
 		this.keepAlive = keepAlive;
 		if (keepAlive && minor === 1) return upgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
@@ -250,7 +250,7 @@ export class ResponseWriter implements OutputOwner {
 		return upgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
 	}
 
-	/** Moves pieces until someone has to wait; true when the response has ended meanwhile. */
+	/** Moves pieces until one side must wait; returns true if the response has ended. */
 	#pump(): boolean {
 		const output = this.#output;
 		this.#pumping = true;
@@ -289,9 +289,9 @@ export class ResponseWriter implements OutputOwner {
 				ended = true;
 				break;
 			}
-			// `closed` will tell: what else is pulled would be for nobody.
+			// `closed` will be called; further pieces would be for nobody.
 			if (this.#socket.destroyed) break;
-			// The bytes are the source's again at the next pull: they must be out of our hands by then.
+			// The bytes belong to the source again at the next pull, so they must have been sent by then.
 			if (output.pending) {
 				this.#awaitsWrite = true;
 				this.#owner.writeBlocked(true);
@@ -303,7 +303,7 @@ export class ResponseWriter implements OutputOwner {
 		return ended;
 	}
 
-	/** Has the system move what it can, once what stands before it has left. */
+	/** Makes the kernel send what it can, once everything before it has been sent. */
 	#sendDirectly(source: BodySource): void {
 		this.flush();
 		const descriptor = this.#output.freeDescriptor;
@@ -331,13 +331,13 @@ export class ResponseWriter implements OutputOwner {
 		}
 	}
 
-	/** Writes a piece; true when the body has ended. */
+	/** Writes a piece; returns true if the body has ended. */
 	#emit(piece: Uint8Array | null): boolean {
 		if (piece === null) {
 			const source = this.#source!;
 			this.#source = undefined;
 			if (this.#remaining > 0) {
-				// Fewer bytes than promised: only a broken connection tells the client.
+				// Fewer bytes than announced: only closing the connection tells the client.
 				this.#socket.destroy();
 				return true;
 			}
@@ -376,7 +376,7 @@ export class ResponseWriter implements OutputOwner {
 		return false;
 	}
 
-	/** OutputOwner: what was written has left. */
+	/** OutputOwner: pending writes have been sent. */
 	outputDrained(): void {
 		if (!this.#awaitsWrite) {
 			this.#owner.drained();
@@ -387,7 +387,7 @@ export class ResponseWriter implements OutputOwner {
 		this.#resume();
 	}
 
-	/** Breaks the connection off, so that the client sees that the body is not whole. */
+	/** Closes the connection, so that the client sees that the body is incomplete. */
 	#cut(): void {
 		const source = this.#source;
 		this.#source = undefined;

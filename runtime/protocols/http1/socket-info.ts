@@ -1,4 +1,4 @@
-/** What exchanges know of their socket. */
+/** Facts about a socket for exchanges. */
 import type { TLSSocket } from 'node:tls';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -6,7 +6,7 @@ import { DirectSocket } from '../../sockets/direct-socket.ts';
 import { tlsInfoOf } from '../../tls/tls-info.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 
-/** Addresses of a connection, asked for once. */
+/** Addresses of a connection, read once. */
 export class SocketInfo implements ConnectionInfo {
 	readonly tls: TlsInfo | undefined;
 	readonly scheme: 'http' | 'https';
@@ -17,7 +17,7 @@ export class SocketInfo implements ConnectionInfo {
 	#localPort: number | undefined = undefined;
 	#forgotten = false;
 
-	/** The handshake of a socket of scheme `https` is done. `peer` is what a PROXY header says. */
+	/** For scheme `https`, the handshake must be complete. `peer` comes from a PROXY header. */
 	constructor(socket: ClientSocket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
 		this.#socket = socket;
 		this.scheme = scheme;
@@ -32,7 +32,7 @@ export class SocketInfo implements ConnectionInfo {
 		}
 	}
 
-	/** For an exchange that takes a while: the system forgets who was there when a client resets its connection. */
+	/** Reads the addresses now, for a long exchange: the system forgets them when the client resets its connection. */
 	remember(): void {
 		if (this.#remoteAddress === undefined) {
 			const address = this.#socket.remoteAddress;
@@ -43,8 +43,8 @@ export class SocketInfo implements ConnectionInfo {
 	}
 
 	/**
-	 * False when the system had forgotten who is there before it was first asked. What such a client has sent must not be
-	 * handled: with a reset right behind it, a request would pass every rule about addresses.
+	 * False if the address was no longer available when it was first read. Requests of such a client must not be handled: a client
+	 * that resets right after its request could otherwise bypass every rule about addresses.
 	 */
 	get known(): boolean {
 		this.remember();
@@ -76,12 +76,12 @@ function factsOf(socket: ClientSocket): TlsInfo | undefined {
 	return socket instanceof DirectSocket ? socket.tls : tlsInfoOf(socket as ClientSocket & TLSSocket);
 }
 
-/** A client that has gone before it was asked for is not taken for the peer of a unix socket, which has no address and may be trusted. */
+/** Distinguishes a client that has gone from the peer of a Unix socket, which has no address and may be trusted. */
 function knownAddress(address: string | undefined): string {
 	return address === undefined ? '0.0.0.0' : plainAddress(address);
 }
 
-/** An IPv4 client of a dual-stack listener is an IPv4 address to rules and logs. */
+/** Converts an IPv4-mapped IPv6 address, for rules and logs. */
 export function plainAddress(address: string | undefined): string {
 	if (address === undefined) return '';
 	return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;

@@ -1,4 +1,4 @@
-/** The events of a server's socket: bytes, ends and relief, for whoever has the connection now. */
+/** Delivers the events of a server socket (data, end, drain) to the current owner of the connection. */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -8,68 +8,68 @@ import { BlockReader, type BlockTaker } from './block-reader.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
-/** Bytes that one read can give. */
+/** Maximum bytes of a read. */
 const READ_SIZE = 65_536;
-/** Bytes of a read that only tells that there is more. */
+/** Bytes of a read that only signals that there is more. */
 const SHORT_READ = 4096;
 
-/** Memory that the sockets of one server read into, one after another. */
+/** The read buffer shared by the sockets of one server. */
 export class ReadMemory {
 	readonly buffer: Buffer = Buffer.allocUnsafeSlow(READ_SIZE);
-	/** The first bytes of it, for reads that only tell that there is more. */
+	/** Its first bytes, for reads that only signal that there is more. */
 	readonly short: Buffer = this.buffer.subarray(0, SHORT_READ);
 	#view: Buffer = this.buffer;
 
-	/** The first bytes of it. Requests of one client are often of one length: the view of the last read is used again. */
+	/** Returns its first bytes. A client's requests often have the same length, so the last view is reused. */
 	first(count: number): Buffer {
 		if (this.#view.length !== count) this.#view = this.buffer.subarray(0, count);
 		return this.#view;
 	}
 }
 
-/** What bodies share. */
+/** Memory shared by bodies. */
 export interface BodyMemory {
 	readonly pieceMemory: PieceMemory;
 	readonly relay: () => SocketRelay | undefined;
 }
 
-/** What takes the events. */
+/** The receiver of the events. */
 export interface InputSink {
 	data(bytes: Buffer): void;
 	/** The peer has closed its side. */
 	end(): void;
-	/** A socket that needed it has been drained. */
+	/** A full socket has drained. */
 	drained(): void;
-	/** The connection is gone. Nothing follows. */
+	/** The connection is closed. Nothing follows. */
 	closed(): void;
 }
 
 /**
- * Reads a socket. Direct ones are read into shared memory and have nothing of a stream: a block of its own for each
- * read, and the queue that it passes through, cost as much as the parsing of a request.
+ * Reads a socket. Direct sockets are read into shared memory without streams: a buffer for each read, and the stream's queue,
+ * cost as much as parsing a request.
  */
 export class SocketInput implements SocketOwner, BlockTaker {
-	/** The socket to use from now on; the one that was given may be no more. */
+	/** The socket to use from now on, which may replace the given one. */
 	readonly socket: ClientSocket;
-	/** True when bytes are the sink's only until it returns. */
+	/** True if bytes are valid only until the sink returns. */
 	readonly shared: boolean;
-	/** What takes the events from now on. */
+	/** The current receiver of the events. */
 	sink: InputSink;
 	readonly #memory: ReadMemory | undefined;
 	readonly #onData: ((bytes: Buffer) => void) | undefined;
 	readonly #onEnd: (() => void) | undefined;
-	/** What is read into in place of the shared memory. */
+	/** The block being read into instead of the shared memory. */
 	#block: Buffer | undefined = undefined;
 	#receiving = false;
-	/** The read under way is to be a short one. */
+	/** The current read is to be a short one. */
 	#less = false;
 	#blocks: BlockReader | undefined = undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
-	/** The other side's end is being told. */
+	/** The end of the peer's side is being delivered. */
 	#ending = false;
 
-	/** `memory` is asked for where the socket need not be read as a stream. Events come once this has returned. */
+	/** `memory` is called if the socket need not be read as a stream. Events follow after the constructor has returned. */
 	constructor(
 		given: Socket | DirectSocket,
 		scheme: 'http' | 'https',
@@ -91,7 +91,7 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		this.socket = socket;
 		this.shared = false;
 		this.#memory = undefined;
-		// A client may close its side after its last request and still wants the answer.
+		// A client may close its side after its last request and still wants the response.
 		socket.allowHalfOpen = true;
 		socket.setNoDelay(true);
 		this.#onData = bytes => this.sink.data(bytes);
@@ -106,11 +106,11 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		socket.once('close', () => this.closed(failure));
 	}
 
-	/** Ends both halves where the system has taken all that was written and there is no more to it; false where that is not so. */
+	/** Closes both halves if everything written has been accepted by the system; returns false if not. */
 	leave(): boolean {
 		const { socket } = this;
 		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
-		// TLS says first that nothing more comes, unless who should hear it has just left.
+		// TLS sends close_notify first, unless the peer has just left.
 		if (socket.tls !== undefined && !this.#ending) return false;
 		socket.leave();
 		return true;
@@ -127,7 +127,7 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		this.socket.resume();
 	}
 
-	/** Ends reading: the peer's bytes, `rest` first, are in the stream that is returned, which is paused. */
+	/** Ends reading: the peer's bytes, starting with `rest`, are in the returned stream, which is paused. */
 	handOver(rest: Buffer | undefined): Duplex {
 		const { socket } = this;
 		socket.pause();
@@ -166,13 +166,13 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		this.#less = true;
 	}
 
-	/** For bodies, where bytes are the sink's only until it returns. */
+	/** For bodies, if bytes are valid only until the sink returns. */
 	blocks(from: BodyMemory): BlockReader | undefined {
 		if (this.shared) this.#blocks ??= new BlockReader(this, from.pieceMemory, from.relay);
 		return this.#blocks;
 	}
 
-	/** BlockTaker: while bytes of a socket without a stream are received. */
+	/** BlockTaker: true while data of a socket without a stream is received. */
 	get takesMemory(): boolean {
 		return this.#receiving;
 	}
@@ -204,13 +204,13 @@ export class SocketInput implements SocketOwner, BlockTaker {
 	}
 }
 
-/** Takes the connection out of a stream that nobody has read; returns undefined, and leaves the stream, if that is not possible. */
+/** Extracts the connection from an unread stream; returns undefined, and leaves the stream, if that is not possible. */
 function adopt(socket: Socket): DirectSocket | undefined {
-	// A stream that has been read stays one: a PROXY header has been taken from it.
+	// A stream that has been read stays one: a PROXY header was read from it.
 	const direct = socket.bytesRead > 0 ? undefined : directFrom(socket);
 	if (!direct) return undefined;
 	direct.setNoDelay();
-	// The owner of the count of connections waits for the stream that it was given to close.
+	// The listener, which counts connections, waits for the given stream to close.
 	if (socket.listenerCount('close') > 0) direct.whenClosed = () => socket.destroy();
 	else socket.destroy();
 	return direct;

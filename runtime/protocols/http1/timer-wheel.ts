@@ -1,60 +1,60 @@
-/** Deadlines of many connections, looked at in the tick in which they pass: what has long to go costs nothing until then. */
+/** A timer wheel: deadlines of many connections are checked only in the tick in which they expire. */
 
-/** Turns of the wheel; what is due later is looked at once in so many ticks. */
+/** Number of slots; later deadlines are checked once per revolution. */
 const SLOTS = 512;
 
-/** What a wheel keeps. */
+/** An item of a wheel. */
 export interface Timed {
-	/** The wheel's: number of the tick in which it looks at this; −1 while it is in no wheel. */
+	/** Set by the wheel: the tick in which the item is checked; −1 while it is in no wheel. */
 	due: number;
-	/** `performance.now()` from which `check` has something to do; Infinity for never. */
+	/** The time of `performance.now()` from which `check` has something to do; Infinity for never. */
 	readonly deadline: number;
-	/** Acts on deadlines that have passed. */
+	/** Handles expired deadlines. */
 	check(now: number): void;
 }
 
 /**
- * A hashed wheel. A deadline that moves back is not noticed until its old tick comes round, so that one that is set anew
- * for each request costs a comparison; only one that moves forward has to be told.
+ * A hashed timer wheel. Postponing a deadline has no effect until its old tick comes, so that resetting it for each request costs
+ * only a comparison; moving it forward must be reported.
  */
 export class TimerWheel<T extends Timed> {
 	readonly #slots: (Set<T> | undefined)[] = new Array(SLOTS).fill(undefined);
 	readonly #tick: number;
 	#at: number;
 
-	/** `tick` is milliseconds: by so much a deadline may be missed. */
+	/** `tick` is in milliseconds: the maximum delay of a deadline. */
 	constructor(tick: number, now: number) {
 		this.#tick = tick;
 		this.#at = Math.floor(now / tick);
 	}
 
-	/** The clock begins again: only while the wheel is empty. */
+	/** Restarts the clock; only while the wheel is empty. */
 	begin(now: number): void {
 		this.#at = Math.floor(now / this.#tick);
 	}
 
-	/** Takes something in. */
+	/** Adds an item. */
 	add(item: T): void {
 		this.#put(item, item.deadline);
 	}
 
-	/** Lets something go. */
+	/** Removes an item. */
 	remove(item: T): void {
 		if (item.due >= 0) this.#slots[item.due % SLOTS]?.delete(item);
 		item.due = -1;
 	}
 
-	/** The deadline of something in the wheel has become this one, which may be earlier than before. */
+	/** Called when an item has a new deadline that may be earlier than before. */
 	sooner(item: T, deadline: number): void {
 		if (item.due < 0 || this.#tickOf(deadline) >= item.due) return;
 		this.#slots[item.due % SLOTS]?.delete(item);
 		this.#put(item, deadline);
 	}
 
-	/** Looks at everything whose tick has come. */
+	/** Checks every item whose tick has come. */
 	advance(now: number): void {
 		const target = Math.floor(now / this.#tick);
-		// After a stall of more than a turn each slot is looked at once.
+		// After a stall of more than one revolution, each slot is checked once.
 		if (target - this.#at > SLOTS) this.#at = target - SLOTS;
 		while (this.#at < target) {
 			const slot = ++this.#at % SLOTS;
@@ -77,7 +77,7 @@ export class TimerWheel<T extends Timed> {
 		else this.#slots[slot] = new Set([item]);
 	}
 
-	/** The first tick that begins when the deadline has passed, as far as the wheel reaches. */
+	/** Returns the first tick that starts after the deadline, as far as the wheel reaches. */
 	#tickOf(deadline: number): number {
 		const next = this.#at + 1;
 		return Math.min(Math.max(next, Math.ceil(deadline / this.#tick)), next + SLOTS - 2);

@@ -1,4 +1,4 @@
-/** The byte stream that a connection read into shared memory becomes after 101 (RFC 9110 §7.8). */
+/** The byte stream of an upgraded connection that was read into shared memory (RFC 9110 §7.8). */
 import { Duplex } from 'node:stream';
 import type { JoinableStream } from '../../../compiler/exchange/joinable-stream.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -6,27 +6,27 @@ import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import { TEXT_LIMIT } from './limits.ts';
 import { ownedCopy } from './owned-copy.ts';
 
-/** A Duplex over a socket that is no stream itself. Half-closes both ways. */
+/** A Duplex over a socket that is not a stream. Supports half-closing in both directions. */
 export class UpgradedStream extends Duplex implements JoinableStream, OutputOwner {
 	readonly #socket: ClientSocket;
 	#received = false;
-	/** Where bytes go at once, and what writes those that come from there. */
+	/** The stream to which bytes are forwarded directly, and the output for bytes from there. */
 	#peer: UpgradedStream | undefined = undefined;
 	#output: SocketOutput | undefined = undefined;
-	/** The peer is not read until what it sent has left; or it is no more. */
+	/** The peer is not read until its data has been sent, or it has closed. */
 	#full = false;
 	#leaving = false;
 
 	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
 		this.#socket = socket;
-		// It can break before whoever it is for has it, or when nobody wants it any more: that must not end the thread.
+		// It may fail before anyone listens, or when nobody does any longer, which must not end the thread.
 		this.on('error', ignore);
 	}
 
 	/**
-	 * Bytes from the peer, from `start` up to but not including `end`, the caller's again when this returns; false when the
-	 * socket should not be read until it is resumed.
+	 * Receives the peer's bytes from `start` to `end` (exclusive), valid only during the call; returns false if the socket should
+	 * not be read until it is resumed.
 	 */
 	receive(bytes: Buffer, start: number, end: number): boolean {
 		const peer = this.#peer;
@@ -34,7 +34,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		return this.destroyed || this.push(ownedCopy(bytes, start, end));
 	}
 
-	/** The peer has ended its side. */
+	/** The peer has closed its side. */
 	receiveEnd(): void {
 		if (this.destroyed || this.#received) return;
 		this.#received = true;
@@ -42,7 +42,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		else this.push(null);
 	}
 
-	/** The socket is gone. After an orderly end what was received is still read; later writes fail by themselves. */
+	/** The socket has closed. After an orderly end, received data can still be read; later writes fail by themselves. */
 	socketClosed(error: Error | undefined): void {
 		if (this.#peer || error || !this.#received) this.destroy(error);
 	}
@@ -71,11 +71,11 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		return !this.destroyed && !this.#received && this.readableLength === 0 && this.writableLength === 0;
 	}
 
-	/** Writes bytes of the peer's; false when the peer should not be read for now. */
+	/** Writes bytes of the peer; returns false if the peer should not be read for now. */
 	#pass(bytes: Buffer, start: number, end: number): boolean {
 		const output = this.#output!;
 		if (this.destroyed) return true;
-		// A message is mostly short: as text it costs no memory outside of the heap.
+		// Messages are mostly short: as text, they need no memory outside the heap.
 		if (end - start <= TEXT_LIMIT) output.text(bytes.toString('latin1', start, end));
 		else output.bytes(ownedCopy(bytes, start, end));
 		this.#full = output.needsDrain;
@@ -97,12 +97,12 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
 		this.#socket.destroy();
 		const peer = this.#peer;
-		// After an orderly end the other side still gets what was sent to it before it goes.
+		// After an orderly end, the other side still gets pending data before it closes.
 		if (peer && this.#received && !error && peer.#output!.pending) peer.#leaving = true;
 		else peer?.destroy();
 		done(error);
 	}
 }
 
-/** Whoever listens hears of errors; a peer is told by the stream's end. */
+/** Listeners are notified of errors; a peer sees the end of the stream. */
 function ignore(): void {}
