@@ -1,8 +1,8 @@
-/** Where threads count what their response caches do: slots of the counter row (see ROW). */
+/** Slots of the counter row (see ROW) in which threads count cache events. */
 import { CACHE_EVENTS, type CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** First of the slots, one for each of {@link CACHE_EVENTS} in their order. */
+/** First slot; there is one for each of {@link CACHE_EVENTS}, in their order. */
 const FIRST_CACHE_SLOT = 56;
 
 const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, at) => [event, FIRST_CACHE_SLOT + at]));
@@ -11,13 +11,13 @@ export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
 	row[SLOTS.get(event)!]!++;
 }
 
-/** How often each event has happened, on all threads. */
+/** Returns how often each event has happened, on all threads. */
 export function cacheEvents(totals: ThreadTotals): { readonly [event in CacheEvent]: number } {
 	const counts = CACHE_EVENTS.map(event => [event, totals.total(cacheSlot(event))] as const);
 	return Object.fromEntries(counts) as { [event in CacheEvent]: number };
 }
 
-/** The slot of an event. */
+/** Returns the slot of an event. */
 export function cacheSlot(event: CacheEvent): number {
 	return SLOTS.get(event)!;
 }

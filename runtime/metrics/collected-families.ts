@@ -1,12 +1,12 @@
 /**
- * Families that prom-client's registry renders: all but histograms and the series of workers, for which it takes five times as
- * long.
+ * Renders families with prom-client's registry: all except histograms and the series of workers, for which it takes five times
+ * as long.
  */
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { Labels, PlainFamily } from './exposition.ts';
 
-/** A value as prom-client's registry takes it. It keeps the text of shared labels between scrapes, and of no others. */
+/** A value in the form of prom-client's registry, which caches the text of shared labels between scrapes, and of no others. */
 interface CollectedValue {
 	readonly labels: Labels;
 	readonly sharedLabels: Labels;
@@ -15,14 +15,14 @@ interface CollectedValue {
 
 const NO_LABELS: Labels = {};
 
-/** A family as the registry sees it. For OpenMetrics it takes the ending off the names of counters. */
+/** A family in the form of the registry. For OpenMetrics, it removes the suffix from the names of counters. */
 interface CollectedMetric {
 	name: string;
 	readonly type: string;
 	get(): Promise<object>;
 }
 
-/** One registry for each format, because a registry renames what it holds. */
+/** One registry for each format, because a registry renames its metrics. */
 export class CollectedFamilies {
 	readonly #registries: { readonly [format in MetricsFormat]: Registry<RegistryContentType> };
 

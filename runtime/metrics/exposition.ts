@@ -1,9 +1,9 @@
-/** Histograms and the series of workers as text, in the format of Prometheus 0.0.4 or OpenMetrics 1.0.0: thousands of lines that change little. */
+/** Renders histograms and the series of workers in the format of Prometheus 0.0.4 or OpenMetrics 1.0.0: thousands of lines that change little. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import { HistogramText, numberText } from './histogram-text.ts';
 import { type Scrape, ScrapeMemory } from './scrape-memory.ts';
 
-/** Labels of one series. The object is the same at every scrape where the series lives on: its text is kept. */
+/** Labels of a series. While the series exists, the same object is used at every scrape, so that its text can be cached. */
 export interface Labels {
 	readonly [name: string]: string | number;
 }
@@ -15,12 +15,12 @@ export interface Sample {
 }
 
 /**
- * Takes a histogram of one set of labels: counts of buckets, each without those before it, `+Inf` last, then the sum of
- * values. The array is the giver's.
+ * Receives the histogram of one set of labels: counts of buckets, not cumulative, `+Inf` last, then the sum of values. The array
+ * is valid only during the call.
  */
 export type TakeHistogram = (labels: Labels, counts: ArrayLike<number>) => void;
 
-/** A family of metrics, read when somebody asks. Names of counters end in `_total`. */
+/** A metric family, read when scraped. Names of counters end with `_total`. */
 export type MetricFamily = PlainFamily | HistogramFamily;
 
 /** A family of single values. */
@@ -36,12 +36,12 @@ export interface HistogramFamily {
 	readonly name: string;
 	readonly help: string;
 	readonly type: 'histogram';
-	/** Upper bounds of the buckets, `+Inf` left out. */
+	/** Upper bounds of the buckets, without `+Inf`. */
 	readonly bounds: readonly number[];
 	readonly histograms: (take: TakeHistogram) => void;
 }
 
-/** Writes families, and keeps the text of labels and histograms between scrapes. */
+/** Renders families, and caches the text of labels and histograms between scrapes. */
 export class Exposition {
 	readonly #memory = new ScrapeMemory();
 	readonly #texts = new WeakMap<Labels, string>();
@@ -54,7 +54,7 @@ export class Exposition {
 		const parts: Buffer[] = [];
 		let lines = '';
 		for (const family of families) {
-			// OpenMetrics names a family of counters without the ending that its samples have.
+			// In OpenMetrics, the name of a family of counters lacks the suffix of its samples.
 			const name = open && family.type === 'counter' ? family.name.replace(/_total$/, '') : family.name;
 			lines += `# HELP ${name} ${escapeHelp(family.help, open)}\n# TYPE ${name} ${family.type}\n`;
 			if (family.type === 'histogram') {
@@ -106,13 +106,13 @@ function escapeValue(value: string): string {
 	return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, found => (found === '\n' ? '\\n' : `\\${found}`)) : value;
 }
 
-/** Quotation marks in help are escaped in OpenMetrics only. */
+/** Escapes help. Quotation marks are escaped only in OpenMetrics. */
 function escapeHelp(help: string, open: boolean): string {
 	const text = help.replace(/\\/g, '\\\\').replace(/\n/g, '\\n');
 	return open ? text.replace(/"/g, '\\"') : text;
 }
 
-/** Formats the upper bound of a bucket. OpenMetrics wants whole bounds as `1.0`. */
+/** Formats the upper bound of a bucket. OpenMetrics requires whole bounds as `1.0`. */
 function boundText(bound: number, open: boolean): string {
 	const text = numberText(bound);
 	return open && Number.isInteger(bound) ? `${text}.0` : text;

@@ -1,11 +1,11 @@
-/** The metric families with labels: their names, help, kind and buckets. */
+/** The metric families with labels: their names, help texts, types and buckets. */
 
-/** A labelled family whose series live in the pages of threads. */
+/** A labeled family whose series are in the pages of threads. */
 export interface SeriesFamily {
 	readonly name: string;
 	readonly help: string;
 	readonly type: 'counter' | 'gauge' | 'histogram';
-	/** Upper bounds of a histogram's buckets, `+Inf` left out. */
+	/** Upper bounds of a histogram's buckets, without `+Inf`. */
 	readonly buckets?: readonly number[];
 }
 
@@ -22,7 +22,7 @@ export const HTTP_FAMILIES = {
 	requests: { name: 'std_http_requests_total', help: 'Requests handled, by server and handler.', type: 'counter' },
 	errors: {
 		name: 'std_http_request_errors_total',
-		help: 'Requests that a handler failed, by server and handler.',
+		help: 'Requests that failed in a handler, by server and handler.',
 		type: 'counter',
 	},
 	duration: {
@@ -33,19 +33,19 @@ export const HTTP_FAMILIES = {
 	},
 	responseDuration: {
 		name: 'std_http_response_duration_seconds',
-		help: 'Seconds from the end of a request head to the beginning of its response.',
+		help: 'Seconds from the end of a request head to the start of its response.',
 		type: 'histogram',
 		buckets: SECONDS,
 	},
 	requestSize: {
 		name: 'std_http_request_size_bytes',
-		help: 'Bytes of request bodies.',
+		help: 'Size of request bodies in bytes.',
 		type: 'histogram',
 		buckets: BYTES,
 	},
 	responseSize: {
 		name: 'std_http_response_size_bytes',
-		help: 'Bytes of response bodies.',
+		help: 'Size of response bodies in bytes.',
 		type: 'histogram',
 		buckets: BYTES,
 	},
@@ -55,39 +55,39 @@ export const HTTP_FAMILIES = {
 export const UPSTREAM_FAMILIES = {
 	connect: {
 		name: 'svc_upstream_connect_seconds',
-		help: 'Seconds to connect to an upstream; kept connections are not counted.',
+		help: 'Seconds to connect to an upstream; reused connections are not counted.',
 		type: 'histogram',
 		buckets: SECONDS,
 	},
 	firstByte: {
 		name: 'svc_upstream_first_byte_seconds',
-		help: 'Seconds from the sending of a request to the head of its response.',
+		help: 'Seconds from sending a request to the head of its response.',
 		type: 'histogram',
 		buckets: SECONDS,
 	},
 	total: {
 		name: 'svc_upstream_duration_seconds',
-		help: 'Seconds from the sending of a request to the end of its response.',
+		help: 'Seconds from sending a request to the end of its response.',
 		type: 'histogram',
 		buckets: SECONDS,
 	},
 	errors: {
 		name: 'svc_upstream_errors_total',
-		help: 'Attempts that failed, by upstream and kind: connect, request, response, timeout.',
+		help: 'Failed attempts, by upstream and kind: connect, request, response, timeout.',
 		type: 'counter',
 	},
 	retries: {
 		name: 'svc_upstream_retries_total',
-		help: 'Attempts at this upstream that were followed by another.',
+		help: 'Attempts on this upstream that were retried.',
 		type: 'counter',
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
-/** Families of TLS, always collected. */
+/** TLS families, always collected. */
 export const TLS_FAMILIES = {
 	handshakes: {
 		name: 'svc_tls_handshakes_total',
-		help: 'TLS handshakes, by version and result: ok, or why they failed.',
+		help: 'TLS handshakes, by version and result: ok, or why it failed.',
 		type: 'counter',
 	},
 	resumptions: {
@@ -97,14 +97,14 @@ export const TLS_FAMILIES = {
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
-/** Every family whose series live in pages. */
+/** Every family whose series are in pages. */
 export const SERIES_FAMILIES: readonly SeriesFamily[] = [
 	...Object.values(HTTP_FAMILIES),
 	...Object.values(UPSTREAM_FAMILIES),
 	...Object.values(TLS_FAMILIES),
 ];
 
-/** Slots that one series of a family takes: a histogram's are its buckets, `+Inf`, and the sum. */
+/** Returns the slots of one series of a family; for a histogram, its buckets, `+Inf`, and the sum. */
 export function seriesSlots(family: SeriesFamily): number {
 	return family.buckets ? family.buckets.length + 2 : 1;
 }

@@ -1,4 +1,4 @@
-/** Where threads count what they do with files and encodings (slots of the counter row, see ROW), and the families of it. */
+/** Counters of files and encodings (slots of the counter row, see ROW), and their families. */
 import type { CodingName } from '../../compiler/exchange/leases.ts';
 import type { PlainFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
@@ -6,30 +6,30 @@ import type { ThreadTotals } from './thread-totals.ts';
 
 /** Slots of files. */
 export const FILE_ROW = {
-	/** Counters: files that handlers were given: kept in memory, held open, opened for them. */
+	/** Counters: files served from memory, from a cached descriptor, and opened for the request. */
 	memory: 128,
 	held: 129,
 	disk: 130,
-	/** Gauges: bytes that files take in memory, and how many are held open. */
+	/** Gauges: bytes of files cached in memory, and number of cached descriptors. */
 	keptBytes: 131,
 	heldOpen: 132,
 } as const;
 
 /** Slots of encodings. */
 export const ENCODING_ROW = {
-	/** Counters: responses whose encoded form was at hand; responses that were not encoded because too much was. */
+	/** Counters: responses whose encoded form was cached; responses not encoded because too many were being encoded. */
 	kept: 133,
 	skipped: 134,
 } as const;
 
-/** First of the slots of each coding: responses, bytes before, bytes after. */
+/** First slot of each coding: responses, bytes before, bytes after. */
 const FIRST_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
 const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
 
-/** One past the last of these slots. */
+/** The slot after the last of these. */
 export const FILE_SLOTS_END = 144;
 
-/** Counts a response that was encoded whole, or as much of it as was sent. */
+/** Counts an encoded response, or as much of it as was sent. */
 export function countEncoded(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
 	const first = FIRST_SLOTS[coding];
 	row[first]!++;
@@ -37,7 +37,7 @@ export function countEncoded(row: Float64Array, coding: CodingName, bytesIn: num
 	row[first + 2]! += bytesOut;
 }
 
-/** What becomes of files and encodings, of all threads. */
+/** Returns the families, for all threads. */
 export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
 	const byCoding = (name: string, help: string, offset: number): PlainFamily => ({
 		name,
@@ -49,26 +49,26 @@ export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
 	return [
 		{
 			name: 'svc_files_total',
-			help: 'Files that were served or looked into, by where they were.',
+			help: 'Files that were served or read, by source.',
 			type: 'counter',
 			samples: () =>
 				(['memory', 'held', 'disk'] as const).map(from => ({ labels: { from }, value: totals.total(FILE_ROW[from]) })),
 		},
-		plainFamily('svc_files_kept_bytes', 'Bytes of files that are kept in memory.', 'gauge', () =>
+		plainFamily('svc_files_kept_bytes', 'Bytes of files cached in memory.', 'gauge', () =>
 			totals.total(FILE_ROW.keptBytes),
 		),
-		plainFamily('svc_files_held_open', 'Files that are held open for the next request.', 'gauge', () =>
+		plainFamily('svc_files_held_open', 'Files kept open for further requests.', 'gauge', () =>
 			totals.total(FILE_ROW.heldOpen),
 		),
 		byCoding('svc_encode_responses_total', 'Responses that were encoded.', 0),
-		byCoding('svc_encode_bytes_in_total', 'Bytes of them before.', 1),
-		byCoding('svc_encode_bytes_out_total', 'Bytes of them after.', 2),
-		plainFamily('svc_encode_kept_total', 'Responses whose encoded form was at hand.', 'counter', () =>
+		byCoding('svc_encode_bytes_in_total', 'Bytes of encoded responses before encoding.', 1),
+		byCoding('svc_encode_bytes_out_total', 'Bytes of encoded responses after encoding.', 2),
+		plainFamily('svc_encode_kept_total', 'Responses whose encoded form was cached.', 'counter', () =>
 			totals.total(ENCODING_ROW.kept),
 		),
 		plainFamily(
 			'svc_encode_skipped_total',
-			'Responses that were sent as they are: too much was being encoded.',
+			'Responses that were sent unencoded because too many were being encoded.',
 			'counter',
 			() => totals.total(ENCODING_ROW.skipped),
 		),

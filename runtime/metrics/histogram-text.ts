@@ -1,27 +1,27 @@
 /**
- * The lines of one histogram as bytes, kept between scrapes: what changes is digits, and they are written over those that
- * stand there. Making thousands of lines anew would take most of a scrape's time.
+ * The lines of a histogram as bytes, kept between scrapes: only digits change, and are overwritten in place. Formatting
+ * thousands of lines again would dominate the time of a scrape.
  */
 
 const POWERS: readonly number[] = Array.from({ length: 17 }, (_, digits) => 10 ** digits);
 const ZERO = 48;
-/** Decimals of a number that is not whole: nanoseconds of seconds. There are always as many, so that they can be written over. */
+/** Decimals of a fraction: nanoseconds. Always this many, so that they can be overwritten. */
 const DECIMALS = 9;
 
-/** Text of one histogram: its buckets, the sum, the count. */
+/** The text of one histogram: its buckets, the sum, the count. */
 export class HistogramText {
-	/** Text before each number: one for each bucket, for the sum, and for the count. */
+	/** The text before each number: one for each bucket, the sum, and the count. */
 	readonly #heads: readonly string[];
-	/** What the text says. */
+	/** The current values in the text. */
 	readonly #values: Float64Array;
-	/** Where the digits of each number before its point end in the text, how many they are, and whether decimals follow. */
+	/** For each number: the end of its integer digits, their count, and whether decimals follow. */
 	readonly #ends: Uint32Array;
-	/** 0 for a number that is not made of digits. */
+	/** 0 for a number without digits. */
 	readonly #widths: Uint8Array;
 	readonly #decimals: Uint8Array;
 	#bytes: Buffer | undefined;
 
-	/** `labels` without braces, '' for none; `bounds` as `le="1"`, `+Inf` included. */
+	/** `labels` have no braces, '' for none; `bounds` are `le="1"`, including `+Inf`. */
 	constructor(name: string, labels: string, bounds: readonly string[]) {
 		const before = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;
 		const braces = labels === '' ? '' : `{${labels}}`;
@@ -32,7 +32,7 @@ export class HistogramText {
 		this.#decimals = new Uint8Array(this.#heads.length);
 	}
 
-	/** The lines for counts of buckets, each without those before it, followed by the sum of values. Valid until the next call. */
+	/** Returns the lines for counts of buckets, not cumulative, followed by the sum of values. Valid until the next call. */
 	lines(counts: ArrayLike<number>): Buffer {
 		const buckets = this.#heads.length - 2;
 		let fits = this.#bytes !== undefined;
@@ -47,7 +47,7 @@ export class HistogramText {
 		return this.#bytes!;
 	}
 
-	/** Writes a number over the one that stands there; false when it needs another room. */
+	/** Overwrites a number; returns false if it needs a different width. */
 	#put(at: number, value: number): boolean {
 		if (this.#values[at] === value) return true;
 		this.#values[at] = value;
@@ -87,21 +87,21 @@ export class HistogramText {
 
 const DIGITS = /^(\d{1,16})(\.\d{9})?$/;
 
-/** A value with decimals that leave room for others, where it is not whole. */
+/** Formats a value with a fixed number of decimals if it is not an integer. */
 function fixedText(value: number): string {
 	if (Number.isInteger(value) || !(value > 0 && value < 1e9)) return numberText(value);
 	const [whole, decimals] = parted(value);
 	return `${whole}.${String(decimals).padStart(DECIMALS, '0')}`;
 }
 
-/** What is before the point, and the decimals as a whole number. */
+/** Returns the integer part, and the decimals as an integer. */
 function parted(value: number): [whole: number, decimals: number] {
 	const whole = Math.floor(value);
 	const decimals = Math.round((value - whole) * 1e9);
 	return decimals === 1e9 ? [whole + 1, 0] : [whole, decimals];
 }
 
-/** Writes a whole number with so many digits, the last of them before `end`. */
+/** Writes an integer with this many digits, ending before `end`. */
 function putDigits(bytes: Buffer, value: number, end: number, digits: number): void {
 	let rest = value;
 	for (let place = end - 1; place >= end - digits; place--) {
@@ -111,7 +111,7 @@ function putDigits(bytes: Buffer, value: number, end: number, digits: number): v
 	}
 }
 
-/** A value as both formats write it. */
+/** Formats a value for both formats. */
 export function numberText(value: number): string {
 	if (Number.isFinite(value)) return String(value);
 	return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';

@@ -1,4 +1,4 @@
-/** Counts the exchanges of one listener on one thread, without a message or an allocation once a series exists. */
+/** Metrics of the exchanges of one listener on one thread; sends messages and allocates only when a series is created. */
 import type { Settings } from '../../compiler/document/document.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HTTP_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
@@ -7,7 +7,7 @@ import type { SeriesPages, SeriesPlace } from './series-pages.ts';
 const METHODS: readonly string[] = ['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'];
 const OTHER_METHOD = METHODS.length;
 
-/** Hosts that no site names and that have series of their own: clients choose them, so there must be an end. */
+/** Maximum hosts without a site that have their own series, because clients can choose them freely. */
 const MOST_OTHER_HOSTS = 1000;
 
 interface CodeSeries {
@@ -25,7 +25,7 @@ interface HandlerSeries {
 	readonly codes: Map<number, CodeSeries>;
 }
 
-/** Series of the exchange before, and what made them its. */
+/** The series of the previous exchange, and the facts that selected them. */
 interface LastSeries {
 	readonly served: ReadonlySet<string> | undefined;
 	readonly host: string;
@@ -47,7 +47,7 @@ export class HttpObserver {
 	readonly #inFlight: SeriesPlace;
 	#last: LastSeries | undefined;
 
-	/** `server` is the listener's address, the label of its series. */
+	/** `server` is the listener's address, used as a label. */
 	constructor(pages: SeriesPages, server: string, settings: NonNullable<Settings['metrics']>) {
 		this.#pages = pages;
 		this.#server = server;
@@ -60,7 +60,7 @@ export class HttpObserver {
 		this.#inFlight.page[this.#inFlight.slot]!++;
 	}
 
-	/** `served`: the hosts that the configuration names; undefined unless per_host. `answeredAt` as of performance.now(), 0 for an exchange that ended with its answer. */
+	/** `served`: hosts that the configuration names; undefined unless per_host. `answeredAt` is from performance.now(), 0 if the exchange ended together with its response. */
 	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
 		const { series, codes } = this.#seriesOf(x, served);
@@ -84,7 +84,7 @@ export class HttpObserver {
 		return host;
 	}
 
-	/** Mostly the same as those of the exchange before: to see that is a comparison, to look it up takes four hashes. */
+	/** Usually the same series as for the previous exchange: a comparison is cheaper than looking them up with four hashes. */
 	#seriesOf(x: Exchange, served: ReadonlySet<string> | undefined): LastSeries {
 		const { host } = x.request;
 		const { method } = x.received;
@@ -158,7 +158,7 @@ export class HttpObserver {
 	}
 }
 
-/** Adds a value to a histogram: one bucket (they are made cumulative at scrape) and the sum. */
+/** Adds a value to a histogram: one bucket (they become cumulative when scraped) and the sum. */
 function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
 	let bucket = 0;
 	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;

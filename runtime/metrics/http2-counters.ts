@@ -1,21 +1,21 @@
-/** What HTTP/2 counts: connections, streams, resets, and connections that were cut off. */
+/** Counters of HTTP/2: connections, streams, resets, and connections closed for misbehavior. */
 import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http2Counters } from '../protocols/protocol.ts';
 import type { SlotFamily } from './refusals.ts';
 
-/** Slots of a counter row (see ROW) that these take: 112 to 126. */
+/** Slots of the counter row (see ROW): 112 to 126. */
 const SESSIONS = 112;
 const STREAMS = 113;
 const RESETS_BY_CLIENT = 114;
 const RESETS_BY_SERVER = 115;
 const FIRST_CUT = 116;
 
-/** The slot that is a gauge: open HTTP/2 connections. */
+/** The slot of the gauge of open HTTP/2 connections. */
 export const HTTP2_SESSIONS_SLOT: number = SESSIONS;
-/** The slot of streams that were opened. */
+/** The slot of opened streams. */
 export const HTTP2_STREAMS_SLOT: number = STREAMS;
 
-/** Counts in the row of a thread. */
+/** Returns counters in the row of a thread. */
 export function http2Counters(row: Float64Array): Http2Counters {
 	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
 	return {
@@ -38,11 +38,11 @@ export function http2Counters(row: Float64Array): Http2Counters {
 	};
 }
 
-/** The families of these counters that have labels. */
+/** The labeled families of these counters. */
 export const HTTP2_SLOT_FAMILIES: readonly SlotFamily[] = [
 	{
 		name: 'svc_http2_streams_reset_total',
-		help: 'HTTP/2 streams that were reset, by whom.',
+		help: 'HTTP/2 streams that were reset, by side.',
 		label: 'by',
 		slots: [
 			['client', RESETS_BY_CLIENT],
@@ -51,7 +51,7 @@ export const HTTP2_SLOT_FAMILIES: readonly SlotFamily[] = [
 	},
 	{
 		name: 'svc_http2_connections_cut_total',
-		help: 'HTTP/2 connections that were ended for what their client did, by reason.',
+		help: "HTTP/2 connections closed because of their client's behavior, by reason.",
 		label: 'reason',
 		slots: CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]),
 	},

@@ -1,4 +1,4 @@
-/** Everything that `/metrics` shows: families that read shared memory when scraped. */
+/** Everything in `/metrics`: families that read shared memory when scraped. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheReport } from '../cache/cache-registry.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
@@ -19,28 +19,28 @@ import { cacheFamilies, certificateFamilies, upstreamFamilies } from './state-fa
 import type { ThreadTotals } from './thread-totals.ts';
 import { collectionFamily, type NamedVitals, vitalFamilies } from './vital-families.ts';
 
-/** What the main thread itself knows. */
+/** Values that the main thread provides. */
 export interface RuntimeGauges {
 	/** The version of this build. */
 	readonly version: () => string;
 	readonly ready: () => boolean;
 	readonly generation: () => number;
-	/** Whether the last load was applied, and when the last successful one was (seconds since the epoch, 0 for never). */
+	/** The result of the last load, and the time of the last successful one (seconds since the epoch, 0 for never). */
 	readonly lastReload: () => LastReload;
-	/** Loads that were to be taken back. */
+	/** Rollbacks since the start. */
 	readonly rollbacks: () => Rollbacks;
 	readonly workerRestarts: () => number;
-	/** Times that a thread stopped answering, by kind of thread. */
+	/** Number of times that a thread stopped responding, by kind of thread. */
 	readonly threadStalls: () => { readonly [thread: string]: number };
-	/** Access entries that the main thread lost, and entries of the process log. */
+	/** Lost access log entries, and process log entries. */
 	readonly accessLogDropped: () => number;
 	readonly processLogDropped: () => number;
-	/** What is known of each upstream, and requests that wait for one. */
+	/** The state of each upstream, and the requests that wait for one. */
 	readonly upstreams: () => readonly UpstreamReport[];
 	readonly upstreamsWaited: () => number;
-	/** How full each response cache is. */
+	/** The state of each response cache. */
 	readonly caches: () => readonly CacheReport[];
-	/** Spans of requests that a collector has taken, and those that the main thread dropped. */
+	/** Spans accepted by a collector, and those dropped by the main thread. */
 	readonly spansExported: () => number;
 	readonly spansDropped: () => number;
 	readonly certificates: () => CertificateReadings;
@@ -56,7 +56,7 @@ interface AdminRequests {
 
 /** The metrics of a runtime. */
 export class MetricsRegistry {
-	/** Histograms and the series of workers, which may be thousands. */
+	/** Histograms and the series of workers, of which there may be thousands. */
 	readonly #series: readonly MetricFamily[];
 	readonly #collected: CollectedFamilies;
 	readonly #exposition = new Exposition();
@@ -114,7 +114,7 @@ export class MetricsRegistry {
 		]);
 	}
 
-	/** Counts answered requests of the Admin API. */
+	/** Counts Admin API responses. */
 	countAdminRequests(path: string, method: string, status: number, count: number): void {
 		const key = `${path} ${method} ${status}`;
 		const known = this.#admin.get(key);
@@ -122,12 +122,12 @@ export class MetricsRegistry {
 		else this.#admin.set(key, { labels: { path, method, code: status }, failed: status >= 400, value: count });
 	}
 
-	/** The names of all families in the format of Prometheus. */
+	/** The names of all families in the Prometheus format. */
 	get names(): readonly string[] {
 		return [...this.#series.map(({ name }) => name), ...this.#collected.names];
 	}
 
-	/** Renders everything as UTF-8. Asks no other thread. */
+	/** Renders everything as UTF-8, without asking other threads. */
 	async render(format: MetricsFormat): Promise<Scrape> {
 		const rest = await this.#collected.render(format);
 		const scrape = this.#exposition.render(this.#series, format, rest);
@@ -154,13 +154,13 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 		),
 		plainFamily(
 			'std_config_last_reload_success_timestamp_seconds',
-			'When the last applied load was applied.',
+			'Time of the last successful load.',
 			'gauge',
 			() => gauges.lastReload().successAt,
 		),
 		{
 			name: 'svc_config_rollbacks_total',
-			help: 'Loads that were to be taken back because nobody confirmed them or somebody asked for it, by result.',
+			help: 'Rollbacks of unconfirmed loads, by result.',
 			type: 'counter',
 			samples: () => {
 				const { succeeded, failed } = gauges.rollbacks();
@@ -172,46 +172,46 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 		},
 		plainFamily(
 			'svc_config_rollback_failed',
-			'Whether a configuration is served that was to be taken back and could not be.',
+			'Whether the configuration being served could not be rolled back.',
 			'gauge',
 			() => (gauges.rollbacks().stuck ? 1 : 0),
 		),
 		{
 			name: 'svc_build_info',
-			help: 'Always 1; its labels tell the build.',
+			help: 'Always 1; its labels describe the build.',
 			type: 'gauge',
 			samples: () => [{ labels: build, value: 1 }],
 		},
 		plainFamily('svc_config_generation', 'Number of the configuration being served.', 'gauge', gauges.generation),
 		plainFamily(
 			'svc_ready',
-			'Whether every listener is bound, every thread answers and no stop has begun.',
+			'Whether every listener is bound, every thread responds and no stop has begun.',
 			'gauge',
 			() => (gauges.ready() ? 1 : 0),
 		),
 		plainFamily(
 			'svc_worker_restarts_total',
-			'Worker threads that died or stopped answering and were replaced.',
+			'Worker threads that died or stopped responding and were replaced.',
 			'counter',
 			gauges.workerRestarts,
 		),
 		{
 			name: 'svc_thread_stalls_total',
-			help: 'Times that a thread stopped answering, by kind of thread.',
+			help: 'Number of times that a thread stopped responding, by kind of thread.',
 			type: 'counter',
 			samples: () => Object.entries(gauges.threadStalls()).map(([thread, value]) => ({ labels: { thread }, value })),
 		},
-		plainFamily('svc_trace_spans_exported_total', 'Spans that a collector has taken.', 'counter', gauges.spansExported),
+		plainFamily('svc_trace_spans_exported_total', 'Spans accepted by a collector.', 'counter', gauges.spansExported),
 		plainFamily(
 			'svc_upstream_queue',
-			'Requests that wait for an upstream to become available.',
+			'Requests waiting for an upstream to become available.',
 			'gauge',
 			gauges.upstreamsWaited,
 		),
 	];
 }
 
-/** Families that are one slot of the rows. */
+/** Returns the families that are a slot of the rows. */
 function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 	const rows: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 		['svc_connections', 'Open client connections.', 'gauge', ROW.connections],
@@ -219,12 +219,17 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 		['svc_requests_in_flight', 'Requests between their head and the end of their response.', 'gauge', ROW.inFlight],
 		['svc_http2_connections', 'Open HTTP/2 connections.', 'gauge', HTTP2_SESSIONS_SLOT],
 		['svc_http2_streams_total', 'HTTP/2 streams that carried a request.', 'counter', HTTP2_STREAMS_SLOT],
-		// Not `svc_overload_queued`: to OpenMetrics that is the name of the counter.
-		['svc_overload_queue', 'Requests that wait because a listener has too many in flight.', 'gauge', ROW.queued],
-		['svc_overload_queued_total', 'Requests that have had to wait so.', 'counter', ROW.queuedRequests],
+		// Not `svc_overload_queued`, which is the name of the counter in OpenMetrics.
+		['svc_overload_queue', 'Requests waiting because a listener has too many in flight.', 'gauge', ROW.queued],
+		[
+			'svc_overload_queued_total',
+			'Requests that had to wait because a listener had too many in flight.',
+			'counter',
+			ROW.queuedRequests,
+		],
 		[
 			'svc_overload_accept_failures_total',
-			'Connections that could not be accepted for want of file descriptors or memory.',
+			'Connections that could not be accepted for lack of file descriptors or memory.',
 			'counter',
 			ROW.acceptFailures,
 		],
@@ -236,7 +241,7 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 		],
 		[
 			'svc_response_fields_dropped_total',
-			'Fields of responses left out because they cannot be sent.',
+			'Response fields dropped because they cannot be sent.',
 			'counter',
 			ROW.droppedFields,
 		],

@@ -1,11 +1,11 @@
-/** What the operating system knows of the process, under the names that every Prometheus client uses, and a little more. */
+/** Metrics that the operating system provides about the process, under the standard Prometheus names, and some of our own. */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { PlainFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 
 /**
- * The families `process_*`, each under the name `svc_process_*` too, and `svc_process_*` of our own. Those that this platform
- * cannot give are left out.
+ * Returns the families `process_*`, each also as `svc_process_*`, and our own `svc_process_*`. Those that this platform does not
+ * provide are omitted.
  */
 export function processFamilies(): PlainFamily[] {
 	const startedAt = Math.round(Date.now() - process.uptime() * 1000) / 1000;
@@ -18,7 +18,7 @@ export function processFamilies(): PlainFamily[] {
 		...twice('process_start_time_seconds', 'Start of the process, seconds since the epoch.', 'gauge', () => startedAt),
 		plainFamily(
 			'svc_process_major_page_faults_total',
-			'Pages that had to be read from a disk.',
+			'Major page faults: pages that had to be read from a disk.',
 			'counter',
 			() => process.resourceUsage().majorPageFault,
 		),
@@ -28,12 +28,12 @@ export function processFamilies(): PlainFamily[] {
 	families.push(...twice('process_open_fds', 'Open file descriptors.', 'gauge', () => countOpenFiles() ?? Number.NaN));
 	const limit = fileLimit();
 	if (limit !== undefined) {
-		families.push(...twice('process_max_fds', 'Most file descriptors allowed.', 'gauge', () => limit));
+		families.push(...twice('process_max_fds', 'Maximum number of open file descriptors.', 'gauge', () => limit));
 	}
 	return families;
 }
 
-/** A family under its standard name and under ours, read once a scrape: both tell the same. */
+/** Returns a family under its standard name and ours, read once per scrape, so that both have the same value. */
 function twice(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily[] {
 	let value = Number.NaN;
 	const standard = plainFamily(name, help, type, () => {
@@ -48,7 +48,7 @@ function switches(): PlainFamily {
 	const involuntary = { kind: 'involuntary' };
 	return {
 		name: 'svc_process_context_switches_total',
-		help: 'Times that a thread gave its CPU away, or had it taken.',
+		help: 'Context switches, voluntary and involuntary.',
 		type: 'counter',
 		samples: () => {
 			const usage = process.resourceUsage();

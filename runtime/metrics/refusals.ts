@@ -1,6 +1,6 @@
-/** The reasons for which messages are refused, clients timed out and connections turned away, and where they are counted. */
+/** The reasons for which messages are rejected, clients time out and connections are turned away, and their counters. */
 
-/** Labels `reason` of `svc_requests_refused_total`; what is not among them counts as `other`. */
+/** Values of the label `reason` of `svc_requests_refused_total`; others count as `other`. */
 const REFUSAL_REASONS = [
 	'other',
 	...(['bad_request_line', 'bad_method', 'method_too_long', 'bad_target', 'target_too_long', 'bad_version'] as const),
@@ -11,7 +11,7 @@ const REFUSAL_REASONS = [
 	...(['bad_pseudo_header', 'connection_field', 'bad_scheme', 'trailers_too_large', 'refused_stream'] as const),
 ] as const;
 
-/** Labels `phase` of `svc_client_timeouts_total`, by the reason that protocols give. */
+/** Values of the label `phase` of `svc_client_timeouts_total`, by the reason given by protocols. */
 const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
 	header_timeout: 'header',
 	body_timeout: 'body',
@@ -19,7 +19,7 @@ const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
 	proxy_header_timeout: 'proxy_header',
 };
 
-/** Labels `limit` of `svc_overload_rejected_total`. */
+/** Values of the label `limit` of `svc_overload_rejected_total`. */
 const OVERLOAD_LIMITS = [
 	...([
 		'connections',
@@ -35,11 +35,11 @@ const OVERLOAD_LIMITS = [
 /** One of {@link OVERLOAD_LIMITS}. */
 export type OverloadLimit = (typeof OVERLOAD_LIMITS)[number];
 
-/** First of the slots of a counter row (see ROW) that these take, one each in the order of the lists. */
+/** First slot of the counter row (see ROW) for refusals, one for each reason in order. */
 const FIRST_REFUSAL_SLOT = 64;
-/** First of the slots of the time-outs. */
+/** First slot of the timeouts. */
 const FIRST_TIMEOUT_SLOT = 48;
-/** First of the slots of overload. */
+/** First slot of the overload limits. */
 const FIRST_OVERLOAD_SLOT = 32;
 
 const TIMEOUT_REASONS = Object.keys(TIMEOUT_PHASES);
@@ -48,22 +48,22 @@ const REFUSAL_SLOTS = new Map<string, number>([
 	...TIMEOUT_REASONS.map((reason, at) => [reason, FIRST_TIMEOUT_SLOT + at] as const),
 ]);
 
-/** The slot in which a protocol's reason is counted. */
+/** Returns the slot of a protocol's reason. */
 export function refusalSlot(reason: string): number {
 	return REFUSAL_SLOTS.get(reason) ?? FIRST_REFUSAL_SLOT;
 }
 
-/** The slot in which a rejection is counted. */
+/** Returns the slot of an overload limit. */
 export function overloadSlot(limit: OverloadLimit): number {
 	return FIRST_OVERLOAD_SLOT + OVERLOAD_LIMITS.indexOf(limit);
 }
 
-/** A labelled counter over slots of the rows. */
+/** A labeled counter over slots of the rows. */
 export interface SlotFamily {
 	readonly name: string;
 	readonly help: string;
 	readonly label: string;
-	/** Value of the label and its slot. */
+	/** Values of the label, and their slots. */
 	readonly slots: readonly (readonly [value: string, slot: number])[];
 }
 
@@ -71,19 +71,19 @@ export interface SlotFamily {
 export const SLOT_FAMILIES: readonly SlotFamily[] = [
 	{
 		name: 'svc_requests_refused_total',
-		help: 'Messages refused before they became a request, by reason.',
+		help: 'Messages rejected before they became a request, by reason.',
 		label: 'reason',
 		slots: REFUSAL_REASONS.map((reason, at) => [reason, FIRST_REFUSAL_SLOT + at]),
 	},
 	{
 		name: 'svc_client_timeouts_total',
-		help: 'Clients that took too long, by what they were at.',
+		help: 'Clients that timed out, by phase.',
 		label: 'phase',
 		slots: TIMEOUT_REASONS.map((reason, at) => [TIMEOUT_PHASES[reason]!, FIRST_TIMEOUT_SLOT + at]),
 	},
 	{
 		name: 'svc_overload_rejected_total',
-		help: 'Connections and requests turned away, by the limit that they met.',
+		help: 'Connections and requests rejected, by the limit that they exceeded.',
 		label: 'limit',
 		slots: OVERLOAD_LIMITS.map((limit, at) => [limit, FIRST_OVERLOAD_SLOT + at]),
 	},

@@ -1,10 +1,10 @@
-/** The metrics of a runtime, without what prints them: that is loaded when somebody asks for the first time. */
+/** The metrics of a runtime, except their rendering, whose code is loaded on first use. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
 import type { Scrape } from './scrape-memory.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** Requests of the Admin API with one set of labels, counted before the registry was there. */
+/** Admin API requests with one set of labels, counted before the registry was loaded. */
 interface AdminRequests {
 	readonly path: string;
 	readonly method: string;
@@ -24,7 +24,7 @@ export class RuntimeMetrics {
 		this.#gauges = gauges;
 	}
 
-	/** Counts one answered request of the Admin API. */
+	/** Counts an Admin API response. */
 	countAdminRequest(path: string, method: string, status: number): void {
 		if (this.#registry) {
 			this.#registry.countAdminRequests(path, method, status, 1);
@@ -36,7 +36,7 @@ export class RuntimeMetrics {
 		else this.#counted.set(key, { path, method, status, count: 1 });
 	}
 
-	/** Everything, as UTF-8. */
+	/** Renders everything as UTF-8. */
 	async render(format: MetricsFormat): Promise<Scrape> {
 		if (!this.#registry) {
 			const { MetricsRegistry } = await import('./metrics-registry.ts');

@@ -1,22 +1,22 @@
 /**
- * Memory in which scrapes are put together, used again by the next one: with thousands of series one has megabytes, and to
- * ask for as many every few seconds makes the collector look through everything that the process holds.
+ * Reusable memory for scrapes. With thousands of series, one takes megabytes; allocating that much every few seconds would make
+ * the garbage collector traverse the whole heap.
  */
 
-/** Buffers that are kept: scrapes at one time beyond these get their own. */
+/** Maximum buffers kept; further concurrent scrapes get their own. */
 const MOST_KEPT = 2;
 
-/** An exposition in memory that belongs to somebody else. */
+/** A rendered exposition in borrowed memory. */
 export interface Scrape {
 	readonly text: Buffer;
-	/** Nobody reads the text any more. */
+	/** Returns the memory. */
 	release(): void;
 }
 
-/** That of a server without metrics. */
+/** The scrape of a server without metrics. */
 export const NO_SCRAPE: Scrape = { text: Buffer.alloc(0), release: () => {} };
 
-/** A copy of the text of a scrape, which is released. */
+/** Copies the text of a scrape, and releases it. */
 export function scrapedText({ text, release }: Scrape): string {
 	release();
 	return text.toString();
@@ -26,7 +26,7 @@ export function scrapedText({ text, release }: Scrape): string {
 export class ScrapeMemory {
 	#kept: { buffer: Buffer; free: boolean }[] = [];
 
-	/** Puts parts together. */
+	/** Joins parts. */
 	joined(parts: readonly Uint8Array[]): Scrape {
 		let size = 0;
 		for (const part of parts) size += part.length;
@@ -46,7 +46,7 @@ export class ScrapeMemory {
 	#room(size: number): { readonly buffer: Buffer; free: boolean } | undefined {
 		let place = this.#kept.find(({ free, buffer }) => free && buffer.length >= size);
 		if (place === undefined) {
-			// Series only come: one that has become too small stays so.
+			// The number of series only grows: a buffer that has become too small stays too small.
 			this.#kept = this.#kept.filter(({ free }) => !free);
 			if (this.#kept.length >= MOST_KEPT) return undefined;
 			place = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), free: true };

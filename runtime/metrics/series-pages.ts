@@ -1,10 +1,10 @@
-/** A thread's own labelled series: pages of shared memory that it allocates, and announces to the main thread once. */
+/** A thread's labeled series: pages of shared memory that it allocates and announces once to the main thread. */
 import type { SeriesAnnouncement } from '../threads/messages.ts';
 
-/** Float64 slots in a page. */
+/** Float64 slots per page. */
 const PAGE_SLOTS = 4096;
 
-/** A place for numbers: `page[slot]` is the first. */
+/** The place of a series: `page[slot]` is its first number. */
 export interface SeriesPlace {
 	readonly page: Float64Array;
 	readonly slot: number;
@@ -23,7 +23,7 @@ export class SeriesPages {
 		this.#announceSeries = announceSeries;
 	}
 
-	/** Room for one series of `slots` numbers, all 0. */
+	/** Allocates a series of `slots` numbers, all 0. */
 	allocate(family: string, labels: { readonly [name: string]: string }, slots: number): SeriesPlace {
 		if (!this.#page || this.#next + slots > PAGE_SLOTS) {
 			const buffer = new SharedArrayBuffer(PAGE_SLOTS * Float64Array.BYTES_PER_ELEMENT);

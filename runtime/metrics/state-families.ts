@@ -1,4 +1,4 @@
-/** Families of what the main thread keeps: upstreams, response caches, certificates. */
+/** Families of state on the main thread: upstreams, response caches, certificates. */
 import type { CacheReport } from '../cache/cache-registry.ts';
 import type { DiskReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
@@ -9,7 +9,7 @@ import type { PlainFamily, Sample } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** One series for each upstream; where several pools have it, the worst that is known of it counts. */
+/** One series for each upstream; if it is in several pools, the worst state counts. */
 export function upstreamFamilies(reports: () => readonly UpstreamReport[]): PlainFamily[] {
 	const gauge = (
 		name: string,
@@ -30,82 +30,92 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 	return [
 		gauge(
 			'std_reverse_proxy_upstreams_healthy',
-			'Whether an upstream is healthy, by active checks and remembered failures.',
+			'Whether an upstream is healthy, by active checks and recent failures.',
 			({ healthy }) => (healthy ? 1 : 0),
 			Math.min,
 		),
 		gauge(
 			'svc_upstream_requests_in_flight',
-			'Requests that an upstream is answering.',
+			'Requests in flight to an upstream.',
 			({ requests }) => requests,
 			(a, b) => a + b,
 		),
 		gauge(
 			'svc_upstream_circuit_state',
-			'State of the circuit of an upstream: 0 closed, 1 open, 2 half-open.',
+			"State of an upstream's circuit breaker: 0 closed, 1 open, 2 half-open.",
 			({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
 			Math.max,
 		),
 	];
 }
 
-/** What the disks behind response caches do. */
+/** Metrics of the response caches' disks. */
 const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (disk: DiskReport) => number])[] = [
-	['svc_cache_disk_bytes', 'Bytes of the files of response caches.', 'gauge', one => one.bytes],
-	['svc_cache_disk_ceiling_bytes', 'Bytes that they may take.', 'gauge', one => one.ceiling],
-	['svc_cache_disk_entries', 'Responses in them.', 'gauge', one => one.entries],
-	['svc_cache_disk_writes_total', 'Responses that were written to disk.', 'counter', one => one.written],
-	['svc_cache_disk_skipped_total', 'Responses that were not: too much was waiting.', 'counter', one => one.skipped],
-	['svc_cache_disk_recalls_total', 'Responses that came back into memory.', 'counter', one => one.recalled],
-	['svc_cache_disk_damaged_total', 'Responses that were not as they were written.', 'counter', one => one.damaged],
-	['svc_cache_disk_failures_total', 'Times that a disk took nothing.', 'counter', one => one.failures],
+	['svc_cache_disk_bytes', 'Size of the disk files of response caches in bytes.', 'gauge', one => one.bytes],
+	[
+		'svc_cache_disk_ceiling_bytes',
+		'Maximum size of the disk files of response caches in bytes.',
+		'gauge',
+		one => one.ceiling,
+	],
+	['svc_cache_disk_entries', 'Responses stored on disk.', 'gauge', one => one.entries],
+	['svc_cache_disk_writes_total', 'Responses written to disk.', 'counter', one => one.written],
+	[
+		'svc_cache_disk_skipped_total',
+		'Responses not written to disk because too many were waiting.',
+		'counter',
+		one => one.skipped,
+	],
+	['svc_cache_disk_recalls_total', 'Responses loaded from disk into memory.', 'counter', one => one.recalled],
+	['svc_cache_disk_damaged_total', 'Responses found damaged on disk.', 'counter', one => one.damaged],
+	['svc_cache_disk_failures_total', 'Failed disk operations.', 'counter', one => one.failures],
 ];
 
-/** What response caches do, of all threads, and how full they are, all stores together. */
+/** Events of response caches on all threads, and their size, over all stores. */
 export function cacheFamilies(totals: ThreadTotals, reports: () => readonly CacheReport[]): PlainFamily[] {
 	const sum = (value: (report: CacheReport) => number) => () =>
 		reports().reduce((total, report) => total + value(report), 0);
 	const requests = (['hit', 'miss', 'stale', 'bypass'] as const).map(status => ({ labels: { status }, status }));
 	const events = [
-		['revalidated', 'svc_cache_revalidated_total', 'Stored responses that their origin has confirmed.'],
-		['collapsed', 'svc_cache_collapsed_total', 'Requests that waited for the same one that was under way.'],
-		['store', 'svc_cache_stores_total', 'Responses that were stored.'],
+		['revalidated', 'svc_cache_revalidated_total', 'Stored responses that were revalidated by their origin.'],
+		['collapsed', 'svc_cache_collapsed_total', 'Requests coalesced with an identical one in progress.'],
+		['store', 'svc_cache_stores_total', 'Responses stored.'],
 	] as const;
 	return [
 		{
 			name: 'svc_cache_requests_total',
-			help: 'Requests that a response cache saw, by what it did.',
+			help: 'Requests handled by a response cache, by result.',
 			type: 'counter',
 			samples: () => requests.map(({ labels, status }) => ({ labels, value: totals.total(cacheSlot(status)) })),
 		},
 		...events.map(([event, name, help]) => plainFamily(name, help, 'counter', () => totals.total(cacheSlot(event)))),
 		plainFamily(
 			'svc_cache_evictions_total',
-			'Stored responses that had to make room for others.',
+			'Stored responses evicted to make room.',
 			'counter',
 			sum(one => one.evictions),
 		),
 		plainFamily(
 			'svc_cache_purged_total',
-			'Stored responses that were purged.',
+			'Stored responses purged.',
 			'counter',
 			sum(one => one.purged),
 		),
 		plainFamily(
 			'svc_cache_entries',
-			'Responses that are stored.',
+			'Responses currently stored.',
 			'gauge',
 			sum(one => one.entries),
 		),
 		plainFamily(
 			'svc_cache_bytes',
-			'Bytes that stored responses take, tables included.',
+			'Bytes used by stored responses, including tables.',
 			'gauge',
 			sum(one => one.bytes),
 		),
 		plainFamily(
 			'svc_cache_ceiling_bytes',
-			'Bytes that they may take.',
+			'Maximum bytes for stored responses.',
 			'gauge',
 			sum(one => one.ceiling),
 		),
@@ -120,12 +130,12 @@ export function cacheFamilies(totals: ThreadTotals, reports: () => readonly Cach
 	];
 }
 
-/** Certificates that are served, and what became of attempts to get them. */
+/** Served certificates, and the results of attempts to obtain them. */
 export function certificateFamilies(readings: () => CertificateReadings): PlainFamily[] {
 	return [
 		{
 			name: 'svc_tls_certificate_expiry_timestamp_seconds',
-			help: 'When a certificate that is served ends, by subject and issuer.',
+			help: 'Expiry of served certificates, by subject and issuer.',
 			type: 'gauge',
 			samples: () => distinct(readings().expiry),
 		},
@@ -137,20 +147,20 @@ export function certificateFamilies(readings: () => CertificateReadings): PlainF
 		},
 		{
 			name: 'svc_tls_ocsp_responses_total',
-			help: 'OCSP responses that were fetched, by result.',
+			help: 'OCSP fetches, by result.',
 			type: 'counter',
 			samples: () => readings().ocsp,
 		},
 		plainFamily(
 			'svc_tls_certificates_missing',
-			'Names that should have a certificate and have none.',
+			'Names that should have a certificate but have none.',
 			'gauge',
 			() => readings().missing,
 		),
 	];
 }
 
-/** Of samples with the same labels the least: two series with one name would be no exposition. */
+/** Of samples with equal labels, keeps the least: duplicate series would make the exposition invalid. */
 function distinct(samples: CertificateReadings['expiry']): Sample[] {
 	const byLabels = new Map<string, Sample>();
 	for (const sample of samples) {

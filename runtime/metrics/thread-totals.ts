@@ -1,4 +1,4 @@
-/** What all data-plane threads have counted: live rows and pages, and what is left of threads that have died. */
+/** Totals of the worker threads' counters: living rows and pages, plus the final values of dead threads. */
 import type { SeriesAnnouncement } from '../threads/messages.ts';
 import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS, vitalsBeside } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
@@ -8,12 +8,12 @@ export interface SeriesLabels {
 	readonly [name: string]: string;
 }
 
-/** A series of one family: its numbers are at these places, one for each thread that has it, and in `dead`. */
+/** A series of one family, with the places of its numbers, one for each thread that has it. */
 interface KnownSeries {
 	readonly labels: SeriesLabels;
-	/** Few, and gone through at every scrape. */
+	/** A short list, traversed at every scrape. */
 	readonly places: { readonly thread: ThreadPages; readonly page: Float64Array; readonly slot: number }[];
-	/** What is left of threads that have died. */
+	/** Final values of dead threads. */
 	readonly dead: Float64Array;
 }
 
@@ -25,7 +25,7 @@ interface ThreadPages {
 
 const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(family => [family.name, family]));
 
-/** Collects the counters of threads. Reading races with counting by at most one increment. */
+/** Collects the counters of threads. A read may miss at most one concurrent increment. */
 export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
 	#wanted = false;
@@ -33,7 +33,7 @@ export class ThreadTotals {
 	/** By family, then by labels as JSON. */
 	readonly #series = new Map<string, Map<string, KnownSeries>>();
 
-	/** The row for a thread that starts at this index. */
+	/** Returns the row for a thread that starts with this index. */
 	begin(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
 		const vitals = vitalsBeside(buffer);
@@ -76,7 +76,7 @@ export class ThreadTotals {
 		series.places.push({ thread, page: found, slot });
 	}
 
-	/** The thread has died: its gauges are gone, its counters stay. */
+	/** Records a thread's death: its gauges disappear, its counters remain. */
 	end(index: number): void {
 		const thread = this.#threads.get(index);
 		if (!thread) return;
@@ -99,7 +99,7 @@ export class ThreadTotals {
 		}
 	}
 
-	/** Sum of a slot of the rows (see ROW). */
+	/** Returns the sum of a slot over all rows (see ROW). */
 	total(slot: number): number {
 		let sum = this.#deadRow[slot]!;
 		for (const thread of this.#threads.values()) sum += thread.row[slot]!;
@@ -107,8 +107,8 @@ export class ThreadTotals {
 	}
 
 	/**
-	 * Gives the series of a family, summed over threads. The labels of a series are one object for as long as it lives; the
-	 * values are overwritten by the next ones.
+	 * Passes the series of a family, summed over threads. The labels of a series are the same object as long as it exists; the values
+	 * are overwritten by the next series.
 	 */
 	each(family: string, take: (labels: SeriesLabels, values: Float64Array) => void): void {
 		let sums: Float64Array | undefined;

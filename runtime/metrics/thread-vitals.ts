@@ -1,14 +1,14 @@
 /**
- * Event-loop lag, garbage collections and heap of one thread, in shared memory. The thread publishes them every second, so
+ * Event-loop lag, garbage collection and heap of one thread, in shared memory. The thread publishes them every second, so
  * that a scrape reads them without asking the thread, which may be busy or stuck.
  */
 import { constants, type ELDHistogram, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 
-/** Milliseconds between two publications. */
+/** Milliseconds between publications. */
 const INTERVAL = 1000;
 
-/** Upper bounds of garbage collection pauses in seconds, `+Inf` left out: those of prom-client. */
+/** Upper bounds of garbage collection pauses in seconds, without `+Inf`: those of prom-client. */
 export const GC_BOUNDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
 
 /** Kinds of garbage collection, by Node's number. */
@@ -19,7 +19,7 @@ const GC_KINDS: readonly (readonly [number: number, kind: string])[] = [
 	[constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
 ];
 
-/** What is published as a single number: its slot, and its family under the name that prom-client gives it. */
+/** Values published as single numbers: their slots, and their families, with the names that prom-client uses. */
 export const VITAL_GAUGES: readonly { readonly name: string; readonly help: string; readonly slot: number }[] = [
 	['nodejs_eventloop_lag_seconds', 'Seconds by which the last timer of a thread was late.'],
 	['nodejs_eventloop_lag_min_seconds', 'Shortest delay of the event loop since the previous scrape.'],
@@ -32,12 +32,12 @@ export const VITAL_GAUGES: readonly { readonly name: string; readonly help: stri
 	['nodejs_eventloop_lag_p50_seconds', '50th percentile of the delays of the event loop since the previous scrape.'],
 	['nodejs_eventloop_lag_p90_seconds', '90th percentile of the delays of the event loop since the previous scrape.'],
 	['nodejs_eventloop_lag_p99_seconds', '99th percentile of the delays of the event loop since the previous scrape.'],
-	['nodejs_heap_size_total_bytes', 'Bytes that the heap of a thread takes.'],
-	['nodejs_heap_size_used_bytes', 'Bytes of the heap of a thread that are in use.'],
-	['nodejs_external_memory_bytes', 'Bytes outside the heap that objects of a thread hold.'],
+	['nodejs_heap_size_total_bytes', "Size of a thread's heap in bytes."],
+	['nodejs_heap_size_used_bytes', "Used bytes of a thread's heap."],
+	['nodejs_external_memory_bytes', "Bytes outside the heap that a thread's objects hold."],
 ].map(([name, help], slot) => ({ name: name!, help: help!, slot }));
 
-/** Slots of the header: what the scraper tells the thread, as numbers. */
+/** Slots of the header, for communication between the scraper and the thread. */
 const [WANTED, SCRAPES, PUBLISHED] = [0, 1, 2];
 const GAUGES = 3;
 const GC = GAUGES + VITAL_GAUGES.length;
@@ -58,7 +58,7 @@ export class ThreadVitals {
 
 	// The scraper's side.
 
-	/** Asks the thread to record; it begins with the next message that it gets. */
+	/** Asks the thread to record; it starts with the next message that it receives. */
 	want(): void {
 		this.#values[WANTED] = 1;
 	}
@@ -68,12 +68,12 @@ export class ThreadVitals {
 		return this.#values[PUBLISHED] === 1;
 	}
 
-	/** The value of one of {@link VITAL_GAUGES}. */
+	/** Returns the value of one of {@link VITAL_GAUGES}. */
 	gauge(slot: number): number {
 		return this.#values[GAUGES + slot]!;
 	}
 
-	/** Gives the collections of each kind: counts of the buckets, each without those before it, `+Inf` last, then the sum. */
+	/** Passes the collections of each kind: counts of buckets, not cumulative, `+Inf` last, then the sum. */
 	collections(take: (kind: string, counts: Float64Array) => void): void {
 		for (const [at, [, kind]] of GC_KINDS.entries()) {
 			const start = GC + at * GC_SLOTS;
@@ -81,18 +81,18 @@ export class ThreadVitals {
 		}
 	}
 
-	/** Begins a new period: the next publication forgets the delays before it. */
+	/** Starts a new period: the next publication discards earlier delays. */
 	scraped(): void {
 		this.#values[SCRAPES]!++;
 	}
 
 	// The thread's side.
 
-	/** Starts recording if it is wanted. Call it whenever the scraper may have asked for it. */
+	/** Starts recording if requested. Must be called whenever the scraper may have requested it. */
 	recordIfWanted(): void {
 		if (this.#recording || this.#values[WANTED] !== 1) return;
 		this.#recording = true;
-		// One sample for each turn of the loop: nothing wakes an idle thread.
+		// One sample per turn of the loop, so that an idle thread is not woken.
 		const options = { resolution: 10, samplePerIteration: true };
 		const delays = monitorEventLoopDelay(options);
 		delays.enable();
@@ -128,7 +128,7 @@ export class ThreadVitals {
 
 	#publish(delays: ELDHistogram, lag: number): void {
 		const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
-		// Without a sample the histogram's minimum is the largest number that there is, and its mean none.
+		// Without samples, the histogram's minimum is the largest number, and its mean NaN.
 		const none = delays.count === 0;
 		const measured = none
 			? [0, 0, 0, 0, 0, 0, 0]

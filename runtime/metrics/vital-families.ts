@@ -36,7 +36,7 @@ export function collectionFamily(threads: () => readonly NamedVitals[]): Histogr
 	};
 }
 
-/** Gives equal labels the same object, whose text is kept between scrapes. */
+/** Returns the same object for equal labels, whose text is cached between scrapes. */
 class KeptLabels {
 	readonly #kept = new Map<string, Labels>();
 

@@ -1,7 +1,7 @@
-/** The number by which the operating system knows the calling thread. */
+/** The operating system's ID of the calling thread. */
 import { readlinkSync } from 'node:fs';
 
-/** Returns the number; 0 where there is no /proc. */
+/** Returns the ID; 0 without /proc. */
 export function currentTask(): number {
 	try {
 		return Number(readlinkSync('/proc/thread-self').split('/').at(-1)) || 0;

@@ -1,4 +1,4 @@
-/** A compiled document cut into the pieces that travel and are compared: one JSON text per site, what it depends on, and its listeners. */
+/** A compiled document cut into pieces for transfer and comparison: a JSON text per site, its dependencies, and its listeners. */
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
@@ -7,7 +7,7 @@ import { sharedPools } from '../../compiler/document/shared-pools.ts';
 import { type PlaceTexts, pointersOf } from '../../compiler/incremental/step-places.ts';
 import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
 
-/** Settings that no site's closures look at: a change of them rebuilds nothing. */
+/** Settings that no site's closures depend on: changing them rebuilds nothing. */
 const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 	'admin',
 	'grace_period',
@@ -16,21 +16,21 @@ const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 	'threads',
 ]);
 
-/** Characters of JSON that a worker parses in one slice, about half a millisecond. */
+/** Characters of JSON that a worker parses in one slice, in about half a millisecond. */
 const CHUNK = 48 * 1024;
 
-/** A document, cut up. */
+/** A document in pieces. */
 export interface DocumentImage {
 	readonly document: Document;
-	/** JSON of everything but the sites. */
+	/** JSON of everything except the sites. */
 	readonly rest: string;
-	/** JSON of `{settings, upstreams, routes, protocols, material}`, which workers get. */
+	/** JSON of `{settings, upstreams, routes, protocols, material}`, for workers. */
 	readonly shared: string;
-	/** JSON of the settings that closures may look at. */
+	/** JSON of the settings that closures may depend on. */
 	readonly settings: string;
 	/** JSON of each site. */
 	readonly sites: readonly string[];
-	/** JSON of each site after the named upstreams and routes, and the files, that it depends on: equal keys build equal closures. */
+	/** JSON of each site, preceded by the named upstreams, routes and files that it depends on: equal keys build equal closures. */
 	readonly keys: readonly string[];
 	readonly listeners: readonly {
 		readonly address: ListenerAddress;
@@ -39,42 +39,42 @@ export interface DocumentImage {
 		readonly tls?: string | undefined;
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
-	/** What the files hold that the document names; '' when it names none, undefined when nobody knows. */
+	/** Digest of the files named by the document; '' if there are none, undefined if unknown. */
 	readonly files: string | undefined;
-	/** Forced loads up to this one. */
+	/** Number of forced loads so far. */
 	readonly forced: number;
-	/** Where steps stand. */
+	/** Places of steps. */
 	readonly places: PlaceTexts;
-	/** Whether that is in a text, not in the document itself. */
+	/** Whether the places are in a text rather than in the document itself. */
 	readonly hasText: boolean;
 }
 
-/** Texts of sites and listeners that came before: the compiler gives out the same objects for what has not changed. */
+/** Cached texts of sites and listeners: the compiler returns the same objects for unchanged ones. */
 export class ImageMemory {
 	readonly #sites = new WeakMap<Site, string>();
 	readonly #pointers = new WeakMap<Site, string>();
 	readonly #listeners = new WeakMap<ListenerSpec, readonly string[]>();
-	/** Dependencies of sites on the named upstreams and routes of {@link #named}. */
+	/** Each site's dependencies on the named upstreams and routes in {@link #named}. */
 	#dependencies = new WeakMap<Site, string>();
 	#named = '';
 
-	/** JSON of a site. */
+	/** Returns the JSON of a site. */
 	site(site: Site): string {
 		return remembered(this.#sites, site, () => JSON.stringify(site));
 	}
 
-	/** The JSON pointers of steps, where no text is known. */
+	/** Returns the JSON pointers of steps, for a document without text. */
 	pointers({ sites = [], routes = {} }: Document): PlaceTexts {
 		const texts = sites.map(site => remembered(this.#pointers, site, () => pointersOf(site, '')));
 		return { sites: texts, routes: pointersOf(routes, '/routes') };
 	}
 
-	/** JSON of the sites of a listener, in chunks. */
+	/** Returns the JSON of a listener's sites, in chunks. */
 	listener(listener: ListenerSpec): readonly string[] {
 		return remembered(this.#listeners, listener, () => chunks(listener.sites.map(entry => JSON.stringify(entry))));
 	}
 
-	/** What sites depend on; undefined when the document names nothing. */
+	/** Returns a function for the dependencies of sites; undefined if the document has no named parts. */
 	dependencies(document: Document): ((site: Site) => string) | undefined {
 		const find = namedDependencies(document);
 		if (!find) return undefined;
@@ -95,7 +95,7 @@ function remembered<K extends object, V>(known: WeakMap<K, V>, key: K, make: () 
 	return made;
 }
 
-/** Cuts a document up; what `memory` knows is not made again. */
+/** Cuts a document into pieces, reusing those in `memory`. */
 export function documentImage(
 	document: Document,
 	plan: Plan | undefined,
@@ -140,13 +140,13 @@ export function documentImage(
 	};
 }
 
-/** JSON of the whole document, from the pieces that there are. */
+/** Joins the pieces to the JSON of the whole document. */
 export function documentText({ rest, sites }: DocumentImage): string {
 	const member = `"sites":[${sites.join(',')}]`;
 	return rest === '{}' ? `{${member}}` : `${rest.slice(0, -1)},${member}}`;
 }
 
-/** What the main thread needs to know. */
+/** Returns the facts that the main thread needs. */
 export function documentFacts(image: DocumentImage, files: readonly string[]): DocumentFacts {
 	return {
 		settings: image.document.settings ?? {},
@@ -158,7 +158,7 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 	};
 }
 
-/** What turns the generation of `before` into that of `after`; from nothing when `before` is undefined. A forced load keeps no site. */
+/** Returns the delta from the generation of `before`, or from nothing, to that of `after`. A forced load reuses no sites. */
 export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
 	const keeps = before?.settings === after.settings && before.forced === after.forced;
 	const { runs, changed } = siteRuns(keeps ? before.keys : [], after);
@@ -176,7 +176,7 @@ export function generationDelta(before: DocumentImage | undefined, after: Docume
 	};
 }
 
-/** Places that sites have now and, where they are kept, had not before. */
+/** Returns the places of sites that are new or have moved. */
 function newPlaces(
 	before: DocumentImage | undefined,
 	{ places }: DocumentImage,
@@ -194,7 +194,7 @@ function newPlaces(
 	return { sites: chunks(fresh), routes: places.routes === before?.places.routes ? undefined : places.routes };
 }
 
-/** Which sites are kept. Those at the beginning and at the end that are the same are not looked for. */
+/** Determines which sites are reused. Common prefixes and suffixes are handled without lookups. */
 function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRun[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];
@@ -220,12 +220,12 @@ function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { 
 	return { runs, changed };
 }
 
-/** True when the steps of two equal documents stand at the same places. */
+/** Reports whether the steps of two equal documents have the same places. */
 export function samePlaces({ places: a }: DocumentImage, { places: b }: DocumentImage): boolean {
 	return a.routes === b.routes && a.sites.every((places, index) => places === b.sites[index]);
 }
 
-/** True when two documents are the same text and the files that they name hold the same. */
+/** Reports whether two documents have the same text and their files the same contents. */
 export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	return (
 		a.files === b.files &&
@@ -235,7 +235,7 @@ export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	);
 }
 
-/** Joins JSON texts to JSON arrays of a bounded size. */
+/** Joins JSON texts to JSON arrays of limited size. */
 function chunks(texts: readonly string[]): string[] {
 	const joined: string[] = [];
 	let start = 0;
@@ -251,8 +251,8 @@ function chunks(texts: readonly string[]): string[] {
 }
 
 /**
- * A function that gives the definitions of every named upstream and route that a value mentions, routes followed.
- * Any string equal to a name counts, so that no handler's fields need to be known here; undefined when nothing is named.
+ * Returns a function that yields the definitions of all named upstreams and routes that a value mentions, following routes. Any
+ * string equal to a name counts, so that this does not depend on handlers' fields. Undefined if nothing is named.
  */
 function namedDependencies(document: Document): ((value: unknown) => string) | undefined {
 	const named = new Map<string, unknown>();

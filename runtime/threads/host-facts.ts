@@ -1,8 +1,8 @@
-/** What placeholders can tell of the machine and the process. */
+/** Facts about the machine and process for placeholders. */
 import { hostname } from 'node:os';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 
-/** Facts for `{env.*}` and `{system.*}`. */
+/** Returns the facts for `{env.*}` and `{system.*}`. */
 export function hostFacts(
 	workingDirectory: string,
 	environment: { readonly [name: string]: string | undefined },
@@ -11,7 +11,7 @@ export function hostFacts(
 	return {
 		hostname: hostname(),
 		os: process.platform,
-		// The name that the compatible server gives it.
+		// The compatible server's name for it.
 		arch: process.arch === 'x64' ? 'amd64' : process.arch,
 		workingDirectory,
 		...(stopsAt && { stopsAt }),

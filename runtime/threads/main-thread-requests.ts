@@ -1,4 +1,4 @@
-/** What data-plane threads ask the main thread, and what it answers. */
+/** Requests of worker threads to the main thread, and their replies. */
 
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type {
@@ -15,26 +15,26 @@ import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provisi
 
 export type MainThreadQuestion =
 	| { readonly about: 'password'; readonly check: PasswordCheck }
-	/** Nobody waits for the answer to that check any more. */
+	/** The result of that check is no longer needed. */
 	| { readonly about: 'password_withdrawn'; readonly id: string }
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
-	/** Work for a page. */
+	/** An expensive template function. */
 	| { readonly about: 'page_work'; readonly task: ComputedTask }
 	/** A request to an ACME server that a site serves. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
-	/** A challenge that another process may have put up. */
+	/** A challenge that another process may have published. */
 	| { readonly about: 'challenge'; readonly wanted: ChallengeQuestion }
-	/** What TLS to upstreams needs and no file holds. */
+	/** TLS material for upstreams that is not in files. */
 	| { readonly about: 'upstream_tls'; readonly wanted: TlsWanted }
-	/** Something to do for a response cache with a disk. */
+	/** Work for a response cache with a disk. */
 	| { readonly about: 'cache'; readonly store: string; readonly errand: DiskErrand }
-	/** A certificate that no thread has is wanted for a handshake. */
+	/** A handshake needs a certificate that no thread has. */
 	| { readonly about: 'certificate'; readonly wanted: CertificateQuestion };
 
-/** The answer to each. */
+/** The reply to each. */
 export interface MainThreadAnswers {
 	password: PasswordAnswer;
-	/** It is withdrawn. */
+	/** It has been withdrawn. */
 	password_withdrawn: true;
 	/** All metrics as text. */
 	metrics: string;
@@ -42,8 +42,8 @@ export interface MainThreadAnswers {
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
 	upstream_tls: TlsProvided;
-	/** It is done. */
+	/** It has been done. */
 	cache: true;
-	/** True once one has been published for the name. */
+	/** True once a certificate has been published for the name. */
 	certificate: boolean;
 }

@@ -1,4 +1,4 @@
-/** What the threads say to each other. Payloads are strings and small arrays: cloning deep objects would stall the main loop. */
+/** Messages between threads. Payloads are strings and small arrays, because cloning deep objects would block the main thread. */
 import type { PlannedSocket } from '../../compiler/codegen/planned-socket.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
@@ -22,90 +22,90 @@ import type { MainThreadQuestion } from './main-thread-requests.ts';
 import type { WantedMemory } from './shared-rows.ts';
 import type { Stall } from './stop-answering.ts';
 
-/** Slot, in the Int32 memory that all threads share, of the number of the generation being served. */
+/** Slot, in the Int32 memory shared by all threads, of the current generation's number. */
 export const CONTROL_GENERATION = 0;
-/** Slot of the time at which a stop that waits will begin, in seconds since 1970; 0 while none does. */
+/** Slot of the time at which a delayed stop starts, in seconds since 1970; 0 if none is pending. */
 export const CONTROL_STOPS_AT = 1;
-/** First of the slots, one a thread, that hold characters of access log on their way to the main thread. */
+/** First slot, one per thread, of the number of log characters in transit to the main thread. */
 export const CONTROL_OUTSTANDING = 16;
-/** Characters on their way to the main thread beyond which a thread drops log text. */
+/** Characters in transit beyond which a thread drops log text. */
 export const MOST_OUTSTANDING: number = 8 * 1024 * 1024;
-/** What an entry of the process log counts for. */
+/** Characters that an entry of the process log counts for. */
 export const LOG_ENTRY_WEIGHT = 1024;
-/** Data-plane threads at most. */
+/** Maximum number of worker threads. */
 export const MOST_THREADS = 256;
-/** Length of that memory. */
+/** Number of slots. */
 export const CONTROL_SLOTS = CONTROL_OUTSTANDING + MOST_THREADS;
 
 /** A socket to listen on. `port` is 0 until the main thread has chosen one. */
 export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
-	/** The socket that the main thread holds and of which each thread listens on a copy; undefined when each binds its own. */
+	/** The socket held by the main thread, of which each thread listens on a duplicate; undefined if each thread binds its own. */
 	readonly descriptor?: number;
 }
 
-/** `[from, count]`: sites kept from the generation before, starting at `from`; −1 takes the next `count` changed ones. */
+/** `[from, count]`: reused sites of the previous generation, starting at `from`; −1 takes the next `count` changed ones. */
 export type SiteRun = readonly [from: number, count: number];
 
-/** What a worker needs to build a generation from the one it serves. */
+/** What a worker needs to build a generation from the current one. */
 export interface GenerationDelta {
-	/** JSON of `{settings, upstreams, routes}`; undefined when it is as before. */
+	/** JSON of `{settings, upstreams, routes}`; undefined if unchanged. */
 	readonly shared: string | undefined;
 	readonly runs: readonly SiteRun[];
 	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
 	readonly changed: readonly string[];
-	/** Places of steps, as far as they are new. */
+	/** New places of steps. */
 	readonly places: {
 		/** JSON arrays of `[index of the site, JSON of its places]`. */
 		readonly sites: readonly string[];
-		/** JSON of those of named routes; undefined when it is as before. */
+		/** JSON of those of named routes; undefined if unchanged. */
 		readonly routes: string | undefined;
 	};
-	/** Every listener; `sites` are JSON arrays of ListedSite in chunks, undefined when they are as before. */
+	/** Every listener; `sites` are JSON arrays of ListedSite in chunks, undefined if unchanged. */
 	readonly listeners: readonly {
 		readonly key: string;
 		readonly sites: readonly string[] | undefined;
-		/** JSON of its ListenerTls; undefined for one without TLS, and when it is as before. */
+		/** JSON of its ListenerTls; undefined without TLS, or if unchanged. */
 		readonly tls?: string | undefined;
 	}[];
 }
 
-/** What the main thread needs to know of a document. */
+/** Facts about a document that the main thread needs. */
 export interface DocumentFacts {
 	readonly settings: Settings;
 	readonly listeners: readonly ListenerAddress[];
 	readonly sites: number;
 	/** Absolute paths of the files that the configuration was read from. */
 	readonly files: readonly string[];
-	/** Certificates to keep; undefined when there are none. */
+	/** Certificates to manage; undefined if there are none. */
 	readonly certificates: PlannedCertificates | undefined;
-	/** Pools that the document names outside of its sites. */
+	/** Named pools of the document. */
 	readonly pools: readonly SharedPool[];
 }
 
-/** How a candidate is judged. */
+/** Options for preparing a candidate. */
 export interface PrepareTerms {
 	/** The process was started without a configuration. */
 	readonly unconfigured: boolean;
-	/** It is served even if nothing has changed, and everything is built again. */
+	/** Applies it even if nothing has changed, and builds everything again. */
 	readonly force?: boolean | undefined;
-	/** It is refused if the running document could not take its place again. */
+	/** Refuses it if it could not be rolled back. */
 	readonly reversible?: boolean | undefined;
 }
 
-/** Main thread to compile thread; each is answered by a reply with the same id. */
+/** Main thread to compile thread. Each request gets a reply with the same id. */
 export type CompilerRequest =
 	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
 	/** Compiles a candidate. */
 	| ({ readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput } & PrepareTerms)
-	/** As `prepare`, of the running document with a change. */
+	/** Like `prepare`, for the running document with a change. */
 	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareTerms)
-	/** What `prepare` would find; there is no candidate afterwards. */
+	/** Returns what `prepare` would find, without keeping a candidate. */
 	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareTerms)
-	/** Makes the candidate the running document, or forgets it. */
+	/** Makes the candidate the running document, or discards it. */
 	| { readonly id: number; readonly op: 'commit' }
 	| { readonly id: number; readonly op: 'discard' }
-	/** The running document as a delta from nothing. */
+	/** Returns the running document as a delta from nothing. */
 	| { readonly id: number; readonly op: 'snapshot' }
 	| {
 			readonly id: number;
@@ -113,10 +113,10 @@ export type CompilerRequest =
 			readonly path: readonly string[];
 			readonly object?: string | undefined;
 	  }
-	/** For tests: the thread stops answering. */
+	/** For tests: makes the thread stop responding. */
 	| { readonly id: number; readonly op: 'stall'; readonly how: Stall };
 
-/** What compiling a candidate gave. */
+/** The result of compiling a candidate. */
 export type Prepared =
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
 	| {
@@ -133,7 +133,7 @@ export type Prepared =
 			readonly delta: GenerationDelta;
 	  };
 
-/** Answers of the compile thread, by operation. */
+/** Replies of the compile thread, by operation. */
 export interface CompilerAnswers {
 	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
 	prepare: Prepared;
@@ -147,7 +147,7 @@ export interface CompilerAnswers {
 	stall: null;
 }
 
-/** A reply of the compile thread; `failure` is a bug's message, never a mistake in the input. */
+/** A reply of the compile thread; `failure` is the message of a bug, never a mistake in the input. */
 export type CompilerReply = {
 	readonly id: number;
 	readonly answer?: unknown;
@@ -155,25 +155,25 @@ export type CompilerReply = {
 	readonly stack?: string;
 };
 
-/** What a worker thread starts with. */
+/** Start parameters of a worker thread. */
 export interface WorkerStart {
-	/** Row of this thread in shared memory, from 0. */
+	/** The thread's row in shared memory, from 0. */
 	readonly index: number;
-	/** Rows that there are: threads of the pool. */
+	/** Number of rows: the size of the pool. */
 	readonly rows: number;
 	/** Int32 slots shared by all threads. */
 	readonly control: SharedArrayBuffer;
-	/** Float64 row of the fixed counters of this thread. */
+	/** Float64 row of the thread's fixed counters. */
 	readonly counters: SharedArrayBuffer;
-	/** Memory of its ThreadActivity. */
+	/** Memory of the thread's ThreadActivity. */
 	readonly activity: SharedArrayBuffer;
 	/** Whether several threads bind each address. */
 	readonly sharePorts: boolean;
-	/** Whether the process's standard error is a terminal: then logs that name no format are for eyes. */
+	/** Whether standard error is a terminal: logs without a format are then human-readable. */
 	readonly terminal: boolean;
-	/** Whether the process log takes debug entries whatever the settings say. */
+	/** Whether the process log accepts debug entries regardless of the settings. */
 	readonly verbose: boolean;
-	/** Folder and environment that placeholders see. */
+	/** Folder and environment for placeholders. */
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
 }
@@ -182,32 +182,32 @@ export interface WorkerStart {
 export type ToWorker =
 	| {
 			readonly type: 'prepare';
-			/** Never used twice: answers name it. */
+			/** Unique number, repeated in replies. */
 			readonly attempt: number;
-			/** The number that shared memory will hold. */
+			/** The number of the generation in shared memory. */
 			readonly generation: number;
 			readonly delta: GenerationDelta;
-			/** Every listener with its final port; those already bound stay as they are. */
+			/** Every listener with its final port; those already bound are unchanged. */
 			readonly listeners: readonly ListenerAddress[];
 	  }
-	/** The generation has been flipped to: listeners bound for it start accepting, the one before is given up. */
+	/** The generation is active: its listeners start accepting, and the previous one is released. */
 	| { readonly type: 'activate' }
 	| { readonly type: 'tls'; readonly update: TlsUpdate }
 	| { readonly type: 'discard' }
-	/** Memory asked for with `memory_wanted`; undefined when the machine has not so much. */
+	/** Memory requested with `memory_wanted`; undefined if the machine has not enough. */
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
 	| { readonly type: 'drain' }
-	/** Answers `ask`; `failed` when there is no answer, and why. */
+	/** The reply to `ask`; `failed` is set, with the reason, if there is none. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failed?: string }
-	/** Asks for a `pong`: a thread that is stuck sends none. */
+	/** Requests a `pong`, which a stuck thread does not send. */
 	| { readonly type: 'ping'; readonly number: number }
-	/** For tests: fails as an uncaught exception outside any request would, or stops answering. */
+	/** For tests: throws outside any request, or stops responding. */
 	| { readonly type: 'crash' | Stall };
 
-/** Severity of a log entry, least first. */
+/** Severity of a log entry, in ascending order. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** An entry of the process log as threads send it. */
+/** An entry of the process log, as sent by threads. */
 export interface LogEntry {
 	readonly level: LogLevel;
 	/** Name of the logger: `http`, `runtime`. */
@@ -216,7 +216,7 @@ export interface LogEntry {
 	readonly fields?: { readonly [name: string]: unknown } | undefined;
 }
 
-/** A series of numbers that a thread keeps in a page of its own. */
+/** A series of numbers in a page of a thread. */
 export interface SeriesAnnouncement {
 	readonly family: string;
 	readonly labels: { readonly [name: string]: string };
@@ -228,7 +228,7 @@ export interface SeriesAnnouncement {
 /** Worker to main thread. */
 export type FromWorker =
 	| { readonly type: 'prepared'; readonly attempt: number }
-	/** The thread listens at an address. */
+	/** The thread listens on an address. */
 	| { readonly type: 'listening'; readonly key: string; readonly socket: SocketDescriptors }
 	| {
 			readonly type: 'refused';
@@ -239,40 +239,40 @@ export type FromWorker =
 	  }
 	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: WantedMemory }
 	| { readonly type: 'memory_released'; readonly key: string }
-	/** All addresses that the dynamic source of a pool has found, as this thread knows them. */
+	/** All addresses that a pool's dynamic source has found on this thread. */
 	| { readonly type: 'upstreams_found'; readonly key: string; readonly addresses: readonly string[] }
-	/** Of a response cache with a disk. */
+	/** An event of a response cache with a disk. */
 	| { readonly type: 'cache'; readonly store: string; readonly news: DiskEvent }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'series'; readonly series: SeriesAnnouncement }
-	/** A thread begins or ends to use a log writer; opening comes before the `prepared` of the generation that needs it. */
+	/** A thread starts or stops using a log writer. Opening precedes the `prepared` of the generation that needs it. */
 	| {
 			readonly type: 'sink_opened';
 			readonly sink: string;
 			readonly output: LogOutput;
 	  }
 	| { readonly type: 'sink_released'; readonly sink: string }
-	/** Formatted access entries; `sink` is the key of their writer. */
+	/** Formatted access log entries; `sink` is the key of their writer. */
 	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
-	/** The same as the first bytes of a segment, which the main thread gives back. */
+	/** The same as the first bytes of a segment, which the main thread returns. */
 	| {
 			readonly type: 'access_segment';
 			readonly sink: string;
 			readonly lines: PostedLines;
 			readonly entries: number;
 	  }
-	/** Entries that were dropped and counted here; sent once a second at most, for what the process log says. */
+	/** Entries that were dropped and counted by the thread; sent at most once a second, to be logged. */
 	| { readonly type: 'access_dropped'; readonly sink: string; readonly entries: number }
 	| { readonly type: 'log'; readonly entry: LogEntry }
-	/** Answers `ping`. */
+	/** The reply to `ping`. */
 	| { readonly type: 'pong'; readonly number: number }
-	/** A thread begins to make spans of requests. */
+	/** A thread starts creating spans. */
 	| { readonly type: 'tracing_opened' }
-	/** `spans` of them that have ended, as JSON objects with commas between. */
+	/** Finished spans, as comma-separated JSON objects; `spans` is their number. */
 	| { readonly type: 'spans'; readonly text: string; readonly spans: number }
-	/** Asks the main thread something; an `answer` of the same id follows. */
+	/** A request to the main thread; an `answer` with the same id follows. */
 	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadQuestion }
-	/** Answers to challenges stand: see TlsUpdate. */
+	/** Challenge answers have been received: see TlsUpdate. */
 	| { readonly type: 'challenges_taken'; readonly number: number }
 	/** Every connection of a draining thread has ended. */
 	| { readonly type: 'drained' };

@@ -1,41 +1,41 @@
-/** Memory that data-plane threads share by key: a row of Int32 for each thread, kept while one of them uses it. */
+/** Memory shared by worker threads under a key: a row of Int32 for each thread, kept while a thread uses it. */
 
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
-/** What a thread asks for. */
+/** A request for memory. */
 export interface WantedMemory {
-	/** Int32s of each thread's row, which is cleared when the thread dies. */
+	/** Int32s in each thread's row, which is cleared when the thread dies. */
 	readonly slots: number;
-	/** Int32s behind the rows, which are all threads' and stay. */
+	/** Int32s after the rows, common to all threads and never cleared. */
 	readonly common?: number;
-	/** The pool of upstreams that it is for. */
+	/** The upstream pool that it is for. */
 	readonly pool?: UpstreamSettings;
 	/** The response cache that it is for. */
 	readonly cache?: CacheSettings;
 }
 
-/** Who wants to know of the memory of pools. */
+/** Is notified about the memory of upstream pools. */
 export interface PoolWatcher {
-	/** Memory has been made: all 0, and nobody uses it yet. */
+	/** Memory has been allocated, is all 0 and not in use yet. */
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
-	/** Its last user has gone. */
+	/** Its last user has released it. */
 	poolClosed(key: string): void;
-	/** The addresses that its dynamic source has found, as one thread knows them. */
+	/** Addresses that its dynamic source has found, on one thread. */
 	poolFound(key: string, thread: number, addresses: readonly string[]): void;
 	/** A thread has died. */
 	threadEnded(thread: number): void;
 }
 
-/** Who wants to know of the memory of response caches. */
+/** Is notified about the memory of response caches. */
 export interface CacheWatcher {
-	/** As of pools. */
+	/** See {@link PoolWatcher}. */
 	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
 	cacheClosed(key: string): void;
 	/** A thread has died. */
 	threadEnded(thread: number): void;
-	/** A thread tells of the responses of a store with a disk. */
+	/** Handles an event of a store with a disk. */
 	takeEvent(key: string, news: DiskEvent): void;
 }
 
@@ -45,7 +45,7 @@ interface Rows {
 	readonly users: Set<number>;
 }
 
-/** Gives memory to threads, and clears the rows of those that die. */
+/** Allocates memory for threads, and clears the rows of dead ones. */
 export class SharedRows {
 	readonly #threads: number;
 	readonly #watcher: PoolWatcher | undefined;
@@ -58,12 +58,12 @@ export class SharedRows {
 		this.#caches = caches;
 	}
 
-	/** Keys in use. */
+	/** Number of keys in use. */
 	get size(): number {
 		return this.#rows.size;
 	}
 
-	/** The memory of a key; made, all 0 but for what its watcher puts in, for its first user. Undefined when there is not so much. */
+	/** Returns the memory of a key, allocated for its first user: all 0 except for what its watcher wrote. Undefined without enough memory. */
 	take(key: string, wanted: WantedMemory, thread: number): SharedArrayBuffer | undefined {
 		let rows = this.#rows.get(key);
 		if (!rows) {
@@ -90,7 +90,7 @@ export class SharedRows {
 		if (rows.wanted.cache) this.#caches?.cacheClosed(key);
 	}
 
-	/** The thread has died: what it had in flight is over. */
+	/** The thread has died: clears its rows. */
 	releaseAll(thread: number): void {
 		this.#caches?.threadEnded(thread);
 		this.#watcher?.threadEnded(thread);

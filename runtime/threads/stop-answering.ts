@@ -1,7 +1,7 @@
-/** Lets the calling thread stop answering, for tests of what becomes of a server then. */
+/** Makes the calling thread stop responding, for tests. */
 import { spawnSync } from 'node:child_process';
 
-/** It waits, or runs without an end, or is for twelve seconds inside a system call that nothing can interrupt. */
+/** Waits, loops forever, or spends twelve seconds in a system call that cannot be interrupted. */
 export type Stall = 'stall' | 'spin' | 'block';
 
 export function stopAnswering(how: Stall): void {

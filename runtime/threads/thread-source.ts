@@ -1,17 +1,17 @@
-/** Where a thread's code comes from: a file in a checkout, a bundled asset inside the single binary. */
+/** The source of a thread's code: a file in a checkout, an embedded asset in the single binary. */
 import { getCompileCacheDir } from 'node:module';
 import path from 'node:path';
 import { isSea } from 'node:sea';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { ioMode } from '../sockets/io-mode.ts';
 
-/** Asset of the binary that holds the bundle of thread-entry.ts: a function of `require`. */
+/** The asset with the bundle of thread-entry.ts: a function of `require`. */
 export const THREAD_ASSET = 'worker.js';
 
-/** Asset with the compiled code of that bundle: without it a thread takes four times as long to start. */
+/** The asset with that bundle's code cache, without which a thread takes four times as long to start. */
 export const THREAD_CACHE_ASSET = 'worker.cache';
 
-/** What a thread of the binary runs. A cache that this engine does not take is left aside by it. */
+/** What a thread of the binary runs. The engine ignores a cache that it cannot use. */
 const THREAD_START = `
 const { getAsset, getRawAsset } = require('node:sea');
 const { Script } = require('node:vm');
@@ -24,8 +24,8 @@ script.runInThisContext()(require);
 export type ThreadKind = 'compiler' | 'worker' | 'passwords' | 'pages';
 
 /**
- * Megabytes for new objects. Left alone they grow threefold over hundreds of loads without any use to a request, whose
- * objects die young. Compiling goes from site to site and needs little more at a time.
+ * Maximum young generation in megabytes. By default, it triples over hundreds of loads, without benefit for requests, whose
+ * objects die young. Compiling proceeds site by site and needs little more at a time.
  */
 const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 	compiler: 32,
@@ -35,8 +35,8 @@ const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 };
 
 /**
- * Starts a thread of that kind. `data` is cloned to it beside `kind`. Its standard streams are not captured: what runs
- * there logs by messages.
+ * Starts a thread of that kind. `data` is cloned to it, together with `kind`. Its standard streams are not captured, because
+ * threads log through messages.
  */
 export function startThread(kind: ThreadKind, data: object): Worker {
 	const all: WorkerOptions = {
@@ -44,9 +44,9 @@ export function startThread(kind: ThreadKind, data: object): Worker {
 		name: `svc-${kind}`,
 		resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES[kind] },
 	};
-	// A file path does not exist inside the binary.
+	// A file path does not exist in the binary.
 	if (isSea()) return new Worker(THREAD_START, { ...all, eval: true });
-	// A thread does not inherit the cache of compiled code, without which it starts in twice the time.
+	// Threads do not inherit the compile cache, without which they take twice as long to start.
 	const cache = getCompileCacheDir();
 	const env = cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cache) };
 	return new Worker(new URL('./thread-entry.ts', import.meta.url), { ...all, env });
