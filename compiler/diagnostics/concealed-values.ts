@@ -1,19 +1,19 @@
-/** Keeps what stands in the environment, which may be a secret, out of what is said about a configuration. */
+/** Keeps the values of environment variables, which may be secrets, out of diagnostics. */
 import type { Reader } from '../source/reader.ts';
 import type { Diagnostic } from './diagnostic.ts';
 
-/** Shorter values are ports, switches and the like: hiding them would only make messages unreadable. */
+/** Shorter values are ports, switches and the like; hiding them would only make messages unreadable. */
 const shortest = 6;
 
 /**
- * Remembers the values that a compilation took from the environment, and puts the variable's name where one stands in a
- * message. Code frames show the text before substitution, so that a diagnostic reads the same in both.
+ * Remembers the environment values that a compilation reads and replaces them in messages by the name of their variable. Code
+ * frames show the text before substitution, so a frame and its message agree.
  */
 export class ConcealedValues {
-	/** Values to what is written in their place. */
+	/** Maps each value to its replacement. */
 	readonly #names = new Map<string, string>();
 
-	/** The reader, with every value that it gives remembered. */
+	/** Wraps the reader so that every value it returns is remembered. */
 	watching(reader: Reader): Reader {
 		return {
 			workingDirectory: reader.workingDirectory,
@@ -29,13 +29,13 @@ export class ConcealedValues {
 		};
 	}
 
-	/** The diagnostic without the values. */
+	/** Returns the diagnostic with all remembered values replaced. */
 	conceal(diagnostic: Diagnostic): Diagnostic {
 		if (this.#names.size === 0) return diagnostic;
 		const { message, label, hint, fix } = diagnostic;
 		const concealed = { message: this.#text(message), label: this.#text(label), hint: this.#text(hint) };
 		const same = concealed.message === message && concealed.label === label && concealed.hint === hint;
-		// An edit that would write a value down is none.
+		// Drops a fix whose edits would write a value into the file.
 		const tells = fix?.some(({ text }) => this.#text(text) !== text) ?? false;
 		if (same && !tells) return diagnostic;
 		return { ...diagnostic, ...concealed, fix: tells ? undefined : fix };
@@ -44,7 +44,7 @@ export class ConcealedValues {
 	#text<T extends string | undefined>(text: T): T {
 		if (text === undefined) return text;
 		let concealed: string = text;
-		// Longer values first: one may be a part of another.
+		// Longer values first, because one may contain another.
 		for (const [value, name] of [...this.#names].sort(([one], [other]) => other.length - one.length)) {
 			for (const form of formsOf(value))
 				if (concealed.includes(form)) concealed = concealed.replaceAll(form, () => name);
@@ -53,7 +53,10 @@ export class ConcealedValues {
 	}
 }
 
-/** A value as messages quote it: as it is, as JSON, in lower case, and its words where it was split at white space or commas. */
+/**
+ * Returns the forms in which messages quote a value: verbatim, as JSON, in lower case, and its words as split at white space or
+ * commas.
+ */
 function formsOf(value: string): Set<string> {
 	const trimmed = value.trim();
 	const whole = [value, trimmed, JSON.stringify(value).slice(1, -1), trimmed.toLowerCase()];

@@ -2,18 +2,15 @@
 import type { Diagnostic, DiagnosticReport, ReportedEdit, TextEdit } from './diagnostic.ts';
 import { renderDiagnostic } from './render.ts';
 
-/** The report of a diagnostic: its place as numbers and its whole rendering as plain text. */
+/** Converts a diagnostic: its place as numbers, and its full rendering as plain text. */
 export function toReport(diagnostic: Diagnostic): DiagnosticReport {
 	return reportOf(diagnostic, true);
 }
 
-/**
- * Reports a diagnostic to whoever may not see the contents of its file: its code and its place, nothing that quotes a word
- * of the file.
- */
+/** Reports a diagnostic to a client that may not see the file: code and place only, without quoting any of its contents. */
 export function toWithheldReport({ code, severity, span }: Diagnostic): DiagnosticReport {
-	const message = 'What is wrong in this file is not shown, because the running configuration was not read from it.';
-	return reportOf({ code, severity, span, message, hint: 'Run `svc validate` on the machine of the server.' }, false);
+	const message = 'Details are withheld: the running configuration was not read from this file.';
+	return reportOf({ code, severity, span, message, hint: 'Run `svc validate` on the server itself.' }, false);
 }
 
 function reportOf(diagnostic: Diagnostic, frame: boolean): DiagnosticReport {

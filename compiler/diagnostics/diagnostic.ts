@@ -1,47 +1,47 @@
-/** What the compiler says about a configuration: one shape for text, JSON, the terminal, the Admin API and an editor. */
+/** A finding of the compiler: the one shape behind text, JSON, terminal, Admin API and editor output. */
 import type { SourceSpan } from '../source/source.ts';
 
-/** `error` refuses the configuration, `warning` does not, `note` only informs. */
+/** `error` rejects the configuration; `warning` and `note` do not. */
 export type Severity = 'error' | 'warning' | 'note';
 
-/** A replacement of a range of text; an edit set is applied as a whole. */
+/** The replacement of a range of text. All edits of a fix are applied together. */
 export interface TextEdit {
 	readonly span: SourceSpan;
 	readonly text: string;
 }
 
-/** A second place that explains the first: "first defined here". */
+/** A second place that explains the first, such as "first defined here". */
 export interface RelatedPlace {
 	readonly span: SourceSpan;
 	readonly message: string;
 }
 
-/** One finding. `code` is `area/what`, stable, for tools; `message` is one sentence that says what is wrong. */
+/** One finding. `code` is `area/what` and stable, for tools; `message` is one sentence that says what is wrong. */
 export interface Diagnostic {
 	readonly code: string;
 	readonly severity: Severity;
 	readonly message: string;
-	/** Where in the text; absent when the configuration came as JSON. */
+	/** Place in the text; absent when the configuration was given as JSON. */
 	readonly span?: SourceSpan | undefined;
-	/** Where in the document (RFC 6901), when the finding is about the document. */
+	/** Place in the document (RFC 6901), for findings about the document. */
 	readonly pointer?: string | undefined;
-	/** Words under the caret. */
+	/** Text under the caret. */
 	readonly label?: string | undefined;
-	/** What to do about it, one sentence. */
+	/** What to do about it, in one sentence. */
 	readonly hint?: string | undefined;
 	readonly related?: readonly RelatedPlace[] | undefined;
-	/** Where `FILE:LINE` goes in the message, for texts of the compatible server; put in when the diagnostic is collected. */
+	/** Where `FILE:LINE` goes in messages worded like the compatible server's; inserted when the diagnostic is collected. */
 	readonly place?: 'before' | 'behind' | undefined;
-	/** Edits that mend it. */
+	/** Edits that fix the problem. */
 	readonly fix?: readonly TextEdit[] | undefined;
 }
 
-/** Takes each diagnostic as it is found. Phases never throw for a mistake in the input: they report and go on. */
+/** Receives each diagnostic as it is found. Phases never throw for a mistake in the input: they report it and continue. */
 export type Report = (diagnostic: Diagnostic) => void;
 
 /**
- * A diagnostic without live objects: crosses threads, stands in Admin API errors and in `--format json`.
- * Lines and columns start at 1. `text` is the whole rendering with its code frame, without colour.
+ * A diagnostic without live objects, for passing between threads, Admin API errors and `--format json`. Lines and columns start
+ * at 1. `text` is the full rendering with its code frame, without color.
  */
 export interface DiagnosticReport {
 	readonly code: string;
@@ -54,12 +54,12 @@ export interface DiagnosticReport {
 	readonly end_column?: number;
 	readonly pointer?: string;
 	readonly hint?: string;
-	/** Edits that mend it, to be made together; ends are exclusive. */
+	/** Edits that fix the problem, to be applied together; ends are exclusive. */
 	readonly fix?: readonly ReportedEdit[];
 	readonly text: string;
 }
 
-/** An edit of {@link DiagnosticReport.fix}: what stands between two places is replaced. */
+/** An edit of {@link DiagnosticReport.fix}: replaces the text between two places. */
 export interface ReportedEdit {
 	readonly file: string;
 	readonly line: number;

@@ -1,4 +1,4 @@
-/** Diagnostics as text for people: what is wrong, where, the lines around it, and what to do. */
+/** Renders diagnostics as text for people: what is wrong, where, the lines around it, and what to do. */
 import type { SourceSpan } from '../source/source.ts';
 import type { Diagnostic, Severity } from './diagnostic.ts';
 import { cutColumns, printable, type TerminalLine, terminalLine } from './terminal-text.ts';
@@ -13,8 +13,8 @@ const severityColours: { readonly [severity in Severity]: string } = { error: '3
 type Paint = (text: string, style: string) => string;
 
 /**
- * The whole diagnostic, without a line end after it. `color` adds ANSI colours; `frame: false` leaves out the text around
- * its place. A diagnostic about the document has its pointer in place of a code frame.
+ * Renders a diagnostic without a final newline. `color` adds ANSI colors; `frame: false` omits the code frame. A diagnostic
+ * about the document shows its pointer instead of a code frame.
  */
 export function renderDiagnostic(
 	diagnostic: Diagnostic,
@@ -49,7 +49,7 @@ function place(span: SourceSpan): string {
 	return `${printable(span.source.name)}:${line}:${column}`;
 }
 
-/** What is looked at of a line: `from` is the offset in it from which on, which is 0 but for lines of great length. */
+/** Returns the part of a line to lay out. `from` is the offset at which it starts, 0 except for very long lines. */
 function textOfLine(span: SourceSpan, line: number, from: number): string {
 	const { lineStarts, text } = span.source;
 	const start = lineStarts[line - 1]! + from;
@@ -57,7 +57,7 @@ function textOfLine(span: SourceSpan, line: number, from: number): string {
 	return text.slice(start, Math.min(next === undefined ? text.length : Math.max(start, next - 1), start + 2 * reach));
 }
 
-/** The line of the span between its neighbours, and the caret under it. */
+/** Returns the span's line between its neighbors, with the caret under it. */
 function frame(
 	span: SourceSpan,
 	line: number,
@@ -90,16 +90,16 @@ function frame(
 	}
 }
 
-/** First column shown: 0 unless the line is long and the caret far to the right. */
+/** Returns the first column shown: 0 unless the line is long and the caret far to the right. */
 function firstColumn(line: TerminalLine, from: number, to: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (width <= frameWidth || to <= frameWidth - 1) return 0;
-	// The caret with some text before it; all of a short span is shown.
+	// Show some text before the caret, and all of a short span.
 	const room = Math.max(10, Math.floor((frameWidth - (to - from)) / 2));
 	return Math.max(0, Math.min(from - room, width - frameWidth + 1));
 }
 
-/** The columns from `left` on that fit, with an ellipsis where something is left out. */
+/** Returns the columns from `left` that fit, with an ellipsis where text is cut off. */
 function window(line: TerminalLine, left: number): string {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (left === 0 && width <= frameWidth) return line.text;

@@ -1,9 +1,9 @@
-/** Puts diagnostics into the order in which a reader of the main file meets their causes. */
+/** Sorts diagnostics into the order in which a reader of the main file meets their causes. */
 import type { Diagnostic } from './diagnostic.ts';
 
 interface Ranked {
 	readonly diagnostic: Diagnostic;
-	/** Offsets from the main file inwards: where the outermost import stands, where the next, and the place itself. */
+	/** Offsets from the main file inwards: of the outermost import, of the next one, …, and of the place itself. */
 	readonly path: readonly number[];
 }
 
@@ -24,9 +24,9 @@ function compare(left: Ranked, right: Ranked): number {
 }
 
 /**
- * Sorted by place in the main file (what is in an imported file stands at its import), those without a place last, equal
- * places in the order found. Leaves out repeats: the same finding at the same text seen through another import, and an
- * error at exactly the words of an earlier error, of which it is a consequence.
+ * Sorts by place in the main file; a place in an imported file counts as its import's. Diagnostics without a place come last,
+ * and equal places keep their order. Drops repeats: the same finding seen through another import, and an error at exactly the
+ * text of an earlier error, which caused it.
  */
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 	const seen = new Set<string>();

@@ -1,11 +1,11 @@
-/** Did you mean: the known name nearest to what was written. */
+/** "Did you mean": finds the known name nearest to a misspelled one. */
 
-/** Comparing takes the product of both lengths, and nobody misspells a word of this length. */
+/** Comparing costs the product of both lengths, and nobody misspells a word this long. */
 const longestWord = 200;
 
 /**
- * The candidate nearest to `word`, or undefined when none is near: at most a third of the word's length (but one at
- * least) may be inserted, left out, replaced or swapped with its neighbour. Case does not count as a difference.
+ * Returns the candidate nearest to `word`, or undefined if none is close: at most a third of the word's letters (and at least
+ * one) may be inserted, omitted, replaced or swapped with a neighbor. Case is ignored.
  */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
 	if (word.length > longestWord) return undefined;
@@ -16,7 +16,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
 		if (candidate === word || Math.abs(candidate.length - word.length) > limit) continue;
 		const distance = editDistance(wanted, candidate.toLowerCase(), limit);
 		if (distance > limit || (distance === limit && best !== undefined)) continue;
-		// A single letter is near to every other single letter.
+		// Otherwise any single letter would be close to any other.
 		if (distance >= candidate.length) continue;
 		best = candidate;
 		limit = distance;
@@ -25,7 +25,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
 	return best;
 }
 
-/** The `count` candidates that are nearest to `word`, the nearest first; those of the same distance stay in their order. */
+/** Returns the `count` candidates nearest to `word`, nearest first. Ties keep their order. */
 export function nearest(word: string, candidates: readonly string[], count: number): string[] {
 	const wanted = word.slice(0, longestWord).toLowerCase();
 	return candidates
@@ -35,14 +35,14 @@ export function nearest(word: string, candidates: readonly string[], count: numb
 		.map(({ candidate }) => candidate);
 }
 
-/** The share of letters that differ; half as much for names that hold one another. */
+/** Returns the share of letters that differ, halved if one name contains the other. */
 function unlikeness(word: string, candidate: string): number {
 	const length = Math.max(word.length, candidate.length, 1);
 	const share = editDistance(word, candidate, length) / length;
 	return candidate.includes(word) || word.includes(candidate) ? share / 2 : share;
 }
 
-/** Optimal string alignment distance, or anything above `limit` once it is sure to be above. */
+/** Returns the optimal string alignment distance, or any number above `limit` once the distance is known to exceed it. */
 function editDistance(left: string, right: string, limit: number): number {
 	let beforeLast: number[] = [];
 	let last = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -1,19 +1,22 @@
-/** How a line of source looks in a terminal: tabs and wide characters take their columns, control characters none of their power. */
+/**
+ * Lays out a line of source for a terminal: tabs and wide characters take their columns, and control characters are made
+ * harmless.
+ */
 
-/** Columns of a tab in a code frame. */
+/** Width of a tab in a code frame, in columns. */
 const tabWidth = 4;
 
-/** One line ready to print, and the column of each of its UTF-16 offsets. */
+/** A line ready to print, with the column of each of its UTF-16 offsets. */
 export interface TerminalLine {
 	readonly text: string;
-	/** Columns before the character at an offset of the original line, which may be its length. */
+	/** Returns the column at an offset of the original line; the offset may be the line's length. */
 	columnOf(offset: number): number;
 }
 
 const combining = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 const pictographic = /^\p{Emoji_Presentation}$/u;
 
-/** Columns that a character takes: 0, 1 or 2 (Unicode East Asian Width `W` and `F`, and emoji). */
+/** Returns the columns a character occupies: 0, 1 or 2 (Unicode East Asian Width `W` and `F`, and emoji). */
 function characterWidth(character: string): number {
 	const code = character.codePointAt(0)!;
 	if (code < 0x300) return 1;
@@ -32,23 +35,23 @@ function characterWidth(character: string): number {
 	return wide || pictographic.test(character) ? 2 : 1;
 }
 
-/** A control character as the picture of it, so that a file cannot steer the terminal that shows it. */
+/** Returns a visible picture of a control character, so that a file cannot control the terminal that shows it. */
 function visible(character: string): string {
 	const code = character.codePointAt(0)!;
 	if (code < 0x20) return String.fromCodePoint(0x2400 + code);
 	if (code === 0x7f) return '\u2421';
 	if ((code >= 0x80 && code < 0xa0) || (code >= 0xd800 && code <= 0xdfff)) return '\ufffd';
-	// Embedded direction overrides would reorder what is shown.
+	// Direction overrides would reorder what is shown.
 	if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return '\ufffd';
 	return character;
 }
 
-/** Text of a message with control characters made visible; line ends stay. */
+/** Makes the control characters of a message visible, except newlines. */
 export function printable(text: string): string {
 	return [...text].map(character => (character === '\n' ? '\n' : visible(character))).join('');
 }
 
-/** Lays out one line of source. A carriage return at its end is left out. */
+/** Lays out one line of source. Drops a trailing carriage return. */
 export function terminalLine(line: string): TerminalLine {
 	const content = line.endsWith('\r') ? line.slice(0, -1) : line;
 	const columns: number[] = [];
@@ -69,7 +72,7 @@ export function terminalLine(line: string): TerminalLine {
 	return { text, columnOf: offset => columns[Math.min(Math.max(offset, 0), columns.length - 1)]! };
 }
 
-/** The columns from `from` (included) to `to` of a text that {@link terminalLine} laid out. */
+/** Returns the columns from `from` up to, but not including, `to` of a text laid out by {@link terminalLine}. */
 export function cutColumns(text: string, from: number, to: number): string {
 	let column = 0;
 	let cut = '';

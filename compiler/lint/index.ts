@@ -1,4 +1,4 @@
-/** Every lint rule, one line each. */
+/** The registry of lint rules, one line each. */
 
 import type { LintRule } from './lint-rule.ts';
 import { adminOpen } from './rules/admin-open.ts';
@@ -49,7 +49,7 @@ import { unformatted } from './rules/unformatted.ts';
 import { upstreamTwice } from './rules/upstream-twice.ts';
 import { upstreamUnused } from './rules/upstream-unused.ts';
 
-/** In the order of their names. */
+/** Sorted by name. */
 export const lintRules: readonly LintRule[] = [
 	adminOpen,
 	authInClear,

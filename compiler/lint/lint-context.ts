@@ -1,4 +1,4 @@
-/** What a lint rule sees: the texts as trees, the document they make, its plan, and a dry run of both. */
+/** What a lint rule sees: the texts as trees, the resulting document, its plan, and a dry run of it. */
 import type { Plan } from '../codegen/plan.ts';
 import type { Diagnostic, TextEdit } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
@@ -11,7 +11,7 @@ import type { ConfigTree, Line } from '../syntax/ast.ts';
 import type { LintRule } from './lint-rule.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
-/** What a finding says beside its message. */
+/** The optional parts of a finding. */
 export interface FindingMore {
 	readonly label?: string | undefined;
 	readonly hint?: string | undefined;
@@ -19,15 +19,15 @@ export interface FindingMore {
 	readonly fix?: readonly TextEdit[] | undefined;
 }
 
-/** Words at which a finding about an object stands, the first or the last of them in its text. */
+/** The words at which a finding about an object is placed: their first or last occurrence in the object's text. */
 export interface WordsAt {
 	readonly words?: string | undefined;
 	readonly last?: boolean | undefined;
 }
 
-/** What is linted. */
+/** The configuration being linted. */
 export interface LintSubject {
-	/** What compiling has found. */
+	/** The diagnostics of the compilation. */
 	readonly told: readonly Diagnostic[];
 	readonly input: ConfigInput;
 	readonly document: Document;
@@ -35,16 +35,16 @@ export interface LintSubject {
 	readonly walked: WalkedDocument;
 	/** The expanded tree; undefined for JSON. */
 	readonly tree: ConfigTree | undefined;
-	/** Whole texts that were read, the main one first; none for JSON. */
+	/** The whole texts that were read, main file first; empty for JSON. */
 	readonly sources: readonly Source[];
 	readonly reader: Reader;
-	/** Where an object of the document came from; undefined for JSON. */
+	/** Returns the origin of an object of the document; undefined for JSON. */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
-	/** Sends a request through the live graph, without a network; undefined where nothing listens. */
+	/** Sends a request through the live handler graph, without a network. Returns undefined if nothing listens there. */
 	readonly rehearse: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
 }
 
-/** One rule at work on one configuration. */
+/** One rule, applied to one configuration. */
 export class LintContext {
 	readonly subject: LintSubject;
 	readonly dialect: Dialect | undefined;
@@ -68,15 +68,15 @@ export class LintContext {
 		this.#found = found;
 	}
 
-	/** Reports at words of a text. */
+	/** Reports a finding at a place in a text. */
 	report(span: SourceSpan, message: string, more: FindingMore = {}): void {
 		const { name, severity } = this.#rule;
 		this.#found.push({ ...more, code: name, severity, message, span });
 	}
 
 	/**
-	 * Reports at an object of the document: where its text has `words` at those, else at the line that it came from; at its
-	 * pointer when it came as JSON.
+	 * Reports a finding about an object of the document: at `words` if its text contains them, otherwise at the object's line;
+	 * for JSON, at its pointer.
 	 */
 	at(pointer: string, message: string, more: FindingMore & WordsAt = {}): void {
 		const { words, last, ...rest } = more;
@@ -86,14 +86,14 @@ export class LintContext {
 		this.#found.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
 	}
 
-	/** True where compiling has told of it, by the name of this rule. */
+	/** True if the compilation has already reported this under the rule's name. */
 	#compilingTold({ source, start }: SourceSpan): boolean {
 		return this.subject.told.some(
 			({ code, span }) => code === this.#rule.name && span?.start === start && span.source.text === source.text,
 		);
 	}
 
-	/** The place of an object: of `words` in its text, else of its head. Undefined for JSON. */
+	/** Returns the place of an object: of `words` in its text, or of its first line. Undefined for JSON. */
 	span(pointer: string, words?: string, last?: boolean): SourceSpan | undefined {
 		const span = this.subject.locate(pointer);
 		if (!span) return undefined;
@@ -103,14 +103,14 @@ export class LintContext {
 		return found ?? onlyIn(span.source, words) ?? head(span);
 	}
 
-	/** A place that explains another, if it has one. */
+	/** Returns a related place, if the object has one. */
 	related(pointer: string, message: string): Diagnostic['related'] {
 		const span = this.span(pointer);
 		return span && [{ span, message }];
 	}
 }
 
-/** The first place in a span where a text stands as a word or as the content of one; undefined when it does not. */
+/** Returns the first place in a span where a text occurs as a word or as a word's content. */
 function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
 	const { source, start, end } = span;
 	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {
@@ -124,7 +124,7 @@ function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
 	return undefined;
 }
 
-/** The place of a text in a source that holds it once. */
+/** Returns the place of a text that occurs exactly once in a source. */
 function onlyIn(source: Source, words: string): SourceSpan | undefined {
 	const all = { source, start: 0, end: source.text.length };
 	const found = wordsIn(all, words);
@@ -136,7 +136,7 @@ function isWordPart(neighbour: string | undefined, own: string | undefined): boo
 	return /[\w/*.:-]/.test(neighbour) && /[\w/*.:-]/.test(own);
 }
 
-/** The first line of a span without the brace that opens its block. */
+/** Returns the first line of a span without the brace that opens its block. */
 export function head({ source, start, end }: SourceSpan): SourceSpan {
 	const newline = source.text.indexOf('\n', start);
 	const line = source.text.slice(start, newline === -1 || newline > end ? end : newline);
@@ -144,7 +144,7 @@ export function head({ source, start, end }: SourceSpan): SourceSpan {
 	return { source, start, end: start + Math.max(1, trimmed.length) };
 }
 
-/** Every line of a tree with the lines around it, outermost first. */
+/** Yields every line of a tree with its enclosing lines, outermost first. */
 export function* linesOf(tree: ConfigTree): Generator<{ readonly line: Line; readonly around: readonly Line[] }> {
 	for (const { lines } of [...tree.namedRoutes, ...tree.sites]) yield* linesIn(lines, []);
 }

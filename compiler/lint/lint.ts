@@ -18,7 +18,7 @@ import { snippetUnused } from './rules/snippet-unused.ts';
 import { Silences } from './silence.ts';
 import { walkDocument } from './walk-document.ts';
 
-/** What is linted: a configuration that compiled, and what its rules may look at. */
+/** A compiled configuration and everything its rules may inspect. */
 export interface LintInput {
 	readonly input: ConfigInput;
 	readonly compiled: Pick<Compiled, 'diagnostics' | 'locate' | 'files'> & {
@@ -27,13 +27,11 @@ export interface LintInput {
 	};
 	readonly reader: Reader;
 	readonly deps: DryRunEnvironment;
-	/** `usual`: only those that are looked for in any case, and those that a Configfile promises in one. */
+	/** `usual`: only the rules that every validation checks, plus, for a Configfile, those checked for every Configfile. */
 	readonly rules?: 'all' | 'usual';
 }
 
-/**
- * The findings of compiling and of the rules, sorted by place, without those that a comment silences. Opens no socket.
- */
+/** Returns the findings of the compiler and the rules, sorted by place, except those silenced by a comment. Opens no socket. */
 export async function lint({ input, compiled, reader, deps, rules = 'all' }: LintInput): Promise<Diagnostic[]> {
 	const { document, plan, diagnostics, locate } = compiled;
 	const found: Diagnostic[] = [...diagnostics];
@@ -73,7 +71,7 @@ export async function lint({ input, compiled, reader, deps, rules = 'all' }: Lin
 	return sortDiagnostics(left).map(one => concealed.conceal(one));
 }
 
-/** The whole texts, and the tree that they make. */
+/** Returns the whole texts and their tree. */
 function texts(
 	input: ConfigInput,
 	files: readonly string[],
@@ -93,14 +91,14 @@ function texts(
 		try {
 			sources.push(new Source({ name: path, text: reader.readText(path), path }));
 		} catch (error) {
-			// It was there a moment ago; what it held has been compiled.
+			// The file was there a moment ago, and its contents have been compiled.
 			if (!(error instanceof ReadError)) throw error;
 		}
 	}
 	return { tree, sources };
 }
 
-/** Lets the values of the variables in the texts be known, so that no message shows one. */
+/** Registers the values of the variables in the texts, so that no message shows one. */
 function conceal(sources: readonly Source[], watching: Reader): void {
 	for (const { text } of sources) for (const [, name] of text.matchAll(/\{\$([^{}:\s]+)/g)) watching.env(name!);
 }

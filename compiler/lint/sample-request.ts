@@ -1,4 +1,4 @@
-/** Requests that stand for many: for the hosts and paths that patterns describe. */
+/** Builds sample requests for the hosts and paths that patterns describe. */
 import type { ListenerSpec, Plan } from '../codegen/plan.ts';
 import type { Matcher } from '../document/document.ts';
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../dry-run/dry-run-request.ts';
@@ -7,25 +7,25 @@ import type { Request } from '../exchange/exchange.ts';
 import { pathsOf } from '../modules/matchers/index.ts';
 import { asserted, type WalkedStep } from './walk-document.ts';
 
-/** A host that a pattern stands for; one that nobody names for ''. */
+/** Returns a host that a pattern matches; for '', a host that no pattern names. */
 export function sampleHost(pattern: string): string {
 	return pattern === '' ? 'host.invalid' : pattern.replaceAll('*', 'any-label');
 }
 
-/** A GET of a URL. Undefined when the text is none that could be sent. */
+/** Returns a GET of a URL, or undefined if the text cannot be sent as one. */
 export function sampleGet(text: string): DryRunRequest | undefined {
 	const url = parseRequestUrl(text);
 	if (!isRequestUrl(url)) return undefined;
 	return { method: 'GET', url, headers: [], body: undefined, from: undefined, at: undefined };
 }
 
-/** The request of a GET of `/` at a host. */
+/** Returns a GET of `/` at a host. */
 export function sampleRequest(listener: ListenerSpec, host: string): Request {
 	const shown = host.includes(':') ? `[${host}]` : host;
 	return fakeExchange(sampleGet(`${listener.scheme}://${shown}:${listener.port}/`)!, listener).request;
 }
 
-/** The beginnings of URLs, up to the path, under which a site is served. */
+/** Returns the URL prefixes, without a path, under which a site is served. */
 export function originsOf(plan: Plan, site: number): string[] {
 	const origins: string[] = [];
 	for (const { scheme, port, sites, host: bound } of plan.listeners) {
@@ -39,7 +39,7 @@ export function originsOf(plan: Plan, site: number): string[] {
 	return origins;
 }
 
-/** Paths that come to a step, by the path matchers of it and of the steps around it; `/` when there are none. */
+/** Returns paths that reach a step, according to its path matchers and those of its enclosing steps; `/` if there are none. */
 export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): string[] {
 	const paths = new Set<string>();
 	for (const condition of conditions) {

@@ -1,7 +1,7 @@
 /**
- * Comments that silence findings: `# lint: off rule/name other/*` at the end of a line for that line, on a line of its own
- * for the next line and the block that it opens, `# lint: off-file …` for the whole file. Reasons follow ` -- `. Errors are
- * never silenced.
+ * Comments that silence findings: `# lint: off rule/name other/*` at the end of a line for that line; on a line of its own for
+ * the next line and the block that it opens; `# lint: off-file …` for the whole file. Reasons follow ` -- `. Errors are never
+ * silenced.
  */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import { suggest } from '../diagnostics/suggest.ts';
@@ -9,7 +9,7 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import { endOfExtent, scanComments } from '../syntax/scan-comments.ts';
 
-/** A name in a comment, and the text that it holds for. */
+/** A name in a comment, and the span of text to which it applies. */
 interface Silence {
 	/** A rule, `area/*`, or `*`. */
 	readonly name: string;
@@ -21,7 +21,7 @@ interface Silence {
 
 const COMMENT = /^#\s*lint:\s*(off-file|off)\b([^\n]*?)(?:\s--(?:\s[^\n]*)?)?\s*$/;
 
-/** The silences of texts, each text read once. */
+/** The silencing comments of texts, each text scanned once. */
 export class Silences {
 	readonly #dialect: Dialect;
 	readonly #known = new Map<string, readonly Silence[]>();
@@ -30,17 +30,17 @@ export class Silences {
 		this.#dialect = dialect;
 	}
 
-	/** Reads the comments of a text, so that {@link unused} speaks of them. */
+	/** Scans the comments of a text and includes them in {@link unused}. */
 	add(source: Source): void {
 		this.#of(source);
 	}
 
-	/** The findings that are left, in their order. */
+	/** Returns the findings that are not silenced, in order. */
 	filter(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 		return diagnostics.filter(one => one.severity === 'error' || !this.#silenced(one));
 	}
 
-	/** Reports names that are no rule's, and names that silenced nothing. */
+	/** Reports names of unknown rules and names that silenced nothing. */
 	unused(rules: readonly string[], report: Report): void {
 		for (const silences of this.#known.values()) {
 			for (const { name, span, used } of silences) {
@@ -50,9 +50,10 @@ export class Silences {
 					report({
 						code: 'lint/silences-nothing',
 						severity: 'note',
-						message: name === '*' ? 'This comment silences nothing.' : `\`${name}\` has nothing to silence here.`,
+						message:
+							name === '*' ? 'This comment silences nothing.' : `There is no \`${name}\` finding to silence here.`,
 						span,
-						hint: 'Remove it, so that it hides no later finding.',
+						hint: 'Remove it, so that it cannot hide a later finding.',
 					});
 					continue;
 				}
@@ -63,7 +64,7 @@ export class Silences {
 					message: `\`${name}\` is not a lint rule.`,
 					span,
 					label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
-					hint: '`svc list-modules` names them.',
+					hint: '`svc list-modules` lists the rules.',
 				});
 			}
 		}

@@ -1,46 +1,49 @@
-/** The pipelines, steps and matchers of a document, wherever a module keeps them. */
+/** Collects the pipelines, steps and matchers of a document, whichever module holds them. */
 import type { Document, Matcher, Step } from '../document/document.ts';
 import { escapePointer } from '../document/validate.ts';
 import { MATCHERS } from '../modules/matchers/index.ts';
 
-/** A list of steps that run one after the other. */
+/** A list of steps that run in order. */
 export interface WalkedPipeline {
 	readonly pointer: string;
 	readonly steps: readonly WalkedStep[];
 	/** Index of the site; undefined in a named route. */
 	readonly site: number | undefined;
-	/** The step that holds it; undefined at the level of a site or named route. */
+	/** The step that contains it; undefined at the top level of a site or named route. */
 	readonly owner: WalkedStep | undefined;
-	/** It runs for errors. */
+	/** True if it handles errors. */
 	readonly ofErrors: boolean;
 }
 
-/** A step and where it stands. */
+/** A step and its place in the document. */
 export interface WalkedStep {
 	readonly step: Step;
 	readonly pointer: string;
 	readonly pipeline: WalkedPipeline;
 }
 
-/** A condition and where it stands. */
+/** A condition and its place in the document. */
 export interface WalkedMatcher {
 	readonly matcher: Matcher;
 	readonly pointer: string;
-	/** The step that has it, or whose branch has it. */
+	/** The step it belongs to, directly or through a branch. */
 	readonly of: WalkedStep;
 }
 
-/** Everything of a document that runs, in the order of the document. */
+/** Everything in a document that runs, in document order. */
 export interface WalkedDocument {
 	readonly pipelines: readonly WalkedPipeline[];
 	readonly steps: readonly WalkedStep[];
-	/** The whole conditions, not what they are combined of. */
+	/** Complete conditions, not the parts of combinations. */
 	readonly matchers: readonly WalkedMatcher[];
 }
 
 type Fields = { readonly [key: string]: unknown };
 
-/** Gathers what runs. A list is a pipeline when it holds nothing but steps, so modules need not say where they keep theirs. */
+/**
+ * Collects everything that runs. Any list that contains only steps is a pipeline, so modules need not declare where they keep
+ * theirs.
+ */
 export function walkDocument(document: Document): WalkedDocument {
 	const walked = { pipelines: [] as WalkedPipeline[], steps: [] as WalkedStep[], matchers: [] as WalkedMatcher[] };
 	interface Place {
@@ -100,7 +103,7 @@ function isPipeline(key: string, list: readonly unknown[]): list is Step[] {
 	return list.every(item => isFields(item) && typeof item.handler === 'string');
 }
 
-/** A condition with everything that it is combined of, outermost first, each with its pointer; what is under `not` is left out. */
+/** Returns a condition and everything combined in it, outermost first, each with its pointer; parts under `not` are omitted. */
 export function asserted(matcher: Matcher, pointer: string): { readonly matcher: Matcher; readonly pointer: string }[] {
 	const found = [{ matcher, pointer }];
 	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
@@ -111,7 +114,7 @@ export function asserted(matcher: Matcher, pointer: string): { readonly matcher:
 	return found;
 }
 
-/** As {@link asserted}, with what is negated. */
+/** Like {@link asserted}, but includes negated parts. */
 export function everyMatcher(
 	matcher: Matcher,
 	pointer: string,

@@ -1,29 +1,29 @@
-/** Gathers the diagnostics of all phases, so that what one phase said is not said again by the next. */
+/** Collects the diagnostics of all phases and drops those that only repeat an earlier phase's. */
 import type { Diagnostic, Severity } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
 import { withPlace } from './compatible-message.ts';
 
-/** Most errors, and most warnings, of one compilation: nobody reads on, and each is rendered with its code frame. */
+/** Maximum errors, and maximum warnings, of one compilation: nobody reads more, and each is rendered with its code frame. */
 const MOST_OF_A_SEVERITY = 1000;
 
-/** Most UTF-16 units of a message, of which the last may be a place: words in it may be as long as the file. */
+/** Maximum UTF-16 units of a message; the end may be a place. Words quoted in it can be as long as the file. */
 const LONGEST_MESSAGE = 1000;
 const KEPT_END = 200;
 
 const UNKNOWN_WORDS: readonly string[] = ['let/unknown', 'let/list-inside-word', 'snippet/unknown-parameter'];
 
-/** One compilation's diagnostics. */
+/** The diagnostics of one compilation. */
 export class DiagnosticCollector {
-	/** True when an error was reported. */
+	/** True once an error has been reported. */
 	hasErrors = false;
 	readonly #found: Diagnostic[] = [];
 	readonly #errors: SourceSpan[] = [];
-	/** Words of which nobody knows what they stand for: what else is wrong with them is that. */
+	/** Words of unknown meaning. Any further mistake in them is a consequence. */
 	readonly #unknown: SourceSpan[] = [];
 	readonly #counts: { [severity in Severity]: number } = { error: 0, warning: 0, note: 0 };
 
-	/** Takes a finding of the text phases. */
+	/** Receives a finding of the text phases. */
 	readonly report = (diagnostic: Diagnostic): void => {
 		const { span, severity } = diagnostic;
 		if (severity === 'error') {
@@ -37,7 +37,10 @@ export class DiagnosticCollector {
 		this.#found.push(count < MOST_OF_A_SEVERITY ? withPlace(shortened(diagnostic)) : tooMany(diagnostic));
 	};
 
-	/** A report for findings about a lowered document: given a span by its origins, dropped where an error was reported before. */
+	/**
+	 * Returns a receiver for findings about a lowered document: it adds a span by origin, and drops findings at a place that
+	 * already has an error.
+	 */
 	ofDocument(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
 		return diagnostic => {
 			const span = diagnostic.span ?? (diagnostic.pointer === undefined ? undefined : locate?.(diagnostic.pointer));
@@ -46,13 +49,13 @@ export class DiagnosticCollector {
 		};
 	}
 
-	/** All of them, each once, in the order of the main file. */
+	/** Returns all diagnostics without repeats, in the order of the main file. */
 	sorted(): Diagnostic[] {
 		return sortDiagnostics(this.#found);
 	}
 }
 
-/** A diagnostic whose texts are short enough to be shown and sent. */
+/** Returns a diagnostic whose texts are short enough to show and send. */
 function shortened(diagnostic: Diagnostic): Diagnostic {
 	const { message, label, hint, pointer } = diagnostic;
 	const longest = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);
@@ -73,11 +76,11 @@ function cut(text: string): string {
 
 function tooMany({ severity, span, pointer }: Diagnostic): Diagnostic {
 	const what = severity === 'error' ? 'mistakes' : `${severity}s`;
-	const message = `There are more than ${MOST_OF_A_SEVERITY} ${what}; the rest is not shown.`;
+	const message = `There are more than ${MOST_OF_A_SEVERITY} ${what}; the rest are not shown.`;
 	return { code: 'document/too-many-mistakes', severity, message, span, pointer };
 }
 
-/** Where there is no text to point at, what would stand under the caret goes into the hint. */
+/** Without a text to point at, the label under the caret moves into the hint. */
 function withoutCaret(diagnostic: Diagnostic): Diagnostic {
 	const { label, hint } = diagnostic;
 	if (label === undefined) return diagnostic;

@@ -1,14 +1,14 @@
-/** The placeholder table of code generation as lowering asks it. */
+/** The interface through which lowering queries code generation's placeholder table. */
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
 import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp.ts';
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 
-/** What reads like the name of a placeholder, unlike the braces of JSON, of styles or of code. */
+/** Text that reads like a placeholder's name, unlike the braces of JSON, CSS or code. */
 const NAME = /^[A-Za-z_%?][A-Za-z0-9_%?-]*(\.[A-Za-z0-9_*?/-]+)*$/;
 
-/** The table of this build. */
+/** This build's table. */
 export const knownPlaceholders: Placeholders = {
 	expand: expandShorthands,
 	unknown: text => {

@@ -1,4 +1,4 @@
-/** What `log` holds at a site and in the global block: output, format, level and sampling. */
+/** The settings of a `log`, in a site and in the global block: output, format, level and sampling. */
 import type { Schema } from '../modules/directives/directive.ts';
 import { LOG_FORMAT_REFERENCE, type LogFormat, lowerLogFormat } from '../modules/providers/log-formats/log-format.ts';
 import { LOG_OUTPUT, type LogOutput, lowerLogOutput } from '../modules/providers/log-writers/log-output.ts';
@@ -6,41 +6,41 @@ import type { Line, Word } from '../syntax/ast.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { unavailableMessage } from './unavailable.ts';
 
-/** Levels in rising order, as the document writes them. */
+/** Levels in ascending order, as written in the document. */
 const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
 
-/** Of entries with one message: so many in an interval, and then each so many-th. */
+/** Sampling of entries with one message: the first `first` of each interval, then every `thereafter`-th. */
 export interface LogSampling {
-	/** Milliseconds; 1000 if left out. */
+	/** Milliseconds; default 1000. */
 	readonly interval?: number;
-	/** 100 if left out. */
+	/** Default 100. */
 	readonly first?: number;
-	/** 100 if left out; 0 drops the rest of the interval. */
+	/** Default 100; 0 drops the rest of the interval. */
 	readonly thereafter?: number;
 }
 
-/** Properties of a log in the document. */
+/** The properties of a log in the document. */
 export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', description: 'Logger name. Several sites may share it.' },
 	output: LOG_OUTPUT,
 	format: LOG_FORMAT_REFERENCE,
-	level: { enum: LOG_LEVELS, description: 'The least level that is written; `INFO` if left out.' },
+	level: { enum: LOG_LEVELS, description: 'The lowest level that is written; default `INFO`.' },
 	sampling: {
 		type: 'object',
-		description: 'Writes some of the entries with one message and level only.',
+		description: 'Writes only some of the entries with the same message and level.',
 		properties: {
-			interval: { type: 'integer', minimum: 1, default: 1000, description: 'Milliseconds; 1000 if left out.' },
+			interval: { type: 'integer', minimum: 1, default: 1000, description: 'Milliseconds; default 1000.' },
 			first: {
 				type: 'integer',
 				minimum: 0,
 				default: 100,
-				description: 'Entries written in an interval; 100 if left out.',
+				description: 'Entries written per interval before sampling starts; default 100.',
 			},
 			thereafter: {
 				type: 'integer',
 				minimum: 0,
 				default: 100,
-				description: 'Of those beyond, each so many-th is written, none with 0; 100 if left out.',
+				description: 'After those, every Nth entry is written, or none if 0; default 100.',
 			},
 		},
 		additionalProperties: false,
@@ -48,7 +48,7 @@ export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {
 	'@id': { type: 'string' },
 };
 
-/** A log while it is lowered. */
+/** A log during lowering. */
 export interface LogDraft {
 	output?: LogOutput;
 	format?: LogFormat;
@@ -56,7 +56,7 @@ export interface LogDraft {
 	sampling?: LogSampling;
 }
 
-/** Lowers the block of a `log`; `more` are the sub-directives of one place only. */
+/** Lowers the block of a `log`; `more` holds sub-directives specific to one place. */
 export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [name: string]: Subdirective }): LogDraft {
 	const draft: LogDraft = {};
 	const once = onlyOnce('log', cx);
@@ -89,7 +89,7 @@ export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [na
 	return draft;
 }
 
-/** Reports sub-directives that stand twice in one block. */
+/** Reports sub-directives that appear twice in one block. */
 function onlyOnce(block: 'log' | 'sampling', cx: LowerContext): (name: string, lower: Subdirective) => Subdirective {
 	const seen = new Set<string>();
 	return (name, lower) => (args, at) => {

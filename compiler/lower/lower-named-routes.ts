@@ -1,23 +1,23 @@
-/** Named routes while a tree is lowered: which there are, and what runs them. */
+/** The named routes during lowering: their definitions and their uses. */
 
 import { suggest } from '../diagnostics/suggest.ts';
 import type { NamedBlock, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
-/** The routes of one configuration. */
+/** The named routes of one configuration. */
 export class NamedRoutes {
-	/** The route whose lines are being lowered; undefined in a site. */
+	/** The route being lowered; undefined in a site. */
 	lowered: string | undefined = undefined;
 	readonly #uses: { readonly from: string | undefined; readonly name: Word }[] = [];
 
-	/** Remembers that a route is run from here. */
+	/** Records that a route is run from here. */
 	use(name: Word): void {
 		this.#uses.push({ from: this.lowered, name });
 	}
 
 	/**
-	 * Reports names that stand for nothing, when everything is lowered: in Compatfile only where a site can come to them, as
-	 * the compatible server does. Warns of routes that nothing runs in Configfile.
+	 * After lowering, reports names without a definition; in a Compatfile only where a site can reach them, like the compatible
+	 * server. In a Configfile, warns about unused routes.
 	 */
 	check(lowering: Lowering, routes: readonly NamedBlock[]): void {
 		const names = new Set(routes.map(route => route.name.text));
@@ -27,7 +27,7 @@ export class NamedRoutes {
 			if (names.has(name.text) || (compat && from !== undefined && !run.has(from))) continue;
 			const message = `cannot invoke named route '${name.text}', which was not defined`;
 			const nearest = suggest(name.text, names);
-			// Most likely it was meant, and then it is not unused.
+			// Most likely the nearest route was meant, so it is not unused.
 			if (nearest !== undefined) run.add(nearest);
 			lowering.problem('error', 'route/unknown', name.span, message, {
 				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
@@ -43,7 +43,7 @@ export class NamedRoutes {
 		}
 	}
 
-	/** Routes that a site runs, directly or through others. */
+	/** Returns the routes that a site runs, directly or through others. */
 	#run(): Set<string> {
 		const run = new Set<string>();
 		for (let before = -1; before !== run.size; ) {

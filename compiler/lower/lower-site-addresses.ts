@@ -1,4 +1,4 @@
-/** The address words of a site to the text form of the document. */
+/** Lowers a site's addresses to the document's text form. */
 import {
 	formatSiteAddress,
 	isSiteAddress,
@@ -12,7 +12,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
-/** Lowers addresses; those that are wrong are reported and left out. */
+/** Lowers addresses; reports and omits invalid ones. */
 export function lowerAddresses(
 	lowering: Lowering,
 	words: readonly Word[],
@@ -36,7 +36,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	if (text === undefined) return undefined;
 	if (text.trim() === '') {
 		lowering.problem('error', 'address/empty', word.span, 'This address is empty.', {
-			hint: 'If it comes from the environment, the variable is not set.',
+			hint: 'If it comes from an environment variable, that variable is not set.',
 		});
 		return undefined;
 	}
@@ -54,7 +54,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	if (violatesConvention(parsed, ports)) {
 		const message =
 			lowering.dialect === 'configfile'
-				? `The scheme and the port of \`${parsed.text}\` do not go together.`
+				? `The scheme and the port of \`${parsed.text}\` contradict each other.`
 				: `[${parsed.text}] scheme and port violate convention`;
 		const other = parsed.scheme === 'http' ? 'HTTPS' : 'HTTP';
 		lowering.problem('error', 'address/scheme-and-port', word.span, message, {
@@ -65,7 +65,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	if (parsed.path !== '') {
 		const hint = 'Put `handle_path` or a path matcher inside the site.';
 		if (lowering.dialect === 'configfile') {
-			lowering.problem('error', 'address/path', word.span, 'A site address has no path.', { hint });
+			lowering.problem('error', 'address/path', word.span, 'A site address cannot have a path.', { hint });
 			return undefined;
 		}
 		const message = 'Using a path in a site address is deprecated.';
@@ -74,7 +74,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	return formatSiteAddress(parsed);
 }
 
-/** Takes off a colon without a port, which a Compatfile may have. */
+/** Removes a colon without a port, which a Compatfile allows. */
 function withPort(lowering: Lowering, text: string, word: Word): string {
 	const bare = text.replace(/(?<=[^:/]):(?=$|\/(?!\/))/, '');
 	if (bare === text) return text;
@@ -86,17 +86,17 @@ function asSentence(message: string): string {
 	return `${message[0]!.toUpperCase()}${message.slice(1)}${/[./]$/.test(message) ? '' : '.'}`;
 }
 
-/** `{env.NAME}` in an address is settled now: listeners must be known before there is a request. */
+/** Replaces `{env.NAME}` in an address now, because listeners must be known at load time. */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
-	// Far more than an address may have: it is cut there, and found wrong.
+	// Far longer than any address: it is cut there and found invalid.
 	const written = word.text.slice(0, 2 * LONGEST_ADDRESS);
 	if (!written.includes('{')) return written;
 	let known = true;
 	const text = written.replace(/\{([^}]*)\}/g, (whole, name: string) => {
 		if (name.startsWith('env.')) return reader.env(name.slice('env.'.length)) ?? '';
 		known = false;
-		lowering.problem('error', 'address/placeholder', word.span, `\`${whole}\` cannot stand in a site address.`, {
-			hint: 'Only `{$NAME}` and `{env.NAME}` are known before there is a request.',
+		lowering.problem('error', 'address/placeholder', word.span, `\`${whole}\` cannot be used in a site address.`, {
+			hint: 'Only `{$NAME}` and `{env.NAME}` are known at load time.',
 		});
 		return whole;
 	});

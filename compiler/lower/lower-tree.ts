@@ -1,4 +1,4 @@
-/** Lowering: an expanded tree to a Document, every mistake reported on the way. */
+/** Lowering: converts an expanded tree to a Document and reports every mistake on the way. */
 
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -22,7 +22,7 @@ import { registryOf } from './registry.ts';
 import type { SiteWatch } from './site-watch.ts';
 import { UpstreamTable, withoutUpstreams } from './upstream-table.ts';
 
-/** What {@link TreeLowering} needs besides the tree. */
+/** The input of {@link TreeLowering} other than the tree. */
 export interface LowerTreeInput {
 	readonly dialect: Dialect;
 	readonly report: Report;
@@ -31,22 +31,22 @@ export interface LowerTreeInput {
 	readonly origins: Origins;
 }
 
-/** The parts of a tree that are lowered before any site. */
+/** The parts of a tree that are lowered before the sites. */
 export type SharedTree = Omit<ConfigTree, 'sites'>;
 
-/** How a site is lowered. */
+/** Options for lowering a site. */
 export interface SiteLoweringOptions {
-	/** Takes the places that the site's objects come from. */
+	/** Receives the origins of the site's objects. */
 	readonly origins: Origins;
-	/** Notes what was looked at. */
+	/** Records what lowering looked at. */
 	readonly watch?: SiteWatch | undefined;
 }
 
-/** The lowering of one tree: what all sites share at once, then sites in their order. */
+/** The lowering of one tree: first everything that sites share, then the sites in order. */
 export class TreeLowering {
-	/** Anonymous logs named so far; they are counted through the sites. */
+	/** Anonymous logs named so far, counted across sites. */
 	logs = 0;
-	/** Differs from another tree's when sites could be lowered to something else, apart from what a {@link SiteWatch} notes. */
+	/** Differs from another tree's if sites could lower differently, apart from what a {@link SiteWatch} records. */
 	readonly context: string;
 	readonly #input: LowerTreeInput;
 	readonly #tree: SharedTree;
@@ -57,7 +57,7 @@ export class TreeLowering {
 	readonly #routes: ReadonlyMap<string, readonly Step[]>;
 	readonly #ports: SchemePorts;
 
-	/** Lowers options, upstreams and named routes. `sites` are asked for only when it matters what is in all of them. */
+	/** Lowers options, upstreams and named routes. `sites` is only called when the contents of all sites matter. */
 	constructor(tree: SharedTree, sites: () => Iterable<SiteBlock>, input: LowerTreeInput) {
 		this.#input = input;
 		this.#tree = tree;
@@ -103,7 +103,6 @@ export class TreeLowering {
 		]);
 	}
 
-	/** Lowers one site. */
 	site(block: SiteBlock, { origins, watch }: SiteLoweringOptions): Site {
 		const environment = this.#environment;
 		environment.watch = watch;
@@ -115,7 +114,7 @@ export class TreeLowering {
 		return site;
 	}
 
-	/** Does for a site that is not lowered again what lowering it did for others. */
+	/** Repeats, for a site that is not lowered again, the effects of its lowering on others. */
 	repeat(watch: SiteWatch, logs: number): void {
 		for (const name of watch.upstreams) this.#environment.upstreams.get(name)!.used = true;
 		for (const route of watch.routes) this.#environment.routes.use(route);
@@ -123,7 +122,7 @@ export class TreeLowering {
 		this.logs += logs;
 	}
 
-	/** Lowers a site that was lowered before, for the places that its objects come from; `logs` as they were before it. */
+	/** Lowers a site again to find the origins of its objects; `logs` is the count before it. */
 	placesOf(block: SiteBlock, logs: number): { readonly site: Site; readonly origins: Origins } {
 		const origins = new Origins();
 		const environment = this.#environment;
@@ -137,7 +136,7 @@ export class TreeLowering {
 		return { site, origins };
 	}
 
-	/** The document of these sites; tells of names that nothing used. */
+	/** Assembles the document from these sites and reports unused names. */
 	document(sites: readonly Site[]): Document {
 		const environment = this.#environment;
 		const settings = this.#settings as Settings;
@@ -169,7 +168,7 @@ export class TreeLowering {
 	}
 }
 
-/** Routes by name; they see no matchers but their own. */
+/** Lowers named routes; they see only their own matchers. */
 function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Map<string, readonly Step[]> {
 	const { routes } = lowering.environment;
 	const lowered = new Map<string, readonly Step[]>();
@@ -181,7 +180,7 @@ function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Ma
 	return lowered;
 }
 
-/** The site in the document's order of fields, its error routes and logs settled. */
+/** Returns the site in the document's field order, with its error routes and logs settled. */
 function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, counter: { logs: number }): Site {
 	const { addresses, bind, logs, pipeline, errors, ...rest } = draft as SiteDraft & {
 		bind?: string[];
@@ -202,7 +201,7 @@ function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, coun
 	return lowering.origin(site, block.addresses[0]?.span ?? block.span, fields);
 }
 
-/** A log with settings but without a name gets one of its own: `log0`, `log1`, … */
+/** Names a log that has settings but no name: `log0`, `log1`, … */
 function nameLog(lowering: Lowering, log: SiteLog, counter: { logs: number }): SiteLog {
 	if (log.name !== undefined || Object.keys(log).length === 0) return log;
 	const named: SiteLog = { name: `log${counter.logs++}`, ...log };

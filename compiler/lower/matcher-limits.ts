@@ -1,27 +1,27 @@
-/** Bounds of matchers: names that refer to names would make a small text a document that fits into no memory, or no stack. */
+/** Limits on matchers: names that refer to names could expand a small text into a document that exceeds memory or the stack. */
 
-/** Deepest nesting of `not`, parentheses and references to named matchers. */
+/** Maximum nesting of `not`, parentheses and references to named matchers. */
 export const DEEPEST_MATCHER = 64;
 
-/** Most matchers of a configuration, each counted as often as it is referred to. */
+/** Maximum matchers in a configuration, each counted as often as it is referenced. */
 const MOST_MATCHERS = 2_000_000;
 
-/** What the lowering of one tree has made of matchers so far. */
+/** Counts the matchers made by the lowering of one tree. */
 export class MatcherLimits {
-	/** Levels that are open. */
+	/** Open levels. */
 	depth = 0;
-	/** Matchers, each reference to a named one counted as all that it stands for. */
+	/** Matchers made; each reference to a named matcher counts as everything it expands to. */
 	made = 0;
-	/** A limit was passed, which is reported once. */
+	/** True once an exceeded limit has been reported. */
 	reported = false;
 
-	/** Counts matchers; false when there are too many. */
+	/** Counts matchers; returns false if there are too many. */
 	make(count: number): boolean {
 		this.made += count;
 		return this.made <= MOST_MATCHERS;
 	}
 
-	/** Runs something one level deeper; undefined, without running it, when that is too deep. */
+	/** Runs a function one level deeper; returns undefined without running it if that is too deep. */
 	deeper<T>(run: () => T): T | undefined {
 		if (this.depth >= DEEPEST_MATCHER) return undefined;
 		this.depth++;

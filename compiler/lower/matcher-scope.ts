@@ -1,4 +1,4 @@
-/** Named matchers of a site or a nested block: defined in any order, lowered once, seen by the blocks inside. */
+/** Named matchers of a site or nested block: defined in any order, lowered once, visible in nested blocks. */
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
@@ -11,20 +11,20 @@ interface Definition {
 	readonly line: Line;
 	state: 'pending' | 'resolving' | 'done';
 	matcher: Matcher | undefined;
-	/** Matchers that it stands for. */
+	/** Number of matchers it expands to. */
 	made: number;
 	used: boolean;
-	/** A cycle through it was reported: once is enough. */
+	/** True if a cycle through it has been reported. */
 	cyclic: boolean;
 }
 
-/** True for a line that defines a named matcher. */
+/** Reports whether a line defines a named matcher. */
 export function isMatcherDefinition(line: Line): boolean {
 	const word = line.words[0]!;
 	return word.text.startsWith('@') && word.quote === 'none';
 }
 
-/** One scope; lookups go outwards. */
+/** One scope; lookups proceed outwards. */
 export class MatcherScope {
 	readonly #lowering: Lowering;
 	readonly #parent: MatcherScope | undefined;
@@ -35,7 +35,7 @@ export class MatcherScope {
 		this.#parent = parent;
 	}
 
-	/** Takes a definition line without lowering it. */
+	/** Adds a definition without lowering it. */
 	define(line: Line): void {
 		const word = line.words[0]!;
 		const name = word.text;
@@ -46,7 +46,7 @@ export class MatcherScope {
 		}
 		const earlier = this.#find(name);
 		if (earlier) {
-			const message = compat ? `matcher is defined more than once: ${name}` : `\`${name}\` is defined twice.`;
+			const message = compat ? `matcher is defined more than once: ${name}` : `\`${name}\` is defined more than once.`;
 			this.#lowering.problem('error', 'matcher/defined-twice', word.span, message, {
 				related: [{ span: earlier.word.span, message: 'first defined here' }],
 			});
@@ -65,7 +65,7 @@ export class MatcherScope {
 		});
 	}
 
-	/** The matcher of a name, or undefined after reporting why there is none. Marks it used. */
+	/** Returns the matcher of a name, or undefined after reporting why there is none. Marks it as used. */
 	resolve(reference: Word): Matcher | undefined {
 		const definition = this.#find(reference.text);
 		const compat = this.#lowering.dialect === 'compatfile';
@@ -74,7 +74,7 @@ export class MatcherScope {
 				? `unrecognized matcher name: ${reference.text}`
 				: `\`${reference.text}\` is not defined here.`;
 			const nearest = suggest(reference.text, this.names());
-			// Most likely it was meant, and then it is not unused.
+			// Most likely the nearest matcher was meant, so it is not unused.
 			if (nearest !== undefined) this.mention(nearest);
 			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {
 				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
@@ -85,16 +85,22 @@ export class MatcherScope {
 		if (definition.state === 'resolving') {
 			if (definition.cyclic) return undefined;
 			definition.cyclic = true;
-			this.#lowering.problem('error', 'matcher/cycle', reference.span, `\`${reference.text}\` is defined by itself.`, {
-				related: [{ span: definition.word.span, message: 'the definition that the cycle goes through' }],
-			});
+			this.#lowering.problem(
+				'error',
+				'matcher/cycle',
+				reference.span,
+				`\`${reference.text}\` is defined in terms of itself.`,
+				{
+					related: [{ span: definition.word.span, message: 'the cycle goes through this definition' }],
+				},
+			);
 			return undefined;
 		}
 		const limits = this.#lowering.matcherLimits;
 		const owner = this.#ownerOf(reference.text);
 		if (definition.state === 'pending') {
 			limits.deeper(() => owner.#lower(definition));
-			// Once is enough: what it was to stand for nests as deep, and so does what refers to it.
+			// Report once only: whatever refers to this matcher nests as deep.
 			if ((definition.state as Definition['state']) === 'pending' && !limits.reported) {
 				limits.reported = true;
 				const message = `Matchers are nested more than ${DEEPEST_MATCHER} levels deep.`;
@@ -106,9 +112,9 @@ export class MatcherScope {
 					'error',
 					'matcher/too-many',
 					reference.span,
-					'Named matchers stand for too many matchers.',
+					'Named matchers expand to too many matchers.',
 					{
-						hint: 'Look for names that refer to each other many times over.',
+						hint: 'Look for names that refer to each other many times.',
 					},
 				);
 			}
@@ -118,13 +124,13 @@ export class MatcherScope {
 		return definition.matcher;
 	}
 
-	/** Marks a name used by a line that cannot be lowered, so that it is not called unused on top. */
+	/** Marks a name as used by a line that cannot be lowered, so that it is not also reported as unused. */
 	mention(name: string): void {
 		const definition = this.#find(name);
 		if (definition) definition.used = true;
 	}
 
-	/** Lowers what nothing has referred to, so that its mistakes are found, and warns of it in Configfile. */
+	/** Lowers unreferenced matchers, so that their mistakes are found, and in a Configfile warns about them. */
 	close(): void {
 		for (const definition of this.#definitions.values()) {
 			const { used } = definition;
@@ -140,7 +146,7 @@ export class MatcherScope {
 		}
 	}
 
-	/** Every name that can be seen from here. */
+	/** Returns every visible name. */
 	names(): string[] {
 		return [...this.#definitions.keys(), ...(this.#parent?.names() ?? [])];
 	}

@@ -1,4 +1,4 @@
-/** Where the objects of a lowered document came from: JSON pointers to spans of text. */
+/** The origins of a lowered document's objects: maps JSON pointers to spans of text. */
 import type { SourceSpan } from '../source/source.ts';
 
 interface Origin {
@@ -6,29 +6,29 @@ interface Origin {
 	fields: { readonly [field: string]: SourceSpan | undefined } | undefined;
 }
 
-/** Remembers origins by object while lowering, and finds the nearest one for a pointer afterwards. */
+/** Records origins by object during lowering, and finds the nearest one for a pointer afterwards. */
 export class Origins {
 	readonly #origins = new Map<object, Origin>();
 
-	/** Remembers an object's span, and those of its fields. A later call adds fields and leaves the span. */
+	/** Records the span of an object and of its fields. A later call adds fields and keeps the span. */
 	remember(value: object, span: SourceSpan, fields?: { readonly [field: string]: SourceSpan | undefined }): void {
 		const known = this.#origins.get(value);
 		if (known) known.fields = { ...known.fields, ...fields };
 		else this.#origins.set(value, { span, fields });
 	}
 
-	/** Gives one object's origin to the object that takes its place. */
+	/** Transfers an object's origin to its replacement. */
 	move(from: object, to: object): void {
 		const origin = this.#origins.get(from);
 		if (origin) this.#origins.set(to, origin);
 	}
 
-	/** Whether an object's origin is known. */
+	/** Reports whether an object's origin is known. */
 	has(value: object): boolean {
 		return this.#origins.has(value);
 	}
 
-	/** The span of the innermost remembered object or field on the way to a pointer (RFC 6901) into `document`. */
+	/** Returns the span of the innermost recorded object or field on the path of a pointer (RFC 6901) into `document`. */
 	locate(document: unknown, pointer: string): SourceSpan | undefined {
 		let value = document;
 		let found = this.spanOf(value);
@@ -43,13 +43,13 @@ export class Origins {
 		return found;
 	}
 
-	/** The span of an object, if it was remembered itself. */
+	/** Returns the span recorded for an object itself. */
 	spanOf(value: unknown): SourceSpan | undefined {
 		return typeof value === 'object' && value !== null ? this.#origins.get(value)?.span : undefined;
 	}
 }
 
-/** Remembers nothing: for what is lowered without anybody asking for places yet. */
+/** Records nothing; used when nobody has asked for places yet. */
 export class NoOrigins extends Origins {
 	override remember(): void {}
 	override move(): void {}

@@ -1,13 +1,13 @@
-/** What lowering asks of placeholders and regular expressions; code generation knows the answers. */
+/** What lowering needs to know about placeholders and regular expressions; code generation implements it. */
 import type { Dialect } from '../dialects/dialect.ts';
 
-/** A placeholder that no phase knows, and the known one it looks like. */
+/** An unknown placeholder, and the known one it resembles. */
 export interface UnknownPlaceholder {
 	readonly name: string;
 	readonly nearest: string | undefined;
 }
 
-/** Why a text is refused as a regular expression. */
+/** The reason a text is rejected as a regular expression. */
 export interface RegexpMistake {
 	readonly code: string;
 	readonly message: string;
@@ -16,10 +16,10 @@ export interface RegexpMistake {
 
 /** The placeholder table as lowering sees it. */
 export interface Placeholders {
-	/** Shorthands to full names, and names that mean something else in the dialect to those that mean it. */
+	/** Replaces shorthands by full names, and names that have another meaning in the dialect by those that express it. */
 	expand(text: string, dialect: Dialect): string;
-	/** Names in a text that stand for nothing. */
+	/** Returns the unknown names in a text. */
 	unknown(text: string): readonly UnknownPlaceholder[];
-	/** Why a text is no regular expression, or undefined if it is one. */
+	/** Returns why a text is not a regular expression, or undefined if it is one. */
 	regexpMistake(source: string): RegexpMistake | undefined;
 }

@@ -1,4 +1,4 @@
-/** Directives, matchers and options by the words that stand for them in one dialect. */
+/** The directives, matchers and options of one dialect, by their words. */
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Directive } from '../modules/directives/directive.ts';
 import { directives } from '../modules/directives/index.ts';
@@ -10,13 +10,13 @@ import type { GlobalOption } from '../modules/options/option.ts';
 /** The modules of one dialect. */
 export interface Registry {
 	readonly directives: ReadonlyMap<string, Directive>;
-	/** Words that old files may use, with the one to write. */
+	/** Obsolete words, with the current ones. */
 	readonly oldSpellings: ReadonlyMap<string, string>;
 	readonly matchers: ReadonlyMap<string, MatcherModule>;
 	readonly options: ReadonlyMap<string, GlobalOption>;
 }
 
-/** Gathers the modules that a dialect has words for. */
+/** Collects the modules that have words in a dialect. */
 export function registryOf(dialect: Dialect): Registry {
 	const oldSpellings = new Map<string, string>();
 	const byName = new Map<string, Directive>();

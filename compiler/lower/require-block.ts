@@ -1,8 +1,8 @@
-/** Directives that are nothing without their block. */
+/** Checks directives that are useless without a block. */
 import type { Block, Line } from '../syntax/ast.ts';
 import type { LowerContext } from './lower-context.ts';
 
-/** The line's block, or undefined after reporting that it is missing. */
+/** Returns the line's block, or undefined after reporting that it is missing. */
 export function requireBlock(line: Line, cx: LowerContext): Block | undefined {
 	if (line.block) return line.block;
 	const name = line.words[0]!;

@@ -1,8 +1,8 @@
-/** Pieces of messages: lists of names, and the span of several words. */
+/** Parts of messages: lists of names, and the span of several words. */
 import type { SourceSpan } from '../source/source.ts';
 import type { Word } from '../syntax/ast.ts';
 
-/** From the first word to the end of the last one on the same text. */
+/** Returns the span from the first word to the end of the last one in the same text. */
 export function spanOfWords(words: readonly Word[]): SourceSpan {
 	const first = words[0]!.span;
 	const last = words.findLast(word => word.span.source === first.source)!.span;

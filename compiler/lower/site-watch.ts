@@ -1,23 +1,26 @@
-/** What the lowering of one site looked at beside the site's own lines: with it a later compilation tells whether the result still holds. */
+/**
+ * Records what the lowering of one site looked at besides the site's own lines, so that a later compilation can tell whether
+ * the result is still valid.
+ */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Word } from '../syntax/ast.ts';
 
-/** Notes of one site. Everything else that lowering can see is in the context of the tree, or does not change. */
+/** The record of one site. Everything else visible to lowering is in the context of the tree or never changes. */
 export class SiteWatch {
-	/** What was reported. */
+	/** Reported diagnostics. */
 	readonly diagnostics: Diagnostic[] = [];
-	/** Upstreams of the file that were found, each once or more. */
+	/** The file's upstreams that were looked up, possibly repeated. */
 	readonly upstreams: string[] = [];
 	/** Named routes that are run. */
 	readonly routes: Word[] = [];
-	/** The folder of the text was asked for. */
+	/** True if the folder of the text was read. */
 	folder = false;
-	/** The list of files was asked for. */
+	/** True if the list of files was read. */
 	files = false;
-	/** Upstreams are defined, which belong to the whole document. */
+	/** True if the site defines upstreams, which belong to the whole document. */
 	definesUpstreams = false;
 
-	/** True while nothing is noted: the site is its lines. */
+	/** True while nothing is recorded: the result depends on the site's lines alone. */
 	get empty(): boolean {
 		const { diagnostics, upstreams, routes, folder, files, definesUpstreams } = this;
 		const noted = diagnostics.length + upstreams.length + routes.length > 0 || folder || files || definesUpstreams;

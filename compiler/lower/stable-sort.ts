@@ -1,12 +1,12 @@
 /**
- * The stable sort of the compatible server. Its comparison of routes is not transitive, so the order that comes out
- * depends on which pairs are compared: the algorithm is part of the language.
+ * The compatible server's stable sort. Its comparison of routes is not transitive, so the result depends on which pairs are
+ * compared: the algorithm is part of the language.
  */
 
 /** Blocks of this length are sorted by insertion, then merged. */
 const BLOCK = 20;
 
-/** Reports whether the first goes before the second; need be neither transitive nor antisymmetric. */
+/** Reports whether the first item goes before the second; need be neither transitive nor antisymmetric. */
 type Before<T> = (a: T, b: T) => boolean;
 
 /**
@@ -58,7 +58,7 @@ function merge<T>(items: T[], start: number, middle: number, end: number, before
 		);
 		return;
 	}
-	// The pairs that are compared lie symmetrically around the middle of the whole range.
+	// The compared pairs lie symmetrically around the middle of the whole range.
 	const half = Math.floor((start + end) / 2);
 	const sum = half + middle;
 	const right = middle > half;
@@ -73,7 +73,7 @@ function merge<T>(items: T[], start: number, middle: number, end: number, before
 	if (half < high && high < end) merge(items, half, high, end, before);
 }
 
-/** Binary search for the first index at which the test fails; `end` if it fails nowhere. */
+/** Returns the first index at which the test fails, by binary search, or `end`. */
 function firstFailing(start: number, end: number, test: (at: number) => boolean): number {
 	let low = start;
 	let high = end;

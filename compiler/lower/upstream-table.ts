@@ -1,11 +1,11 @@
-/** Named upstreams while a tree is lowered: those of the file and those that sites define for themselves. */
+/** The named upstreams during lowering: those of the file and those defined in sites. */
 import { lowerNamedUpstream } from '../modules/directives/reverse-proxy/lower-upstream.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 import type { Origins } from './origins.ts';
 
-/** Site lines that define upstreams are taken out before the directives are lowered. */
+/** Removes the site lines that define upstreams before the directives are lowered. */
 export function withoutUpstreams(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
 	if (lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return lines;
 	return lines.filter(line => !isUpstreamLine(line));
@@ -15,28 +15,34 @@ function isUpstreamLine(line: Line): boolean {
 	return line.words[0]!.text === 'upstream' && line.words[0]!.quote === 'none';
 }
 
-/** Named upstreams: a name stands for one pool in the whole configuration. */
+/** The named upstreams. A name refers to one pool in the whole configuration. */
 export class UpstreamTable {
 	readonly lowered = new Map<string, unknown>();
 	readonly #lowering: Lowering;
 	readonly #origins: Origins;
 	readonly #places = new Map<string, SourceSpan>();
 
-	/** `origins` takes the places of every definition, those of sites included. */
+	/** `origins` receives the places of all definitions, including those in sites. */
 	constructor(lowering: Lowering, origins: Origins) {
 		this.#lowering = lowering;
 		this.#origins = origins;
 	}
 
-	/** Lowers a definition and makes its name visible in `visible`. */
+	/** Lowers a definition and adds its name to `visible`. */
 	add(upstream: NamedBlock, visible: Map<string, { used: boolean }>): void {
 		const { text, span } = upstream.name;
 		const earlier = this.#places.get(text);
 		if (earlier) {
-			this.#lowering.problem('error', 'upstream/defined-twice', span, `The upstream \`${text}\` is defined twice.`, {
-				related: [{ span: earlier, message: 'first defined here' }],
-				hint: 'A name stands for one pool in the whole configuration.',
-			});
+			this.#lowering.problem(
+				'error',
+				'upstream/defined-twice',
+				span,
+				`The upstream \`${text}\` is defined more than once.`,
+				{
+					related: [{ span: earlier, message: 'first defined here' }],
+					hint: 'A name refers to one pool in the whole configuration.',
+				},
+			);
 			visible.set(text, { used: true });
 			return;
 		}
@@ -47,7 +53,7 @@ export class UpstreamTable {
 		if (settings) this.lowered.set(text, this.#lowering.origin(settings, upstream.span));
 	}
 
-	/** The upstreams that a site defines for itself. */
+	/** Returns the upstreams that a site defines. */
 	ofSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
 		const visible = new Map<string, { used: boolean }>();
@@ -66,14 +72,14 @@ export class UpstreamTable {
 		return visible;
 	}
 
-	/** Names of the upstreams that a site defined when it was lowered. */
+	/** Returns the names of the upstreams that a site defined when it was lowered. */
 	namesOfSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
 		const names = lines.filter(isUpstreamLine).map(line => line.words[1]?.text ?? '');
 		return new Map(names.map(name => [name, { used: true }]));
 	}
 
-	/** Warns of those that nothing used. */
+	/** Warns about unused upstreams. */
 	warnOfUnused(visible: ReadonlyMap<string, { used: boolean }> | undefined): void {
 		for (const [name, { used }] of visible ?? []) {
 			if (used) continue;

@@ -1,4 +1,4 @@
-/** The value types of both languages as pure functions from text: durations, sizes, statuses, booleans. */
+/** The value types of both languages as pure functions of text: durations, sizes, statuses, booleans. */
 
 const DURATION_UNITS: { readonly [unit: string]: number } = {
 	ns: 1e-6,
@@ -14,10 +14,10 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
 const LONGEST_DURATION = 1024;
 const SIZE = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
-/** The power of 1000 or 1024 that a letter stands for. */
+/** The power of 1000 or 1024 that a letter denotes. */
 const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
-/** Milliseconds of `300ms`, `1h30m`, `-1s`, `7d`, `0`; undefined when it is no duration. */
+/** Parses `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if it is not a duration. */
 export function parseDuration(text: string): number | undefined {
 	if (text.length > LONGEST_DURATION) return undefined;
 	const sign = text[0] === '-' ? -1 : 1;
@@ -36,8 +36,8 @@ export function parseDuration(text: string): number | undefined {
 }
 
 /**
- * Bytes of `512`, `64KiB`, `10MB`; undefined when it is no size. Rounded down to whole bytes. The `B` may be left out:
- * `10M` is `10MB`, and `64Ki` is `64KiB`.
+ * Parses `512`, `64KiB` or `10MB` to bytes, rounded down; undefined if it is not a size. The `B` is optional: `10M` is `10MB`,
+ * and `64Ki` is `64KiB`.
  */
 export function parseSize(text: string): number | undefined {
 	const parts = SIZE.exec(text);
@@ -47,12 +47,12 @@ export function parseSize(text: string): number | undefined {
 	return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** A status from 100 to 599. */
+/** Parses a status from 100 to 599. */
 export function parseStatus(text: string): number | undefined {
 	return /^[1-5]\d\d$/.test(text) ? Number(text) : undefined;
 }
 
-/** `on off yes no true false`, in any letter case. */
+/** Parses `on off yes no true false`, ignoring case. */
 export function parseBoolean(text: string): boolean | undefined {
 	switch (text.toLowerCase()) {
 		case 'on':

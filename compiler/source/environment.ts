@@ -1,15 +1,21 @@
-/** Parse-time substitution of `{$NAME}` and `{$NAME:default}`, with the way back to offsets of the text as written. */
+/** Substitutes `{$NAME}` and `{$NAME:default}` before lexing, and maps offsets back to the text as written. */
 
-/** A text ready for the lexer, and where each of its offsets stands in the text it was made from. */
+/** A text ready for the lexer, with a mapping of its offsets to the original text. */
 export interface SubstitutedText {
 	readonly text: string;
-	/** Offset in the original for something that begins at `offset` here: inside an inserted value, the `{` of its `{$NAME}`. */
+	/**
+	 * Returns the original offset of something that begins at `offset` here. Inside an inserted value, that is the `{` of its
+	 * `{$NAME}`.
+	 */
 	start(offset: number): number;
-	/** Offset in the original for something that ends at `offset` here: inside an inserted value, after the `}` of its `{$NAME}`. */
+	/**
+	 * Returns the original offset of something that ends at `offset` here. Inside an inserted value, that is after the `}` of
+	 * its `{$NAME}`.
+	 */
 	end(offset: number): number;
 }
 
-/** Text in which nothing was replaced. */
+/** Text without replacements. */
 class UnchangedText implements SubstitutedText {
 	readonly text: string;
 
@@ -26,7 +32,7 @@ class UnchangedText implements SubstitutedText {
 	}
 }
 
-/** Text with replaced ranges; the four arrays run in parallel, a range each, in order. */
+/** Text with replaced ranges, in order. The four arrays run in parallel, one element per range. */
 class ReplacedText implements SubstitutedText {
 	readonly text: string;
 	readonly #from: readonly number[];
@@ -57,7 +63,7 @@ class ReplacedText implements SubstitutedText {
 		return this.#originalTo[range]! + offset - this.#to[range]!;
 	}
 
-	/** The last range that begins at or before an offset, or -1. */
+	/** Returns the last range that begins at or before an offset, or -1. */
 	#lastFrom(offset: number): number {
 		let low = 0;
 		let high = this.#from.length;
@@ -71,9 +77,9 @@ class ReplacedText implements SubstitutedText {
 }
 
 /**
- * Replaces every `{$NAME}` by the variable's value (nothing when it is not set) and every `{$NAME:default}` by the value
- * or, if the variable does not exist, the default. Name and default part at the first `:`, the span ends at the first
- * `}`. `{$}` and a `{$` that is never closed stay. Inserted text is not scanned again. A text without `{$` costs nothing.
+ * Replaces every `{$NAME}` by the variable's value (by nothing if it is not set) and every `{$NAME:default}` by the value or,
+ * if the variable does not exist, by the default. The first `:` separates name and default; the first `}` ends the span. `{$}`
+ * and an unclosed `{$` stay. Inserted text is not scanned again. A text without `{$` costs nothing.
  */
 export function substituteEnvironment(text: string, env: (name: string) => string | undefined): SubstitutedText {
 	let open = text.indexOf('{$');

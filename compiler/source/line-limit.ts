@@ -1,11 +1,11 @@
-/** The most lines that a text may have: each becomes objects of many times its size before anything can be judged. */
+/** Limits the lines of a text: each line becomes objects many times its size before anything can be checked. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from './source.ts';
 
-/** Some ten times the lines of a configuration of ten thousand sites. */
+/** About ten times the lines of a configuration with ten thousand sites. */
 const MOST_LINES = 1_000_000;
 
-/** Reports a text with more lines; true when it has not. */
+/** Reports a text with too many lines. Returns true if the text is within the limit. */
 export function checkLines({ name, text }: { readonly name: string; readonly text: string }, report: Report): boolean {
 	let lines = 1;
 	for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) {

@@ -1,6 +1,6 @@
-/** The compiler's only way to the outside: files and the environment, handed in, so that a test can stand in for both. */
+/** The compiler's only access to the outside, files and environment, injected so that tests can fake both. */
 
-/** Why a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …). */
+/** The reason a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …). */
 export class ReadError extends Error {
 	readonly code: string;
 	readonly path: string;
@@ -13,18 +13,21 @@ export class ReadError extends Error {
 	}
 }
 
-/** What the compiler may read. Everything is synchronous: compiling runs in a thread of its own or in a command. */
+/** What the compiler may read. Everything is synchronous: compiling runs in its own thread or in a command. */
 export interface Reader {
-	/** Text of a file, UTF-8. Throws {@link ReadError}. */
+	/** Returns the UTF-8 text of a file. Throws {@link ReadError}. */
 	readText(path: string): string;
-	/** Bytes of a file (certificates, keys). Throws {@link ReadError}. */
+	/** Returns the bytes of a file (certificates, keys). Throws {@link ReadError}. */
 	readBytes(path: string): Uint8Array;
-	/** Names in a folder, in lexical order. Throws {@link ReadError}. */
+	/** Returns the names in a folder, in lexical order. Throws {@link ReadError}. */
 	list(path: string): readonly string[];
-	/** What a path names, or undefined when nothing is there. `other` is a pipe, socket or device: reading it may never end. */
+	/**
+	 * Returns what a path names, or undefined if it does not exist. `other` is a pipe, socket or device: reading it may never
+	 * end.
+	 */
 	kind(path: string): 'file' | 'directory' | 'other' | undefined;
-	/** An environment variable, or undefined when it is not set. */
+	/** Returns an environment variable, or undefined if it is not set. */
 	env(name: string): string | undefined;
-	/** The folder that relative paths of text without a file of its own (standard input, the Admin API) resolve against. */
+	/** The folder against which relative paths resolve in text without a file (standard input, the Admin API). */
 	readonly workingDirectory: string;
 }

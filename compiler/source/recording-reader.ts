@@ -1,24 +1,26 @@
-/** A reader that asks each thing once and remembers what was asked, so that a later compilation can ask whether it is still so. */
+/**
+ * A reader that reads each thing once and records what was read, so that a later compilation can check whether it has changed.
+ */
 import { hash } from 'node:crypto';
 import { ReadError, type Reader } from './reader.ts';
 
-/** One thing that was asked, and what came of it. */
+/** One recorded read and its result. */
 export interface Asked {
 	readonly what: 'readText' | 'readBytes' | 'list' | 'kind' | 'env';
 	/** A path or a name. */
 	readonly of: string;
-	/** As text, equal for equal answers; a failure is its code, bytes are a digest. */
+	/** The result as text, equal for equal results: the code of a failure, a digest of bytes. */
 	readonly answer: string;
 }
 
 type Outcome<T> = { readonly value: T; readonly asked: Asked } | { readonly error: ReadError; readonly asked: Asked };
 
-/** Reads through another reader; in its lifetime every file is seen in one state. */
+/** Reads through another reader. Within its lifetime, every file is seen in one state. */
 export class RecordingReader implements Reader {
 	readonly workingDirectory: string;
 	readonly #reader: Reader;
 	readonly #outcomes = new Map<string, Outcome<unknown>>();
-	/** Records being kept, one inside the other. */
+	/** Open records; each contains the next. */
 	readonly #records: Asked[][] = [];
 
 	constructor(reader: Reader) {
@@ -46,19 +48,19 @@ export class RecordingReader implements Reader {
 		return this.#ask('env', name, value => (value === undefined ? '' : `=${value}`));
 	}
 
-	/** Begins a record of what is asked, and gives it; it grows until {@link stop}. */
+	/** Starts and returns a record of all reads; it grows until {@link stop}. */
 	record(): readonly Asked[] {
 		const record: Asked[] = [];
 		this.#records.push(record);
 		return record;
 	}
 
-	/** Ends the record that was begun last. */
+	/** Ends the most recently started record. */
 	stop(): void {
 		this.#records.pop();
 	}
 
-	/** True when the answers are what they were. */
+	/** Reports whether every read of a record would still give the same result. */
 	confirms(record: readonly Asked[]): boolean {
 		return record.every(({ what, of, answer }) => {
 			try {

@@ -1,24 +1,24 @@
-/** A piece of configuration text and where it came from; the ground every span, caret and import chain stands on. */
+/** A piece of configuration text and its origin, to which every span, caret and import chain refers. */
 
 /**
- * Where a text stands in the longer one that it was cut from. It moves when the text around it changes, so that what was
- * made of the piece before can be used again: offsets in the piece stay, only this changes.
+ * The place of a text in the longer text that it was cut from. When the text around it changes, only this is updated: offsets
+ * in the piece stay valid, so results computed from it can be reused.
  */
 export interface Cut {
-	/** The whole text as it is now. */
+	/** The current whole text. */
 	whole: Source;
 	/** Offset in it at which the piece begins, always the beginning of a line. */
 	offset: number;
 }
 
 /**
- * One text as one import brought it in. A file imported twice, or a snippet used twice, is two Sources that share
- * their text: each knows where it was imported, so a diagnostic can print the whole chain.
+ * One text as brought in by one import. A file imported twice, or a snippet used twice, is two Sources that share their text.
+ * Each knows its import, so a diagnostic can print the whole chain.
  */
 export class Source {
-	/** The text as it stands in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
+	/** The text as in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
 	readonly text: string;
-	/** Where this text stands in a whole one; undefined when it is whole. */
+	/** The place of this text in a whole one; undefined if it is whole. */
 	readonly cut: Cut | undefined;
 	readonly #name: string;
 	readonly #path: string | undefined;
@@ -45,12 +45,12 @@ export class Source {
 		this.#shared = fields.shared;
 	}
 
-	/** The name that diagnostics print, as the user gave it: `Configfile`, `snippets/legacy`, `<stdin>`. */
+	/** The name printed in diagnostics, as the user gave it: `Configfile`, `snippets/legacy`, `<stdin>`. */
 	get name(): string {
 		return this.cut ? this.cut.whole.name : this.#name;
 	}
 
-	/** Absolute path of the file, if the text has one: relative imports and `root`s resolve against its folder. */
+	/** Absolute path of the file, if the text has one; relative imports and `root`s resolve against its folder. */
 	get path(): string | undefined {
 		return this.cut ? this.cut.whole.path : this.#path;
 	}
@@ -60,18 +60,18 @@ export class Source {
 		return this.#importedAt ?? this.cut?.whole.importedAt;
 	}
 
-	/** What was imported: a file or a snippet name. */
+	/** What was imported: a file or the name of a snippet. */
 	get importedAs(): string | undefined {
 		return this.#importedAt ? this.#importedAs : (this.cut?.whole.importedAs ?? this.#importedAs);
 	}
 
-	/** The same text, as another import sees it. Costs one object: text and line index are shared. */
+	/** Returns the same text as seen by another import. Costs one object: text and line index are shared. */
 	importedFrom(importedAt: SourceSpan, importedAs: string): Source {
 		const { text, cut } = this;
 		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, shared: this, cut });
 	}
 
-	/** True when spans in it lead to the right place after the text around its piece has changed. */
+	/** True if spans in this text stay correct after the text around the piece has changed. */
 	get moves(): boolean {
 		return this.#importedAt ? this.#importedAt.source.moves : this.cut !== undefined;
 	}
@@ -87,7 +87,7 @@ export class Source {
 		return this.#lineStarts;
 	}
 
-	/** Line and column of an offset in the whole text, both starting at 1; the column counts UTF-16 units. */
+	/** Returns the line and column of an offset in the whole text. Both start at 1; columns count UTF-16 units. */
 	position(offset: number): { line: number; column: number } {
 		if (this.cut) return this.cut.whole.position(this.cut.offset + offset);
 		const starts = this.lineStarts;
@@ -109,12 +109,15 @@ export interface SourceSpan {
 	readonly end: number;
 }
 
-/** The offset in the whole text at which a span begins. */
+/** Returns the offset in the whole text at which a span begins. */
 export function wholeStart({ source, start }: SourceSpan): number {
 	return source.cut ? source.cut.offset + start : start;
 }
 
-/** The span in whole texts, imports included: what is given out, for a piece may move on later. */
+/**
+ * Returns the span in terms of whole texts, imports included. Spans that leave the compiler take this form, because a piece may
+ * move later.
+ */
 export function wholeSpan(span: SourceSpan): SourceSpan {
 	const { source } = span;
 	const whole = source.cut ? source.cut.whole : source;

@@ -1,8 +1,6 @@
-/** Character classes of the configuration text, by UTF-16 code unit. */
+/** Character classes of configuration text, by UTF-16 code unit. */
 
-/** Line feed. */
 export const LF = 0x0a;
-/** Carriage return. */
 export const CR = 0x0d;
 export const SPACE = 0x20;
 export const DOUBLE_QUOTE = 0x22;
@@ -12,7 +10,7 @@ export const EQUALS = 0x3d;
 export const BACKSLASH = 0x5c;
 export const BACKTICK = 0x60;
 
-/** Inside of a regular expression's class: Unicode white space (the White_Space property), line feed included. */
+/** Body of a regular expression class: Unicode white space (the White_Space property), including the line feed. */
 export const whiteSpaceClass = '\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 
 /** Every white space code unit, for the lexer's first-character tables. */
@@ -22,7 +20,7 @@ export const whiteSpaceCodes: readonly number[] = [
 	...[0x2028, 0x2029, 0x202f, 0x205f, 0x3000],
 ];
 
-/** True for Unicode white space. Not `\s`: that holds U+FEFF and lacks U+0085. */
+/** Reports whether a code unit is Unicode white space. `\s` differs: it includes U+FEFF and lacks U+0085. */
 export function isWhiteSpace(code: number): boolean {
 	if (code < 0x80) return code === 0x20 || (code >= 9 && code <= 13);
 	if (code < 0x1680) return code === 0x85 || code === 0xa0;

@@ -1,4 +1,4 @@
-/** The grammar of both dialects: lines of words with blocks. It knows no directive's name and accepts every token sequence. */
+/** The grammar of both dialects: lines of words with blocks. It knows no directive names and accepts every token sequence. */
 import { EmbeddedActionsParser, EOF } from 'chevrotain';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -9,11 +9,11 @@ import { ParsedTree } from './parsed-tree.ts';
 import { Close, Newline, Open, tokenize, vocabulary, Word, type WordToken } from './tokens.ts';
 
 /**
- * Chevrotain's part of parsing: which token sequence makes a line, a block, an `else`. What a mistake is called, and the
- * tree, are {@link ParsedTree}'s. The grammar is total, so Chevrotain's own recovery has nothing left to invent.
+ * The Chevrotain grammar: which token sequences form a line, a block or an `else`. {@link ParsedTree} builds the tree and words
+ * the mistakes. The grammar is total, so Chevrotain's own error recovery is never used.
  */
 class ConfigParser extends EmbeddedActionsParser {
-	/** The tree under construction; a new one for every parse. */
+	/** The tree under construction; new for each parse. */
 	tree: ParsedTree | undefined;
 
 	constructor() {
@@ -97,7 +97,7 @@ class ConfigParser extends EmbeddedActionsParser {
 		this.ACTION(() => this.tree!.leaveBlock());
 	});
 
-	/** Goes to the `}` that closes the block just opened, without looking at what is inside. */
+	/** Skips to the `}` that closes the block just opened. */
 	#skipBlock(): void {
 		let depth = 1;
 		for (let token = this.LA(1); token.tokenType !== EOF; token = this.SKIP_TOKEN()) {
@@ -107,7 +107,7 @@ class ConfigParser extends EmbeddedActionsParser {
 	}
 }
 
-// Building the grammar's tables takes milliseconds; the parser holds nothing between two parses, which never overlap.
+// Building the grammar's tables takes milliseconds. The parser keeps no state between parses, which never overlap.
 const parser = new ConfigParser();
 
 function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
@@ -122,7 +122,7 @@ function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 	return tree;
 }
 
-/** Takes braces off the last word of each line, as `a.com{` and `respond hi}` were most likely meant. */
+/** Splits braces off the last word of each line, since `a.com{` and `respond hi}` were most likely meant that way. */
 function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 	return tokens.flatMap((token, index) => {
 		const next = tokens[index + 1];
@@ -142,9 +142,9 @@ function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 }
 
 /**
- * Parses one source: its environment spans are replaced, it is split into words and lines, and every mistake of
- * structure is reported at its place. Braces that do not balance are read a second time by indentation: if that
- * explains the text with no more mistakes, the brace is reported where it is missing, not at the end of the file.
+ * Parses one source: replaces its environment variables, splits it into words and lines, and reports every structural mistake
+ * at its place. If braces do not balance, the text is parsed a second time by indentation; if that explains it with no more
+ * mistakes, the brace is reported where it is missing rather than at the end of the file.
  */
 export function parseSource(
 	source: Source,
@@ -155,9 +155,12 @@ export function parseSource(
 	return parseText(source, substituteEnvironment(source.text, env), dialect, report);
 }
 
-/** As {@link parseSource}, for a text whose environment is replaced; `source` is what its offsets lead back to. */
+/**
+ * Like {@link parseSource}, for a text whose environment variables are already replaced; `source` is the text that its offsets
+ * map back to.
+ */
 export function parseText(source: Source, substituted: SubstitutedText, dialect: Dialect, report: Report): ParsedFile {
-	// A mark of the byte order stands only at the beginning of a whole text.
+	// A byte order mark is recognized only at the beginning of a whole text.
 	const whole = source.cut === undefined && substituted.start(0) === 0;
 	const marked = whole && substituted.text.charCodeAt(0) === 0xfeff;
 	const tokens = tokenize(marked ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);

@@ -1,16 +1,16 @@
-/** `let`: constants of the file and of one site, replaced while expanding. */
+/** `let`: constants of the file and of one site, replaced during expansion. */
 import type { ParsedWord } from './parsed-file.ts';
 
 /** One `let NAME VALUE…`. */
 export interface Constant {
 	readonly name: ParsedWord;
 	readonly values: readonly ParsedWord[];
-	/** Defined in the main file, so that not using it is a mistake. */
+	/** True if defined in the main file, where an unused constant is reported. */
 	readonly local: boolean;
 	used: boolean;
 }
 
-/** Constants of one level; those of a site hide those of the file. */
+/** The constants of one level; those of a site hide those of the file. */
 export class Constants {
 	readonly #own = new Map<string, Constant>();
 	readonly #outer: Constants | undefined;
@@ -19,7 +19,7 @@ export class Constants {
 		this.#outer = outer;
 	}
 
-	/** Adds one, or returns the one that has the name on this level already. */
+	/** Adds a constant, or returns the existing one of that name on this level. */
 	define(constant: Constant): Constant | undefined {
 		const before = this.#own.get(constant.name.text);
 		if (before) return before;
@@ -27,7 +27,7 @@ export class Constants {
 		return undefined;
 	}
 
-	/** How many there are on this level. */
+	/** Number of constants on this level. */
 	get size(): number {
 		return this.#own.size;
 	}
@@ -36,12 +36,12 @@ export class Constants {
 		return this.#own.get(name) ?? this.#outer?.find(name);
 	}
 
-	/** Every name in sight. */
+	/** Returns every visible name. */
 	names(): string[] {
 		return [...this.#own.keys(), ...(this.#outer?.names() ?? [])];
 	}
 
-	/** Constants of this level in the main file that nothing uses. */
+	/** Returns the unused constants of this level that the main file defines. */
 	unused(): Constant[] {
 		return [...this.#own.values()].filter(({ local, used }) => local && !used);
 	}

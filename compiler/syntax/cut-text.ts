@@ -1,16 +1,19 @@
-/** Cuts a text at file level, behind every block that closes there and every import: what can be read on its own, and need not be read again. */
+/**
+ * Cuts a text at the top level, after every closed block and every import, into pieces that can be parsed separately and
+ * reused.
+ */
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
 import { endOfPlainWord, scanWord } from './scan-word.ts';
 import { Close, Comment, mostWordsBefore, Open } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
-// A line of plain words and of quotes that close on it: the usual line, skipped in one step.
+// A line of plain words and quotes that close on it: the most common line, skipped in one step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
-// The same before a `{` that ends its line, and a `}` alone on its line.
+// The same before a `{` that ends its line; and a `}` alone on its line.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
 const closingLine = /[ \t]*\}\r?\n/y;
-// Words of the language that do something on a line of their own.
+// Keywords that take effect on a line of their own.
 const wholeLine = /[ \t]*(?:import|use|let)[ \t]/y;
 
 const blank = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
@@ -22,18 +25,18 @@ function sticky(pattern: unknown): RegExp {
 	return new RegExp((pattern as RegExp).source, 'y');
 }
 
-/** A part of a text: from `start` up to `end`. */
+/** A part of a text, from `start` up to but not including `end`. */
 export interface Extent {
 	readonly start: number;
 	readonly end: number;
 }
 
 /**
- * The pieces of a text in their order; undefined when the braces do not balance, so that where a piece ends is a guess, and
- * for a text with a byte order mark. A piece ends with the line of file level on which a block closes, or which imports
- * something or names a constant. Comments and blank lines before the first word of a piece belong to none. So the tokens
- * of the whole text are those of the pieces one after the other, line ends apart, and no line goes on in the next piece.
- * Environment values are replaced in `text` already.
+ * Returns the pieces of a text in order; undefined if the braces do not balance, which makes the ends of pieces a guess, or if
+ * the text has a byte order mark. A piece ends with the top-level line that closes a block, imports something or defines a
+ * constant. Comments and blank lines before a piece's first word belong to no piece. The tokens of the whole text are therefore
+ * those of its pieces in order, except for newlines, and no line continues into the next piece. `text` has its environment
+ * values already replaced.
  */
 export function cutText(text: string, dialect: Dialect): Extent[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;
@@ -53,15 +56,15 @@ export function cutText(text: string, dialect: Dialect): Extent[] | undefined {
 	return cutter.depth === 0 ? pieces : undefined;
 }
 
-/** Goes over a text line by line, with the rules of the lexer but without making tokens. */
+/** Scans a text line by line by the rules of the lexer, without making tokens. */
 class Cutter {
-	/** Where the next line begins. */
+	/** Offset of the next line. */
 	at = 0;
-	/** Blocks that are open there; negative after a brace that closes nothing. */
+	/** Number of open blocks; negative after an unmatched closing brace. */
 	depth = 0;
-	/** The line that ended there was the last one of a block of file level, or stands there for itself. */
+	/** True if the last line ended a top-level block, or is complete by itself. */
 	closed = false;
-	/** The line that ended there holds nothing but white space and comments. */
+	/** True if the last line contains only white space and comments. */
 	blank = false;
 	readonly #text: string;
 	readonly #namedValues: boolean;
@@ -71,7 +74,7 @@ class Cutter {
 		this.#namedValues = dialect === 'configfile';
 	}
 
-	/** Goes on to the beginning of the next line. */
+	/** Advances to the next line. */
 	line(): void {
 		this.closed = false;
 		this.blank = this.#skip(blankLine);
@@ -102,10 +105,10 @@ class Cutter {
 		return true;
 	}
 
-	/** Goes token by token, for a line that may hold anything; a quote or a comment can take further lines along. */
+	/** Scans token by token, for a line that may contain anything; a quote or comment may extend it over further lines. */
 	#tokens(): void {
 		const text = this.#text;
-		/** Where the first word since the last brace begins and ends, and how many there are. */
+		/** Start and end of the first word since the last brace, and the number of words. */
 		let head = -1;
 		let headEnd = -1;
 		let words = 0;
@@ -137,7 +140,7 @@ class Cutter {
 			this.at = end === -1 ? scanWord(text, start, asks).end : end;
 			if (words++ > 0) continue;
 			head = start;
-			// A head that took a full scan is not simply what is written.
+			// A head that needed a full scan is not simply its source text.
 			headEnd = end === -1 ? -1 : end;
 		}
 	}
@@ -148,7 +151,7 @@ function matchesAt(pattern: RegExp, text: string, at: number): boolean {
 	return pattern.test(text);
 }
 
-/** As the lexer decides it: in a snippet's head and after `use`, a quote after `NAME=` opens a value. */
+/** Decides, like the lexer: in a snippet's head and after `use`, a quote after `NAME=` opens a value. */
 function takesNamedValues(text: string, head: number, end: number): boolean {
 	if (end === -1) return false;
 	if (text[head] === '(') return text[end - 1] === ')';

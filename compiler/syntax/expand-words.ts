@@ -18,7 +18,9 @@ export interface WordScope {
 	readonly report: ExpansionReport;
 }
 
-/** The words with everything known replaced; a list in place of a whole word makes as many words as it holds. */
+/**
+ * Returns the words with everything known replaced. A list that replaces a whole word becomes as many words as it has values.
+ */
 export function expandWords(words: readonly ParsedWord[], scope: WordScope): ParsedWord[] {
 	const out: ParsedWord[] = [];
 	const { frame } = scope;
@@ -27,7 +29,7 @@ export function expandWords(words: readonly ParsedWord[], scope: WordScope): Par
 		else expandWord(word, scope, out);
 	}
 	if (out.length <= mostWords) return out;
-	// Words that double fill the memory long before there are too many lines.
+	// Words that double exhaust memory long before the line limit applies.
 	scope.report.exhaust();
 	return out.slice(0, mostWords);
 }
@@ -53,7 +55,7 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 		const constant = wholeConstant.exec(text);
 		if (constant) {
 			const found = findConstant(constant[1]!, word, scope);
-			// What is not known stays, so that the line is not short of a word as well.
+			// Unknown references stay, so that the line does not also lack a word.
 			if (found) for (const value of found.values) out.push({ text: value.text, quote: value.quote, span });
 			else out.push({ ...word, span });
 			report.spend(0, found?.values.length ?? 0, 0);
@@ -82,19 +84,19 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 	else out.push({ ...word, text: result, span });
 }
 
-/** A value that was quoted where it was passed stays an argument in Configfile, as if it were written here. */
+/** In a Configfile, a value that was quoted where it was passed stays a single argument, as if written here. */
 function quoteOf(word: ParsedWord, value: Word, report: ExpansionReport): Word['quote'] {
 	return word.quote === 'none' && report.dialect === 'configfile' ? value.quote : word.quote;
 }
 
-/** The arguments of `{args[a:b]}`, or undefined when the bounds will not do, which is reported. */
+/** Returns the arguments of `{args[a:b]}`, or undefined after reporting invalid bounds. */
 function slice(range: RegExpExecArray, word: ParsedWord, scope: WordScope): readonly Word[] | undefined {
 	const { args } = scope.frame;
 	const [, from, to] = range;
 	const start = from === '' ? 0 : integer.test(from!) ? Number(from) : Number.NaN;
 	const end = to === '' ? args.length : integer.test(to!) ? Number(to) : Number.NaN;
 	if (start >= 0 && start <= end && end <= args.length) return args.slice(start, end);
-	badArgument(word, scope, `\`${word.text}\` reaches outside of the arguments: ${count(args.length)} passed.`);
+	badArgument(word, scope, `\`${word.text}\` is out of range: ${count(args.length)} passed.`);
 	return undefined;
 }
 
@@ -110,7 +112,7 @@ function argument(index: string, old: boolean, word: ParsedWord, scope: WordScop
 		scope.report.report({
 			code: 'import/old-argument',
 			severity: scope.report.dialect === 'configfile' ? 'error' : 'warning',
-			message: `\`${shown}\` is the old spelling of \`{args[${index}]}\`.`,
+			message: `\`${shown}\` is the old form of \`{args[${index}]}\`.`,
 			span: spanIn(scope.frame, word.span),
 			hint: `Write \`{args[${index}]}\`.`,
 		});
@@ -131,8 +133,8 @@ function badArgument(word: ParsedWord, scope: WordScope, message: string): void 
 			severity: scope.report.dialect === 'configfile' ? 'error' : 'warning',
 			message,
 			span: spanIn(scope.frame, word.span),
-			label: 'stays as it is written',
-			hint: 'Arguments count from 0; pass one more at the import, or leave this out.',
+			label: 'left as written',
+			hint: 'Arguments count from 0; pass one more at the import, or remove this.',
 		},
 		true,
 	);
@@ -152,7 +154,7 @@ function findConstant(name: string, word: ParsedWord, scope: WordScope) {
 		span: spanIn(scope.frame, word.span),
 		label: near ? `did you mean \`{let.${near}}\`?` : undefined,
 		hint: scope.report.definedLater.has(`let ${name}`)
-			? `\`let ${name}\` stands further down: a constant must be defined before it is used.`
+			? `\`let ${name}\` is defined further down: a constant must be defined before it is used.`
 			: `Define it above with \`let ${name} VALUE\`.`,
 	});
 	return undefined;
@@ -165,10 +167,10 @@ function singleConstant(name: string, word: ParsedWord, scope: WordScope): Word 
 	scope.report.report({
 		code: 'let/list-inside-word',
 		severity: 'error',
-		message: `\`{let.${name}}\` holds ${constant.values.length} values and cannot stand inside a word.`,
+		message: `\`{let.${name}}\` has ${constant.values.length} values and cannot be used inside a word.`,
 		span: spanIn(scope.frame, word.span),
 		label: 'one value is needed here',
-		hint: 'Let it stand as a word of its own, without quotes, or give the constant one value.',
+		hint: 'Write it as a word of its own, without quotes, or give the constant a single value.',
 		related: [{ span: constant.name.span, message: 'defined here' }],
 	});
 	return undefined;
@@ -184,11 +186,11 @@ function parameter(name: string, word: ParsedWord, scope: WordScope): Word | und
 		severity: 'error',
 		message: parameters
 			? `This snippet has no parameter \`${name}\`.`
-			: `\`{param.${name}}\` stands outside of a snippet.`,
+			: `\`{param.${name}}\` is used outside of a snippet.`,
 		span: spanIn(scope.frame, word.span),
 		label: near ? `did you mean \`{param.${near}}\`?` : undefined,
 		hint: parameters
-			? `Name it in the snippet's head: \`(${scope.frame.source.importedAs ?? 'name'}) ${name} { … }\`.`
+			? `Declare it in the snippet's head: \`(${scope.frame.source.importedAs ?? 'name'}) ${name} { … }\`.`
 			: 'Parameters exist only between the braces of `(name) parameter { … }`.',
 	});
 	return undefined;

@@ -10,7 +10,7 @@ import type { Importer } from './importer.ts';
 import { deepestNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
 import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
-/** Where lines stand: `let` belongs to the file or to a site itself, not to what is nested. */
+/** The level of lines: `let` is allowed in a file or directly in a site, not in nested blocks. */
 export type Level = 'site' | 'nested';
 
 const namedBlock = /^\{blocks\.(.*)\}$/s;
@@ -27,14 +27,14 @@ export class Expander {
 		this.#importer = importer;
 	}
 
-	/** The lines of a block, expanded. */
+	/** Returns the lines of a block, expanded. */
 	lines(lines: readonly ParsedLine[], frame: Frame, constants: Constants, level: Level, depth: number): ParsedLine[] {
 		const out: ParsedLine[] = [];
 		this.#into(out, lines, frame, constants, level, depth);
 		return out;
 	}
 
-	/** Adds the expansion of one line to `out`. */
+	/** Appends the expansion of one line to `out`. */
 	lineInto(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, level: Level, depth: number): void {
 		if (!line.live && frame.identity) {
 			out.push(line);
@@ -69,7 +69,7 @@ export class Expander {
 		for (const line of lines) this.lineInto(out, line, frame, constants, level, depth);
 	}
 
-	/** The block with its lines expanded; undefined past the deepest nesting, which is reported. */
+	/** Returns the block with its lines expanded; undefined beyond the maximum nesting, which is reported. */
 	block(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): ParsedBlock | undefined {
 		if (depth > deepestNesting) {
 			this.report.report({
@@ -104,7 +104,7 @@ export class Expander {
 		return { words, block, alternative, span: spanIn(frame, line.span), live: false, shape: 0 };
 	}
 
-	/** What a line at the outermost level of a file or snippet may not look like when it turns out to be a directive. */
+	/** Reports shapes that a top-level line of a file or snippet may not have if it turns out to be a directive. */
 	#shape(line: ParsedLine, frame: Frame): void {
 		if (line.shape & shapes.afterClose) {
 			const at = spanIn(frame, line.span);
@@ -134,7 +134,7 @@ export class Expander {
 		out[out.length - 1] = { ...before, block: this.block(line.block!, frame, constants, depth) };
 	}
 
-	/** `let`, and an `else` without its `}`. True if the line was one of them. */
+	/** Handles `let`, and `else` without its `}`. Returns true if the line was one of them. */
 	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: Level): boolean {
 		if (first.text === 'let') {
 			if (level === 'site') this.constant(line, frame, constants);
@@ -142,9 +142,9 @@ export class Expander {
 				this.report.report({
 					code: 'let/misplaced',
 					severity: 'error',
-					message: '`let` stands at file or site level only.',
+					message: '`let` is allowed only at file or site level.',
 					span: spanIn(frame, first.span),
-					hint: 'Move it up to the site, or out of it.',
+					hint: 'Move it up to the site or to the top of the file.',
 				});
 			}
 			return true;
@@ -155,7 +155,7 @@ export class Expander {
 			severity: 'error',
 			message: '`else` has no `}` before it on its line.',
 			span: spanIn(frame, first.span),
-			label: 'belongs behind the `}` above',
+			label: 'belongs after the `}` above',
 			hint: 'Write `} else {` on one line.',
 		});
 		return true;
@@ -185,9 +185,9 @@ export class Expander {
 			this.report.report({
 				code: 'let/block',
 				severity: 'error',
-				message: '`let` takes no block.',
+				message: '`let` does not take a block.',
 				span: spanIn(frame, line.block.open),
-				hint: 'Put a value that holds a brace in quotes.',
+				hint: 'Quote a value that contains a brace.',
 			});
 		}
 		if (!name) return;
@@ -196,10 +196,10 @@ export class Expander {
 		this.report.report({
 			code: 'let/defined-twice',
 			severity: 'error',
-			message: `The constant \`${name.text}\` is defined twice.`,
+			message: `The constant \`${name.text}\` is defined more than once.`,
 			span: name.span,
 			label: 'defined again',
-			related: [{ span: before.name.span, message: 'defined here first' }],
+			related: [{ span: before.name.span, message: 'first defined here' }],
 		});
 	}
 
@@ -209,15 +209,15 @@ export class Expander {
 		}
 	}
 
-	/** Expands the block of an import where it stands, for the snippet to place. */
+	/** Expands the block of an import in the importing context, for the snippet to insert. */
 	passedBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): PassedBlock {
 		const lines = this.lines(block.lines, frame, constants, 'nested', depth);
 		return { lines, named: new Map(lines.map(line => [line.words[0]!.text, line])) };
 	}
 
 	/**
-	 * Places `{block}` and `{blocks.NAME}`. Their lines are lines of their own: words before and after them too. Only the
-	 * plain arguments of a named line join the line they are placed in.
+	 * Inserts `{block}` and `{blocks.NAME}`. Inserted lines stay separate lines, as do words before and after them. Only the
+	 * plain arguments of a named line join the line into which they are inserted.
 	 */
 	#splice(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
 		if (!line.words.some(word => placed(word, frame.block) !== undefined)) return false;
@@ -256,13 +256,13 @@ export class Expander {
 		return true;
 	}
 
-	/** Lines that a `{block}` alone on its line stands for, or undefined for any other line. */
+	/** Returns the lines for a `{block}` alone on its line, or undefined for any other line. */
 	placedLines(line: ParsedLine, frame: Frame): readonly ParsedLine[] | undefined {
 		const content = line.words.length === 1 && !line.block ? placed(line.words[0]!, frame.block) : undefined;
 		return content && frame.imported && content.args.length === 0 ? content.lines : undefined;
 	}
 
-	/** Reports a name that is not among those known, with the nearest one. */
+	/** Reports an unknown name, with the nearest known one. */
 	unknown(code: string, message: string, word: Word, known: Iterable<string>, hint?: string): void {
 		const near = suggest(word.text, known);
 		const label = near ? `did you mean \`${near}\`?` : undefined;
@@ -270,7 +270,7 @@ export class Expander {
 	}
 }
 
-/** What a word places: undefined if it places nothing. */
+/** Returns what a word inserts, or undefined. */
 function placed(
 	word: ParsedWord,
 	block: PassedBlock | undefined,

@@ -1,42 +1,42 @@
-/** What the whole expansion shares: the report without repeats, and the limit that stops import bombs. */
+/** State shared by the whole expansion: diagnostics without repeats, and the limit that stops import bombs. */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { type SourceSpan, wholeStart } from '../source/source.ts';
 
-/** Most lines, words and characters that imports, arguments and constants may make. */
+/** Maximum lines, words and characters produced by imports, arguments and constants. */
 const limits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
-/** Most diagnostics of the syntax phases: past it a text is not a configuration, and nobody reads on. */
+/** Maximum diagnostics of the syntax phases: beyond that, the text is not a configuration, and nobody reads on. */
 const mostDiagnostics = 1000;
 
-/** What can be used or not: a snippet, a constant. */
+/** A definition that may be unused: a snippet or a constant. */
 export interface Usable {
 	used: boolean;
 }
 
-/** What was done while a record was kept. */
+/** What happened while a record was open. */
 export class ExpansionRecord {
-	/** Something was said. */
+	/** True if anything was reported. */
 	reported = false;
 	readonly used = new Set<Usable>();
-	/** Definitions of texts that were read. */
+	/** Definitions in texts that were read. */
 	readonly defined = new Set<string>();
 	lines = 0;
 	words = 0;
 	characters = 0;
 }
 
-/** Collects what expansion has to say, each mistake of the text once, however often the text is imported. */
+/** Collects the diagnostics of expansion: each mistake in a text once, however often the text is imported. */
 export class ExpansionReport {
 	readonly dialect: Dialect;
-	/** `(name)` and `let name` of everything that stands somewhere in the files read: tells "unknown" from "too early". */
+	/** `(name)` and `let name` for every definition anywhere in the files read; distinguishes "unknown" from "too early". */
 	get definedLater(): ReadonlySet<string> {
 		return this.#definedLater;
 	}
 
-	/** True once an error was reported, by parsing or by expansion. */
+	/** True once parsing or expansion has reported an error. */
 	failed = false;
-	/** True once a limit is passed: nothing more is expanded. */
+	/** True once a limit is exceeded; expansion stops. */
 	exhausted = false;
 	readonly #report: Report;
 	readonly #seen = new Set<string>();
@@ -46,7 +46,7 @@ export class ExpansionReport {
 	#words = 0;
 	#characters = 0;
 	#record: ExpansionRecord | undefined;
-	/** Where the import being carried out stands. */
+	/** Place of the import being processed. */
 	#at: SourceSpan | undefined;
 
 	constructor(dialect: Dialect, report: Report) {
@@ -54,7 +54,7 @@ export class ExpansionReport {
 		this.#report = report;
 	}
 
-	/** Reports once per place and code; with `eachUse`, once for each import of the text. */
+	/** Reports a diagnostic once per place and code; with `eachUse`, once per import of the text. */
 	report(diagnostic: Diagnostic, eachUse = false): void {
 		if (this.#record) this.#record.reported = true;
 		if (diagnostic.severity === 'error') this.failed = true;
@@ -69,44 +69,46 @@ export class ExpansionReport {
 		this.#reported++;
 		if (this.#reported < mostDiagnostics) this.#report(diagnostic);
 		else if (this.#reported === mostDiagnostics) {
-			const message = `There are more than ${mostDiagnostics} mistakes; the rest is not shown.`;
+			const message = `There are more than ${mostDiagnostics} mistakes; the rest are not shown.`;
 			this.#report({ code: 'syntax/too-many-mistakes', severity: 'error', message, span });
 		}
 	}
 
-	/** Keeps a record from now on, instead of the one before; undefined ends it. */
+	/** Starts a record, replacing the current one; undefined ends recording. */
 	record(record: ExpansionRecord | undefined): void {
 		this.#record = record;
 	}
 
-	/** True while a record is kept. */
+	/** True while recording. */
 	get recording(): boolean {
 		return this.#record !== undefined;
 	}
 
-	/** Something was met that was spoken of before and would be spoken of now otherwise. */
+	/**
+	 * Marks the record as invalid for reuse: something was met that was reported earlier and would be reported differently now.
+	 */
 	taint(): void {
 		if (this.#record) this.#record.reported = true;
 	}
 
-	/** Marks a snippet or a constant used. */
+	/** Marks a snippet or constant as used. */
 	use(thing: Usable): void {
 		thing.used = true;
 		this.#record?.used.add(thing);
 	}
 
-	/** Notes `(name)` or `let name` of a text that was read. */
+	/** Adds `(name)` or `let name` of a text that was read. */
 	define(name: string): void {
 		this.#definedLater.add(name);
 		this.#record?.defined.add(name);
 	}
 
-	/** Notes an import, for the message should it be the one that goes too far. */
+	/** Records the current import, which is named if it exceeds the limit. */
 	importing(at: SourceSpan): void {
 		this.#at = at;
 	}
 
-	/** Counts what an expansion made. */
+	/** Counts what an expansion produced. */
 	spend(lines: number, words: number, characters: number): void {
 		this.#lines += lines;
 		this.#words += words;
@@ -120,17 +122,17 @@ export class ExpansionReport {
 		this.exhaust();
 	}
 
-	/** Ends expansion, because of what an import made. */
+	/** Stops expansion because an import produced too much. */
 	exhaust(): void {
 		if (this.exhausted) return;
 		this.exhausted = true;
 		this.report({
 			code: 'import/too-much',
 			severity: 'error',
-			message: `Imports make more than ${limits.lines.toLocaleString('en')} lines, or words as many as that; nothing more is expanded.`,
+			message: `Imports produce more than ${limits.lines.toLocaleString('en')} lines, or too many words; expansion stopped.`,
 			span: this.#at,
-			label: 'went past the limit here',
-			hint: 'Look for snippets that import each other many times over.',
+			label: 'exceeded the limit here',
+			hint: 'Look for snippets that import each other many times.',
 		});
 	}
 }

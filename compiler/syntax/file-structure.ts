@@ -1,4 +1,4 @@
-/** The outermost level of a configuration: options, snippets, named routes, sites and Configfile's own blocks. */
+/** The top level of a configuration: options, snippets, named routes, sites and the blocks specific to a Configfile. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -24,34 +24,34 @@ interface Waiting {
 	readonly frame: Frame;
 }
 
-/** A site of the tree, or a piece of text that makes one when it is read; both where the piece was read already. */
+/** A site of the tree, or a piece of text that yields one when parsed; both if the piece has been parsed. */
 export interface SiteEntry {
 	readonly block: SiteBlock | undefined;
 	readonly piece: TextPiece | undefined;
 }
 
-/** Names that the outermost level has defined so far. */
+/** Names defined so far at the top level. */
 export interface DefinedNames {
 	readonly snippets: ReadonlyMap<string, Snippet>;
 	readonly constants: Constants;
 }
 
-/** Remembers what pieces made before, so that they need not be read again. */
+/** Remembers what pieces produced, so that they need not be parsed again. */
 export interface PieceMemory {
-	/** True when the piece would make the same site again; what it used is then used again. */
+	/** Reports whether the piece would produce the same site again; if so, marks what it used as used. */
 	recall(piece: TextPiece, names: DefinedNames): boolean;
-	/** A piece is read now. */
+	/** Called before a piece is parsed. */
 	begins(piece: TextPiece): void;
 	/**
-	 * What came of it: the one site that it made and that nothing else came with, or undefined. `lasting` tells that
-	 * nothing was said of its structure, and that nothing will be said of it at the end of the file.
+	 * Receives the one site that the piece produced, or undefined if it produced anything else. `lasting`: no structural
+	 * diagnostics were reported, and none will be at the end of the file.
 	 */
 	ends(site: SiteBlock | undefined, lasting: boolean, names: DefinedNames): void;
-	/** Lines are taken that belong to no piece. */
+	/** Called for lines that belong to no piece. */
 	looseLines(): void;
 }
 
-/** Takes the lines of the outermost level one by one, imports included, and sorts them into the tree. */
+/** Takes top-level lines one by one, including imported ones, and sorts them into the tree. */
 export class FileStructure {
 	readonly #dialect: Dialect;
 	readonly #report: ExpansionReport;
@@ -67,11 +67,11 @@ export class FileStructure {
 	readonly #memory: PieceMemory | undefined;
 	readonly #addresses: SiteAddresses;
 	#waiting: Waiting | undefined;
-	/** The site without braces that takes every line up to the end. */
+	/** The site without braces, which takes every line up to the end. */
 	#open: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
-	/** A block that is not a snippet has been seen: the global options come too late. */
+	/** True once a block other than a snippet has been seen: global options would come too late. */
 	#begun = false;
-	/** The line before was a directive outside of any site; the next ones are the same mistake. */
+	/** The previous line was a directive outside of any site; those that follow are the same mistake. */
 	#adrift = false;
 
 	constructor(
@@ -89,7 +89,7 @@ export class FileStructure {
 		this.#memory = memory;
 	}
 
-	/** Takes what a file holds. */
+	/** Adds the contents of a file. */
 	addFile({ lines, pieces, frame }: Imported): void {
 		if (pieces) {
 			this.#pieces(pieces, frame);
@@ -99,7 +99,7 @@ export class FileStructure {
 		this.add(lines, frame);
 	}
 
-	/** Takes the pieces of one file. */
+	/** Adds the pieces of one file. */
 	#pieces(pieces: readonly TextPiece[], frame: Frame): void {
 		const names = { snippets: this.#importer.snippets, constants: this.#constants };
 		for (const piece of pieces) {
@@ -125,29 +125,28 @@ export class FileStructure {
 		}
 	}
 
-	/** How much is defined so far, sites included. */
+	/** Number of definitions so far, including sites. */
 	get size(): number {
 		const defined = this.#sites.length + this.#routes.length + this.#upstreams.length + this.#tests.length;
 		return defined + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
 	}
 
-	/** True between two blocks: no line before has a part in what the next one means. */
+	/** True between blocks: no earlier line affects the meaning of the next. */
 	get atRest(): boolean {
 		return !this.#open && !this.#waiting && !this.#addresses.started;
 	}
 
-	/** The sites so far, in order. */
 	get sites(): readonly SiteEntry[] {
 		return this.#sites;
 	}
 
-	/** Forgets the sites so far. */
+	/** Drops the sites so far. */
 	forgetSites(): void {
 		this.#sites.length = 0;
 		this.#siteConstants.length = 0;
 	}
 
-	/** Takes lines in file order. */
+	/** Adds lines in file order. */
 	add(lines: readonly ParsedLine[], frame: Frame): void {
 		for (const line of lines) {
 			if (this.#report.exhausted) return;
@@ -155,7 +154,7 @@ export class FileStructure {
 		}
 	}
 
-	/** Ends the file: what still waits for something is settled. `unused`: names that nothing uses are told of. */
+	/** Ends the file and settles whatever is still waiting. `unused`: report unused names. */
 	finish(unused: boolean = this.#dialect === 'configfile'): ConfigTree {
 		this.#settle();
 		this.#closeOpenSite();
@@ -212,7 +211,7 @@ export class FileStructure {
 		this.#head(line, first, frame);
 	}
 
-	/** Words of the language itself are never directives of a site without braces. */
+	/** Keywords of the language are never directives of a site without braces. */
 	#leavesOpenSite(line: ParsedLine, word: string | undefined): boolean {
 		if (this.#dialect !== 'configfile' || !line.block) return false;
 		return word === 'test' || (word !== undefined && isSnippetHead(word));
@@ -236,7 +235,7 @@ export class FileStructure {
 		} else this.#site(line, frame);
 	}
 
-	/** A named block of any kind; without its `{` it waits for one line. */
+	/** Adds a named block of any kind; without its `{`, it waits for one line. */
 	#block(line: ParsedLine, frame: Frame): void {
 		this.#adrift = false;
 		if (!line.block) {
@@ -258,7 +257,7 @@ export class FileStructure {
 		if (before) {
 			this.#problem('route/defined-twice', word.span, `cannot have duplicate named_routes: ${name}`, {
 				label: 'defined again',
-				related: [{ span: before.name.span, message: 'defined here first' }],
+				related: [{ span: before.name.span, message: 'first defined here' }],
 			});
 		}
 		const lines = this.#expander.lines(block.lines, frame, new Constants(this.#constants), 'nested', 2);
@@ -282,7 +281,7 @@ export class FileStructure {
 				},
 			);
 		} else if (rest.length > 0) {
-			this.#problem(`${kind}/too-many-words`, rest[0]!.span, `\`${kind}\` takes one name`, {
+			this.#problem(`${kind}/too-many-words`, rest[0]!.span, `\`${kind}\` takes only one name`, {
 				hint: kind === 'test' ? 'Put the name in quotes.' : 'A name is one word.',
 			});
 		}
@@ -333,7 +332,7 @@ export class FileStructure {
 		else this.#waiting = { kind: 'site', line, frame };
 	}
 
-	/** The addresses are complete: `line` has their block. */
+	/** Ends the addresses of a site; `line` has its block. */
 	#endSite(line: ParsedLine, frame: Frame): void {
 		this.#adrift = false;
 		this.#begun = true;
@@ -356,7 +355,7 @@ export class FileStructure {
 		this.#addSite({ addresses: words, lines, braces: true, span });
 	}
 
-	/** What waited gets neither block nor address: a site without braces begins, or a block is missing. */
+	/** Settles a head that gets neither block nor address: a site without braces begins, or a block is missing. */
 	#settle(next?: ParsedLine, frame?: Frame): void {
 		const waiting = this.#waiting;
 		this.#waiting = undefined;
@@ -386,7 +385,7 @@ export class FileStructure {
 		const token = next?.words[0] ?? head!;
 		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
 		this.#problem('syntax/block-expected', span, message, {
-			// The place of the message is that of the token, as the compatible server says it.
+			// Like in the compatible server, the place of the message is that of the token.
 			...(this.#dialect === 'compatfile' && {
 				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
 			}),
@@ -417,9 +416,9 @@ export class FileStructure {
 	}
 
 	#elseAlone(line: ParsedLine, frame: Frame): void {
-		const message = '`else` goes on with a `when`, inside a site';
+		const message = '`else` is allowed only after a `when` inside a site';
 		this.#problem('syntax/else-alone', spanIn(frame, line.words[0]!.span), message, {
-			label: 'nothing to choose here',
+			label: 'no `when` before this',
 		});
 	}
 
@@ -431,7 +430,7 @@ export class FileStructure {
 		this.#report.report(structureMistake(this.#dialect, code, span, message, more));
 	}
 
-	/** Warns of names in the main file that nothing uses; after an error the use may be what was lost. */
+	/** Warns about unused names in the main file, but not after an error, which may have removed the use. */
 	#unused(): void {
 		if (this.#report.failed) return;
 		for (const snippet of this.#importer.snippets.values()) {

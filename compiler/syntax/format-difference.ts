@@ -1,6 +1,6 @@
-/** What formatting changed, line by line, for `fmt --diff` and for the warning about an unformatted file. */
+/** Compares a text with its formatted form line by line, for `fmt --diff` and the warning about an unformatted file. */
 
-/** Pairs of lines that a range may be compared by in full; beyond it, unique lines divide it or it counts as replaced. */
+/** Maximum pairs of lines compared in full; larger ranges are divided at unique lines or count as replaced. */
 const fullComparison = 250_000;
 
 interface Range {
@@ -10,7 +10,7 @@ interface Range {
 	readonly newTo: number;
 }
 
-/** Lines with their ends; the last may have none. */
+/** Returns lines including their newlines; the last may have none. */
 function linesOf(text: string): string[] {
 	return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
@@ -21,12 +21,11 @@ interface MarkedLine {
 	readonly line: string;
 }
 
-/** Lines around a change that a unified diff shows. */
+/** Context lines of a unified diff. */
 const CONTEXT = 3;
 
 /**
- * The number (from 1) of the first line in which the two texts differ, or undefined when they are the same. CRLF counts
- * as LF.
+ * Returns the number (from 1) of the first line in which the texts differ, or undefined if they are equal. CRLF counts as LF.
  */
 export function firstDifference(before: string, after: string): number | undefined {
 	const left = before.replaceAll('\r\n', '\n');
@@ -42,8 +41,8 @@ export function firstDifference(before: string, after: string): number | undefin
 }
 
 /**
- * The unified diff of two texts, as `patch` and `git apply -p0` take it; '' when they are the same. A line keeps its
- * carriage return, and a last line without an end is marked. Memory grows with the number of lines, not with its square.
+ * Returns the unified diff of two texts as accepted by `patch` and `git apply -p0`, or '' if they are equal. Lines keep
+ * carriage returns, and a last line without a newline is marked. Memory grows linearly with the number of lines.
  */
 export function unifiedDifference(before: string, after: string, name: string): string {
 	const marked = markedLines(linesOf(before), linesOf(after));
@@ -59,7 +58,7 @@ export function unifiedDifference(before: string, after: string, name: string): 
 		}
 		const from = Math.max(0, at - CONTEXT);
 		let end = at;
-		// Changes with few lines between them share a hunk.
+		// Changes separated by few lines share a hunk.
 		for (let next = at; next < marked.length && next - end <= 2 * CONTEXT; next++)
 			if (marked[next]!.mark !== ' ') end = next;
 		const to = Math.min(marked.length, end + 1 + CONTEXT);
@@ -78,7 +77,7 @@ export function unifiedDifference(before: string, after: string, name: string): 
 	return hunks.length === 0 ? '' : `--- ${name}\n+++ ${name}\n${hunks.join('')}`;
 }
 
-/** An empty range stands behind the line before it. */
+/** An empty range is placed after the line before it. */
 function range(first: number, count: number): string {
 	if (count === 0) return `${first - 1},0`;
 	return count === 1 ? String(first) : `${first},${count}`;
@@ -88,7 +87,7 @@ function shown({ mark, line }: MarkedLine): string {
 	return line.endsWith('\n') ? `${mark}${line}` : `${mark}${line}\n\\ No newline at end of file\n`;
 }
 
-/** Both texts as one list of lines. */
+/** Returns both texts as one list of marked lines. */
 function markedLines(old: readonly string[], now: readonly string[]): MarkedLine[] {
 	const out: MarkedLine[] = [];
 	const stack: (Range | { readonly same: number; readonly count: number })[] = [
@@ -117,7 +116,7 @@ function markedLines(old: readonly string[], now: readonly string[]): MarkedLine
 			for (let index = newFrom; index < newTo; index++) out.push({ mark: '+', line: now[index]! });
 			continue;
 		}
-		// Last first: the stack gives back the pieces in the order of the text.
+		// Last first, so that the stack yields the pieces in text order.
 		let [oldEnd, newEnd] = [oldTo, newTo];
 		for (let index = pairs.length - 1; index >= 0; index--) {
 			const [oldAt, newAt] = pairs[index]!;
@@ -130,7 +129,10 @@ function markedLines(old: readonly string[], now: readonly string[]): MarkedLine
 	return out;
 }
 
-/** Lines that stay, as pairs of indices in order: a longest common run if the range is small, else its unique lines. */
+/**
+ * Returns the unchanged lines as pairs of indices in order: a longest common run if the range is small, otherwise its unique
+ * lines.
+ */
 function anchors(old: readonly string[], now: readonly string[], range: Range): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
 	if (oldFrom === oldTo || newFrom === newTo) return [];
@@ -150,7 +152,7 @@ function anchors(old: readonly string[], now: readonly string[], range: Range): 
 	return increasing([...seen.values()].filter(entry => entry.count === 2 && entry.now !== -1));
 }
 
-/** The longest series whose places in the new text increase (patience sorting), as pairs. */
+/** Returns the longest series with increasing places in the new text (patience sorting), as pairs. */
 function increasing(entries: readonly { old: number; now: number }[]): [number, number][] {
 	const tops: number[] = [];
 	const before = new Int32Array(entries.length).fill(-1);
@@ -171,7 +173,7 @@ function increasing(entries: readonly { old: number; now: number }[]): [number, 
 	return series.reverse();
 }
 
-/** A longest common subsequence of the range, as pairs. */
+/** Returns a longest common subsequence of the range, as pairs. */
 function commonLines(old: readonly string[], now: readonly string[], range: Range): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
 	const width = newTo - newFrom + 1;

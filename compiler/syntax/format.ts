@@ -1,41 +1,40 @@
 /**
- * The formatter: white space and line breaks of a configuration in their canonical form, by characters, not by tree.
- *
- * It does what the compatible server's formatter does, but for texts of which that one loses something, changes what they
- * mean, or gives another result the second time:
+ * The formatter: brings white space and line breaks of a configuration into canonical form, working on characters, not on the
+ * tree.
+ * It matches the compatible server's formatter, except on texts where that one loses something, changes the meaning, or gives a
+ * different result the second time:
  *
  * - a `{` that ends the file stays;
- * - white space behind an escaped character (`\{ x`) stays, and a `\` that begins a line begins one in the result;
- * - a quote that stands first on a line of the result is a quote, for it will be one the next time;
- * - a `}` in a word (`a}`, `{2}`) is text unless braces are missing in the file, and a carriage return inside a word goes;
+ * - white space after an escaped character (`\{ x`) stays, and a `\` that begins a line also begins one in the result;
+ * - a quote that comes first on a line of the result is a quote, because it will be one the next time;
+ * - a `}` in a word (`a}`, `{2}`) is text unless braces are missing in the file, and carriage returns inside words are removed;
  * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
- * - quotes and heredocs that begin behind a `#` inside a word, which is no comment to the lexer, keep their text;
- * - an empty line between `import` and a `{` of its own, or behind that, does not join them;
- * - a `<<E` that white space at the end of its line, or the end of the file, keeps from being a heredoc gets a `\` before it;
- * - a `{$NAME:default}` over several lines, or with a `{`, a quote or a `#` in it, stays as it is;
- * - Configfile's `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
+ * - quotes and heredocs that begin after a `#` inside a word, which is not a comment to the lexer, keep their text;
+ * - an empty line between `import` and a `{` of its own, or after that, does not join them;
+ * - a `<<E` that is not a heredoc only because of white space at the end of its line, or the end of the file, gets a `\` before it;
+ * - a `{$NAME:default}` that spans lines, or contains a `{`, a quote or a `#`, stays unchanged;
+ * - in a Configfile, `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
 import { isWhiteSpace } from './characters.ts';
 
-/** Tabs written at most. */
+/** Maximum tabs of indentation. */
 const deepestIndent = 10;
 /** A backslash at the end of a line, before an empty line and a `}`. */
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
-/** What in an environment span would be read as a block, a line, a quote or a comment. */
+/** Text in an environment span that would be read as a block, newline, quote or comment. */
 const readAsMore = /(?!^)[{\n"`#\\]|\s\}$/;
 
-/** A word and the rest of its line, where that is white space and more than the line's end. */
+/** A word and the rest of its line, if that is only white space and more than the newline. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
 
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
 const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
 
 /**
- * The text with canonical indentation (one tab a level), spacing, blank lines and brace placement, ending in one
- * newline. Never fails and never reorders; broken nesting is accepted. A text
- * with a quote in an environment variable that spans lines stays as it is. What stands in quotes, backticks, heredocs and
- * comments stays as it is. Formatting the result again changes nothing.
+ * Returns the text with canonical indentation (one tab per level), spacing, blank lines and brace placement, ending in one
+ * newline. Never fails and never reorders; accepts broken nesting. Text in quotes, backticks, heredocs and comments stays
+ * unchanged, as does a whole text with a quote in an environment variable that spans lines. Formatting is idempotent.
  */
 export function formatText(text: string): string {
 	const trimmed = trimWhiteSpace(text);
@@ -52,7 +51,7 @@ export function formatText(text: string): string {
 
 /**
  * Reports whether an environment variable, `{$…}`, spans lines and contains a quote. It is replaced before words are
- * recognized, so that such a quote neither opens nor closes anything, and lines after it are not what they seem to be.
+ * recognized, so its quote neither opens nor closes anything, and the lines after it are not what they seem.
  */
 function hasQuoteInSpan(text: string): boolean {
 	for (let start = text.indexOf('{$'); start !== -1; ) {
@@ -73,54 +72,56 @@ function trimWhiteSpace(text: string): string {
 	return text.slice(start, end);
 }
 
-/** A `{` that was read: whether it opens a block shows only at the next character. */
+/** A `{` that has been read. Whether it opens a block shows only at the next character. */
 interface Brace {
 	written: boolean;
-	/** The space before it is out already. */
+	/** True if the space before it has been printed. */
 	spaced: boolean;
-	/** It stood first on its line. */
+	/** True if it came first on its line. */
 	own: boolean;
 }
 
 class FormatMachine {
 	readonly #input: string;
 	#out = '';
-	/** The last character printed. Kept apart: reading it from a growing string would flatten that each time. */
+	/**
+	 * The last character printed, kept separately because reading it from a growing string would flatten the string each time.
+	 */
 	#last = '';
 	#at = 0;
 	#depth = 0;
-	/** White space stood before the character at hand. */
+	/** True if white space precedes the current character. */
 	#gap = true;
-	/** Nothing but closing braces was printed on this line yet. */
+	/** True if only closing braces have been printed on this line. */
 	#fresh = true;
 	/** Newlines read since something was last printed. */
 	#newlines = 0;
 	#brace: Brace | undefined;
 	#quote: '"' | '`' | undefined;
 	#comment = false;
-	/** The comment is none to the lexer: its `#` stands inside a word, and quotes behind it are quotes. */
+	/** True if, to the lexer, the `#` of this comment is part of a word, so that quotes after it are quotes. */
 	#hashInWord = false;
 	#escaped = false;
 	#heredoc: 'opening' | 'inside' | undefined;
 	#heredocEscaped = false;
-	/** The character before was a `<` that begins a word. */
+	/** True if the previous character was a `<` that begins a word. */
 	#mayOpenHeredoc = false;
 	#marker = '';
 	#closing = '';
-	/** First word of the line being read, as far as it was read. */
+	/** The first word of the current line, as far as it has been read. */
 	#firstWord = '';
 	#firstWordEnded = false;
-	/** The line before began with `import` at the outermost level. */
+	/** True if the previous line began with `import` at the top level. */
 	#afterImport = false;
 
-	/** A `}` at the end of a word closed a block. */
+	/** True if a `}` at the end of a word closed a block. */
 	closedInWord = false;
 	readonly #closesInWords: boolean;
-	/** Blocks open, and whether there was a `}` too many. */
+	/** Open blocks, and whether there was a `}` too many. */
 	#open = 0;
 	#tooMany = false;
 
-	/** `closesInWords`: a `}` glued to a word closes a block, as it does where braces are missing. */
+	/** `closesInWords`: a `}` glued to a word closes a block, as in texts where braces are missing. */
 	constructor(input: string, closesInWords: boolean) {
 		this.#input = input;
 		this.#closesInWords = closesInWords;
@@ -135,7 +136,7 @@ class FormatMachine {
 		return this.#out;
 	}
 
-	/** Every block that was opened was closed, and no other. */
+	/** True if every opened block was closed, and no other. */
 	get balanced(): boolean {
 		return this.#open === 0 && !this.#tooMany;
 	}
@@ -175,30 +176,33 @@ class FormatMachine {
 		else this.#readRegular(c);
 	}
 
-	/** True before a `<<E` that is a word for the white space behind it, or for the end of the text, which are about to go or to change. */
+	/**
+	 * True before a `<<E` that is an ordinary word only because of the white space after it or the end of the text, both of
+	 * which are about to change.
+	 */
 	#wouldOpenHeredoc(): boolean {
 		if (this.#heredocEscaped || this.#input[this.#at + 1] !== '<') return false;
 		wordAtLineEnd.lastIndex = this.#at;
 		return wordAtLineEnd.test(this.#input);
 	}
 
-	/** To the lexer a carriage return is nothing: words on both sides of it are one. */
+	/** The lexer ignores carriage returns: the text on both sides of one forms a single word. */
 	#insideWord(): boolean {
 		let next = this.#at;
 		while (this.#input[next] === '\r') next++;
 		return next < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(next));
 	}
 
-	/** A `}` stands right before. */
+	/** True directly after a `}`. */
 	#closedBefore(): boolean {
 		return this.#fresh && this.#last === '}';
 	}
 
-	/** True if the heredoc took the character. */
+	/** Returns true if the heredoc consumed the character. */
 	#readHeredoc(c: string): boolean {
 		const space = isWhiteSpace(c.charCodeAt(0));
 		if (this.#heredoc === 'opening') {
-			// To the lexer it is nothing here either, at the end of the line least of all.
+			// The lexer ignores it here too, even at the end of the line.
 			if (c === '\r') return true;
 			if (c === '\n') {
 				const valid = heredocMarker.test(this.#marker);
@@ -211,7 +215,7 @@ class FormatMachine {
 				}
 				return true;
 			}
-			// Only a blank ends the word here, to the lexer.
+			// To the lexer, only a space ends the word here.
 			if (c !== ' ') {
 				this.#marker += c;
 				this.#print(c);
@@ -250,7 +254,7 @@ class FormatMachine {
 		this.#afterImport = false;
 	}
 
-	/** True if the character opens a quote that goes on after this line, or may open a heredoc. */
+	/** Returns true if the character opens a quote that continues after this line, or may open a heredoc. */
 	#goesBeyondLine(c: string): boolean {
 		if (c === '<') return this.#input[this.#at + 1] === '<';
 		if (c !== '"' && c !== '`') return false;
@@ -259,7 +263,7 @@ class FormatMachine {
 		return lineEnd !== -1 && (close === -1 || close > lineEnd);
 	}
 
-	/** What is read next is the first word of a line, or will be once it is printed. */
+	/** The next word read is the first of a line, or will be once it is printed. */
 	#beginLine(): void {
 		this.#firstWord = '';
 		this.#firstWordEnded = false;
@@ -267,13 +271,13 @@ class FormatMachine {
 	}
 
 	#readBackslash(): void {
-		// What continues on an empty line ends there; without that line the `}` after it would be what continues.
+		// A continuation onto an empty line ends there; without that line, the `}` after it would be continued onto.
 		const empty = this.#quote ? null : emptyContinuation.exec(this.#input.slice(this.#at, this.#at + 4096));
 		if (empty) {
 			this.#at += empty[0].length - 1;
 			return;
 		}
-		// Where a line or block is still to be begun, a backslash begins it like any other character.
+		// Where a line or block has yet to begin, a backslash begins it like any other character.
 		const braceWaits = this.#brace && !this.#brace.written;
 		if (!this.#quote && (this.#gap || this.#fresh || braceWaits)) this.#readRegular('\\');
 		else this.#print('\\');
@@ -347,7 +351,10 @@ class FormatMachine {
 		this.#mayOpenHeredoc = c === '<' && (begins || fresh) && !this.#heredocEscaped;
 	}
 
-	/** True if a `{$NAME:default}` begins here that would be read as more than a word. The lexer never sees its text. */
+	/**
+	 * Returns true after copying a `{$NAME:default}` that would otherwise be read as more than a word. The lexer never sees its
+	 * text.
+	 */
 	#copyEnvironmentSpan(gap: boolean): boolean {
 		if (this.#input[this.#at + 1] !== '$') return false;
 		const close = this.#input.indexOf('}', this.#at);
@@ -363,14 +370,14 @@ class FormatMachine {
 		return true;
 	}
 
-	/** Prints a `{` that turned out to be the beginning of a word. */
+	/** Prints a `{` that turned out to begin a word. */
 	#printBrace(brace: Brace): void {
 		this.#print('{');
 		brace.written = true;
 		this.#fresh = false;
 	}
 
-	/** Prints what stands before a word: line breaks, indentation or a space. */
+	/** Prints what precedes a word: newlines, indentation or a space. */
 	#startWord(c: string, gap: boolean): void {
 		if (c === 'e' && this.#continuesWithElse()) {
 			this.#print(' ');
@@ -388,15 +395,15 @@ class FormatMachine {
 		} else if (gap) this.#print(' ');
 	}
 
-	/** Configfile's `} else`: belongs on the line of its `}`. */
+	/** Handles `} else` of a Configfile, which belongs on the line of its `}`. */
 	#continuesWithElse(): boolean {
 		if (!this.#fresh || this.#newlines > 0 || this.#last !== '}') return false;
-		// Carriage returns in a word are nothing.
+		// Carriage returns in a word are ignored.
 		const ahead = this.#input.slice(this.#at, this.#at + 16).replaceAll('\r', '');
 		return /^else(?![^\s{}])/.test(ahead);
 	}
 
-	/** Configfile's `name="value"`, in the head of a snippet and after `use`: the only quote inside a word. */
+	/** Handles `name="value"` of a Configfile, in a snippet's head and after `use`: the only quote inside a word. */
 	#opensNamedValue(): boolean {
 		if (this.#last !== '=') return false;
 		const named = this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));

@@ -1,12 +1,12 @@
-/** Which files an `import` names: a plain path or a glob, relative to the folder of the file it stands in. */
+/** Resolves the path or glob of an `import`, relative to the folder of the importing file. */
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { suggest } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 
-/** Files found, in lexical order, or why there are none. */
+/** The files found, in lexical order, or the reason there are none. */
 export interface ImportPaths {
 	readonly files: readonly { readonly path: string; readonly name: string }[];
-	/** An error, or a warning where nothing to import is acceptable. */
+	/** An error, or a warning if importing nothing is acceptable. */
 	readonly problem?: {
 		readonly code: string;
 		readonly severity: 'error' | 'warning';
@@ -16,8 +16,8 @@ export interface ImportPaths {
 }
 
 /**
- * Finds the files of `import pattern`. `folder` is absolute; `importer` is the importing file's name as diagnostics
- * print it, and gives the imported files theirs. Snippet names are for the did-you-mean.
+ * Finds the files of `import pattern`. `folder` is absolute; `importer` is the importing file's name in diagnostics, from which
+ * the imported files' names are derived. Snippet names serve the "did you mean".
  */
 export function importPaths(
 	pattern: string,
@@ -38,7 +38,7 @@ export function importPaths(
 			return { files: [], problem: { code: 'import/not-a-file', severity: 'error', message, hint } };
 		}
 		const near = suggest(pattern, [...snippets, ...neighbours(pattern, folder, reader)]);
-		const hint = near ? `Did you mean \`${near}\`?` : `Neither a snippet nor a file has this name; looked for ${path}.`;
+		const hint = near ? `Did you mean \`${near}\`?` : `No snippet or file has this name; looked for ${path}.`;
 		const message = `File to import not found: ${pattern}`;
 		return { files: [], problem: { code: 'import/not-found', severity: 'error', message, hint } };
 	}
@@ -83,7 +83,7 @@ function neighbours(pattern: string, folder: string, reader: Reader): string[] {
 	}
 }
 
-/** Paths that match, written like the pattern (relative if it is), in lexical order. */
+/** Returns matching paths in the form of the pattern (relative if it is), in lexical order. */
 function glob(pattern: string, folder: string, reader: Reader): string[] {
 	let found = [isAbsolute(pattern) ? '/' : ''];
 	const segments = pattern.split('/').filter(segment => segment !== '');

@@ -1,4 +1,4 @@
-/** Carries out `import` and `use`: finds the snippet or the files and prepares the frame to expand them in. */
+/** Processes `import` and `use`: finds the snippet or files and prepares the frame in which to expand them. */
 import { dirname } from 'node:path';
 import { suggest } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
@@ -15,26 +15,26 @@ import type { ParsedFile, ParsedLine, ParsedWord } from './parsed-file.ts';
 import { structureMistake } from './structure-mistake.ts';
 import type { ReadPiece, TextPiece } from './text-piece.ts';
 
-/** Imports inside imports, at most. */
+/** Maximum nesting of imports. */
 const deepestImport = 100;
 
-/** Lines to expand and where they come from. */
+/** Lines to expand, and their origin. */
 export interface Imported {
 	readonly lines: readonly ParsedLine[];
 	readonly frame: Frame;
-	/** The pieces of a file that was cut, in place of lines. */
+	/** The pieces of a file that was cut, instead of lines. */
 	readonly pieces?: readonly TextPiece[] | undefined;
 }
 
-/** Cuts texts at file level. */
+/** Cuts texts at the top level. */
 export interface TextCutter {
-	/** The pieces of a text; undefined when it must be read as a whole. */
+	/** Returns the pieces of a text; undefined if it must be parsed as a whole. */
 	cut(source: Source): readonly TextPiece[] | undefined;
-	/** True for a piece that may not have to be read at all. */
+	/** True for a piece that may not need parsing at all. */
 	expects(piece: TextPiece): boolean;
 }
 
-/** Knows the snippets defined so far and the files read so far. */
+/** Knows the snippets defined and the files read so far. */
 export class Importer {
 	readonly snippets = new Map<string, Snippet>();
 	readonly #files = new Set<string>();
@@ -49,17 +49,17 @@ export class Importer {
 		this.#cutter = cutter;
 	}
 
-	/** Absolute paths of the files read, in the order of reading. */
+	/** Absolute paths of the files read, in order. */
 	get files(): readonly string[] {
 		return [...this.#files];
 	}
 
-	/** Adds a file that was not read because what it holds is known. */
+	/** Adds a file that was not read because its contents are known. */
 	addFile(path: string): void {
 		this.#files.add(path);
 	}
 
-	/** The main file: its pieces, or its lines where it cannot be cut. */
+	/** Returns the main file: its pieces, or its lines if it cannot be cut. */
 	main(source: Source): Imported {
 		if (source.path !== undefined) this.#files.add(source.path);
 		const pieces = this.#cut(source);
@@ -77,10 +77,13 @@ export class Importer {
 		return { ...file, mistaken };
 	}
 
-	/** A variable of the environment. */
+	/** Returns an environment variable. */
 	readonly env = (name: string): string | undefined => this.#reader.env(name);
 
-	/** The pieces of a text; what will be read of them is read at once, so that mistakes come in the order of a whole text. */
+	/**
+	 * Returns the pieces of a text. Those that need parsing are parsed now, so that diagnostics come in the order of the whole
+	 * text.
+	 */
 	#cut(source: Source): readonly TextPiece[] | undefined {
 		const cutter = this.#cutter;
 		const pieces = cutter?.cut(source);
@@ -88,7 +91,7 @@ export class Importer {
 		return pieces;
 	}
 
-	/** Reads a piece: its mistakes are reported, its definitions noted. */
+	/** Parses a piece: reports its mistakes and records its definitions. */
 	read(piece: TextPiece): ReadPiece {
 		const read = piece.read(this.env, diagnostic => this.#report.report(diagnostic));
 		this.#noteDefinitions(read.lines);
@@ -105,8 +108,8 @@ export class Importer {
 	}
 
 	/**
-	 * What an `import` or `use` line brings in, in order; what is wrong with it is reported. Files are cut only for a line
-	 * that stands at file level itself.
+	 * Returns what an `import` or `use` line brings in, in order, and reports mistakes. Files are cut only for a line at the
+	 * top level.
 	 */
 	imports(
 		line: ParsedLine,
@@ -161,12 +164,12 @@ export class Importer {
 			span: target.span,
 			label: near ? `did you mean \`${near}\`?` : undefined,
 			hint: this.#report.definedLater.has(`(${target.text})`)
-				? `\`(${target.text})\` stands further down: a snippet must be defined before it is used.`
-				: `Define it above with \`(${target.text}) { … }\`; files come in by \`import\`.`,
+				? `\`(${target.text})\` is defined further down: a snippet must be defined before it is used.`
+				: `Define it above with \`(${target.text}) { … }\`; use \`import\` for files.`,
 		});
 	}
 
-	/** `name=value` words of `use`. */
+	/** Returns the `name=value` words of `use`. */
 	#named(args: readonly ParsedWord[], snippet: Snippet): Map<string, ParsedWord> {
 		const values = new Map<string, ParsedWord>();
 		for (const arg of args) {
@@ -193,13 +196,13 @@ export class Importer {
 					label: near ? `did you mean \`${near}\`?` : undefined,
 					related: [{ span: snippet.word.span, message: 'the snippet' }],
 				});
-				// Most likely it was meant, and then it is not missing.
+				// Most likely the nearest parameter was meant, so it is not missing.
 				if (near && !values.has(near)) values.set(near, value);
 			} else if (values.has(name)) {
 				this.#report.report({
 					code: 'snippet/repeated-parameter',
 					severity: 'error',
-					message: `The parameter \`${name}\` is given twice.`,
+					message: `The parameter \`${name}\` is given more than once.`,
 					span: arg.span,
 					label: 'given again',
 				});
@@ -223,7 +226,7 @@ export class Importer {
 		const parameters = new Map<string, ParsedWord>();
 		for (const [name, fallback] of snippet.parameters) {
 			const value = given.get(name) ?? fallback;
-			// A value all the same, so that the snippet's own lines are not reported too.
+			// Gives it a value anyway, so that the snippet's own lines are not reported too.
 			parameters.set(name, value ?? { text: '', quote: 'double', span: target.span });
 			if (value) continue;
 			this.#report.report({
@@ -258,7 +261,7 @@ export class Importer {
 		while (at && at.node !== node) at = at.parent;
 		if (!at) return false;
 		const message = `a cycle of imports exists between ${frame.label} and ${label}`;
-		this.#problem('import/cycle', target.span, message, 'Move what both need into a third snippet or file.');
+		this.#problem('import/cycle', target.span, message, 'Move the shared part into a third snippet or file.');
 		return true;
 	}
 
@@ -280,7 +283,7 @@ export class Importer {
 			const { code, severity, message, hint } = found.problem;
 			const later = this.#report.definedLater.has(`(${target.text})`);
 			const early = later
-				? `\`(${target.text})\` stands further down: a snippet must be defined before it is imported.`
+				? `\`(${target.text})\` is defined further down: a snippet must be defined before it is imported.`
 				: hint;
 			this.#report.report({
 				...structureMistake(this.#report.dialect, code, target.span, message, { hint: early }),
@@ -304,7 +307,7 @@ export class Importer {
 				});
 				continue;
 			}
-			// The first import of a file keeps the spans the parser gave.
+			// The first import of a file keeps the parser's spans.
 			const seenFrom = known ? file.source.importedFrom(target.span, target.text) : file.source;
 			imported.push({
 				lines: !known && file.pieces ? [] : file.lines,
@@ -326,7 +329,7 @@ export class Importer {
 		return imported;
 	}
 
-	/** What an earlier import read and said counts for this one too: without the other it would read and say it itself. */
+	/** Repeats the recorded effects of an earlier import of the file, which this one would have had by itself. */
 	#readAgain(path: string, known: CutFile | undefined): void {
 		if (!this.#report.recording) return;
 		if (known?.mistaken !== false) this.#report.taint();
@@ -359,7 +362,7 @@ export class Importer {
 			source,
 			pieces,
 			mistaken: true,
-			// Asked for only when the file is imported again.
+			// Computed only if the file is imported again.
 			get lines() {
 				return importer.#parse(source).lines;
 			},
@@ -373,6 +376,6 @@ export class Importer {
 /** A file that may have been cut. */
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
-	/** False when nothing was wrong with its structure. */
+	/** True if its structure has mistakes. */
 	readonly mistaken: boolean;
 }

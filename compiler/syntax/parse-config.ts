@@ -1,4 +1,4 @@
-/** The syntax phases together: text in, expanded tree out. */
+/** Runs the syntax phases: takes text, returns the expanded tree. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Reader } from '../source/reader.ts';
@@ -9,15 +9,15 @@ import { ExpansionReport } from './expansion-report.ts';
 import { FileStructure } from './file-structure.ts';
 import { Importer } from './importer.ts';
 
-/** What the grammar cannot know by itself. */
+/** What the grammar needs to know about the dialect. */
 export interface ParseOptions {
-	/** Names of the dialect's directives: only to recognise one that stands where a site's address should. */
+	/** The names of the dialect's directives, only to recognize one in place of a site address. */
 	readonly knownDirectives: ReadonlySet<string>;
-	/** Snippets and constants that nothing uses are told of; only in Configfile if left out. */
+	/** True to report unused snippets and constants; by default, only for a Configfile. */
 	readonly unused?: true;
 }
 
-/** Reports that a main file holds nothing at all, not even a comment. */
+/** Reports a main file that is entirely empty, without even a comment. */
 export function reportEmpty(source: Source, report: ExpansionReport): void {
 	report.report({
 		code: 'syntax/empty-file',
@@ -29,9 +29,9 @@ export function reportEmpty(source: Source, report: ExpansionReport): void {
 }
 
 /**
- * Parses a configuration in either text dialect and expands its imports, snippets, constants and passed blocks. Every
- * mistake goes to `report`, each once, in no particular order; what could be read is in the tree. Never throws for
- * what the input holds. `input.format` must not be `json`.
+ * Parses a configuration in either text dialect and expands its imports, snippets, constants and passed blocks. Passes every
+ * mistake to `report` once, in no particular order; the tree contains everything that could be parsed. Never throws for any
+ * input. `input.format` must not be `json`.
  */
 export function parseConfig(input: ConfigInput, reader: Reader, report: Report, options: ParseOptions): ConfigTree {
 	const dialect = input.format === 'compatfile' ? 'compatfile' : 'configfile';

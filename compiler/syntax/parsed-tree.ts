@@ -1,4 +1,4 @@
-/** Builds the lines of one text while the grammar walks it, and says what is wrong with their structure. */
+/** Builds the lines of one text as the grammar walks it, and reports structural mistakes. */
 import { EOF, type IToken, type TokenType } from 'chevrotain';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -27,18 +27,18 @@ import {
 } from './structure-mistake.ts';
 import { Close, Newline, Open, type WordToken } from './tokens.ts';
 
-/** Words whose text an expansion may change. */
+/** Words that expansion may change. */
 const expandable = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 
-/** Where lines are collected: the file, or one block. */
+/** The file or block that collects lines. */
 interface Container {
 	readonly lines: ParsedLine[];
-	/** True where every line is a directive or sub-directive: not at file level, nor directly in a snippet. */
+	/** True where every line is a directive or sub-directive: neither at the top level nor directly in a snippet. */
 	readonly strict: boolean;
 	readonly open: IToken | undefined;
-	/** Characters before the line that the block belongs to. */
+	/** Characters before the line to which the block belongs. */
 	readonly indent: number;
-	/** What stands behind `{` or before `}` on its line was reported, or is allowed. */
+	/** True if text after `{` or before `}` on its line has been reported, or is allowed. */
 	readonly reported: boolean;
 	close: IToken | undefined;
 	live: boolean;
@@ -54,30 +54,30 @@ interface Part {
 	end: number;
 }
 
-/** One text's tree under construction; {@link ConfigParser} calls it in the order of the text. */
+/** The tree of one text under construction; {@link ConfigParser} calls it in text order. */
 export class ParsedTree {
 	readonly source: Source;
 	readonly diagnostics: Diagnostic[] = [];
-	/** Braces without their counterpart. */
+	/** Number of unmatched braces. */
 	unbalanced = 0;
-	/** A quote or heredoc that never closed took the rest of the text. */
+	/** True if an unclosed quote or heredoc took the rest of the text. */
 	swallowed = false;
-	/** The last token of the text that is more than the end of a line. */
+	/** The text's last token other than a newline. */
 	last: WordToken | undefined;
-	/** The block just opened is nested deeper than the limit. */
+	/** True if the block just opened exceeds the maximum nesting. */
 	tooDeep = false;
 	readonly #text: SubstitutedText;
 	readonly #dialect: Dialect;
-	/** Blocks end where the indentation says so: the second reading of a text whose braces do not balance. */
+	/** True if blocks end by indentation: the second parse of a text whose braces do not balance. */
 	readonly #byIndentation: boolean;
 	readonly #containers: Container[];
 	readonly #drafts: Part[][] = [];
 	#container: Container;
 	#parts: Part[] = [];
 	#tooDeepReported = false;
-	/** Lines at file level up to the last `}` that ended a site without braces. */
+	/** Number of top-level lines up to the last `}` that ended a site without braces. */
 	#ended = 0;
-	/** Blocks without a name, and how many containers are left when the block of the `import` around them is. */
+	/** Unnamed blocks, and the number of containers at which the surrounding `import` block closes. */
 	readonly #anonymous: { readonly open: SourceSpan; readonly depth: number }[] = [];
 
 	constructor(source: Source, text: SubstitutedText, dialect: Dialect, byIndentation: boolean) {
@@ -97,7 +97,7 @@ export class ParsedTree {
 		this.#containers = [this.#container];
 	}
 
-	/** The lines at file level. */
+	/** The top-level lines. */
 	get lines(): readonly ParsedLine[] {
 		return this.#containers[0]!.lines;
 	}
@@ -116,7 +116,7 @@ export class ParsedTree {
 		this.#parts.push(newPart());
 	}
 
-	/** True if `token` is an `else` that goes on with the line whose block has just been closed. */
+	/** Reports whether `token` is an `else` that continues the line whose block has just closed. */
 	takesElse(token: IToken): boolean {
 		return (
 			this.#dialect === 'configfile' &&
@@ -164,7 +164,7 @@ export class ParsedTree {
 		const hint = 'Close it with the same quote.';
 		const depth = this.#containers.length - 1;
 		if (this.#dialect === 'compatfile' && depth > 0) {
-			// It holds the `}` of the blocks around it, and that is what the compatible server misses.
+			// It contains the `}` of the blocks around it, and that is what the compatible server misses.
 			this.diagnostics.push(
 				this.#endOfText('syntax/unterminated-quote', span, depth > 1, { label: 'this quote is never closed', hint }),
 			);
@@ -172,7 +172,7 @@ export class ParsedTree {
 		}
 		this.diagnostics.push({
 			code: 'syntax/unterminated-quote',
-			// Outside of blocks the compatible server reads it as a plain word.
+			// Outside of blocks, the compatible server reads it as a plain word.
 			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
 			message: 'This quote is never closed, so everything up to the end of the file is one word.',
 			span,
@@ -190,7 +190,7 @@ export class ParsedTree {
 		const outer = this.#container;
 		const snippet = !outer.strict && owner !== undefined && owner.text.startsWith('(') && owner.text.endsWith(')');
 		const imports = owner?.text === 'import' && owner.quote === 'none';
-		// What an import passes on is not a block of directives until it arrives.
+		// A block passed by an import is not a block of directives until it is inserted.
 		let reported = imports;
 		if (!imports && next.tokenType !== Newline && next.tokenType !== EOF && !splices(next.image)) {
 			if (outer.strict) {
@@ -232,7 +232,7 @@ export class ParsedTree {
 		);
 	}
 
-	/** False at the token that ends the block being read. */
+	/** Returns false at the token that ends the current block. */
 	staysInside(token: IToken): boolean {
 		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== Close;
 		const indent = this.#indentOf(token);
@@ -240,7 +240,7 @@ export class ParsedTree {
 		return indent > this.#container.indent;
 	}
 
-	/** True if the token is the `}` of the block being read. */
+	/** Reports whether the token is the `}` of the current block. */
 	endsHere(token: IToken): boolean {
 		if (token.tokenType !== Close) return false;
 		if (!this.#byIndentation) return true;
@@ -273,7 +273,10 @@ export class ParsedTree {
 			this.#anonymousBlock(this.#anonymous.pop()!.open, close);
 	}
 
-	/** The mistake of a block without a name in that of an `import`, which the compatible server notices where the latter closes. */
+	/**
+	 * Returns the mistake of an unnamed block inside an `import` block, which the compatible server notices where the latter
+	 * closes.
+	 */
 	#anonymousBlock(span: SourceSpan, close: SourceSpan): void {
 		const message = 'anonymous blocks are not supported';
 		const place = this.#dialect === 'compatfile' ? `, at ${fileAndLine(close)}${importChain(close)}` : '.';
@@ -299,7 +302,7 @@ export class ParsedTree {
 		this.diagnostics.push(this.#endOfText('syntax/unclosed-block', open, nested, more));
 	}
 
-	/** The mistake of a block that the end of the text leaves open; `nested`: a block of a directive. */
+	/** Returns the mistake of a block left open at the end of the text; `nested`: a block of a directive. */
 	#endOfText(code: string, span: SourceSpan, nested: boolean, more: Partial<Diagnostic>): Diagnostic {
 		if (this.#dialect === 'configfile') {
 			return structureMistake('configfile', code, span, 'unexpected EOF: a block is not closed', more);
@@ -347,14 +350,14 @@ export class ParsedTree {
 		return { words, block, alternative, span: { source: this.source, start, end }, live, shape };
 	}
 
-	/** A `{` that begins a line among directives: taken as the block of the line before, which is what was meant. */
+	/** Handles a `{` that begins a line among directives: taken as the block of the line before, which was meant. */
 	#bareBlock(line: ParsedLine): void {
 		const container = this.#container;
 		const open = line.block!.open;
 		const before = container.lines[container.lines.length - 1];
 		const owner = this.#parts[0]?.words[0];
 		if (owner?.text === 'import' && owner.quote === 'none') {
-			// The compatible server takes the end of one that comes first for that of the block around it.
+			// If it comes first, the compatible server takes its end for that of the block around it.
 			const isFirst = container.lines.length === 0 && this.#anonymous.length === 0;
 			if (isFirst) this.#anonymousBlock(open, line.block!.close);
 			else this.#anonymous.push({ open, depth: this.#containers.length - 1 });
@@ -381,18 +384,18 @@ export class ParsedTree {
 				message: 'This `}` closes a site that has no `{`.',
 				span: this.#tokenSpan(close),
 				label: 'closes nothing',
-				hint: 'Remove it, or write `{` behind the address.',
+				hint: 'Remove it, or write `{` after the address.',
 			});
 			return;
 		}
 		this.unbalanced++;
 		this.#mistake('syntax/stray-close', close, "Unexpected '}' because no matching opening brace", {
 			label: 'closes nothing',
-			hint: 'Remove it, or look above for a `}` too many.',
+			hint: 'Remove it, or look further up for an extra `}`.',
 		});
 	}
 
-	/** True in a Compatfile behind a site that is written without braces: the compatible server takes a `}` at its end. */
+	/** True in a Compatfile after a site without braces: the compatible server accepts a `}` at its end. */
 	#endsOpenSite(): boolean {
 		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;
 		const at = this.lines.findIndex(({ words }, index) => {
@@ -420,12 +423,12 @@ export class ParsedTree {
 	}
 
 	#tokenSpan(token: IToken): SourceSpan {
-		// Braces may have carriage returns behind them in their image.
+		// The image of a brace may end with carriage returns.
 		const length = token.tokenType === Open || token.tokenType === Close ? 1 : token.image.length;
 		return this.#span(token.startOffset, token.startOffset + length);
 	}
 
-	/** Characters before a token that is the first on its line, else -1. */
+	/** Returns the number of characters before the first token of a line, or -1 for other tokens. */
 	#indentOf(token: IToken): number {
 		const text = this.#text.text;
 		const lineStart = text.lastIndexOf('\n', token.startOffset - 1) + 1;
@@ -443,7 +446,7 @@ function newPart(): Part {
 	return { words: [], block: undefined, live: false, shape: 0, start: 0, end: 0 };
 }
 
-/** `{block}` may stand next to `{` and `}`: what it stands for makes lines of its own. */
+/** Reports whether `{block}` may be next to `{` and `}`: its contents become separate lines. */
 function splices(text: string): boolean {
 	return text === '{block}' || (text.startsWith('{blocks.') && text.endsWith('}'));
 }

@@ -1,4 +1,4 @@
-/** Where the comments of a text stand, and how far what follows one reaches: for comments that mean something. */
+/** Finds comments, and the extent of what follows them, for comments that have a meaning. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { Close, Newline, Open, tokenize } from './tokens.ts';
 
@@ -6,11 +6,11 @@ import { Close, Newline, Open, tokenize } from './tokens.ts';
 export interface ScannedComment {
 	readonly start: number;
 	readonly end: number;
-	/** Nothing else stands on its line. */
+	/** True if it is alone on its line. */
 	readonly alone: boolean;
 }
 
-/** The comments of a text, as the lexer sees them: a `#` in a word, a quote or a heredoc is none. */
+/** Returns the comments of a text as the lexer sees them: a `#` in a word, quote or heredoc does not begin one. */
 export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 	const comments: ScannedComment[] = [];
 	const between = (from: number, to: number): void => {
@@ -31,7 +31,7 @@ export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 	return comments;
 }
 
-/** The end of the first line with words after an offset, and of the block that it opens. */
+/** Returns the end of the first line with words after an offset, including the block that it opens. */
 export function endOfExtent(text: string, from: number, dialect: Dialect): number {
 	let depth = 0;
 	let words = false;

@@ -1,12 +1,12 @@
-/** Reads heredocs: `<<MARKER`, the body, and the marker again, whose indentation is taken off every line. */
+/** Scans heredocs: `<<MARKER`, the body, and the marker again, whose indentation is removed from every line. */
 import { CR, LF, SPACE } from './characters.ts';
 import type { LexicalProblem, ScannedWord } from './scan-word.ts';
 
 const validMarker = /^[A-Za-z0-9_-]+$/;
 
 /**
- * Reads from the `<<` at `start`. A space before the line's end, or the end of the text, makes it an ordinary word;
- * a marker that does not do is reported in `problem`.
+ * Scans from the `<<` at `start`. A space before the newline, or the end of the text, makes it an ordinary word; an invalid
+ * marker is returned in `problem`.
  */
 export function scanHeredoc(text: string, start: number): ScannedWord {
 	let marker = '';
@@ -40,7 +40,7 @@ function markerProblem(start: number, end: number, marker: string): LexicalProbl
 	return { ...place, code: 'syntax/heredoc-marker', message, label: 'not a marker', hint };
 }
 
-/** The body of a heredoc whose marker is wrong would be read as directives: skips it if a line that ends it can be found. */
+/** The body of a heredoc with an invalid marker would be read as directives, so it is skipped if its end can be found. */
 function endDespiteBadMarker(text: string, end: number, marker: string): number {
 	const wanted = marker.replace(/^<+/, '').trim();
 	if (wanted === '') return end;

@@ -1,4 +1,4 @@
-/** Reads one word of configuration text: quotes, backticks, backslashes, heredocs and `NAME="value"`. */
+/** Scans one word of configuration text: quotes, backticks, backslashes, heredocs and `NAME="value"`. */
 import type { Quote } from './ast.ts';
 import {
 	BACKSLASH,
@@ -14,12 +14,12 @@ import {
 } from './characters.ts';
 import { scanHeredoc } from './scan-heredoc.ts';
 
-/** A mistake inside a word; offsets are those of the text that was lexed. */
+/** A mistake inside a word; offsets refer to the lexed text. */
 export interface LexicalProblem {
 	readonly code: string;
-	/** The message, given the number of the line on which the mistake was made. */
+	/** Returns the message, given the number of the line with the mistake. */
 	readonly message: (line: number) => string;
-	/** Offset on that line. */
+	/** An offset on that line. */
 	readonly at: number;
 	readonly start: number;
 	readonly end: number;
@@ -27,19 +27,19 @@ export interface LexicalProblem {
 	readonly hint?: string;
 }
 
-/** A word that is not simply the text it was written as. */
+/** A word that differs from its source text. */
 export interface ScannedWord {
-	/** Undefined when the characters make no word: a backslash that continues the line, a lone quote at the end. */
+	/** Undefined if the characters form no word: a backslash that continues the line, or a lone quote at the end. */
 	readonly text: string | undefined;
 	readonly quote: Quote;
-	/** How the value of `NAME="value"` was quoted. */
+	/** The quote of the value in `NAME="value"`. */
 	readonly valueQuote?: Quote | undefined;
-	/** Offset after the last character read. */
+	/** Offset after the last character consumed. */
 	readonly end: number;
 	readonly problem?: LexicalProblem | undefined;
-	/** True when it was never closed and so took everything up to the end of the text. */
+	/** True if it was never closed and consumed the rest of the text. */
 	readonly swallows?: boolean | undefined;
-	/** True when it opened a quote that never closed. */
+	/** True if it opened a quote that never closed. */
 	readonly unterminated?: boolean | undefined;
 }
 
@@ -47,8 +47,8 @@ const plainRun = new RegExp(`[^${whiteSpaceClass}\\\\]+`, 'y');
 const parameterName = /^[A-Za-z_][A-Za-z0-9_-]*=$/;
 
 /**
- * End of the plain word at `start`, or -1 when a backslash, a quote, a carriage return, a heredoc or (with `named`) a
- * possible `NAME="` asks for the full scan.
+ * Returns the end of the plain word at `start`, or -1 if a backslash, quote, carriage return, heredoc or (with `named`) a
+ * possible `NAME="` requires the full scan.
  */
 export function endOfPlainWord(text: string, start: number, named: boolean): number {
 	const first = text.charCodeAt(start);
@@ -66,8 +66,8 @@ export function endOfPlainWord(text: string, start: number, named: boolean): num
 }
 
 /**
- * Reads the word at `start`, which is neither white space nor `#`. `named` is asked whether a
- * quote after `NAME=` opens a value here.
+ * Scans the word at `start`, which is neither white space nor `#`. `named` tells whether a quote after `NAME=` opens a value
+ * here.
  */
 export function scanWord(text: string, start: number, named?: () => boolean): ScannedWord {
 	const first = text.charCodeAt(start);
@@ -90,7 +90,7 @@ export function scanWord(text: string, start: number, named?: () => boolean): Sc
 		}
 		if (word === '') {
 			if (code === HASH) return { text: undefined, quote: 'none', end: at };
-			// A backslash before a quote does not keep it from quoting, but still counts inside.
+			// A backslash before a quote does not prevent quoting, but still counts inside.
 			if (code === DOUBLE_QUOTE) return scanQuoted(text, at, escaped);
 			if (code === BACKTICK) return scanBacktick(text, at);
 		}

@@ -1,15 +1,15 @@
-/** Collects the addresses of one site over its lines and refuses what cannot be one. */
+/** Collects the addresses of one site across lines and rejects words that cannot be addresses. */
 import type { SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import type { ParsedWord } from './parsed-file.ts';
 import { fileAndLine, structureMistake } from './structure-mistake.ts';
 
-/** The addresses of the site at hand; what they mean is checked when they are lowered. */
+/** The addresses of the current site; their meaning is checked by lowering. */
 export class SiteAddresses {
-	/** True once a word was taken. */
+	/** True once a word has been taken. */
 	started = false;
-	/** The last word ended with a comma: the next line goes on. */
+	/** True if the last word ended with a comma, so that the next line continues the list. */
 	expectsMore = false;
 	readonly #report: ExpansionReport;
 	readonly #directives: ReadonlySet<string>;
@@ -23,8 +23,8 @@ export class SiteAddresses {
 	}
 
 	/**
-	 * Takes one line's words. Answers `directive` when the line is one that stands outside of every site: nothing is
-	 * taken then, and with `silent` nothing is said, as for the second and later ones in a row.
+	 * Takes the words of one line. Returns `directive` for a directive outside of any site: nothing is taken, and with
+	 * `silent`, used for the second and later ones in a row, nothing is reported.
 	 */
 	take(words: readonly ParsedWord[], silent: boolean): 'taken' | 'directive' {
 		const first = words[0];
@@ -99,7 +99,7 @@ export class SiteAddresses {
 			severity: 'error',
 			message: `${place}parsed '${word.text}' as a site address, but it is a known directive; directives must appear in a site block`,
 			span: word.span,
-			label: 'stands outside of every site',
+			label: 'outside of any site',
 			hint: 'Write the address of a site first, and this between its braces.',
 		});
 	}
@@ -109,7 +109,7 @@ export class SiteAddresses {
 		this.#report.report(structureMistake(this.#report.dialect, code, word.span, message, more));
 	}
 
-	/** Ends the addresses, at the site's `{` or without one, and begins anew. `refused` tells that some were left out. */
+	/** Ends the addresses, at the site's `{` or without one, and starts over. `refused`: some were rejected. */
 	end(open: SourceSpan | undefined): { words: readonly Word[]; refused: boolean } {
 		if (this.expectsMore && this.#comma) {
 			const { dialect } = this.#report;
@@ -132,7 +132,7 @@ export class SiteAddresses {
 	}
 }
 
-/** True if a word stands in the file as it reads, and nothing of it came from the environment or an expansion. */
+/** Reports whether a word appears literally in the file, without anything from the environment or an expansion. */
 function asWritten({ span }: ParsedWord, text: string): boolean {
 	return span.end - span.start === text.length && span.source.text.startsWith(text, span.start);
 }

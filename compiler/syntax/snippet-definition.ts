@@ -1,4 +1,4 @@
-/** `(name) { … }`, in Configfile with named parameters: `(secure) max_age policy="x" { … }`. */
+/** `(name) { … }`, in a Configfile with named parameters: `(secure) max_age policy="x" { … }`. */
 import type { Constants } from './constants.ts';
 import { expandWords } from './expand-words.ts';
 import type { ExpansionReport } from './expansion-report.ts';
@@ -11,7 +11,7 @@ export function isSnippetHead(text: string): boolean {
 	return text.length >= 2 && text.startsWith('(') && text.endsWith(')');
 }
 
-/** Adds the snippet to those known; a name that is taken keeps its first meaning. */
+/** Adds a snippet; if the name is taken, the first definition stays. */
 export function defineSnippet(
 	line: ParsedLine,
 	block: ParsedBlock,
@@ -25,7 +25,7 @@ export function defineSnippet(
 	const name = head!.text.slice(1, -1);
 	const before = snippets.get(name);
 	if (before) {
-		const more = { label: 'defined again', related: [{ span: before.word.span, message: 'defined here first' }] };
+		const more = { label: 'defined again', related: [{ span: before.word.span, message: 'first defined here' }] };
 		const message = `redeclaration of previously declared snippet ${name}`;
 		report.report(structureMistake(report.dialect, 'snippet/defined-twice', word.span, message, more));
 		return;
@@ -42,7 +42,7 @@ function readParameters(
 ): Map<string, ParsedWord | undefined> {
 	const parameters = new Map<string, ParsedWord | undefined>();
 	if (report.dialect === 'compatfile' && words.length > 0) {
-		const hint = 'Pass arguments at the import and take them by `{args[0]}`.';
+		const hint = 'Pass arguments at the import and refer to them by `{args[0]}`.';
 		const message = `a snippet has no parameters here; found '${words[0]!.text}'`;
 		report.report(structureMistake('compatfile', 'snippet/parameters', words[0]!.span, message, { hint }));
 		return parameters;
@@ -62,9 +62,9 @@ function readParameters(
 			report.report({
 				code: 'snippet/repeated-parameter',
 				severity: 'error',
-				message: `The parameter \`${name}\` is named twice.`,
+				message: `The parameter \`${name}\` is declared more than once.`,
 				span: word.span,
-				label: 'named again',
+				label: 'declared again',
 			});
 		} else {
 			const value = { text: word.text.slice(equals + 1), quote: word.valueQuote ?? 'none', span: word.span } as const;

@@ -4,15 +4,15 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
 import { mostWords } from './parsed-file.ts';
 
-/** Characters of a token that a message shows. */
+/** Maximum characters of a token in a message. */
 const LONGEST_TOKEN = 40;
 
-/** `FILE:LINE` of a span. */
+/** Returns `FILE:LINE` of a span. */
 export function fileAndLine(span: SourceSpan): string {
 	return `${span.source.name}:${span.source.position(span.start).line}`;
 }
 
-/** ` import chain ['FILE:LINE (import NAME)', …]`, outermost first, or nothing for what was not imported. */
+/** Returns ` import chain ['FILE:LINE (import NAME)', …]`, outermost first, or '' for text that was not imported. */
 export function importChain(span: SourceSpan): string {
 	const chain: string[] = [];
 	for (let { source } = span; source.importedAt; source = source.importedAt.source) {
@@ -21,7 +21,7 @@ export function importChain(span: SourceSpan): string {
 	return chain.length === 0 ? '' : ` import chain [${chain.join(', ')}]`;
 }
 
-/** The message of a syntax error, which names the import chain even where nothing was imported. */
+/** Returns the message of a syntax error, which names the import chain even if nothing was imported. */
 export function syntaxError(unexpected: string, expected: '{' | '}', at: SourceSpan): string {
 	const shown = unexpected.length > LONGEST_TOKEN ? `${unexpected.slice(0, LONGEST_TOKEN)}…` : unexpected;
 	const chain = importChain(at).replace(/^ import chain /, '') || "['']";
@@ -30,8 +30,8 @@ export function syntaxError(unexpected: string, expected: '{' | '}', at: SourceS
 }
 
 /**
- * An error of structure. In Compatfile the message ends with the place, as the compatible server's messages do and as
- * tools that match them expect; in Configfile the place is only in the code frame.
+ * Returns a structural error. In a Compatfile the message ends with the place, like the compatible server's messages, which
+ * tools match; in a Configfile only the code frame shows the place.
  */
 export function structureMistake(
 	dialect: Dialect,
@@ -44,7 +44,7 @@ export function structureMistake(
 	return { code, severity: 'error', message: full, span, ...more };
 }
 
-/** The mistake of a `}` behind words. */
+/** Returns the mistake of a `}` after words. */
 export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
@@ -58,15 +58,15 @@ export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic 
 	);
 }
 
-/** The mistake of a line of directives that ends in `{}`. */
+/** Returns the mistake of a directive line that ends in `{}`. */
 export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/empty-braces', span, "Unexpected '{}' at end of line", {
 		label: 'neither a block nor a placeholder',
-		hint: 'Leave it out, or quote it if it is meant as text.',
+		hint: 'Remove it, or quote it if it is meant as text.',
 	});
 }
 
-/** The mistake of a block of a directive that begins on the next line. */
+/** Returns the mistake of a directive's block that begins on the next line. */
 export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
@@ -77,7 +77,7 @@ export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 	);
 }
 
-/** The mistake of a directive that begins on the line of a `}`, whose span is given. */
+/** Returns the mistake of a directive on the line of a `}`, whose span is given. */
 export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/text-after-close', span, "Unexpected next token after '}' on same line", {
 		label: 'the line ends here',
@@ -85,13 +85,13 @@ export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 	});
 }
 
-/** The mistake of a line that goes on and on; the span is that of the first word too many. */
+/** Returns the mistake of an overlong line; the span is that of the first excess word. */
 export function tooManyWords(span: SourceSpan): Diagnostic {
 	return {
 		code: 'syntax/too-many-words',
 		severity: 'error',
-		message: `A line holds more than ${mostWords.toLocaleString('en')} words; the rest of it is not read.`,
+		message: `A line has more than ${mostWords.toLocaleString('en')} words; the rest is ignored.`,
 		span,
-		hint: 'Use several lines, or a matcher that says the same in fewer words.',
+		hint: 'Use several lines, or a matcher that expresses the same in fewer words.',
 	};
 }

@@ -1,4 +1,4 @@
-/** One piece of a text that was cut at file level: read on its own, and kept while the text around it changes. */
+/** One piece of a text cut at the top level: parsed on its own, and kept while the text around it changes. */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { type SubstitutedText, substituteEnvironment } from '../source/environment.ts';
@@ -7,33 +7,33 @@ import { parseText } from './config-parser.ts';
 import type { ParsedLine } from './parsed-file.ts';
 import { isSnippetHead } from './snippet-definition.ts';
 
-/** What reading a piece gave. */
+/** The result of parsing a piece. */
 export interface ReadPiece {
 	readonly lines: readonly ParsedLine[];
-	/** What the spans of the lines point into: the piece, or the whole text. */
+	/** What the spans of the lines refer to: the piece, or the whole text. */
 	readonly source: Source;
-	/** Nothing in it says that it is more than sites, snippets and constants. */
+	/** True unless something in it shows that it is more than sites, snippets and constants. */
 	readonly plain: boolean;
-	/** Mistakes of structure were reported. */
+	/** True if structural mistakes were reported. */
 	readonly mistaken: boolean;
 }
 
-/** Words at file level that mean something else than the address of a site. */
+/** Words at the top level that are not the address of a site. */
 const keywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
-// Rough, and on the safe side where it matters: what is taken for a site of its own is looked at again when it is read.
+// A rough test, safe where it matters: anything taken for an independent site is checked again when it is parsed.
 const mayLookAround = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 const beginsAsSite = /^(?:\s|#[^\n]*\n)*(?!(?:import|use|let|test|upstream)\s|[\s#({&@]|$)/;
 
-/** A piece, and what reading it gave. */
+/** A piece and the result of parsing it. */
 export class TextPiece {
 	readonly source: Source;
-	/** True while nothing is known that speaks against it being one site that looks at nothing around it. */
+	/** True unless something shows that it is not a single site independent of its surroundings. */
 	sole: boolean;
 	readonly #cut: Cut;
 	readonly #dialect: Dialect;
 	#read: ReadPiece | undefined;
-	/** What was read holds for as long as the piece is kept. */
+	/** True if the result stays valid as long as the piece is kept. */
 	#lasting = false;
 
 	constructor(text: string, whole: Source, offset: number, dialect: Dialect) {
@@ -43,21 +43,21 @@ export class TextPiece {
 		this.sole = beginsAsSite.test(text) && !mayLookAround.test(text);
 	}
 
-	/** The piece stands there now. */
+	/** Updates the position of the piece. */
 	move(whole: Source, offset: number): void {
 		this.#cut.whole = whole;
 		this.#cut.offset = offset;
 		this.release();
 	}
 
-	/** What was read is not needed any more, and would be read again if it were; what lasts stays. */
+	/** Drops the parse result, which would be recomputed if needed; a lasting result stays. */
 	release(): void {
 		if (!this.#lasting) this.#read = undefined;
 	}
 
 	/**
-	 * The lines; mistakes are reported when they are read, not when they are there already. The environment is asked each
-	 * time, for whoever keeps a record of what is asked.
+	 * Returns the lines. Mistakes are reported when the piece is parsed, not when a kept result is returned. The environment is
+	 * read each time, for the sake of a recording reader.
 	 */
 	read(env: (name: string) => string | undefined, report: Report): ReadPiece {
 		const { source } = this;
@@ -73,7 +73,7 @@ export class TextPiece {
 			this.#read = { lines, source, plain, mistaken: found.length > 0 };
 			this.#lasting = found.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
-			// These are kept by what they define for longer than their place: tests, options and imports.
+			// What these define is kept for longer than their place: tests, options and imports.
 			const { whole, offset } = this.#cut;
 			found.length = 0;
 			const { lines } = parseText(whole, shifted(text, offset), this.#dialect, diagnostic => found.push(diagnostic));
@@ -97,7 +97,7 @@ function isSnippet({ words }: ParsedLine): boolean {
 	return words[0]!.quote === 'none' && isSnippetHead(words[0]!.text);
 }
 
-/** A text of a piece whose offsets lead back to the whole text. */
+/** Returns a piece's text with offsets that map back to the whole text. */
 function shifted(text: SubstitutedText, by: number): SubstitutedText {
 	return { text: text.text, start: offset => text.start(offset) + by, end: offset => text.end(offset) + by };
 }

@@ -1,15 +1,15 @@
-/** The tokens of both dialects and their Chevrotain lexer: words, braces on their own, and line ends. */
+/** The tokens of both dialects and their Chevrotain lexer: words, standalone braces, and newlines. */
 import { createToken, type IToken, Lexer, type TokenType } from 'chevrotain';
 import type { Dialect } from '../dialects/dialect.ts';
 import { whiteSpaceClass, whiteSpaceCodes } from './characters.ts';
 import { endOfPlainWord, type ScannedWord, scanWord } from './scan-word.ts';
 
-/** A token as the parser gets it. `payload` is there when the word is not simply its image. */
+/** A token as the parser receives it. `payload` is present if the word differs from its image. */
 export interface WordToken extends IToken {
 	payload?: ScannedWord;
 }
 
-// Before white space other than CR, before a line continuation, or at the end; CRs between do not separate.
+// Before white space other than CR, before a line continuation, or at the end; CRs in between do not separate.
 const standsAlone = `\\r*(?:(?=[${whiteSpaceClass.replace('\\t-\\r', '\\t-\\f')}])|(?![^])|(?=\\\\[^\\S\\n]*\\n))`;
 
 const Blank = createToken({
@@ -19,7 +19,7 @@ const Blank = createToken({
 	group: Lexer.SKIPPED,
 });
 
-/** Line ends with the blank lines and indentation after them. */
+/** Newlines, including following blank lines and indentation. */
 export const Newline = createToken({
 	name: 'Newline',
 	pattern: /\n[\t\r\n ]*/,
@@ -27,7 +27,7 @@ export const Newline = createToken({
 	line_breaks: true,
 });
 
-/** To the end of the line; a backslash at its end takes the line end along, so that the next line belongs to this one. */
+/** Up to the end of the line; a backslash at its end includes the newline, so that the next line belongs to this one. */
 export const Comment = createToken({
 	name: 'Comment',
 	pattern: /#(?:[^\n]*\\\r*\n|[^\n]*)/,
@@ -36,16 +36,16 @@ export const Comment = createToken({
 	line_breaks: true,
 });
 
-/** A `{` that stands alone. Glued to other characters it is text: placeholders are written so. */
+/** A standalone `{`. Glued to other characters it is text, as in placeholders. */
 export const Open = createToken({ name: 'Open', pattern: new RegExp(`\\{${standsAlone}`), start_chars_hint: ['{'] });
 
-/** A `}` that stands alone. */
+/** A standalone `}`. */
 export const Close = createToken({ name: 'Close', pattern: new RegExp(`\\}${standsAlone}`), start_chars_hint: ['}'] });
 
 /** Any other word, quoted or not. */
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
-/** Words that may stand before a named value on its line. */
+/** Maximum words before a named value on its line. */
 export const mostWordsBefore = 256;
 
 /** In a snippet's head and after `use`, a quote after `NAME=` opens a quoted value. */
@@ -74,7 +74,7 @@ function wordPattern(namedValues: boolean): (text: string, offset: number, token
 	};
 }
 
-// The lexer groups code units above 255 in steps of 255; one of each group lists them all.
+// The lexer groups code units above 255 in steps of 255; one of each group represents them all.
 const wordStarts = Array.from({ length: 256 }, (_, code) => code)
 	.concat(Array.from({ length: 257 }, (_, step) => Math.min(256 + step * 255, 0xffff)))
 	.filter(code => !whiteSpaceCodes.includes(code) && code !== 0x23);
@@ -94,7 +94,7 @@ const modes = {
 	compatfile: [Blank, Newline, Comment, Open, Close, wordToken('CompatfileWord', false)],
 };
 
-/** Every token type, for the parser. */
+/** All token types, for the parser. */
 export const vocabulary: TokenType[] = [Word, ...new Set([...modes.configfile, ...modes.compatfile])];
 
 const lexer = new Lexer(
@@ -102,7 +102,7 @@ const lexer = new Lexer(
 	{ positionTracking: 'onlyOffset', ensureOptimizations: true, skipValidations: true },
 );
 
-/** Splits text, environment already substituted, into tokens. Never fails: every text has a reading. */
+/** Splits text with its environment values already replaced into tokens. Never fails: every text can be tokenized. */
 export function tokenize(text: string, dialect: Dialect): WordToken[] {
 	return lexer.tokenize(text, dialect).tokens as WordToken[];
 }

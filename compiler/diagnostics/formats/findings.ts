@@ -1,20 +1,20 @@
-/** What a report to a tool holds: the findings about one configuration. */
+/** The input of a report for a tool: the findings about one configuration. */
 import type { Diagnostic } from '../diagnostic.ts';
 
-/** The outcome of checking one configuration. */
+/** The result of checking one configuration. */
 export interface Findings {
-	/** The name of the configuration as it was given: a file, or `<stdin>`. */
+	/** The configuration's name as given: a file, or `<stdin>`. */
 	readonly name: string;
-	/** Whether it would be accepted: no error, and with `--strict` no warning either. */
+	/** True if it would be accepted: no errors, and with `--strict` no warnings either. */
 	readonly valid: boolean;
-	/** Release of this server. */
+	/** This server's version. */
 	readonly version: string;
 	readonly diagnostics: readonly Diagnostic[];
-	/** The configuration's own tests, where they were run. */
+	/** Results of the configuration's own tests, if they were run. */
 	readonly tests: { readonly passed: number; readonly failed: number };
 }
 
-/** A rule that a report describes. */
+/** A lint rule or diagnostic code that a report describes. */
 export interface DescribedRule {
 	readonly name: string;
 	readonly severity: Diagnostic['severity'];

@@ -1,4 +1,4 @@
-/** Findings as workflow commands, which GitHub shows beside the lines of a change: `--format github`. */
+/** Findings as GitHub workflow commands, which GitHub shows next to the lines of a change: `--format github`. */
 import type { Diagnostic } from '../diagnostic.ts';
 import type { Findings } from './findings.ts';
 
@@ -8,7 +8,9 @@ const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
 	note: 'notice',
 };
 
-/** Returns one line for each finding, or '' without any. A finding in a file that several configurations import appears once. */
+/**
+ * Returns one line per finding, or '' if there are none. A finding in a file that several configurations import appears once.
+ */
 export function githubReport(all: readonly Findings[]): string {
 	const lines = all.flatMap(({ name, diagnostics }) => diagnostics.map(one => `${command(one, name)}\n`));
 	return [...new Set(lines)].join('');
@@ -20,7 +22,7 @@ function command({ severity, code, message, hint, span, pointer }: Diagnostic, n
 		const start = span.source.position(span.start);
 		const end = span.source.position(span.end);
 		properties.push(`line=${start.line}`, `endLine=${end.line}`);
-		// Columns are shown only for a finding on one line.
+		// GitHub shows columns only for a finding within one line.
 		if (start.line === end.line) properties.push(`col=${start.column}`, `endColumn=${end.column}`);
 	}
 	properties.push(`title=${property(code)}`);
@@ -29,7 +31,7 @@ function command({ severity, code, message, hint, span, pointer }: Diagnostic, n
 	return `::${COMMANDS[severity]} ${properties.join(',')}::${data(text)}`;
 }
 
-/** As the runner takes them back apart: the percent sign first. */
+/** Escapes text the way the runner unescapes it: the percent sign first. */
 function data(text: string): string {
 	return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }

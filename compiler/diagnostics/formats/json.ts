@@ -1,10 +1,10 @@
-/** Findings as one JSON object, of however many configurations: `--format json`. */
+/** Findings about one or more configurations as one JSON object: `--format json`. */
 import { toReport } from '../diagnostic-report.ts';
 import type { Findings } from './findings.ts';
 
 /**
- * The report, with a line end. The members of a diagnostic are those of the Admin API. Of several configurations it holds
- * whether all are valid, the sum of their tests, and the report of each under `configurations`.
+ * Returns the report, ending in a newline. A diagnostic has the same members as in the Admin API. For several configurations,
+ * the report says whether all are valid, sums up their tests, and holds the report of each under `configurations`.
  */
 export function jsonReport(all: readonly Findings[]): string {
 	const reports = all.map(({ name, valid, tests, diagnostics }) => {

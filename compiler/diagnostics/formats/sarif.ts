@@ -1,4 +1,7 @@
-/** Findings in the Static Analysis Results Interchange Format (OASIS SARIF 2.1.0), which code scanning services take: `--format sarif`. */
+/**
+ * Findings in the Static Analysis Results Interchange Format (OASIS SARIF 2.1.0), which code scanning services accept:
+ * `--format sarif`.
+ */
 
 import type { SourceSpan } from '../../source/source.ts';
 import type { Diagnostic } from '../diagnostic.ts';
@@ -7,8 +10,8 @@ import type { DescribedRule, Findings } from './findings.ts';
 const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
 
 /**
- * Returns the log of one run, ending in a newline. It describes `rules` and every other code that a finding has. A finding
- * in a file that several configurations import appears once.
+ * Returns the log of one run, ending in a newline. It describes `rules` and every other code among the findings. A finding in a
+ * file that several configurations import appears once.
  */
 export function sarifReport(all: readonly Findings[], rules: readonly DescribedRule[]): string {
 	const described = new Map(rules.map(rule => [rule.name, describe(rule)]));
@@ -106,7 +109,7 @@ function region({ source, start, end }: SourceSpan): object {
 	return { startLine: from.line, startColumn: from.column, endLine: to.line, endColumn: to.column };
 }
 
-/** A file's name as a URI reference (RFC 3986). */
+/** Returns a file name as a URI reference (RFC 3986). */
 function uriOf(name: string): string {
 	const encoded = name.split(/[/\\]/).map(encodeURIComponent).join('/');
 	return name.startsWith('/') ? `file://${encoded}` : encoded;

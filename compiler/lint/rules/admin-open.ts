@@ -2,14 +2,14 @@
 import type { LintRule } from '../lint-rule.ts';
 import { isLoopback } from '../public-host.ts';
 
-/** The Admin API listens where others can reach it, without a token. */
+/** The Admin API listens on an address that others can reach, without a token. */
 export const adminOpen: LintRule = {
 	name: 'admin/open',
 	severity: 'warning',
-	summary: 'The Admin API listens where others can reach it, without a token.',
+	summary: 'The Admin API listens on an address that others can reach, without a token.',
 	documentation: [
-		'Without a token only clients of this machine are admitted, so that the address is of no use, and one forwarding proxy',
-		'or container network away from handing the configuration to everybody. Give a token, or listen on loopback.',
+		'Without a token, only clients on this machine are admitted. The address is therefore of no use, and one forwarding proxy',
+		'or container network is enough to hand the configuration to anybody. Give a token, or listen on loopback.',
 	].join('\n'),
 	check: cx => {
 		const admin = cx.document.settings?.admin;

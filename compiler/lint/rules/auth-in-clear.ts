@@ -9,8 +9,8 @@ export const authInClear: LintRule = {
 	severity: 'warning',
 	summary: '`basic_auth` asks for a password over plain HTTP.',
 	documentation: [
-		'The password goes over the network with every request, readable by everybody on the way. Serve the site over TLS. What',
-		'is bound to loopback, or stands behind proxies that `trusted_proxies` names, is not reported.',
+		'The password crosses the network with every request and can be read on the way. Serve the site over TLS. Sites that are',
+		'bound to loopback or behind proxies listed in `trusted_proxies` are not reported.',
 	].join('\n'),
 	check: cx => {
 		if ((cx.document.settings?.trusted_proxies as unknown) !== undefined) return;
@@ -23,7 +23,7 @@ export const authInClear: LintRule = {
 					sites.some(({ site, hosts }) => site === pipeline.site && (hosts.length === 0 || !hosts.every(isLoopback))),
 			);
 			if (!open) continue;
-			cx.at(pointer, `Passwords come in over plain HTTP on port ${open.port}.`, {
+			cx.at(pointer, `Port ${open.port} receives passwords over plain HTTP.`, {
 				hint: 'Serve the site over TLS, or bind it to loopback.',
 			});
 		}

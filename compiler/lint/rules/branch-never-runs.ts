@@ -1,12 +1,11 @@
 /** `branch/never-runs`. */
 import type { LintRule } from '../lint-rule.ts';
 
-/** Compiling a Configfile finds it; elsewhere `branch/covered` does. */
+/** The compiler reports it for a Configfile; otherwise `branch/covered` does. */
 export const branchNeverRuns: LintRule = {
 	name: 'branch/never-runs',
 	severity: 'warning',
-	summary: 'A `handle` stands behind one that takes every request.',
-	documentation:
-		'Of `handle` blocks that stand next to each other the first that matches runs. Put the one without a matcher last.',
+	summary: 'A `handle` follows one that takes every request.',
+	documentation: 'Of adjacent `handle` blocks, the first that matches runs. Put the one without a matcher last.',
 	ofConfigfile: true,
 };

@@ -2,14 +2,14 @@
 import { editsOf, type FieldEdit } from '../header-fields.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** Every origin may read responses with the credentials of the user. */
+/** Every origin may read responses with the user's credentials. */
 export const corsForEveryone: LintRule = {
 	name: 'header/cors-for-everyone',
 	severity: 'warning',
-	summary: 'Every origin may read responses with the credentials of the user.',
+	summary: `Every origin may read responses with the user's credentials.`,
 	documentation: [
-		'`Access-Control-Allow-Credentials: true` beside `Access-Control-Allow-Origin: *` is refused by browsers (Fetch,',
-		'CORS protocol). With `{header.Origin}` in place of `*` it is not, and then every page on the web can read what the',
+		'Browsers refuse `Access-Control-Allow-Credentials: true` together with `Access-Control-Allow-Origin: *` (Fetch,',
+		'CORS protocol). With `{header.Origin}` in place of `*` they accept it, and then every page on the web can read what the',
 		'user can. Name the origins that may.',
 	].join('\n'),
 	check: cx => {
@@ -19,7 +19,7 @@ export const corsForEveryone: LintRule = {
 			const name = edit.name.toLowerCase();
 			if (name === 'access-control-allow-credentials' && edit.value.toLowerCase() === 'true') credentials.push(edit);
 			if (name === 'access-control-allow-origin' && /^(?:\*|\{http\.request\.header\.origin\})$/i.test(edit.value)) {
-				// Behind a matcher on the origin it is a list of those that may.
+				// A matcher on the origin restricts the field to an allowlist.
 				if (
 					edit.value === '*' ||
 					!JSON.stringify(edit.of.step.when ?? '')
@@ -35,11 +35,11 @@ export const corsForEveryone: LintRule = {
 			const message =
 				edit.value === '*'
 					? 'Browsers refuse `*` together with credentials.'
-					: 'Every origin gets the credentials of the user.';
+					: `Every origin is allowed to use the user's credentials.`;
 			cx.at(edit.pointer, message, {
 				words: edit.name,
 				related: cx.related(other.pointer, 'credentials are allowed here'),
-				hint: 'Name the origins that may, by a matcher on `header Origin`.',
+				hint: 'Name the allowed origins with a matcher on `header Origin`.',
 			});
 		}
 	},

@@ -4,15 +4,15 @@ import { scanComments } from '../../syntax/scan-comments.ts';
 import type { LintContext } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A variable of the environment is not set: `{$NAME}` without a default vanishes, `{env.NAME}` stands for nothing. */
+/** An environment variable is not set: `{$NAME}` without a default vanishes, and `{env.NAME}` is empty. */
 export const environmentUnset: LintRule = {
 	name: 'environment/unset',
 	severity: 'warning',
-	summary: 'A variable is not set: `{$NAME}` without a default vanishes, `{env.NAME}` stands for nothing.',
+	summary: 'An environment variable is not set: `{$NAME}` without a default vanishes, and `{env.NAME}` is empty.',
 	documentation: [
-		'`{$NAME}` is replaced before the text is read: an argument is missing, or the next one takes its place. Set the',
-		'variable, or write a default: `{$NAME:default}`, `{$NAME:}` for an empty one. `{env.NAME}` is replaced when the',
-		'configuration is loaded, and has no default. The environment that counts is that of the server: check with it set.',
+		'`{$NAME}` is replaced before the text is parsed, so an unset variable leaves an argument missing, or the next one takes its place. Set the',
+		'variable, or write a default: `{$NAME:default}`, or `{$NAME:}` for an empty one. `{env.NAME}` is replaced when the',
+		`configuration is loaded, and has no default. The server's environment is the one that counts: check with the variable set.`,
 	].join('\n'),
 	always: true,
 	check: cx => {
@@ -33,7 +33,7 @@ export const environmentUnset: LintRule = {
 	},
 };
 
-/** Reports `{env.NAME}` in the texts of the document, each once for its object. */
+/** Reports `{env.NAME}` in the document's strings, each name once per object. */
 function checkPlaceholders(cx: LintContext): void {
 	const visit = (value: unknown, pointer: string, holder: string, told: Set<string>): void => {
 		if (typeof value === 'string') {
@@ -42,13 +42,13 @@ function checkPlaceholders(cx: LintContext): void {
 				told.add(name!);
 				cx.at(cx.dialect ? holder : pointer, `The variable \`${name}\` is not set.`, {
 					words: whole,
-					hint: `Set it: \`${whole}\` stands for nothing.`,
+					hint: `Set it; until then \`${whole}\` is empty.`,
 				});
 			}
 		} else if (Array.isArray(value)) {
 			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holder, told);
 		} else if (typeof value === 'object' && value !== null) {
-			// A place in a text is known for objects, not for their values.
+			// Text places are known for objects, not for their values.
 			const own = cx.subject.locate(pointer) ? pointer : holder;
 			const seen = own === holder ? told : new Set<string>();
 			for (const [key, item] of Object.entries(value)) visit(item, `${pointer}/${escapePointer(key)}`, own, seen);

@@ -7,14 +7,14 @@ import type { LintRule } from '../lint-rule.ts';
 /** Names that hold keys, passwords or history. */
 const PRIVATE: readonly string[] = ['.git', '.svn', '.hg', '.env', '.htpasswd', '.ssh', '.aws', 'id_rsa'];
 
-/** A folder that is served holds a repository, an environment file or keys. */
+/** A served folder contains a repository, an environment file or keys. */
 export const filesPrivate: LintRule = {
 	name: 'files/private-files',
 	severity: 'warning',
-	summary: 'A folder that is served holds a repository, an environment file or keys.',
+	summary: 'A served folder contains a repository, an environment file or keys.',
 	documentation: [
-		'`.git` gives away the whole history of a project, `.env` its passwords. Name them under `hide` of `file_server`, or',
-		'serve a folder that holds only what is public.',
+		"`.git` exposes a project's whole history, `.env` its passwords. List them under `hide` of `file_server`, or",
+		'serve a folder that contains only public files.',
 	].join('\n'),
 	check: cx => {
 		for (const { root, pointer, site } of rootsOf(cx.walked)) {

@@ -3,14 +3,14 @@ import type { Step } from '../../document/document.ts';
 import { answersOnceRun, branchesOf, directiveOf, traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A `header` for all responses stands behind a directive that answers some of them. */
+/** A `header` for all responses follows a directive that answers some of them. */
 export const headerAfterAnswer: LintRule = {
 	name: 'header/after-answer',
 	severity: 'warning',
-	summary: 'A `header` for all responses stands behind a directive that answers some of them.',
+	summary: 'A `header` for all responses follows a directive that answers some of them.',
 	documentation: [
-		'Where directives run as written, in a Configfile and in `route`, a `header` is carried out for the requests that come',
-		'to it. Those that an earlier `respond /health ok` has answered never do, and go without the field. Put it first.',
+		'Where directives run in the order written (in a Configfile and in `route`), a `header` applies only to requests that',
+		'reach it. Those that an earlier `respond /health ok` answers never do, and lack the field. Put `header` first.',
 	].join('\n'),
 	check: cx => {
 		for (const { steps } of cx.walked.pipelines) {
@@ -22,8 +22,8 @@ export const headerAfterAnswer: LintRule = {
 				);
 				if (!earlier) return;
 				const answer = directiveOf(earlier.step);
-				cx.at(later.pointer, `The responses of the \`${answer}\` before it go without this field.`, {
-					related: cx.related(earlier.pointer, 'answers before'),
+				cx.at(later.pointer, `Responses of the \`${answer}\` before it lack this field.`, {
+					related: cx.related(earlier.pointer, 'this answers first'),
 					hint: 'Put `header` first.',
 				});
 			});

@@ -8,18 +8,18 @@ import type { LintContext } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { asksForFile, everyMatcher } from '../walk-document.ts';
 
-/** Fields that tell of the very file. Other fields are often meant for whatever is answered below a path. */
+/** Fields that describe one specific file. Other fields are often meant for everything served below a path. */
 const OF_FILES = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
 
-/** A field for files of a path is set before a rewrite that answers the path with another file. */
+/** A field meant for the files of a path is set before a rewrite that serves another file instead. */
 export const headerBeforeRewrite: LintRule = {
 	name: 'header/before-rewrite',
 	severity: 'warning',
-	summary: 'A field for files of a path is set before a rewrite that answers the path with another file.',
+	summary: 'A field meant for the files of a path is set before a rewrite that serves another file instead.',
 	documentation: [
-		'`header /assets/* Cache-Control immutable` before `try_files {path} /index.html`: for an asset that is no longer there',
-		'the page is answered, and browsers keep it under the name of the asset for as long as the field says. The matcher was',
-		'asked before the rewrite. Let it ask for the file, too: `@assets path /assets/* and file`, in a Compatfile a block with',
+		'With `header /assets/* Cache-Control immutable` before `try_files {path} /index.html`, a request for a removed asset',
+		`gets the page, and browsers keep the page under the asset's name for as long as the field says: the matcher was`,
+		'evaluated before the rewrite. Let it test for the file as well: `@assets path /assets/* and file`, in a Compatfile a block with',
 		'`path` and `file`.',
 	].join('\n'),
 	check: cx => {
@@ -30,7 +30,7 @@ export const headerBeforeRewrite: LintRule = {
 				return to !== undefined && !to.startsWith('?');
 			});
 			if (!rewrite) continue;
-			cx.at(edit.pointer, `What is rewritten to another file afterwards gets this \`${edit.name}\`, too.`, {
+			cx.at(edit.pointer, `Requests that are later rewritten to another file also get this \`${edit.name}\`.`, {
 				words: edit.name,
 				related: cx.related(rewrite.pointer, 'rewrites'),
 				hint: hintOf(cx),
@@ -41,16 +41,16 @@ export const headerBeforeRewrite: LintRule = {
 
 function hintOf({ dialect }: LintContext): string {
 	return dialect === 'compatfile'
-		? 'Let its matcher ask for the file, too: a block with `path` and `file`.'
-		: 'Let its matcher ask for the file, too: `path … and file`.';
+		? 'Let its matcher test for the file as well: a block with `path` and `file`.'
+		: 'Let its matcher test for the file as well: `path … and file`.';
 }
 
-/** Fields of responses that are set by a path, of which nobody has asked whether there is a file. */
+/** Yields the response fields that are set by path without testing that the file exists. */
 function* fieldsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
 	for (const edit of editsOf(cx.walked)) {
 		const { when, response } = edit.of.step;
 		if (edit.on !== 'response' || edit.removes || edit.of.pipeline.ofErrors || when === undefined) continue;
-		// What a response says of itself tells files apart.
+		// A condition on the response itself tells the files apart.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;
 		if (!everyMatcher(matcher, '').some(({ matcher: { type } }) => MATCHERS.get(type)?.judges === 'path')) continue;

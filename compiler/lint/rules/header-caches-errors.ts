@@ -14,37 +14,37 @@ interface Response {
 	readonly [kind: string]: unknown;
 }
 
-/** A field that has caches keep files for long is on the 404 for a file that is not there. */
+/** A long-lived caching field is also set on the 404 for a missing file. */
 export const headerCachesErrors: LintRule = {
 	name: 'header/caches-errors',
 	severity: 'warning',
-	summary: 'A field that has caches keep files for long is on the 404 for a file that is not there.',
+	summary: 'A long-lived caching field is also set on the 404 for a missing file.',
 	documentation: [
-		'`header /assets/* Cache-Control immutable` is set before `file_server` looks for the file. When there is none the field',
-		'is on the 404, and whoever asked too early during a deployment keeps it. Written `>Cache-Control` the field is set once',
-		'the file has been found.',
+		'`header /assets/* Cache-Control immutable` is set before `file_server` looks for the file. If the file is missing, the field',
+		'goes on the 404, and a client that asked too early during a deployment keeps that. Written `>Cache-Control`, the field is set',
+		'only once the file has been found.',
 	].join('\n'),
 	check: cx => {
 		for (const edit of editsOf(cx.walked)) {
 			if (edit.on !== 'response' || edit.of.pipeline.ofErrors || !isLong(edit)) continue;
 			const response = edit.of.step.response as Response;
-			// `default` is deferred always.
+			// `default` is always deferred.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
 			const when = edit.of.step.when as Matcher | undefined;
 			if (when && asksForFile(when)) continue;
 			const files = laterStep(edit.of, when, step => traitsOf(step).servesFiles !== undefined && answersOnceRun(step));
 			if (!files) continue;
-			cx.at(edit.pointer, `A 404 of the \`${directiveOf(files.step)}\` after it gets this \`${edit.name}\`, too.`, {
+			cx.at(edit.pointer, `A 404 of the \`${directiveOf(files.step)}\` after it also gets this \`${edit.name}\`.`, {
 				words: edit.name,
 				related: cx.related(files.pointer, 'answers 404'),
-				hint: `Write \`>${edit.name}\`: it then is set when there is an answer.`,
+				hint: `Write \`>${edit.name}\` to set the field only when the response is known.`,
 				fix: deferral(cx, edit, response),
 			});
 		}
 	},
 };
 
-/** The sign before the name, where it defers nothing else. */
+/** Returns the edit that inserts the sign before the name, unless it would defer other fields too. */
 function deferral(cx: LintContext, { pointer, name }: FieldEdit, response: Response): readonly TextEdit[] | undefined {
 	const edits = Object.values(response).flat().length;
 	const span = cx.span(pointer, name);

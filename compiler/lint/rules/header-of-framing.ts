@@ -10,13 +10,13 @@ export const headerOfFraming: LintRule = {
 	severity: 'warning',
 	summary: 'A field is set that belongs to the connection, not to the message.',
 	documentation: [
-		'`Content-Length`, `Transfer-Encoding`, `Connection` and their like say how a message is cut off from the next one',
-		'(RFC 9110 §7.6.1, RFC 9112 §6). The server sends them itself; set by hand they are dropped, or break the connection.',
+		'`Content-Length`, `Transfer-Encoding`, `Connection` and the like delimit messages on a connection',
+		'(RFC 9110 §7.6.1, RFC 9112 §6). The server sends them itself; if set by hand, they are dropped or break the connection.',
 	].join('\n'),
 	check: cx => {
 		for (const { name, pointer, removes } of editsOf(cx.walked)) {
 			if (removes || !FRAMING.test(name)) continue;
-			cx.at(pointer, `\`${name}\` belongs to the connection: the server sends it as it must be.`, { words: name });
+			cx.at(pointer, `\`${name}\` belongs to the connection: the server sends it itself.`, { words: name });
 		}
 	},
 };

@@ -3,7 +3,7 @@ import { editsOf } from '../header-fields.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { removal } from './matcher-unused.ts';
 
-/** What `reverse_proxy` sends anyway, by the field's name. */
+/** What `reverse_proxy` sends by default, by field name. */
 const DEFAULTS: { readonly [name: string]: readonly string[] } = {
 	host: ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
 	'x-forwarded-host': ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
@@ -11,14 +11,14 @@ const DEFAULTS: { readonly [name: string]: readonly string[] } = {
 	'x-forwarded-for': ['{http.request.remote}', '{http.request.remote.host}', '{http.vars.client_ip}'],
 };
 
-/** A `header_up` sets what is sent anyway, and takes away what is better. */
+/** A `header_up` replaces a field that is sent by default with a worse value. */
 export const headerUpDefault: LintRule = {
 	name: 'proxy/header-up-default',
 	severity: 'warning',
-	summary: 'A `header_up` sets what is sent anyway, and takes away what is better.',
+	summary: 'A `header_up` replaces a field that is sent by default with a worse value.',
 	documentation: [
-		'`reverse_proxy` passes `Host` on as it came and sets `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`',
-		'itself. Set by hand, `Host {host}` loses the port, and `X-Forwarded-For {remote_host}` throws away the chain of',
+		'`reverse_proxy` passes `Host` on unchanged and sets `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`',
+		'itself. Set by hand, `Host {host}` loses the port, and `X-Forwarded-For {remote_host}` discards the chain of',
 		'trusted proxies. Remove the line.',
 	].join('\n'),
 	check: cx => {
@@ -28,7 +28,7 @@ export const headerUpDefault: LintRule = {
 			const words = `header_up ${name}`;
 			const span = cx.span(pointer, words);
 			const line = span && /^[ \t]*header_up[ \t]/.exec(lineOf(span));
-			cx.at(pointer, `\`reverse_proxy\` sends \`${name}\` itself, and knows more about it.`, {
+			cx.at(pointer, `\`reverse_proxy\` already sends \`${name}\`, with a better value.`, {
 				words,
 				hint: 'Remove this line.',
 				...(span && line ? { fix: [{ span: removal(wholeLine(span)), text: '' }] } : {}),

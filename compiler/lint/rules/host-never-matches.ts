@@ -4,14 +4,14 @@ import { coversHost } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { asserted } from '../walk-document.ts';
 
-/** A `host` matcher asks for a name that its site does not serve. */
+/** A `host` matcher names a host that its site does not serve. */
 export const hostNeverMatches: LintRule = {
 	name: 'host/never-matches',
 	severity: 'warning',
-	summary: 'A `host` matcher asks for a name that its site does not serve.',
+	summary: 'A `host` matcher names a host that its site does not serve.',
 	documentation: [
-		'A site gets the requests for its own addresses only. A condition on another host inside of it never holds: add the',
-		'host to the addresses of the site, or move the rule to the site that has it.',
+		'A site only gets requests for its own addresses, so a condition on another host never holds inside it. Add the',
+		`host to the site's addresses, or move the rule to the site that has it.`,
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer, of } of cx.walked.matchers) {
@@ -28,7 +28,7 @@ export const hostNeverMatches: LintRule = {
 				const asked = list.values;
 				if (asked.some(host => host.includes('{') || fits(host.toLowerCase(), served))) continue;
 				const shown = asked[0]!;
-				cx.at(at, `No request for \`${shown}\` comes to this site.`, {
+				cx.at(at, `No request for \`${shown}\` reaches this site.`, {
 					words: shown,
 					hint: `Its addresses are ${cx.document
 						.sites![site]!.addresses.slice(0, 5)

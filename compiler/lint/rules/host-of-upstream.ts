@@ -2,15 +2,15 @@
 import { editsOf } from '../header-fields.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** `header_up Host` hides the name that the client asked for from an upstream without TLS. */
+/** `header_up Host` hides the host name that the client requested from an upstream without TLS. */
 export const hostOfUpstream: LintRule = {
 	name: 'proxy/host-of-upstream',
 	severity: 'note',
-	summary: '`header_up Host` hides the name that the client asked for from an upstream without TLS.',
+	summary: '`header_up Host` hides the host name that the client requested from an upstream without TLS.',
 	documentation: [
-		'An application builds its redirects, links and cookies from `Host`. With the address of the upstream in it they lead',
-		'to a name that only the inner network knows. It is needed for an upstream over TLS that serves by name; for others,',
-		'leave the field as it came.',
+		"An application builds its redirects, links and cookies from `Host`. If that is the upstream's address, they point",
+		'to a name that only the internal network knows. Setting it is necessary for an upstream over TLS that serves by name; for others,',
+		'leave the field unchanged.',
 	].join('\n'),
 	check: cx => {
 		for (const { name, value, pointer, on, of, removes } of editsOf(cx.walked)) {
@@ -18,9 +18,9 @@ export const hostOfUpstream: LintRule = {
 			const upstream = /^\{http\.reverse_proxy\.upstream\.(?:hostport|host|address)\}$/.test(value);
 			const { upstreams } = of.step as { upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown } };
 			if (!upstream || /https:|"tls"|:443"/.test(JSON.stringify(upstreams ?? ''))) continue;
-			cx.at(pointer, 'The upstream does not learn the name that the client asked for.', {
+			cx.at(pointer, 'The upstream does not see the host name that the client requested.', {
 				words: `header_up ${name}`,
-				hint: 'Leave `Host` as it came, unless the upstream serves by its own name.',
+				hint: 'Leave `Host` unchanged, unless the upstream serves by its own name.',
 			});
 		}
 	},

@@ -9,7 +9,7 @@ export const hstsWithoutTls: LintRule = {
 	summary: '`Strict-Transport-Security` is sent over plain HTTP, where it has no effect.',
 	documentation: [
 		'Browsers ignore the field unless it comes over HTTPS (RFC 6797 §8.1). Serve the site over TLS, or leave the field to',
-		'the server in front that does.',
+		'server in front that terminates TLS.',
 	].join('\n'),
 	check: cx => {
 		for (const { name, pointer, of, on, removes } of editsOf(cx.walked)) {

@@ -1,7 +1,7 @@
 /** `let/unused`. */
 import type { LintRule } from '../lint-rule.ts';
 
-/** Reading a Configfile finds it. */
+/** The compiler reports it for a Configfile. */
 export const letUnused: LintRule = {
 	name: 'let/unused',
 	severity: 'warning',

@@ -3,12 +3,12 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintContext } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** Two named matchers of one block say the same. */
+/** Two named matchers of one block are identical. */
 export const matcherDuplicate: LintRule = {
 	name: 'matcher/duplicate',
 	severity: 'warning',
-	summary: 'Two named matchers of one block say the same.',
-	documentation: 'Most often one of them was copied and not changed. If both are right, one name is enough.',
+	summary: 'Two named matchers of one block are identical.',
+	documentation: 'Usually one was copied from the other and never changed. If both are right, one name is enough.',
 	check: cx => {
 		if (!cx.tree) return;
 		for (const { lines } of [...cx.tree.namedRoutes, ...cx.tree.sites]) inBlock(lines, cx);
@@ -23,8 +23,8 @@ function inBlock(lines: readonly Line[], cx: LintContext): void {
 			const text = JSON.stringify([rest.map(wordOf), line.block?.lines.map(written).sort()]);
 			const earlier = seen.get(text);
 			if (earlier && earlier.text !== name.text) {
-				cx.report(name.span, `\`${name.text}\` says the same as \`${earlier.text}\`.`, {
-					related: [{ span: earlier.span, message: 'defined so first' }],
+				cx.report(name.span, `\`${name.text}\` is identical to \`${earlier.text}\`.`, {
+					related: [{ span: earlier.span, message: 'first defined here' }],
 				});
 			} else seen.set(text, name);
 		}

@@ -4,15 +4,15 @@ import { excludes } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
-/** A matcher joins conditions of which no request can meet both. */
+/** A matcher combines conditions that no request can meet together. */
 export const matcherNeverHolds: LintRule = {
 	name: 'matcher/never-holds',
 	severity: 'warning',
-	summary: 'A matcher joins conditions of which no request can meet both.',
+	summary: 'A matcher combines conditions that no request can meet together.',
 	documentation: [
-		'`method GET and method POST` holds for no request; `method GET POST` holds for either. The same is true of two hosts,',
-		'and of two paths of which neither is the beginning of the other. A `handle` inside a `handle` sees the path of the',
-		'request as it is there: `handle /b` inside `handle /a/*` never runs, inside `handle_path /a/*` it does.',
+		'`method GET and method POST` holds for no request; `method GET POST` holds for either. The same goes for two hosts,',
+		"and for two paths of which neither is a prefix of the other. A `handle` inside a `handle` sees the request's path",
+		'as it is at that point: `handle /b` never runs inside `handle /a/*`, but does inside `handle_path /a/*`.',
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
@@ -23,9 +23,13 @@ export const matcherNeverHolds: LintRule = {
 					parts.some((other, first) => first < index && excludes(other, part)),
 				);
 				if (second === -1) continue;
-				cx.at(`${at}/of/${second}`, `No request can meet this condition and the other on \`${parts[second]!.type}\`.`, {
-					hint: 'Join alternatives with `or`, or list them behind one matcher.',
-				});
+				cx.at(
+					`${at}/of/${second}`,
+					`No request can meet both this condition and the other one on \`${parts[second]!.type}\`.`,
+					{
+						hint: 'Join alternatives with `or`, or list them in one matcher.',
+					},
+				);
 			}
 		}
 	},

@@ -8,10 +8,11 @@ export const matcherUnused: LintRule = {
 	name: 'matcher/unused',
 	severity: 'warning',
 	summary: 'A named matcher is never used.',
-	documentation: 'What nothing uses is most often left over, or its use is misspelt. A Compatfile may hold such names.',
+	documentation:
+		'An unused name is usually a leftover, or its use is misspelled. A Compatfile may contain unused names.',
 	ofConfigfile: true,
 	check: cx => {
-		// Compiling a Configfile finds them.
+		// The compiler reports them for a Configfile.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const definitions = new Map<string, Definition>();
 		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) gather(lines, definitions);
@@ -28,7 +29,7 @@ interface Definition {
 	used: boolean;
 }
 
-/** A definition in a snippet is used when one of the places that import it uses it. */
+/** A definition in a snippet counts as used if any place that imports the snippet uses it. */
 function gather(lines: readonly Line[], definitions: Map<string, Definition>): void {
 	for (const line of lines) {
 		const word = line.words[0]!;
@@ -52,7 +53,7 @@ function mentions(line: Line, name: string): boolean {
 	);
 }
 
-/** A line with its indentation and its end. */
+/** Returns the span of a line including its indentation and newline. */
 export function removal({ source, start, end }: SourceSpan): SourceSpan {
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
 	const alone = source.text.slice(lineStart, start).trim() === '';

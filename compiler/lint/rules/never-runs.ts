@@ -2,20 +2,20 @@
 import { alwaysAnswers, directiveOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A directive stands behind one that answers every request that comes there. */
+/** A directive follows one that answers every request that reaches it. */
 export const directiveNeverRuns: LintRule = {
 	name: 'directive/never-runs',
 	severity: 'warning',
-	summary: 'A directive stands behind one that answers every request that comes there.',
+	summary: 'A directive follows one that answers every request that reaches it.',
 	documentation: [
-		'A `respond` without a matcher before a `reverse_proxy` answers everything, and the proxy is never asked. In a',
-		'Compatfile what matters is the order in which directives are sorted, not the order in which they are written: there',
+		'A `respond` without a matcher before a `reverse_proxy` answers everything, so the proxy is never reached. In a',
+		'Compatfile, directives are sorted and the order in which they are written does not matter: there,',
 		'`respond` always comes before `reverse_proxy` and `file_server`. Give the first one a matcher, or put both into',
 		'`handle` blocks.',
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
-		// Compiling a Configfile finds it already, in the words as written.
+		// The compiler reports it for a Configfile, in terms of the text.
 		if (cx.dialect === 'configfile') return;
 		for (const { steps } of cx.walked.pipelines) {
 			const at = steps.findIndex(({ step }) => alwaysAnswers(step));
@@ -24,11 +24,11 @@ export const directiveNeverRuns: LintRule = {
 			const [one, other] = [directiveOf(first.step), directiveOf(next.step)];
 			const hint =
 				cx.dialect === 'compatfile' && one !== other
-					? `Directives are sorted, and \`${one}\` comes before \`${other}\` wherever it is written: give it a matcher.`
+					? `Directives are sorted, and \`${one}\` always comes before \`${other}\`: give it a matcher.`
 					: 'Give the one before it a matcher, or remove one of them.';
 			cx.at(next.pointer, `\`${other}\` can never run: \`${one}\` before it always answers.`, {
 				hint,
-				related: cx.related(first.pointer, 'answers every request that comes here'),
+				related: cx.related(first.pointer, 'answers every request that reaches it'),
 			});
 		}
 	},

@@ -3,12 +3,13 @@ import { directives } from '../../modules/directives/index.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A directive is written as only old files write it. */
+/** A directive is written in an obsolete spelling. */
 export const oldSpelling: LintRule = {
 	name: 'directive/old-spelling',
 	severity: 'note',
-	summary: 'A directive is written as only old files write it.',
-	documentation: '`basicauth` is `basic_auth` and `skip_log` is `log_skip` today. A Configfile refuses the old words.',
+	summary: 'A directive is written in an obsolete spelling.',
+	documentation:
+		'`basicauth` is now `basic_auth`, and `skip_log` is now `log_skip`. A Configfile rejects the old names.',
 	check: cx => {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const today = new Map<string, string>();
@@ -18,7 +19,7 @@ export const oldSpelling: LintRule = {
 			const name = line.words[0]!;
 			const instead = today.get(name.text);
 			if (instead === undefined || name.quote !== 'none') continue;
-			cx.report(name.span, `\`${name.text}\` is written \`${instead}\` today.`, {
+			cx.report(name.span, `\`${name.text}\` is now written \`${instead}\`.`, {
 				fix: [{ span: name.span, text: instead }],
 			});
 		}

@@ -10,9 +10,9 @@ export const pathNeverMatches: LintRule = {
 	severity: 'warning',
 	summary: 'A path pattern can match no path.',
 	documentation: [
-		'A path begins with a slash, has no scheme, host, query or fragment, and its `.` and `..` are resolved before it is',
-		'compared. A pattern that does not fit that never matches. `?` in a pattern stands for one character: what follows it',
-		'in a URL is the query, for which there is the `query` matcher.',
+		'A path begins with a slash, has no scheme, host, query or fragment, and is compared after its `.` and `..` are',
+		'resolved. A pattern that contradicts this never matches. `?` in a pattern stands for one character; what follows it',
+		'in a URL is the query, which the `query` matcher tests.',
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
@@ -37,10 +37,13 @@ function mistake(pattern: string): { what: string; hint: string } | undefined {
 	if (/^[a-z]+:\/\//i.test(pattern))
 		return { what: 'it is a URL', hint: 'Write the path alone, and `host` for the host.' };
 	if (!/^[/*?[\\]/.test(pattern)) {
-		return { what: 'a path begins with `/`', hint: `Write \`/${pattern}\`, or \`*${pattern}\` for what ends with it.` };
+		return {
+			what: 'a path begins with `/`',
+			hint: `Write \`/${pattern}\`, or \`*${pattern}\` for paths that end with it.`,
+		};
 	}
-	if (/\?[\w.-]+=/.test(pattern)) return { what: 'it holds a query', hint: 'Use the `query` matcher for it.' };
+	if (/\?[\w.-]+=/.test(pattern)) return { what: 'it contains a query', hint: 'Use the `query` matcher.' };
 	if (/\/\.\.?(?:\/|$)/.test(pattern))
-		return { what: '`.` and `..` are resolved before', hint: 'Write the resolved path.' };
+		return { what: '`.` and `..` are resolved before comparing', hint: 'Write the resolved path.' };
 	return undefined;
 }

@@ -2,7 +2,7 @@
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** Variables of nginx by name, with our placeholders. */
+/** nginx variables and the corresponding placeholders. */
 const VARIABLES: ReadonlyMap<string, string> = new Map([
 	['uri', '{path}'],
 	['document_uri', '{path}'],
@@ -25,21 +25,21 @@ const VARIABLES: ReadonlyMap<string, string> = new Map([
 	['ssl_client_s_dn', '{tls_client_subject}'],
 ]);
 
-/** Variables whose names end in that of a field or a parameter. */
+/** nginx variables whose names end in the name of a field or parameter. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([
 	['http', 'header'],
 	['arg', 'query'],
 	['cookie', 'cookie'],
 ]);
 
-/** A variable of nginx, which is a text like any other here. */
+/** An nginx variable is used, which is plain text here. */
 export const placeholderOfNginx: LintRule = {
 	name: 'placeholder/of-nginx',
 	severity: 'warning',
-	summary: 'A variable of nginx, which is a text like any other here.',
+	summary: 'An nginx variable is used, which is plain text here.',
 	documentation: [
-		'`try_files $uri /index.html` looks for a file that is called `$uri`. Placeholders have braces: `{path}`. A group of a',
-		'regular expression on the same line, and what stands in a heredoc, is left alone.',
+		'`try_files $uri /index.html` looks for a file named `$uri`. Placeholders have braces: `{path}`. Groups of a',
+		'regular expression on the same line and the contents of heredocs are not reported.',
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
@@ -53,7 +53,7 @@ export const placeholderOfNginx: LintRule = {
 					const at = span.source.text.indexOf(whole, span.start);
 					const exact = at !== -1 && at + whole.length <= span.end;
 					const place = exact ? { source: span.source, start: at, end: at + whole.length } : span;
-					cx.report(place, `\`${whole}\` is a variable of nginx, and a text here.`, {
+					cx.report(place, `\`${whole}\` is an nginx variable and plain text here.`, {
 						label: `did you mean \`${instead}\`?`,
 						...(exact ? { fix: [{ span: place, text: instead }] } : {}),
 					});
@@ -73,7 +73,7 @@ function placeholderFor(name: string): string | undefined {
 	return `{${family}.${family === 'header' ? fieldName(own) : own}}`;
 }
 
-/** `x_real_ip` as fields are written: `X-Real-Ip`. */
+/** Converts `x_real_ip` to the usual spelling of a field name: `X-Real-Ip`. */
 function fieldName(name: string): string {
 	return name
 		.split('_')

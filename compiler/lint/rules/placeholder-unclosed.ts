@@ -4,13 +4,12 @@ import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A brace opens the name of a placeholder and is never closed. */
+/** A brace opens a placeholder that is never closed. */
 export const placeholderUnclosed: LintRule = {
 	name: 'placeholder/unclosed',
 	severity: 'warning',
-	summary: 'A brace opens the name of a placeholder and is never closed.',
-	documentation:
-		'`{http.request.host` without its `}` is sent as it is written. Write `\\{` for a brace that is meant so.',
+	summary: 'A brace opens a placeholder that is never closed.',
+	documentation: '`{http.request.host` without its `}` is sent literally. Write `\\{` for a literal brace.',
 	check: cx => {
 		if (!cx.tree) return;
 		for (const { line } of linesOf(cx.tree)) {

@@ -6,9 +6,9 @@ import type { LintRule } from '../lint-rule.ts';
 import { originsOf, sampleGet, samplePaths } from '../sample-request.ts';
 import type { WalkedStep } from '../walk-document.ts';
 
-/** Redirects that a browser follows before it gives up. */
+/** Number of redirects that a browser follows before it gives up. */
 const MOST_HOPS = 20;
-/** Characters of a URL that no client sends. */
+/** Length of a URL that no client sends. */
 const LONGEST_URL = 8192;
 
 /** A redirect leads back to itself. */
@@ -17,8 +17,8 @@ export const redirectLoop: LintRule = {
 	severity: 'warning',
 	summary: 'A redirect leads back to itself.',
 	documentation: [
-		'Requests for the paths that a `redir` is for are sent through the very code that would serve them, without a network,',
-		'and its redirects are followed as a browser would: a URL that comes again, or a chain of more than 20, is a loop.',
+		'Requests for the paths that a `redir` matches are sent through the code that would serve them, without a network,',
+		'and redirects are followed as a browser would. A URL that repeats, or a chain of more than 20, is a loop.',
 	].join('\n'),
 	check: async cx => {
 		for (const walked of cx.walked.steps) {
@@ -27,9 +27,9 @@ export const redirectLoop: LintRule = {
 			const loop = await loopFrom(walked, cx);
 			if (!loop) continue;
 			const way = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;
-			const ends = new Set(loop).size < loop.length ? 'back where it began' : 'on and on';
+			const ends = new Set(loop).size < loop.length ? 'back to its start' : 'on without end';
 			cx.at(walked.pointer, `This redirect leads ${ends}.`, {
-				hint: `The way: ${way.map(url => `\`${url.length > 100 ? `${url.slice(0, 100)}…` : url}\``).join(' → ')}.`,
+				hint: `The chain: ${way.map(url => `\`${url.length > 100 ? `${url.slice(0, 100)}…` : url}\``).join(' → ')}.`,
 			});
 		}
 	},
@@ -46,12 +46,12 @@ async function loopFrom(walked: WalkedStep, cx: LintContext): Promise<string[] |
 	return undefined;
 }
 
-/** The URLs of a chain that does not end; undefined for one that does. */
+/** Returns the URLs of a chain that does not end; undefined if it ends. */
 async function follow(from: string, cx: LintContext): Promise<string[] | undefined> {
 	const seen: string[] = [];
 	for (let url = from; ; ) {
 		seen.push(url);
-		// One that repeats itself in its own path doubles with each hop.
+		// A URL that contains itself doubles with every hop.
 		if (seen.length > MOST_HOPS || url.length > LONGEST_URL) return seen;
 		const request = sampleGet(url);
 		const rehearsed = request && (await cx.subject.rehearse(request));
@@ -66,7 +66,7 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 	}
 }
 
-/** The conditions of a step and of what stands around it, innermost first. */
+/** Returns the conditions of a step and its enclosing steps, innermost first. */
 function conditionsOf(walked: WalkedStep): Matcher[] {
 	const conditions: Matcher[] = [];
 	for (let at: WalkedStep | undefined = walked, inner = ''; at; inner = at.pointer, at = at.pipeline.owner) {

@@ -2,13 +2,13 @@
 import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A redirect leads wherever the request says. */
+/** The request decides where a redirect leads. */
 export const redirectOpen: LintRule = {
 	name: 'redirect/open',
 	severity: 'warning',
-	summary: 'A redirect leads wherever the request says.',
+	summary: 'The request decides where a redirect leads.',
 	documentation: [
-		'`redir {query.next}` sends people who trust this site to any other: phishing uses such links. Redirect to a path of',
+		'`redir {query.next}` sends people who trust this site to any other one, which phishing exploits. Redirect to a path of',
 		'this site, or to hosts that a `map` allows.',
 	].join('\n'),
 	check: cx => {
@@ -17,8 +17,8 @@ export const redirectOpen: LintRule = {
 			if (to === undefined) continue;
 			const open = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(to);
 			if (!open) continue;
-			cx.at(`${pointer}/to`, 'Who sends the request chooses where this leads.', {
-				hint: 'Redirect to a path of this site, or map what is asked for to what is allowed.',
+			cx.at(`${pointer}/to`, 'Whoever sends the request chooses where this leads.', {
+				hint: 'Redirect to a path of this site, or use `map` to allow only known targets.',
 			});
 		}
 	},

@@ -3,14 +3,14 @@ import { isAbsolute, resolve } from 'node:path';
 import { rootsOf } from '../file-roots.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** The folder that files are served from is not there. */
+/** The folder from which files are served does not exist. */
 export const rootMissing: LintRule = {
 	name: 'files/root-missing',
 	severity: 'warning',
-	summary: 'The folder that files are served from is not there.',
+	summary: 'The folder from which files are served does not exist.',
 	documentation: [
-		'Every request would be answered 404. A relative path is relative to the file in which it is written; in a Compatfile,',
-		'to the working directory of the server.',
+		'Every request would be answered with 404. A relative path is relative to the file that contains it; in a Compatfile,',
+		`to the server's working directory.`,
 	].join('\n'),
 	check: cx => {
 		const compat = cx.dialect === 'compatfile';
@@ -18,9 +18,9 @@ export const rootMissing: LintRule = {
 			if (!isAbsolute(root) && !compat) continue;
 			const kind = cx.reader.kind(resolve(cx.reader.workingDirectory, root));
 			if (kind === 'directory') continue;
-			const place = compat ? 'working directory of the server' : 'configuration file';
-			cx.at(pointer, `The root of the files is ${kind === 'file' ? 'a file' : 'not there'}.`, {
-				hint: `A relative path is relative to the ${place}; the folder may be made later.`,
+			const place = compat ? `server's working directory` : 'configuration file';
+			cx.at(pointer, `The root folder ${kind === 'file' ? 'is a file' : 'does not exist'}.`, {
+				hint: `A relative path is relative to the ${place}; the folder may also be created later.`,
 			});
 		}
 	},

@@ -5,16 +5,17 @@ import type { LintRule } from '../lint-rule.ts';
 
 const WIDE = /^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
 
-/** A whole system folder or home folder is served. */
+/** An entire system folder or home folder is served. */
 export const rootTooWide: LintRule = {
 	name: 'files/root-too-wide',
 	severity: 'warning',
-	summary: 'A whole system folder or home folder is served.',
-	documentation: 'Keys, databases, logs and configurations stand below such folders. Serve a folder made for it.',
+	summary: 'An entire system folder or home folder is served.',
+	documentation:
+		'Such folders contain keys, databases, logs and configurations. Serve a folder created for the purpose.',
 	check: cx => {
 		for (const { root, pointer } of rootsOf(cx.walked)) {
 			if (!WIDE.test(root)) continue;
-			cx.at(pointer, `\`${root}\` holds much that is not meant to be served.`, { words: root });
+			cx.at(pointer, `\`${root}\` contains much that is not meant to be served.`, { words: root });
 		}
 	},
 };

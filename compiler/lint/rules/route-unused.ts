@@ -10,7 +10,7 @@ export const routeUnused: LintRule = {
 	documentation: 'Run it with `invoke`, or remove it.',
 	ofConfigfile: true,
 	check: cx => {
-		// Compiling a Configfile finds them.
+		// The compiler reports them for a Configfile.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const run = new Set<string>();
 		for (const { step } of cx.walked.steps) {

@@ -2,19 +2,19 @@
 import { mayAnswer } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** No directive of a site answers: every request gets 200 and nothing. */
+/** No directive of a site answers: every request gets 200 with an empty body. */
 export const siteNeverAnswers: LintRule = {
 	name: 'site/never-answers',
 	severity: 'warning',
-	summary: 'No directive of a site answers: every request gets 200 and nothing.',
+	summary: 'No directive of a site answers: every request gets 200 with an empty body.',
 	documentation: [
-		'A request that nothing answers is answered 200 with an empty body. A site whose directives only set things, such as',
-		'`root`, `header` or `log`, does so for everything: a `file_server`, `respond` or `reverse_proxy` is missing.',
+		`A request that no directive answers gets 200 with an empty body. If a site's directives only set things, such as`,
+		'`root`, `header` or `log`, every request does: `file_server`, `respond` or `reverse_proxy` is missing.',
 	].join('\n'),
 	check: cx => {
 		(cx.document.sites ?? []).forEach(({ pipeline, addresses }, index) => {
 			if (pipeline.some(mayAnswer)) return;
-			cx.at(`/sites/${index}/addresses/0`, `Every request to \`${addresses[0]}\` gets 200 and nothing.`, {
+			cx.at(`/sites/${index}/addresses/0`, `Every request to \`${addresses[0]}\` gets 200 with an empty body.`, {
 				hint: 'Add `file_server`, `respond` or `reverse_proxy`.',
 			});
 		});

@@ -10,9 +10,9 @@ export const siteShadowed: LintRule = {
 	severity: 'warning',
 	summary: 'No request reaches a site, or one of its addresses: another site is always tried first.',
 	documentation: [
-		'Of the sites of a listener the one with the most specific host serves, and those that take every host come last. A',
-		'site with a host-less address is one of these, whatever else it names: `:80, a.example` leaves `a.example` to a site',
-		'`*.example`. Give such a host a site of its own.',
+		'Of the sites of a listener, the one with the most specific host serves a request, and sites for all hosts come last. A',
+		'site with an address without a host is among the latter, whatever else it names: `:80, a.example` leaves `a.example` to a site',
+		'`*.example`. Give such a host its own site.',
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
@@ -21,7 +21,7 @@ export const siteShadowed: LintRule = {
 			if (listener.sites.length < 2) continue;
 			const table = new SiteTable(listener.sites);
 			for (const site of new Set(listener.sites.map(entry => entry.site))) {
-				// What redirects to HTTPS is no site of the document.
+				// The generated redirects to HTTPS are not a site of the document.
 				const { addresses = [] } = cx.document.sites?.[site] ?? {};
 				addresses.forEach((text, index) => {
 					const address = parseSiteAddress(text);
@@ -32,7 +32,7 @@ export const siteShadowed: LintRule = {
 					if (other === undefined) return;
 					cx.at(`/sites/${site}/addresses/${index}`, `\`${other}\` takes the requests for \`${text}\`.`, {
 						related: cx.related(`/sites/${found}/addresses/0`, 'this site serves them'),
-						hint: 'Give the host a site of its own.',
+						hint: 'Give the host its own site.',
 					});
 				});
 			}

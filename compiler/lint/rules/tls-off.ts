@@ -6,15 +6,15 @@ import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { isPublicName } from '../public-host.ts';
 
-/** A name that the public uses is served without TLS. */
+/** A public host name is served without TLS. */
 export const tlsOff: LintRule = {
 	name: 'tls/off-on-public-name',
 	severity: 'warning',
-	summary: 'A name that the public uses is served without TLS.',
+	summary: 'A public host name is served without TLS.',
 	documentation: [
-		'What goes over plain HTTP can be read and changed on the way. Leave out `http://` and the port, and the name is served',
-		'over HTTPS. A site that only redirects to `https://` is not reported, nor is any where `trusted_proxies` names the',
-		'servers in front that may speak TLS in its place.',
+		'Plain HTTP can be read and changed on the way. Omit `http://` and the port, and the name is served',
+		'over HTTPS. Sites that only redirect to `https://` are not reported, nor are those where `trusted_proxies` names the',
+		'servers in front that may terminate TLS instead.',
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {

@@ -1,14 +1,14 @@
 /** `trusted-proxies/everyone`. */
 import type { LintRule } from '../lint-rule.ts';
 
-/** Every client is believed what it says about the address it comes from. */
+/** Every client is trusted to state its own address. */
 export const trustsEveryone: LintRule = {
 	name: 'trusted-proxies/everyone',
 	severity: 'warning',
-	summary: 'Every client is believed what it says about the address it comes from.',
+	summary: 'Every client is trusted to state its own address.',
 	documentation: [
-		'With `0.0.0.0/0` or `::/0` among the trusted proxies anybody writes any address into `X-Forwarded-For`, and `client_ip`,',
-		'access logs and limits believe it. Name the networks of the proxies.',
+		'With `0.0.0.0/0` or `::/0` among the trusted proxies, anybody can write any address into `X-Forwarded-For`, and `client_ip`,',
+		'access logs and rate limits accept it. Name the networks of the proxies.',
 	].join('\n'),
 	check: cx => {
 		const lists = [{ pointer: '/settings/trusted_proxies', list: cx.document.settings?.trusted_proxies as unknown }];
@@ -20,7 +20,7 @@ export const trustsEveryone: LintRule = {
 			if (!Array.isArray(ranges)) continue;
 			ranges.forEach((range: unknown, index) => {
 				if (typeof range !== 'string' || !/\/0$/.test(range)) return;
-				cx.at(`${pointer}/${index}`, `\`${range}\` is everybody.`, {
+				cx.at(`${pointer}/${index}`, `\`${range}\` includes everybody.`, {
 					words: range,
 					hint: 'Name the networks of the proxies, or `private_ranges`.',
 				});

@@ -8,7 +8,7 @@ export const unformatted: LintRule = {
 	name: 'format/unformatted',
 	severity: 'warning',
 	summary: 'The text is not formatted.',
-	documentation: '`svc fmt --overwrite` formats it. Imported files are not looked at.',
+	documentation: '`svc fmt --overwrite` formats it. Imported files are not checked.',
 	check: cx => {
 		const [source] = cx.subject.sources;
 		if (!cx.dialect || !source) return;
@@ -18,7 +18,7 @@ export const unformatted: LintRule = {
 		const start = source.lineStarts[Math.min(line, source.lineStarts.length) - 1]!;
 		const newline = source.text.indexOf('\n', start);
 		const end = Math.max(start, newline === -1 ? source.text.length : newline);
-		cx.report({ source, start, end }, 'The text is not formatted from here on.', {
+		cx.report({ source, start, end }, 'From here on, the text is not formatted.', {
 			hint: '`svc fmt --overwrite` fixes that.',
 			fix: [{ span: { source, start: 0, end: source.text.length }, text: formatted }],
 		});

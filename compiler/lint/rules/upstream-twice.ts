@@ -2,13 +2,13 @@
 import { parseUpstream } from '../../modules/directives/reverse-proxy/upstream-address.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A pool names the same address twice. */
+/** A pool lists the same address twice. */
 export const upstreamTwice: LintRule = {
 	name: 'upstream/twice',
 	severity: 'warning',
-	summary: 'A pool names the same address twice.',
+	summary: 'A pool lists the same address twice.',
 	documentation:
-		'The address then gets twice the share of requests and counts twice for health. Weights say so plainly.',
+		'The address then gets twice its share of requests and counts twice for health checks. Use weights to say so explicitly.',
 	check: cx => {
 		const pools: { to: unknown; pointer: string }[] = [];
 		for (const { step, pointer } of cx.walked.steps) {
@@ -25,13 +25,13 @@ export const upstreamTwice: LintRule = {
 				if (typeof address !== 'string') return;
 				const before = seen.size;
 				if (seen.add(canonical(address)).size > before) return;
-				cx.at(`${pointer}/${index}`, `\`${address}\` is in this pool already.`, { words: address, last: true });
+				cx.at(`${pointer}/${index}`, `\`${address}\` is already in this pool.`, { words: address, last: true });
 			});
 		}
 	},
 };
 
-/** One text for all spellings of an address: `:8080` is `localhost:8080`. */
+/** Returns one text for all spellings of an address: `:8080` is `localhost:8080`. */
 function canonical(text: string): string {
 	const parsed = parseUpstream(text);
 	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address).join(' ') : text;

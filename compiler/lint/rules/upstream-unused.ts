@@ -1,7 +1,7 @@
 /** `upstream/unused`. */
 import type { LintRule } from '../lint-rule.ts';
 
-/** Compiling a Configfile finds it. */
+/** The compiler reports it for a Configfile. */
 export const upstreamUnused: LintRule = {
 	name: 'upstream/unused',
 	severity: 'warning',
