@@ -50,7 +50,7 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 		case 'unixgram':
 			return {
 				code: 'bind/unavailable',
-				message: `Listening on \`${text}\` would be for HTTP/3, which is not part of this build yet.`,
+				message: `Listening on \`${text}\` is for HTTP/3, which is not supported by this build yet.`,
 				hint: 'Leave it out: the site is served over TCP.',
 			};
 		default:

@@ -27,7 +27,7 @@ function collect(value: unknown, pointer: string, ids: Map<string, string>, repo
 				code: 'document/repeated-id',
 				severity: 'error',
 				pointer: `${pointer}/@id`,
-				message: `The \`@id\` \`${member}\` is given twice.`,
+				message: `The \`@id\` \`${member}\` is given more than once.`,
 				hint: `The first is at ${earlier === '' ? 'the top' : earlier}.`,
 			});
 		}

@@ -33,7 +33,7 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 		const { text, span } = block.name;
 		const earlier = names.get(text);
 		if (earlier) {
-			problem('test/defined-twice', span, `The test \`${text}\` is defined twice.`, {
+			problem('test/defined-twice', span, `The test \`${text}\` is defined more than once.`, {
 				related: [{ span: earlier, message: 'first defined here' }],
 			});
 		} else names.set(text, span);
@@ -255,7 +255,7 @@ class TestReader {
 			step.given.set(word.text, word.span);
 			return true;
 		}
-		this.#problem('test/given-twice', word.span, `\`${word.text}\` is given twice for one request.`, {
+		this.#problem('test/given-twice', word.span, `\`${word.text}\` is given more than once for one request.`, {
 			related: [{ span: earlier, message: 'first given here' }],
 		});
 		return false;

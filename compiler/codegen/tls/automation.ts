@@ -227,7 +227,7 @@ function reportTailscale(name: string, pointer: string, settings: Settings, repo
 		code: 'tls/unavailable',
 		severity: 'error',
 		pointer,
-		message: `Certificates of the Tailscale daemon, from which \`${name}\` has its own, are not part of this build.`,
+		message: `Certificates of the Tailscale daemon, from which \`${name}\` has its own, are not supported by this build.`,
 		hint: 'Give the site certificate files or `tls internal`.',
 	});
 }

@@ -10,7 +10,7 @@ export const abort = handlerDirective<Step>({
 	usage: 'abort [matcher]',
 	summary: 'Drops the connection without a response.',
 	documentation: [
-		'Ends the connection at once, for clients that deserve no answer.',
+		'Closes the connection immediately, for clients that deserve no response.',
 		'',
 		'```',
 		'abort /wp-admin/*',

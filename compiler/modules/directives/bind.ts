@@ -1,25 +1,25 @@
-/** `bind`: the interfaces that a site listens on. */
+/** `bind`: the interfaces on which a site listens. */
 
 import type { SiteBind } from '../../document/document.ts';
 import { LISTEN_HOSTS, lowerListenHosts } from '../../lower/lower-listen-host.ts';
 import type { SiteDirective } from './directive.ts';
 
-/** Interfaces of a site. */
+/** The interfaces of a site. */
 export const bind: SiteDirective = {
 	kind: 'site',
 	id: 'bind',
 	names: { configfile: ['bind'], compatfile: ['bind'] },
 	usage: 'bind <host>… [{ protocols h1|h2|h2c… }]',
-	summary: 'Listens on the given interfaces only, and speaks the given versions of HTTP there.',
+	summary: 'Listens only on the given interfaces, with the given HTTP versions.',
 	documentation: [
-		'Hosts without a port (the port comes from the site address). Several `bind`s of one site add up. Without any, the',
-		'hosts of the global option `default_bind` are used, else every interface. `protocols` in a block says what is spoken',
-		'on these interfaces, instead of what the global option `servers` says; sites that share one add theirs up.',
+		'Hosts have no port (the port comes from the site address). Several `bind`s in one site add up. Without any, the',
+		'hosts of the global option `default_bind` apply, otherwise every interface. `protocols` in a block sets the HTTP versions',
+		'on these interfaces, overriding the global option `servers`; if several sites share an interface, theirs add up.',
 		'',
-		'`tcp6/[::]` takes no IPv4 clients, so that `tcp4/0.0.0.0` may stand beside it. `unix//run/svc.sock|0660` is a Unix',
-		'socket with the permissions of its file, 0600 if left out; it is removed at the end, and one that a server left behind',
-		'is replaced. `fd/3` is a socket that the process was started with. Where systemd passes sockets (LISTEN_FDS), the number',
-		'must be one of theirs, and `fd/web` is the one with that FileDescriptorName. Neither has a port, nor redirects from',
+		'`tcp6/[::]` accepts no IPv4 clients, so it can be combined with `tcp4/0.0.0.0`. `unix//run/svc.sock|0660` is a Unix',
+		'socket with file permissions, 0600 by default. The file is removed at exit, and one that another server left behind',
+		'is replaced. `fd/3` is a socket inherited at start. If systemd passes sockets (LISTEN_FDS), the number',
+		'must be one of theirs, and `fd/web` is the one with that FileDescriptorName. Neither kind has a port or redirects from',
 		'HTTP; a site there is served over TLS unless its address begins with http:// or has the HTTP port. Both may name',
 		'`{env.*}`.',
 		'',

@@ -1,4 +1,6 @@
-/** The handler `edit_headers`: edits of the request's and the response's fields, at once or when the response is ready. */
+/**
+ * The handler `edit_headers`: edits header fields of the request and the response, immediately or when the response is ready.
+ */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
 import { parseAuthority } from '../../exchange/authority.ts';
@@ -9,9 +11,9 @@ import { handlerDirective } from './directive.ts';
 import { compileHeaderEdits, HEADER_EDITS, HEADER_EDITS_PROPERTIES, type HeaderEdits } from './header-edits.ts';
 
 export interface ResponseEdits extends HeaderEdits {
-	/** True: made when later handlers have answered, not before they run. */
+	/** True to make the edits after later handlers have answered, not before they run. */
 	readonly deferred?: boolean;
-	/** Only responses that match; implies `deferred`. */
+	/** Limits the edits to matching responses; implies `deferred`. */
 	readonly match?: ResponseMatcher;
 }
 
@@ -21,17 +23,17 @@ export interface EditHeadersStep extends Step {
 	readonly response?: ResponseEdits;
 }
 
-/** What `header` and `request_header` lower to. */
+/** The handler to which `header` and `request_header` lower. */
 export const editHeaders = handlerDirective<EditHeadersStep>({
 	kind: 'handler',
 	id: 'edit_headers',
 	names: { configfile: [], compatfile: [] },
 	usage: '{"handler":"edit_headers","request":{…},"response":{…}}',
-	summary: 'Edits fields of the request and of the response.',
+	summary: 'Edits header fields of the request and the response.',
 	documentation: [
-		'The handler of the document that `header` and `request_header` are lowered to. Edits are made in the order clear,',
-		'add, set, delete, replace. Those of the response are made before later handlers run, which may overwrite them, or,',
-		'with `deferred`, when they have answered; `default` always then. Deferred edits are not made when a later handler',
+		'The handler to which `header` and `request_header` are lowered. Edits are made in the order clear,',
+		'add, set, delete, replace. Edits of the response are made before later handlers run, which may overwrite them, or,',
+		'with `deferred`, after they have answered; `default` is always deferred. Deferred edits are not made if a later handler',
 		"fails. A request's `Host` is its host: setting it changes what later matchers and handlers see.",
 	].join('\n'),
 	matcherToken: 'optional',
@@ -40,13 +42,13 @@ export const editHeaders = handlerDirective<EditHeadersStep>({
 	lower: () => undefined,
 	schema: {
 		properties: {
-			request: { ...HEADER_EDITS, description: 'Edits of the request as later handlers see it.' },
+			request: { ...HEADER_EDITS, description: 'Edits of the request, visible to later handlers.' },
 			response: {
 				type: 'object',
 				description: 'Edits of the response.',
 				properties: {
 					...HEADER_EDITS_PROPERTIES,
-					deferred: { type: 'boolean', description: 'Makes the edits when later handlers have answered.' },
+					deferred: { type: 'boolean', description: 'Makes the edits after later handlers have answered.' },
 					match: RESPONSE_MATCHER,
 				},
 				additionalProperties: false,
@@ -121,7 +123,7 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 	return x => {
 		const { request } = x;
 		x.keepReceivedHeaders();
-		// The host stands beside the list; it joins it for the edits.
+		// The host is stored outside the list and joins it only for the edits.
 		request.headers.set('Host', request.authority);
 		editor(x, request.headers);
 		const authority = request.headers.get('host');
@@ -135,7 +137,7 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 	};
 }
 
-/** Names with placeholders may be `Host` as well. Removing it has no effect: a request has a host. */
+/** A name with placeholders may turn out to be `Host`. Removing it has no effect: a request has a host. */
 function mayTouchHost(edits: HeaderEdits): boolean {
 	const is = ({ name }: { name: string }) => name.toLowerCase() === 'host' || name.includes('{') || name === '*';
 	return [...(edits.add ?? []), ...(edits.set ?? []), ...(edits.replace ?? [])].some(is);

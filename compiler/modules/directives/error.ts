@@ -1,4 +1,4 @@
-/** `error`: raises an error for the error routes. */
+/** `error`: raises an error for the error routes to handle. */
 import type { Step } from '../../document/document.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import type { Word } from '../../syntax/ast.ts';
@@ -22,8 +22,8 @@ export const error = handlerDirective<FailStep>({
 	usage: USAGE,
 	summary: 'Raises an error.',
 	documentation: [
-		'Ends the request with an error, which `handle_errors` can answer; without that the client gets the status and no body.',
-		'A single argument of three digits is the status, any other the message. The status is 500 if left out.',
+		'Ends the request with an error, which `handle_errors` can answer; without it, the client gets the status and an empty body.',
+		'A single argument of three digits is the status, any other is the message. The default status is 500.',
 		'',
 		'```',
 		'error /private/* "Not for you" 403',
@@ -64,7 +64,7 @@ export const error = handlerDirective<FailStep>({
 			status: {
 				...STEP_STATUS,
 				default: 500,
-				description: 'Status, or a text with placeholders that gives one. 500 if left out.',
+				description: 'Status, or a text with placeholders that evaluates to one. Default 500.',
 			},
 			message: { type: 'string', description: 'Message, with placeholders; for logs and error routes.' },
 		},

@@ -1,4 +1,4 @@
-/** `forward_auth`: asks another server whether a request may go on. */
+/** `forward_auth`: asks another server whether a request may continue. */
 import type { Step } from '../../document/document.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
@@ -8,7 +8,7 @@ import { lowerProxy } from './reverse-proxy/lower-proxy.ts';
 
 const USAGE = 'forward_auth [matcher] <upstream>… { uri <uri>; copy_headers <field>[><name>]…; … }';
 
-/** A field of the answer, and the name under which the request gets it. */
+/** A field of the authentication response, and its name in the request. */
 interface CopiedField {
 	readonly from: string;
 	readonly to: string;
@@ -20,17 +20,17 @@ export const forwardAuth = handlerDirective<Step>({
 	id: '',
 	names: { configfile: ['forward_auth'], compatfile: ['forward_auth'] },
 	usage: USAGE,
-	summary: 'Lets a request go on only when another server agrees.',
+	summary: 'Lets a request continue only if another server agrees.',
 	documentation: [
-		'Sends a GET for `uri` without a body to the upstream, with the fields of the request and with `X-Forwarded-Method`,',
-		'`X-Forwarded-Uri` and the usual `X-Forwarded-*`. With status 2xx the request goes on to the next directive; any other',
-		'answer is the answer to the client: a redirect to a login page, say.',
+		"Sends a GET for `uri` without a body to the upstream, with the request's header fields and with `X-Forwarded-Method`,",
+		'`X-Forwarded-Uri` and the usual `X-Forwarded-*`. If the status is 2xx, the request continues with the next directive; any other',
+		'response goes to the client, for example a redirect to a login page.',
 		'',
-		'`copy_headers` names fields of that answer which the request gets, under another name with `FIELD>NAME`; a block can',
-		'hold more, one or several a line. Whatever the client sent under those names is removed first, whether the answer has',
-		'the field or not: what stands behind can believe them.',
+		'`copy_headers` names fields of that response to copy to the request, renamed with `FIELD>NAME`; a block can',
+		'list more, one or several per line. Fields of those names that the client sent are always removed first, whether or not the',
+		'response has them, so later directives can trust them.',
 		'',
-		'Every sub-directive of `reverse_proxy` can stand there too. It is a `reverse_proxy` with `method GET`, `rewrite <uri>`,',
+		'All sub-directives of `reverse_proxy` are allowed too. The directive is a `reverse_proxy` with `method GET`, `rewrite <uri>`,',
 		'`header_up` for the two fields, and a `handle_response` for status 2xx.',
 		'',
 		'```',
@@ -98,13 +98,13 @@ function lowerCopied(words: readonly Word[], line: Line, copied: CopiedField[], 
 		const to = at === -1 ? word.text : word.text.slice(at + 1);
 		if (isToken(from) && isToken(to)) copied.push({ from, to });
 		else {
-			const message = `\`${word.text}\` names no header field.`;
+			const message = `\`${word.text}\` is not a valid header field.`;
 			cx.problem('error', 'header/invalid-name', word.span, message, { hint: 'Write FIELD, or FIELD>NAME.' });
 		}
 	}
 }
 
-/** The client's own is always removed; the answer's is set only where it says something. */
+/** The client's own field is always removed; the response's is set only if it is not empty. */
 function copySteps({ from, to }: CopiedField): Step[] {
 	const value = `{http.reverse_proxy.header.${from}}`;
 	const absent = { type: 'not', of: { type: 'vars', variables: { [value]: [''] } } };

@@ -1,17 +1,17 @@
-/** `fs`: the file system that files are served from. */
+/** `fs`: the file system from which files are served. */
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 import type { SetVariablesStep } from './vars.ts';
 
-/** Whether a word names the file system there is; any other is refused. */
+/** Reports whether a word names the existing file system; rejects any other. */
 export function isFileSystem({ text, span }: Word, cx: LowerContext): boolean {
 	if (text === 'default') return true;
 	cx.problem(
 		'error',
 		'fs/unavailable',
 		span,
-		`The file system \`${text}\` is not part of this build: there is only \`default\`.`,
+		`The file system \`${text}\` is not supported by this build; only \`default\` is.`,
 	);
 	return false;
 }
@@ -24,9 +24,9 @@ export const fs = handlerDirective<SetVariablesStep>({
 	id: '',
 	names: { configfile: ['fs'], compatfile: ['fs'] },
 	usage: USAGE,
-	summary: 'Chooses the file system that files are served from.',
+	summary: 'Selects the file system from which files are served.',
 	documentation: [
-		'Sets the variable `fs`. There is one file system, `default`, which is that of the machine: any other name is refused.',
+		"Sets the variable `fs`. The only file system is `default`, the machine's; any other name is rejected.",
 		'',
 		'```',
 		'fs default',

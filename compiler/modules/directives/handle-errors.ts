@@ -1,21 +1,21 @@
-/** `handle_errors`: what a site answers instead of an error. */
+/** `handle_errors`: a site's responses to errors. */
 
 import type { ErrorRoute } from '../../document/document.ts';
 import { PIPELINE } from '../../document/references.ts';
 import { requireBlock } from '../../lower/require-block.ts';
 import type { SiteDirective } from './directive.ts';
 
-/** Error routes of a site. */
+/** The error routes of a site. */
 export const handleErrors: SiteDirective = {
 	kind: 'site',
 	id: 'errors',
 	names: { configfile: ['handle_errors'], compatfile: ['handle_errors'] },
 	usage: 'handle_errors [<status> | <class>…] { … }',
-	summary: 'Directives that answer errors of the site.',
+	summary: `Runs directives to answer the site's errors.`,
 	documentation: [
 		'Runs when a directive failed or `error` was used. Statuses (`404`) and classes (`5xx`) limit it to those errors.',
-		'A block that does not answer lets the next one that covers the error run. `{err.status_code}`,',
-		'`{err.status_text}` and `{err.message}` tell what happened.',
+		'If a block does not answer, the next one that covers the error runs. `{err.status_code}`,',
+		'`{err.status_text}` and `{err.message}` describe the error.',
 		'',
 		'```',
 		'handle_errors 404 410 {',
@@ -23,8 +23,8 @@ export const handleErrors: SiteDirective = {
 		'}',
 		'```',
 		'',
-		'In a Configfile blocks are tried as written. In a Compatfile blocks with statuses come before those without, and',
-		'among blocks of one kind the one written later is tried first.',
+		'In a Configfile, blocks are tried in the order written. In a Compatfile, blocks with statuses come before those without, and',
+		'among blocks of the same kind, the last one is tried first.',
 	].join('\n'),
 	isBlock: true,
 	lower: ({ line, args }, site, cx) => {
@@ -58,7 +58,7 @@ export const handleErrors: SiteDirective = {
 					type: 'array',
 					items: { type: 'string', pattern: '^[1-5](\\d\\d|xx)$' },
 					minItems: 1,
-					description: 'Statuses and classes (`5xx`); every error if left out.',
+					description: 'Statuses and classes (`5xx`); default every error.',
 				},
 				pipeline: PIPELINE,
 				'@id': { type: 'string' },
@@ -69,7 +69,7 @@ export const handleErrors: SiteDirective = {
 	},
 };
 
-/** The order in which Compatfile tries error blocks: those with statuses first, the later written one first. */
+/** Returns the order in which a Compatfile tries error blocks: those with statuses first, later ones before earlier ones. */
 export function compatibleErrorOrder(errors: readonly ErrorRoute[]): ErrorRoute[] {
 	const reversed = errors.toReversed();
 	return [...reversed.filter(route => route.statuses), ...reversed.filter(route => !route.statuses)];

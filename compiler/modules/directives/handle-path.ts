@@ -9,9 +9,9 @@ export const handlePath = handlerDirective<Step>({
 	id: '',
 	names: { configfile: ['handle_path'], compatfile: ['handle_path'] },
 	usage: 'handle_path <path-prefix> { … }',
-	summary: 'Runs a block for a path prefix, with the prefix stripped.',
+	summary: 'Runs a block for a path prefix and strips the prefix.',
 	documentation: [
-		'Like `handle` with a path matcher, and the path that the block sees has lost the prefix. The prefix is the',
+		'Like `handle` with a path matcher, but inside the block the path lacks the prefix. The prefix is the',
 		'pattern without its `*` or `/*`.',
 		'',
 		'```',

@@ -1,4 +1,4 @@
-/** `handle`: a block of directives that excludes the other `handle`s beside it. */
+/** `handle`: a block of directives that excludes adjacent `handle`s. */
 import type { Step } from '../../document/document.ts';
 import { requireBlock } from '../../lower/require-block.ts';
 import { handlerDirective } from './directive.ts';
@@ -9,10 +9,10 @@ export const handle = handlerDirective<Step>({
 	id: '',
 	names: { configfile: ['handle'], compatfile: ['handle'] },
 	usage: 'handle [matcher] { … }',
-	summary: 'Runs a block of directives and skips the `handle`s beside it.',
+	summary: 'Runs a block of directives and skips the `handle`s next to it.',
 	documentation: [
-		'`handle` and `handle_path` blocks that stand next to each other are alternatives: the first whose matcher holds',
-		'runs, the rest are skipped. In a Compatfile all of one block are alternatives, sorted by their paths.',
+		'Adjacent `handle` and `handle_path` blocks are alternatives: the first whose matcher holds',
+		'runs, and the rest are skipped. In a Compatfile, all of them in one block are alternatives, sorted by path.',
 		'',
 		'```',
 		'handle /api/* {',
@@ -23,7 +23,7 @@ export const handle = handlerDirective<Step>({
 		'}',
 		'```',
 		'',
-		'In the document several are one `first_match`, a lone one is a `group`.',
+		'In the document, several become one `first_match`, and a single one becomes a `group`.',
 	].join('\n'),
 	matcherToken: 'optional',
 	alternativeTo: 'handle',

@@ -1,4 +1,4 @@
-/** Edits of header fields: the same shape, words and closure for `header`, `request_header`, `header_up` and `header_down`. */
+/** Edits of header fields: schema, lowering and closure shared by `header`, `request_header`, `header_up` and `header_down`. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileFieldValue, safeFieldValue } from '../../codegen/field-template.ts';
 import { compileReplacement, compileSearch } from '../../codegen/replacement.ts';
@@ -15,22 +15,25 @@ export interface FieldValue {
 	readonly value: string;
 }
 
-/** A replacement in every value of a field; `*` is every field. `find` is a regular expression; `$1` and `${name}` insert groups. */
+/**
+ * A replacement in every value of a field; `*` means every field. `find` is a regular expression; `$1` and `${name}` insert
+ * groups.
+ */
 export interface FieldReplacement {
 	readonly name: string;
 	readonly find: string;
 	readonly replace: string;
 }
 
-/** Edits, carried out in this order: clear, add, set, delete, replace, default. */
+/** Edits, made in this order: clear, add, set, delete, replace, default. */
 export interface HeaderEdits {
 	readonly clear?: true;
 	readonly add?: readonly FieldValue[];
 	readonly set?: readonly FieldValue[];
-	/** Names; a `*` at the beginning or the end stands for any text. */
+	/** Names; a `*` at the beginning or the end matches any text. */
 	readonly delete?: readonly string[];
 	readonly replace?: readonly FieldReplacement[];
-	/** Set only where the field is absent. */
+	/** Set only if the field is absent. */
 	readonly default?: readonly FieldValue[];
 }
 
@@ -51,44 +54,44 @@ const PAIRS: Schema = {
 export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 	clear: { const: true, description: 'Removes every field first.' },
 	add: { ...PAIRS, description: 'Fields to add.' },
-	set: { ...PAIRS, description: 'Fields to set, replacing those of that name.' },
+	set: { ...PAIRS, description: 'Fields to set, replacing existing ones of that name.' },
 	delete: {
 		type: 'array',
 		items: { type: 'string', minLength: 1 },
-		description: 'Names of fields to remove; `*` at an end stands for any text.',
+		description: 'Names of fields to remove; `*` at either end matches any text.',
 	},
 	replace: {
 		type: 'array',
 		items: {
 			type: 'object',
 			properties: {
-				name: { type: 'string', minLength: 1, description: 'Name of the field; `*` is every field.' },
+				name: { type: 'string', minLength: 1, description: 'Name of the field; `*` means every field.' },
 				find: { type: 'string', secret: 'by-name', description: 'Regular expression.' },
 				replace: {
 					type: 'string',
 					secret: 'by-name',
-					description: 'What is put in its place; `$1` is a group.',
+					description: 'Replacement text; `$1` inserts a group.',
 				},
 			},
 			required: ['name', 'find', 'replace'],
 			additionalProperties: false,
 		},
-		description: 'Replacements in values by regular expression; the name `*` means every field.',
+		description: 'Regular expression replacements in values; the name `*` means every field.',
 	},
-	default: { ...PAIRS, description: 'Fields to set where they are absent.' },
+	default: { ...PAIRS, description: 'Fields to set if they are absent.' },
 };
 
 /** Schema of {@link HeaderEdits}. */
 export const HEADER_EDITS: Schema = {
 	type: 'object',
-	description: 'Edits of header fields: clear, add, set, delete, replace and default, in this order.',
+	description: 'Edits of header fields, made in this order: clear, add, set, delete, replace, default.',
 	properties: HEADER_EDITS_PROPERTIES,
 	additionalProperties: false,
 };
 
 /**
- * Lowers `[+|-|?]FIELD [VALUE | REGEXP REPLACEMENT]` and adds it to the edits, which are returned. The caller has checked
- * that there are one to three words. `?` is only for responses.
+ * Lowers `[+|-|?]FIELD [VALUE | REGEXP REPLACEMENT]`, and adds it to and returns the edits. The caller has checked that there
+ * are one to three words. `?` is only for responses.
  */
 export function lowerHeaderEdit(
 	words: readonly Word[],
@@ -99,7 +102,7 @@ export function lowerHeaderEdit(
 	const [first, second, third] = words as [Word, Word | undefined, Word | undefined];
 	const written = cx.template(first).replace(/:$/, '');
 	const compat = cx.dialect === 'compatfile';
-	// Where nothing can be deferred, `>` says nothing.
+	// Where nothing can be deferred, `>` has no effect.
 	const text = compat && /^>./.test(written) ? written.slice(1) : written;
 	const sign = /^[+?-]./.test(text) ? text[0] : '';
 	const name = sign === '' ? text : text.slice(1);
@@ -110,9 +113,9 @@ export function lowerHeaderEdit(
 	}
 	if (sign === '-') {
 		if (second) {
-			// Old files have such values, and they are ignored.
+			// Old files contain such values, and they are ignored.
 			cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', second.span, 'Removing a field takes no value.', {
-				hint: `Write \`${first.text}\` alone.`,
+				hint: `Write only \`${first.text}\`.`,
 			});
 		}
 		return name === '*' ? { ...kept, clear: true } : { ...kept, delete: [...(kept.delete ?? []), name] };
@@ -123,10 +126,15 @@ export function lowerHeaderEdit(
 		return kept;
 	}
 	if (third && sign !== '') {
-		cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', third.span, `\`${first.text}\` takes one value.`);
+		cx.problem(
+			compat ? 'warning' : 'error',
+			'arguments/too-many',
+			third.span,
+			`\`${first.text}\` takes only one value.`,
+		);
 		if (!compat) return kept;
 	} else if (third) {
-		// With a placeholder it is made per request; braces of a repeat (`a{2}`) are none.
+		// With a placeholder it is compiled per request; the braces of a repetition (`a{2}`) are not one.
 		const search = cx.template(second!);
 		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(second!);
 		if (find === undefined) return kept;
@@ -144,10 +152,10 @@ export function lowerHeaderEdit(
 	return { ...kept, set: [...(kept.set ?? []), pair] };
 }
 
-/** Carries edits out on a list of fields. */
+/** Makes the edits on a list of fields. */
 export type HeaderEdit = (x: Exchange, headers: HeaderList) => void;
 
-/** Compiles edits to one closure. Control characters in values of placeholders become spaces; text goes out as UTF-8. */
+/** Compiles edits to one closure. Control characters in placeholder values become spaces; text is sent as UTF-8. */
 export function compileHeaderEdits(edits: HeaderEdits, cx: CompileContext): HeaderEdit {
 	const steps: HeaderEdit[] = [];
 	if (edits.clear) steps.push((_x, headers) => headers.clear());
@@ -180,7 +188,7 @@ function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: Pair
 	if (field === undefined || (name.includes('{') && !isToken(field))) {
 		return (x, headers) => {
 			const rendered = names.render(x);
-			// A name made of a request's data that is none is left out.
+			// A name built from request data is skipped if it is invalid.
 			if (isToken(rendered)) edit(headers, rendered, values.render(x));
 		};
 	}
@@ -191,7 +199,7 @@ function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: Pair
 }
 
 function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
-	// Only stars that are written are wildcards, not those of a value.
+	// Only literal stars are wildcards, not those in a value.
 	const first = pattern.startsWith('*');
 	const last = pattern.length > 1 && pattern.endsWith('*');
 	const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'keep');
@@ -218,7 +226,7 @@ function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileCo
 		const lower = constant ?? names.render(x).toLowerCase();
 		headers.map((field, value) => {
 			if (name !== '*' && !sameName(field, lower)) return value;
-			// Bytes that are no UTF-8 are searched, and stay, as they are.
+			// Bytes that are not UTF-8 are searched, and kept, unchanged.
 			const text = decodeFieldText(value);
 			const replaced = replacement(text, expression, x);
 			return safeFieldValue(text === value && !isAscii(value) ? replaced : encodeFieldText(replaced));

@@ -1,4 +1,4 @@
-/** `header` and `request_header`: edits of fields in text. */
+/** Lowers `header` and `request_header`. */
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import { lowerResponseMatcher, type ResponseMatcher } from '../matchers/response-matcher.ts';
@@ -9,30 +9,30 @@ import { type HeaderEdits, lowerHeaderEdit } from './header-edits.ts';
 const HEADER_USAGE = 'header [matcher] [+|-|?|>]<field> [<value>|<regexp> [<replacement>]] [{ … }]';
 const REQUEST_USAGE = 'request_header [matcher] [+|-]<field> [<value>|<regexp> [<replacement>]]';
 
-/** `header`: fields of the response. */
+/** `header`: edits header fields of the response. */
 export const header = handlerDirective<EditHeadersStep>({
 	kind: 'handler',
 	id: '',
 	names: { configfile: ['header'], compatfile: ['header'] },
 	usage: HEADER_USAGE,
-	summary: 'Edits fields of the response.',
+	summary: 'Edits header fields of the response.',
 	documentation: [
 		'| Line | Effect |',
 		'| --- | --- |',
 		'| `FIELD VALUE` | sets the field |',
 		'| `+FIELD VALUE` | adds a value |',
 		'| `-FIELD` | removes it; `-X-*`, `-*-Id` and `-*` remove several or all |',
-		'| `?FIELD VALUE` | sets it if the response does not have it |',
-		'| `>FIELD VALUE` | sets it when later handlers have answered |',
-		// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
-		'| `FIELD REGEXP REPLACEMENT` | replaces in every value, `$1` and `${name}` being groups; `*` is every field |',
+		'| `?FIELD VALUE` | sets it if the response lacks it |',
+		'| `>FIELD VALUE` | sets it after later handlers have answered |',
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a group's name in a replacement
+		'| `FIELD REGEXP REPLACEMENT` | replaces in every value; `$1` and `${name}` insert groups; `*` is every field |',
 		'',
-		'One line stands on the directive, several in its block. Within one `header` fields are added, set, removed and replaced',
+		"A single edit goes on the directive's line, several in its block. Within one `header`, fields are added, set, removed and replaced",
 		'in this order. Edits are made before later directives run, which may overwrite them; `defer` in the block, `-FIELD`,',
 		'`?FIELD`, `>FIELD` and `match` make them when the response is ready instead. `match status 404` or',
 		'`match header FIELD VALUE` limits them to some responses.',
 		'',
-		'Line ends in values of placeholders become spaces.',
+		'Newlines in placeholder values become spaces.',
 		'',
 		'```',
 		'header {',
@@ -73,7 +73,7 @@ export const header = handlerDirective<EditHeadersStep>({
 	compile: undefined,
 });
 
-/** Lines of one `header` as they add up. */
+/** Collects the lines of one `header`. */
 class ResponseDraft {
 	deferred = false;
 	match: ResponseMatcher | undefined;
@@ -101,7 +101,7 @@ class ResponseDraft {
 		this.#edits = lowerHeaderEdit(rest, this.#edits, 'response', this.#cx);
 	}
 
-	/** `?` lines are a step of their own: they do not defer the others. */
+	/** `?` lines form a step of their own, so that they do not defer the others. */
 	steps(): EditHeadersStep[] {
 		const match = this.match ? { match: this.match } : {};
 		const steps: EditHeadersStep[] = [];
@@ -114,16 +114,16 @@ class ResponseDraft {
 	}
 }
 
-/** `request_header`: fields of the request. */
+/** `request_header`: edits header fields of the request. */
 export const requestHeader = handlerDirective<EditHeadersStep>({
 	kind: 'handler',
 	id: '',
 	names: { configfile: ['request_header'], compatfile: ['request_header'] },
 	usage: REQUEST_USAGE,
-	summary: 'Edits a field of the request.',
+	summary: 'Edits a header field of the request.',
 	documentation: [
-		'As `header`, for the request: later matchers and handlers, and upstreams, see the edited fields. Setting `Host` changes',
-		'the host of the request.',
+		'Like `header`, but for the request: later matchers, handlers and upstreams see the edited fields. Setting `Host` changes',
+		`the request's host.`,
 		'',
 		'```',
 		'request_header X-Request-Id {uuid}',

@@ -1,4 +1,4 @@
-/** Every directive, one line each. */
+/** The registry of directives, one line each. */
 
 import { abort } from './abort.ts';
 import { acmeServer } from './acme-server/acme-server.ts';
@@ -44,7 +44,7 @@ import { uri } from './uri.ts';
 import { vars } from './vars.ts';
 import { when } from './when.ts';
 
-/** In the order in which `list-modules` and the manual name them. */
+/** In the order of `list-modules` and the manual. */
 export const directives: readonly Directive[] = [
 	abort,
 	acmeServer,

@@ -17,9 +17,9 @@ export const invoke = handlerDirective<RunRouteStep>({
 	usage: USAGE,
 	summary: 'Runs a named route.',
 	documentation: [
-		'A named route is a block `&(name) { … }` at file level, which sites share: it is compiled once for each site that runs',
-		'it. The request goes on behind `invoke` unless a directive of the route answered it. A named route sees no matchers',
-		'but its own. Routes that run each other without end are an error 500.',
+		'A named route is a top-level block `&(name) { … }` that sites share; it is compiled once for each site that runs',
+		'it. The request continues after `invoke` unless a directive of the route answered it. A named route sees only its own',
+		'matchers. Routes that invoke each other endlessly cause an error 500.',
 		'',
 		'```',
 		':8080 {',

@@ -1,4 +1,4 @@
-/** `log_append`: fields of one's own in access entries. */
+/** `log_append`: adds custom fields to access log entries. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
 import { type Body, type BodySource, isStream } from '../../exchange/body.ts';
@@ -9,14 +9,14 @@ import { handlerDirective } from './directive.ts';
 interface AddLogFieldStep extends Step {
 	readonly handler: 'add_log_field';
 	readonly key: string;
-	/** One whole placeholder, else the name of a variable, else text. */
+	/** A single placeholder, otherwise the name of a variable, otherwise text. */
 	readonly value: string;
 	readonly early?: boolean;
 }
 
 const USAGE = 'log_append [matcher] [<]<key> <value>';
 const RESPONSE_BODY = '{http.response.body}';
-/** Bytes of a response's body that an entry may hold. */
+/** Maximum bytes of a response body in an entry. */
 const MOST_OF_A_BODY = 64 * 1024;
 
 /** `log_append [matcher] [<]<key> <value>`. */
@@ -25,10 +25,10 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 	id: 'add_log_field',
 	names: { configfile: ['log_append'], compatfile: ['log_append'] },
 	usage: USAGE,
-	summary: 'Adds a field to the access entry of the request.',
+	summary: `Adds a field to the request's access log entry.`,
 	documentation: [
-		'The value is a placeholder, the name of a variable, or a text. It is read when the response has been sent; with `<`',
-		'before the key, when the directive runs. `{http.response.body}` is the body of the response, its first 64 KiB.',
+		'The value is a placeholder, the name of a variable, or text. It is evaluated after the response has been sent or, with `<`',
+		'before the key, when the directive runs. `{http.response.body}` is the first 64 KiB of the response body.',
 		'',
 		'```',
 		'log_append user {http.auth.user.id}',
@@ -57,12 +57,13 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 			key: { type: 'string', minLength: 1, description: 'Name of the field.' },
 			value: {
 				type: 'string',
-				description: 'A whole placeholder, the name of a variable, or a text. `{http.response.body}` is the body.',
+				description:
+					'A single placeholder, the name of a variable, or text. `{http.response.body}` is the response body.',
 			},
 			early: {
 				type: 'boolean',
 				default: false,
-				description: 'Reads the value when the step runs, not when the response is sent.',
+				description: 'Evaluates the value when the step runs, not after the response has been sent.',
 			},
 		},
 		required: ['key', 'value'],
@@ -95,7 +96,7 @@ function compileValue(value: string, cx: CompileContext): (x: Exchange) => unkno
 	return x => x.variable(value) ?? value;
 }
 
-/** Sets a field of an access entry; what is no JSON is left out of it. */
+/** Sets a field of an access log entry; skips values that are not JSON. */
 function setLogField(x: Exchange, key: string, value: unknown): void {
 	x.log ??= {};
 	x.log.fields ??= {};
@@ -113,7 +114,7 @@ function withResponseBody(key: string, next: Handler): Handler {
 	};
 }
 
-/** A body that tells its first bytes once it has been read. */
+/** Returns a body that reports its first bytes once it has been read. */
 function copied(body: Body, told: (bytes: Buffer) => void): Body {
 	if (body === null) return null;
 	if (!isStream(body)) {
@@ -164,7 +165,7 @@ class CopiedBody implements BodySource {
 	#keep(bytes: Uint8Array | null): Uint8Array | null {
 		if (bytes === null) this.#tell();
 		else if (this.#size < MOST_OF_A_BODY) {
-			// The bytes are ours only until the next pull.
+			// The bytes are valid only until the next pull.
 			const piece = Buffer.from(bytes.subarray(0, MOST_OF_A_BODY - this.#size));
 			this.#pieces.push(piece);
 			this.#size += piece.length;

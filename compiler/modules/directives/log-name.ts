@@ -1,4 +1,4 @@
-/** `log_name`: chooses the access logs that take a request's entry. */
+/** `log_name`: selects the access logs for a request's entry. */
 import type { Step } from '../../document/document.ts';
 import { handlerDirective } from './directive.ts';
 
@@ -15,10 +15,10 @@ export const logName = handlerDirective<ChooseAccessLogsStep>({
 	id: 'choose_access_logs',
 	names: { configfile: ['log_name'], compatfile: ['log_name'] },
 	usage: USAGE,
-	summary: "Writes the request's access entry to other loggers than those of its site.",
+	summary: "Writes the request's access log entry to loggers other than its site's.",
 	documentation: [
-		'A name is that of a `log` of the site, with `no_hostname` one that is used in no other way. Any other name is a logger',
-		'`http.log.access.NAME`, whose entries go to those logs of the process that take them. The last `log_name` that runs',
+		'A name refers to a `log` of the site; one with `no_hostname` is used only this way. Any other name is a logger',
+		'`http.log.access.NAME`, whose entries go to the process logs that include it. The last `log_name` that runs',
 		'counts.',
 		'',
 		'```',

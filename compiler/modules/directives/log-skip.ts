@@ -1,4 +1,4 @@
-/** `log_skip`: no access entry for the request. */
+/** `log_skip`: suppresses the request's access log entry. */
 import type { Step } from '../../document/document.ts';
 import { handlerDirective } from './directive.ts';
 
@@ -14,8 +14,8 @@ export const logSkip = handlerDirective<SkipAccessLogStep>({
 	id: 'skip_access_log',
 	names: { configfile: ['log_skip'], compatfile: ['log_skip', 'skip_log'] },
 	usage: USAGE,
-	summary: 'Leaves the request out of access logs.',
-	documentation: ['Errors of handlers are still logged.', '', '```', 'log_skip /health', '```'].join('\n'),
+	summary: 'Omits the request from access logs.',
+	documentation: ['Handler errors are still logged.', '', '```', 'log_skip /health', '```'].join('\n'),
 	matcherToken: 'optional',
 	order: { rank: 70 },
 	lower: ({ line, args }, cx) => {

@@ -3,7 +3,7 @@ import type { SiteLog } from '../../document/document.ts';
 import { LOG_PROPERTIES, lowerLogBlock } from '../../lower/log-settings.ts';
 import type { SiteDirective } from './directive.ts';
 
-/** Access logs of a site. */
+/** The access logs of a site. */
 export const log: SiteDirective = {
 	kind: 'site',
 	id: 'logs',
@@ -12,18 +12,18 @@ export const log: SiteDirective = {
 		'log [name] [{ hostnames <host>… | no_hostname; output <writer>; format <encoder>; level <level>; sampling { … } }]',
 	summary: 'Writes an access log for the site.',
 	documentation: [
-		'Alone it sends access entries to the process log. With a name or a block it makes a logger of its own; several `log`s',
-		'of a site write one entry each. Logs of the process whose `include` names the logger, `http.log.access` or',
-		'`http.log.access.NAME`, take its entries too.',
+		'Alone, it sends access entries to the process log. With a name or a block, it creates its own logger; several `log`s',
+		'of a site write one entry each. Process logs whose `include` names the logger, `http.log.access` or',
+		'`http.log.access.NAME`, also get its entries.',
 		'',
 		'| Line | Meaning |',
 		'| --- | --- |',
 		'| `hostnames HOST…` | only requests for these hosts |',
-		'| `output stdout \\| stderr \\| discard \\| file PATH` | where it is written, `stderr` if left out |',
+		'| `output stdout \\| stderr \\| discard \\| file PATH` | where entries are written; default `stderr` |',
 		'| `no_hostname` | only requests for which `log_name` names this log |',
-		'| `format console \\| json \\| filter \\| append \\| journald` | how an entry looks |',
-		'| `level LEVEL` | the least level that is written: entries are `INFO`, those of status 500 and up `ERROR` |',
-		'| `sampling { first N; thereafter N; interval D }` | of equal entries so many in an interval, then each so many-th |',
+		'| `format console \\| json \\| filter \\| append \\| journald` | the format of an entry |',
+		'| `level LEVEL` | the lowest level that is written: entries have level `INFO`, with status 500 and above `ERROR` |',
+		'| `sampling { first N; thereafter N; interval D }` | of equal entries, writes the first N per interval, then every Nth |',
 		'',
 		'```',
 		'log {',
@@ -45,13 +45,13 @@ export const log: SiteDirective = {
 		'',
 		'`console` and `json` take `message_key`, `level_key`, `time_key`, `name_key`, `line_ending`, `time_format`, `time_local`,',
 		'`duration_format` and `level_format`. The filters of `filter`, by the path of a field, are `delete`, `rename`, `replace`,',
-		'`hash`, `ip_mask`, `query`, `cookie`, `set_cookie`, `regexp` and `multi_regexp`; letter case of names does not count.',
-		'`append` adds fields, `journald` the priority of syslog. Values of `Cookie`, `Set-Cookie`, `Authorization`,',
-		'`Proxy-Authorization` and of fields whose names hold api-key, token, secret or password are not written, unless the',
-		'option `log_credentials` of `servers` asks for them. An entry names the `handler` that answered or failed, `at`',
-		'tells where its directive stands (`Configfile:12`; the JSON pointer of the step where the configuration came as JSON,',
-		'or was changed through `/config`), and `uuid` is there where the configuration uses `{http.request.uuid}`. The fields',
-		'of the request are shown as they came.',
+		'`hash`, `ip_mask`, `query`, `cookie`, `set_cookie`, `regexp` and `multi_regexp`; names are case-insensitive.',
+		'`append` adds fields, `journald` the syslog priority. Values of `Cookie`, `Set-Cookie`, `Authorization`,',
+		'`Proxy-Authorization`, and of fields whose names contain api-key, token, secret or password, are not written unless the',
+		'option `log_credentials` of `servers` is on. An entry names the `handler` that answered or failed, and `at`',
+		'is the place of its directive (`Configfile:12`, or the JSON pointer of the step if the configuration was given as JSON',
+		'or was changed through `/config`). `uuid` is included if the configuration uses `{http.request.uuid}`. The fields',
+		'of the request are shown as the client sent them.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		const [name] = args;
@@ -63,9 +63,9 @@ export const log: SiteDirective = {
 				'warning',
 				'log/name-of-an-output',
 				name.span,
-				`\`${name.text}\` is the name of the log here, no output.`,
+				`\`${name.text}\` is the name of the log here, not an output.`,
 				{
-					hint: `An output stands in a block: \`output ${output}\`.`,
+					hint: `Write the output in a block: \`output ${output}\`.`,
 				},
 			);
 		}

@@ -19,8 +19,8 @@ export const methodDirective = handlerDirective<SetMethodStep>({
 	usage: USAGE,
 	summary: 'Changes the method of the request.',
 	documentation: [
-		'Later matchers and handlers, and upstreams, see the new method, in upper case. It may hold placeholders; what is no',
-		'method is an error 500. Error routes see the method as it came.',
+		'Later matchers, handlers and upstreams see the new method, in upper case. It may contain placeholders; an invalid',
+		'method causes an error 500. Error routes see the original method.',
 		'',
 		'```',
 		'method /legacy/* POST',

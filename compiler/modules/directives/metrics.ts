@@ -1,11 +1,11 @@
-/** `metrics`: the metrics of the process, as an answer of a site. */
+/** `metrics`: serves the process metrics on a site. */
 import type { Step } from '../../document/document.ts';
 import { METRICS_TYPES, metricsFormat } from '../../exchange/metrics-format.ts';
 import { handlerDirective } from './directive.ts';
 
 interface ExposeMetricsStep extends Step {
 	readonly handler: 'expose_metrics';
-	/** Never OpenMetrics, whatever the client wants. */
+	/** Never sends OpenMetrics, whatever the client accepts. */
 	readonly disable_openmetrics?: true;
 }
 
@@ -17,11 +17,11 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	id: 'expose_metrics',
 	names: { configfile: ['metrics'], compatfile: ['metrics'] },
 	usage: USAGE,
-	summary: 'Answers with the metrics of the process, for Prometheus.',
+	summary: 'Serves the process metrics for Prometheus.',
 	documentation: [
-		'What `/metrics` of the Admin API shows, of all threads, in the text format of Prometheus (version 0.0.4), or as',
-		'OpenMetrics 1.0.0 for clients whose `Accept` asks for that; never with `disable_openmetrics`. Figures of single',
-		'requests are counted when the global option `metrics` is there. Everybody who can reach the path can read it.',
+		'Serves the same as `/metrics` of the Admin API, for all threads, in the Prometheus text format (version 0.0.4), or as',
+		'OpenMetrics 1.0.0 for clients whose `Accept` asks for it, unless `disable_openmetrics` is set. Per-request',
+		'metrics are collected only with the global option `metrics`. Everybody who can reach the path can read the metrics.',
 		'',
 		'```',
 		'metrics /metrics',
@@ -46,7 +46,7 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	},
 	schema: {
 		properties: {
-			disable_openmetrics: { const: true, description: 'Never OpenMetrics, whatever the client asks for.' },
+			disable_openmetrics: { const: true, description: 'Never sends OpenMetrics, whatever the client asks for.' },
 		},
 	},
 	compile: (step, cx) => {

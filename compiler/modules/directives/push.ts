@@ -1,4 +1,4 @@
-/** `push`: tells the client which resources it will need, before the response is made. */
+/** `push`: tells the client which resources it will need, before the response is ready. */
 
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileFieldValue } from '../../codegen/field-template.ts';
@@ -19,7 +19,9 @@ interface HintResourcesStep extends Step {
 const USAGE = 'push [matcher] [<resource>] [{ [GET | HEAD] <resource>…; headers { … } }]';
 const EARLY_HINTS = 103;
 
-/** What a browser loads a resource as, by its extension; others it loads when it finds them. */
+/**
+ * The destination for which a browser loads a resource, by extension; other resources are loaded when the browser finds them.
+ */
 const KINDS: { readonly [extension: string]: string } = {
 	...{ css: 'style', js: 'script', mjs: 'script' },
 	...{ woff: 'font', woff2: 'font', ttf: 'font', otf: 'font' },
@@ -42,17 +44,17 @@ export const push = handlerDirective<HintResourcesStep>({
 	id: 'hint_resources',
 	names: { configfile: ['push'], compatfile: ['push'] },
 	usage: USAGE,
-	summary: 'Sends Early Hints (103) that name resources the client will need.',
+	summary: 'Sends Early Hints (103) for resources that the client will need.',
 	documentation: [
-		'Browsers have given up server push; they load what a response of status 103 names with `Link: <…>; rel=preload`',
-		'while the real response is still being made, and that is what is sent here. Clients of HTTP/1.0 are sent nothing,',
-		'nor are requests other than GET and HEAD. The fields of `headers` and resources of `HEAD` belong to server push: they',
+		'Browsers have dropped server push. Instead, they preload what a 103 response names with `Link: <…>; rel=preload`',
+		'while the real response is still being prepared, and that is what this sends. HTTP/1.0 clients and',
+		'requests other than GET and HEAD get no hints. The fields of `headers` and resources with `HEAD` only concern server push: they',
 		'are accepted and have no effect.',
 		'',
-		'`Link` fields of responses are hints too: those with `rel=preload` or `rel=modulepreload` that name a resource of this',
-		'server and do not say `nopush`. They are remembered by host and path, and sent at once to the next who ask: unless',
+		'`Link` fields of responses are hints too if they have `rel=preload` or `rel=modulepreload`, name a resource of this',
+		'server and do not say `nopush`. They are remembered by host and path and sent immediately to later clients, unless',
 		'the response is for one visitor only (`Cache-Control: private` or `no-store`, `Set-Cookie`, a request with',
-		'`Authorization`) or is not a success.',
+		'`Authorization`) or is not successful.',
 		'',
 		'```',
 		'push / /app.css',
@@ -86,7 +88,7 @@ export const push = handlerDirective<HintResourcesStep>({
 function lowerLine(line: Line, cx: LowerContext): string[] {
 	const [first, second] = line.words as readonly [Word, Word | undefined];
 	if (first.text === 'headers' && !second) {
-		cx.problem('warning', 'push/no-effect', first.span, '`headers` has no effect: Early Hints name resources only.');
+		cx.problem('warning', 'push/no-effect', first.span, '`headers` has no effect: Early Hints name only resources.');
 		return [];
 	}
 	cx.noBlock(line);
@@ -94,12 +96,7 @@ function lowerLine(line: Line, cx: LowerContext): string[] {
 	if (!cx.count(line, line.words.slice(1), withMethod ? 1 : 0, withMethod ? 1 : 0, '[GET | HEAD] <resource>'))
 		return [];
 	if (first.text === 'HEAD') {
-		cx.problem(
-			'warning',
-			'push/no-effect',
-			first.span,
-			'A resource of `HEAD` has no effect: it cannot be loaded ahead.',
-		);
+		cx.problem('warning', 'push/no-effect', first.span, 'A `HEAD` resource has no effect: it cannot be preloaded.');
 		return [];
 	}
 	return [cx.template(withMethod ? second! : first)];
@@ -125,7 +122,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 			if (status < 200 || status > 299) return;
 			const links = hintsOfResponse(x);
 			if (isForEverybody(x)) memory.learn(page, links);
-			// Whoever is first learns them a little earlier, as those after the response's body would.
+			// The first client gets them a little earlier, as after a response body.
 			const fresh = new HeaderList();
 			for (const value of links) if (!sent.getAll('link').includes(value)) fresh.add('Link', value);
 			if (fresh.size > 0) x.inform(EARLY_HINTS, fresh);
@@ -135,11 +132,11 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 	};
 }
 
-/** Values of `Link` that are remembered of one page, and characters of all. */
+/** Maximum `Link` values remembered per page, and maximum characters in total. */
 const MOST_LINKS = 20;
 const MOST_REMEMBERED = 256 * 1024;
 
-/** The hints of the pages that were answered before: the latest ones, bounded. */
+/** The hints of recently answered pages, bounded. */
 class HintMemory {
 	/** Oldest first. */
 	readonly #pages = new Map<string, readonly string[]>();
@@ -170,17 +167,17 @@ function size(page: string, links: readonly string[]): number {
 	return links.reduce((sum, link) => sum + link.length, page.length);
 }
 
-/** What a response tells one visitor may be nothing for another. */
+/** A response meant for one visitor may be useless or secret for another. */
 function isForEverybody(x: Exchange): boolean {
 	const { request, response } = x;
 	if (request.headers.has('authorization') || response.headers.has('set-cookie')) return false;
 	return !/\b(?:private|no-store)\b/i.test(response.headers.combined('cache-control') ?? '');
 }
 
-/** One value of a `Link` field: its target, and its parameters (RFC 8288 §3). */
+/** One value of a `Link` field: its target and its parameters (RFC 8288 §3). */
 const LINK = /<([^<>\s]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]+))?)*)\s*(?:,|$)/y;
 
-/** The values of the response's `Link` fields that are hints, each by itself. */
+/** Returns the values of the response's `Link` fields that are hints, one by one. */
 function hintsOfResponse(x: Exchange): string[] {
 	const links: string[] = [];
 	for (const field of x.response.headers.getAll('link')) {
@@ -195,7 +192,7 @@ function hintsOfResponse(x: Exchange): string[] {
 }
 
 function isHint(target: string, parameters: string): boolean {
-	// A path of this server: `//other.example/x` is not one.
+	// The path must be on this server, which `//other.example/x` is not.
 	if (!/^\/(?![/\\])/.test(target) || /;\s*nopush\b/i.test(parameters)) return false;
 	const relation = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters);
 	return /(?:^|\s)(?:module)?preload(?:\s|$)/i.test(relation?.[1] ?? relation?.[2] ?? '');
@@ -207,13 +204,13 @@ function hints(targets: readonly string[]): HeaderList {
 	return headers;
 }
 
-/** A target cannot leave its brackets, whatever a placeholder holds. */
+/** Keeps a target inside its angle brackets, whatever a placeholder contains. */
 function link(target: string): string {
 	const mark = target.search(/[?#]/);
 	const path = mark === -1 ? target : target.slice(0, mark);
 	const rest = mark === -1 ? '' : target.slice(mark).replace(/[<>"\s]/g, character => encodeURIComponent(character));
 	const kind = KINDS[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
-	// Fonts and fetches are loaded in CORS mode: without it the browser would load them twice.
+	// Fonts and fetches are loaded in CORS mode; without it the browser would load them twice.
 	const cors = kind === 'font' || kind === 'fetch' ? '; crossorigin' : '';
 	return `<${escapePathWhereNeeded(path)}${rest}>; rel=preload${kind === undefined ? '' : `; as=${kind}`}${cors}`;
 }

@@ -1,4 +1,4 @@
-/** `redir`: sends the client elsewhere. */
+/** `redir`: redirects the client. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileFieldValue } from '../../codegen/field-template.ts';
 import type { Severity, TextEdit } from '../../diagnostics/diagnostic.ts';
@@ -27,8 +27,8 @@ export const redir = handlerDirective<RedirectStep>({
 	usage: USAGE,
 	summary: 'Redirects the client.',
 	documentation: [
-		'Answers with a `Location`. The status is 302 (`temporary`) if left out, `permanent` is 301; any from 300 to 399 or 401',
-		'may be given, or a placeholder. `html` answers with a page that leads on by itself, for clients that must not see a',
+		'Answers with a `Location`. The default status is 302 (`temporary`); `permanent` is 301; any status from 300 to 399, or 401,',
+		'is allowed, as is a placeholder. `html` answers with a page that redirects by itself, for clients that must not see a',
 		'redirect status.',
 		'',
 		'```',
@@ -43,7 +43,7 @@ export const redir = handlerDirective<RedirectStep>({
 	lower: ({ line, args }, cx) => {
 		if (line.block) {
 			cx.problem('error', 'directive/unexpected-block', line.block.open, '`redir` takes no block.', {
-				hint: 'Write a line for each target; a named matcher holds the condition: `redir @name /to 308`.',
+				hint: 'Write a line for each target; use a named matcher for the condition: `redir @name /to 308`.',
 			});
 		}
 		const matcher = line.words.length > args.length + 1 ? line.words[1] : undefined;
@@ -60,52 +60,52 @@ export const redir = handlerDirective<RedirectStep>({
 			status: {
 				...STEP_STATUS,
 				default: 302,
-				description: 'Status, or a text with placeholders that gives one. 302 if left out.',
+				description: 'Status, or a text with placeholders that evaluates to one. Default 302.',
 			},
-			html: { type: 'boolean', default: false, description: 'Answers 200 with a page that leads on.' },
+			html: { type: 'boolean', default: false, description: 'Answers 200 with a page that redirects by itself.' },
 		},
 		required: ['to'],
 	},
 	compile: (step, cx, next) => (step.html ? compilePage(step, cx) : compileRedirect(step, cx, next)),
 });
 
-/** A target that is a status most likely is one: `redir /new 308`, `redir 301 /new`. */
+/** A target that looks like a status most likely is one: `redir /new 308`, `redir 301 /new`. */
 function isStatus({ text, quote }: Word): boolean {
 	return quote === 'none' && /^(?:[1-5]\d\d|permanent|temporary|html)$/.test(text);
 }
 
 /**
- * Reports a status in the place of the target. The compatible server takes it for one, and clients find nothing there: what
- * is served stays what it is.
+ * Reports a status in place of the target. The compatible server uses it as the target, where clients find nothing; that
+ * behavior is kept.
  */
 function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefined, cx: LowerContext): Severity {
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
-	const what = `\`${to.text}\` ${/^\d/.test(to.text) ? 'is a status' : 'says how to redirect'}`;
+	const what = `\`${to.text}\` ${/^\d/.test(to.text) ? 'is a status' : 'is a redirect word'}`;
 	const report = (message: string, hint: string, fix?: readonly TextEdit[]): void =>
 		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, { hint, fix });
 	if (code !== undefined && !isStatus(code)) {
-		// Without a matcher a path as the first argument would be taken for one.
+		// Without a matcher, a path as the first argument would be taken for one.
 		const target = matcher === undefined && isPath(code) ? `* ${code.text}` : code.text;
 		const text = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${to.text}\`.`;
-		report(', and stands before the target.', text, swapped(to, code, target));
+		report(', but comes before the target.', text, swapped(to, code, target));
 	} else if (code === undefined && matcher && isPath(matcher)) {
 		report(
-			`, and stands where the target must be: \`${matcher.text}\` is the matcher here.`,
+			`, but is in the place of the target: \`${matcher.text}\` is the matcher here.`,
 			`To redirect every request there, write \`redir * ${matcher.text} ${to.text}\`.`,
 			matchingAll(matcher),
 		);
-	} else report(', and there is no target.', `Usage: ${USAGE}`);
+	} else report(', but there is no target.', `Usage: ${USAGE}`);
 	return severity;
 }
 
-/** The one argument is a path, which is taken for the matcher. */
+/** The only argument is a path, which is taken for the matcher. */
 function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
 	const meant = isPath(matcher) ? `To redirect every request there, write \`redir * ${matcher.text}\`.` : undefined;
 	cx.problem(
 		'error',
 		'redirect/no-target',
 		matcher.span,
-		`\`${matcher.text}\` is the matcher here, and there is no target.`,
+		`\`${matcher.text}\` is the matcher here, and the target is missing.`,
 		{
 			hint: meant ?? `Usage: ${USAGE}`,
 			fix: meant === undefined ? undefined : matchingAll(matcher),
@@ -118,7 +118,7 @@ function isPath({ text, quote }: Word): boolean {
 	return quote === 'none' && text.startsWith('/');
 }
 
-/** The matcher `*` before a path, which then is an argument. */
+/** Returns the edit that inserts the matcher `*` before a path, making the path an argument. */
 function matchingAll(path: Word): readonly TextEdit[] | undefined {
 	if (!stands(path)) return undefined;
 	return [{ span: { ...path.span, end: path.span.start }, text: '* ' }];
@@ -132,7 +132,7 @@ function swapped(status: Word, code: Word, target: string): readonly TextEdit[] 
 	];
 }
 
-/** Whether a word stands in the file as it is read: nothing of it came from the environment or an expansion. */
+/** Reports whether a word appears literally in the file, without anything from the environment or an expansion. */
 function stands({ text, span: { source, start, end } }: Word): boolean {
 	return source.text.slice(start, end) === text;
 }
@@ -165,7 +165,7 @@ function lowerCode(word: Word, cx: LowerContext): { status?: number | string; ht
 	return { status };
 }
 
-/** The words are three: one that shares its first letters is meant. */
+/** There are only three words, so sharing the first letters suffices. */
 function nearest(text: string): string | undefined {
 	const word = ['temporary', 'permanent', 'html'].find(known => known.startsWith(text.slice(0, 3).toLowerCase()));
 	return word && `did you mean \`${word}\`?`;
@@ -185,7 +185,7 @@ function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler)
 }
 
 function compilePage(step: RedirectStep, cx: CompileContext): Handler {
-	// Placeholders hold no markup characters: only what stands between them is escaped here.
+	// Placeholder values contain no markup characters, so only the text between placeholders is escaped here.
 	const text = step.to.replace(/\{[^{}]*\}|[^{}]+/g, piece => (piece.startsWith('{') ? piece : escapeHtml(piece)));
 	const to = cx.template(text, 'empty', () => escapeHtml);
 	const { step: number } = cx;
@@ -198,7 +198,7 @@ function compilePage(step: RedirectStep, cx: CompileContext): Handler {
 	};
 }
 
-/** The script takes the address from the link, so that nothing of a request is ever part of a script. */
+/** The script reads the address from the link, so that request data never becomes part of a script. */
 function page(target: string): string {
 	return `<!DOCTYPE html>
 <html>

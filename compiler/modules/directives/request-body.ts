@@ -1,4 +1,4 @@
-/** `request_body`: bounds the request's body, or puts another in its place. */
+/** `request_body`: limits the request body or replaces it. */
 import type { Step } from '../../document/document.ts';
 import { type Body, type BodySource, bodyLength, isStream } from '../../exchange/body.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
@@ -19,12 +19,12 @@ export const requestBody = handlerDirective<RequestContentStep>({
 	id: 'request_content',
 	names: { configfile: ['request_body'], compatfile: ['request_body'] },
 	usage: USAGE,
-	summary: 'Bounds the body of the request or replaces it.',
+	summary: 'Limits the size of the request body or replaces it.',
 	documentation: [
 		'| Line | Meaning |',
 		'| --- | --- |',
-		'| `max_size SIZE` | a body that is longer is an error 413 as soon as a handler reads beyond SIZE; of one whose length is known, as soon as it is read at all |',
-		'| `set TEXT` | handlers see TEXT, which may hold placeholders, instead of the body that was sent |',
+		'| `max_size SIZE` | a longer body causes an error 413 when a handler reads beyond SIZE, or starts to read it if the length is known |',
+		'| `set TEXT` | handlers see TEXT, which may contain placeholders, instead of the body that was sent |',
 		'',
 		'```',
 		'request_body /upload/* {',
@@ -54,8 +54,8 @@ export const requestBody = handlerDirective<RequestContentStep>({
 	},
 	schema: {
 		properties: {
-			max_size: { type: 'integer', minimum: 0, description: 'Most bytes of the body.' },
-			replace: { type: 'string', description: 'Text that takes the place of the body, with placeholders.' },
+			max_size: { type: 'integer', minimum: 0, description: 'Maximum bytes of the body.' },
+			replace: { type: 'string', description: 'Text that replaces the body, with placeholders.' },
 		},
 	},
 	compile: (step, cx, next) => {
@@ -74,7 +74,7 @@ export const requestBody = handlerDirective<RequestContentStep>({
 	},
 });
 
-/** The body, or one that fails when it is read beyond the bound. */
+/** Returns the body, or one that fails when read beyond the limit. */
 function bounded(body: Body, most: number): Body {
 	if (isStream(body)) return new BoundedBody(body, most);
 	return (bodyLength(body) ?? 0) <= most ? body : new RefusedBody();
@@ -84,7 +84,7 @@ function tooLarge(): HttpError {
 	return new HttpError(413, 'The request body is larger than `request_body` allows.');
 }
 
-/** A body that nobody may read. */
+/** A body that fails when it is read. */
 class RefusedBody implements BodySource {
 	readonly length = undefined;
 

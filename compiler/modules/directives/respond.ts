@@ -1,4 +1,4 @@
-/** `respond`: a fixed answer. */
+/** `respond`: a fixed response. */
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -28,12 +28,12 @@ export const respond = handlerDirective<RespondStep>({
 	usage: 'respond [matcher] <status> | <body> [<status>] [{ body <text>; close }]',
 	summary: 'Answers with a fixed status and body.',
 	documentation: [
-		'A single argument of three digits is the status, any other the body. The status is 200 if left out, in error routes',
-		'the status of the error. Status and body may hold placeholders; unknown ones stay in the body as they are written.',
+		'A single argument of three digits is the status, any other is the body. The default status is 200; in error routes it is',
+		'the status of the error. Status and body may contain placeholders; unknown ones stay in the body as written.',
 		'',
 		'A body that is a JSON object or array is sent as `application/json`, any other as `text/plain; charset=utf-8`,',
-		'unless a `header` before it has set `Content-Type`. `close` ends the connection after the response. Status 103',
-		'sends the header fields set so far as Early Hints, and the request goes on.',
+		'unless an earlier `header` has set `Content-Type`. `close` closes the connection after the response. Status 103',
+		'sends the header fields set so far as Early Hints, and the request continues.',
 		'',
 		'```',
 		'respond /health "ok"',
@@ -84,9 +84,12 @@ export const respond = handlerDirective<RespondStep>({
 	},
 	schema: {
 		properties: {
-			status: { ...STEP_STATUS, description: 'Status, or a text with placeholders that gives one. 200 if left out.' },
+			status: {
+				...STEP_STATUS,
+				description: 'Status, or a text with placeholders that evaluates to one. Default 200.',
+			},
 			body: { type: 'string', description: 'Body, with placeholders.' },
-			close: { type: 'boolean', default: false, description: 'Ends the connection after the response.' },
+			close: { type: 'boolean', default: false, description: 'Closes the connection after the response.' },
 		},
 	},
 	compile: compileRespond,
@@ -99,12 +102,15 @@ function reportTwice(what: string, word: Word, cx: LowerContext): void {
 function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): Handler {
 	const status = compileStepStatus(step.status, cx, x => x.error?.status ?? 200);
 	if (typeof status === 'number' && status < 200 && status !== EARLY_HINTS) {
-		return cx.refuse(`${status} ends no response: give a status from 200 on, or 103.`, 'status/not-final');
+		return cx.refuse(
+			`Status ${status} does not end a response: use a status of 200 or above, or 103.`,
+			'status/not-final',
+		);
 	}
 	const body = cx.template(step.body ?? '', 'keep');
 	const close = step.close === true;
 	const { step: number } = cx;
-	// Only for pages that `templates` executes: there what placeholders insert must be told from the template.
+	// Only for pages that `templates` executes, which must be able to tell inserted values from the template.
 	let marked: Template | undefined;
 	const pageText = (x: Exchange, page: Page): string => {
 		marked ??= cx.template(step.body ?? '', 'keep', () => markData);
@@ -130,7 +136,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	};
 }
 
-/** Everything known at build: two stores and a field. */
+/** Everything is known at load time: two stores and a field. */
 function constantAnswer(status: number, text: string, close: boolean, step: number): Handler {
 	const type = contentType(text);
 	const body = text === '' ? null : text;
@@ -155,7 +161,7 @@ function fill(x: Exchange, status: number, text: string, close: boolean, step: n
 	x.answered('respond', step);
 }
 
-/** JSON only for objects and arrays that hold something; nothing for an empty body. */
+/** JSON only for non-empty objects and arrays; none for an empty body. */
 function contentType(body: string): string | undefined {
 	if (body === '') return undefined;
 	const text = body.trim();

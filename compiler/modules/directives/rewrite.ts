@@ -1,4 +1,4 @@
-/** `rewrite`, and the handler `rewrite_target` that it and `uri` lower to: changes the request's path and query. */
+/** `rewrite`, and the handler `rewrite_target` to which it and `uri` lower: changes the request's path and query. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
 import type { Handler } from '../../exchange/handler.ts';
@@ -40,8 +40,8 @@ function list(
 }
 
 const NAME: Schema = { type: 'string', description: 'Name of the parameter.' };
-const FIND: Schema = { type: 'string', description: 'What is looked for.' };
-const REPLACE: Schema = { type: 'string', description: 'What is put in its place.' };
+const FIND: Schema = { type: 'string', description: 'Text to find.' };
+const REPLACE: Schema = { type: 'string', description: 'Replacement text.' };
 const NAME_VALUE = {
 	name: NAME,
 	value: { type: 'string', secret: 'by-variable', description: 'Its value, with placeholders.' },
@@ -55,9 +55,9 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 	usage: USAGE,
 	summary: 'Changes the path and the query of the request.',
 	documentation: [
-		'Only the parts that the target holds change: `/x` keeps the query, `?a=b` keeps the path, `/x?` clears the query. The',
-		'client sees nothing of it. Placeholders read the request as it was; in the query their values are encoded, except that',
-		'`{query}` goes in as it is. A single argument is always the target; with two the first is the matcher.',
+		'Only the components in the target change: `/x` keeps the query, `?a=b` keeps the path, `/x?` clears the query. The',
+		'client does not notice. Placeholders read the original request; in the query their values are encoded, except that',
+		'`{query}` is inserted verbatim. A single argument is always the target; of two, the first is the matcher.',
 		'',
 		'```',
 		'rewrite /old/* /new{path}',
@@ -78,21 +78,21 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 	schema: {
 		properties: {
 			to: { type: 'string', secret: 'url', description: 'New path, query or both, with placeholders.' },
-			strip_prefix: { type: 'string', description: 'Taken off the beginning of the path.' },
-			strip_suffix: { type: 'string', description: 'Taken off the end of the path.' },
+			strip_prefix: { type: 'string', description: 'Prefix to remove from the path.' },
+			strip_suffix: { type: 'string', description: 'Suffix to remove from the path.' },
 			replace: list(
 				{
 					find: FIND,
 					replace: REPLACE,
-					limit: { type: 'integer', description: 'How often at most; 0 or nothing is without bound.' },
+					limit: { type: 'integer', description: 'Maximum number of replacements; 0 or absent means no limit.' },
 				},
 				['find', 'replace'],
-				'Text replaced in path and query.',
+				'Text replacements in path and query.',
 			),
 			path_regexp: list(
 				{ find: FIND, replace: REPLACE },
 				['find', 'replace'],
-				'Regular expressions replaced in the escaped path.',
+				'Regular expression replacements in the escaped path.',
 			),
 			query: {
 				type: 'object',
@@ -100,16 +100,16 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 					rename: list(
 						{ from: NAME, to: { type: 'string', description: 'The new name.' } },
 						['from', 'to'],
-						'Parameters that get another name.',
+						'Parameters to rename.',
 					),
-					set: list(NAME_VALUE, ['name', 'value'], 'Parameters that replace those of the same name.'),
-					add: list(NAME_VALUE, ['name', 'value'], 'Parameters that are added.'),
+					set: list(NAME_VALUE, ['name', 'value'], 'Parameters to set, replacing those of the same name.'),
+					add: list(NAME_VALUE, ['name', 'value'], 'Parameters to add.'),
 					replace: list(
 						{ name: NAME, find: { ...FIND, secret: 'by-variable' }, replace: { ...REPLACE, secret: 'by-variable' } },
 						['name', 'find', 'replace'],
-						'Regular expressions replaced in the values of a parameter, of all if the name is `*`.',
+						'Regular expression replacements in the values of a parameter, or of all if the name is `*`.',
 					),
-					delete: { type: 'array', items: TEXT, description: 'Parameters that are removed.' },
+					delete: { type: 'array', items: TEXT, description: 'Parameters to remove.' },
 				},
 				additionalProperties: false,
 				description: 'Edits of the query, made in this order.',

@@ -1,4 +1,4 @@
-/** `root`: the folder that files are served from. */
+/** `root`: the folder from which files are served. */
 import { handlerDirective } from './directive.ts';
 import { soleArgument } from './sole-argument.ts';
 import type { SetVariablesStep } from './vars.ts';
@@ -11,10 +11,10 @@ export const root = handlerDirective<SetVariablesStep>({
 	id: '',
 	names: { configfile: ['root'], compatfile: ['root'] },
 	usage: USAGE,
-	summary: 'Sets the folder that files are served from.',
+	summary: 'Sets the folder from which files are served.',
 	documentation: [
-		'Sets the variable `root`, which `file_server` reads. A relative path is relative to the file in which it is written; in',
-		'a Compatfile, to the working directory of the server. A single argument is always the path; with two the first is the',
+		'Sets the variable `root`, which `file_server` uses. A relative path is relative to the file that contains it; in',
+		`a Compatfile, to the server's working directory. A single argument is always the path; of two, the first is the`,
 		'matcher.',
 		'',
 		'```',

@@ -1,4 +1,4 @@
-/** `route`: a group of directives that run in written order in both languages. */
+/** `route`: a group of directives that run in the order written in both languages. */
 
 import type { Step } from '../../document/document.ts';
 import { PIPELINE } from '../../document/references.ts';
@@ -16,10 +16,10 @@ export const route = handlerDirective<GroupStep>({
 	id: 'group',
 	names: { configfile: ['route'], compatfile: ['route'] },
 	usage: 'route [matcher] { … }',
-	summary: 'Runs a group of directives as written.',
+	summary: 'Runs a group of directives in the order written.',
 	documentation: [
-		'Groups directives under one matcher. Inside, directives run in the order in which they are written, in a',
-		'Compatfile too, where everything outside a `route` is sorted.',
+		'Groups directives under one matcher. Inside, directives run in the order in which they are written, even in a',
+		'Compatfile, where everything outside a `route` is sorted.',
 		'',
 		'```',
 		'route /admin/* {',
@@ -28,7 +28,7 @@ export const route = handlerDirective<GroupStep>({
 		'}',
 		'```',
 		'',
-		'In the document it is the handler `group` with a `pipeline`; the same handler carries a lone `handle`.',
+		'In the document it is the handler `group` with a `pipeline`; a single `handle` becomes the same handler.',
 	].join('\n'),
 	matcherToken: 'optional',
 	branches: ({ pipeline }) => [{ pipeline, pointer: '' }],

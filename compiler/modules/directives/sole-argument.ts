@@ -1,9 +1,12 @@
-/** The one argument of directives that take their matcher only beside it: `root`, `rewrite`. */
+/** The single argument of directives that accept a matcher only in addition to it: `root`, `rewrite`. */
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { DirectiveLine } from './directive.ts';
 
-/** The argument, or undefined after reporting that there is none or more than one. `what` is as the compatible server calls it. */
+/**
+ * Returns the argument, or undefined after reporting that there is none or more than one. `what` is the compatible server's
+ * term.
+ */
 export function soleArgument(
 	{ line, name, args }: DirectiveLine,
 	cx: LowerContext,
@@ -14,8 +17,8 @@ export function soleArgument(
 	const [argument, surplus] = args;
 	if (argument && !surplus) return argument;
 	if (argument && name.text === 'rewrite' && /^[~^]/.test(argument.text)) {
-		cx.problem('error', 'rewrite/arguments', argument.span, `\`${argument.text}\` is no target of \`rewrite\`.`, {
-			hint: 'For a regular expression write `uri path_regexp FIND REPLACE`.',
+		cx.problem('error', 'rewrite/arguments', argument.span, `\`${argument.text}\` is not a target for \`rewrite\`.`, {
+			hint: 'For a regular expression, write `uri path_regexp FIND REPLACE`.',
 		});
 		return undefined;
 	}

@@ -1,4 +1,4 @@
-/** The `status` of a step: a number, or a text with placeholders that gives one. */
+/** The `status` of a step: a number, or a text with placeholders that evaluates to one. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { HttpError } from '../../exchange/http-error.ts';
@@ -15,8 +15,8 @@ export const STEP_STATUS: Schema = {
 };
 
 /**
- * Reports a status word of a Compatfile that can be none, and returns the step that the compatible server makes of it: it
- * fails every request with 500. Undefined for other words.
+ * Reports an invalid status in a Compatfile, and returns the step that the compatible server makes of it, which fails every
+ * request with 500. Undefined for other words.
  */
 export function failingStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {
 	if (cx.dialect !== 'compatfile' || word.text.includes('{') || /^\d+$/.test(word.text)) return undefined;
@@ -28,15 +28,15 @@ export function failingStep(word: Word, cx: LowerContext): { handler: 'fail'; me
 	return { handler: 'fail', message };
 }
 
-/** Reads a status word: a number unless it holds a placeholder. Reports what is neither. */
+/** Lowers a status: a number, unless it contains a placeholder. Reports anything else. */
 export function lowerStepStatus(word: Word, cx: LowerContext): number | string {
 	if (word.text.includes('{')) return cx.template(word);
 	return cx.status(word) ?? 500;
 }
 
 /**
- * Compiles a status. A text that gives no status for a request (100 to 599) throws HttpError 500. What `otherwise`
- * says holds where the step has none.
+ * Compiles a status. A text that does not evaluate to a status (100 to 599) for a request throws HttpError 500. `otherwise`
+ * applies if the step has no status.
  */
 export function compileStepStatus(
 	status: number | string | undefined,
@@ -49,7 +49,7 @@ export function compileStepStatus(
 	if (template.constant !== undefined) {
 		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return constant;
-		// What the environment says is known only where the server runs.
+		// Environment variables are known only where the server runs.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status.`, 'status/invalid');
 	}
 	return x => {

@@ -1,4 +1,4 @@
-/** `timeouts`: how long clients of a route may make it wait, instead of what the listener says. */
+/** `timeouts`: how long a route waits for its clients, overriding the listener's settings. */
 import type { Step } from '../../document/document.ts';
 import type { TransferBounds } from '../../exchange/exchange.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
@@ -19,7 +19,7 @@ type Fields = { -readonly [K in Exclude<keyof TransferTimesStep, 'handler' | 'wh
 const USAGE =
 	'timeouts [matcher] { read_timeout <duration> [<bytes/s>]; write_timeout <duration> [<bytes/s>]; max_write_chunk <size> }';
 
-/** Ten years in milliseconds: more bounds nothing. */
+/** Ten years in milliseconds; a longer time is not a limit. */
 const LONGEST = 10 * 365 * 86_400_000;
 const SMALLEST_CHUNK = 1024;
 const LARGEST_CHUNK = 16_777_216;
@@ -30,16 +30,16 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 	id: 'transfer_times',
 	names: { configfile: ['timeouts'], compatfile: ['timeouts'] },
 	usage: USAGE,
-	summary: 'How long clients may stall while a body is read or a response written.',
+	summary: 'Limits how long clients may stall while a body is read or a response is written.',
 	documentation: [
 		'| Line | Meaning |',
 		'| --- | --- |',
-		'| `read_timeout D [RATE]` | without a byte of a body that is waited for: an error 408; it begins again with each byte |',
-		'| `write_timeout D [RATE]` | without a byte of a response taken: the connection is cut |',
-		'| `max_write_chunk SIZE` | bytes of a body that are given to a connection at once |',
+		'| `read_timeout D [RATE]` | maximum time without receiving a byte of an expected body: an error 408 |',
+		'| `write_timeout D [RATE]` | maximum time without the client accepting a byte of the response: the connection is closed |',
+		'| `max_write_chunk SIZE` | bytes of a body handed to a connection at a time |',
 		'',
-		'RATE is how many bytes a second the transfer must reach on average while we wait for the client, the first D apart.',
-		'0 is without bound. What is not named here is as `servers { timeouts }` says.',
+		'RATE is the average number of bytes per second that the transfer must reach while the server waits for the client, except during the first D.',
+		'0 means no limit. Anything not set here is taken from `servers { timeouts }`.',
 		'',
 		'```',
 		'timeouts /upload/* {',
@@ -88,21 +88,21 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 				type: 'number',
 				minimum: 0,
 				maximum: LONGEST,
-				description: 'Milliseconds without a byte of a body.',
+				description: 'Milliseconds without receiving a byte of the body.',
 			},
-			read_rate: { type: 'integer', minimum: 0, description: 'Bytes a second of a body, on average.' },
+			read_rate: { type: 'integer', minimum: 0, description: 'Average bytes per second of the body.' },
 			write_timeout: {
 				type: 'number',
 				minimum: 0,
 				maximum: LONGEST,
-				description: 'Milliseconds without a byte of a response taken.',
+				description: 'Milliseconds without the client accepting a byte of the response.',
 			},
-			write_rate: { type: 'integer', minimum: 0, description: 'Bytes a second of a response, on average.' },
+			write_rate: { type: 'integer', minimum: 0, description: 'Average bytes per second of the response.' },
 			max_write_chunk: {
 				type: 'integer',
 				minimum: SMALLEST_CHUNK,
 				maximum: LARGEST_CHUNK,
-				description: 'Bytes of a body that are given to a connection at once.',
+				description: 'Bytes of a body handed to a connection at a time.',
 			},
 		},
 	},
@@ -125,7 +125,7 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 function timeOf(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || (value >= 0 && value <= LONGEST)) return value;
-	const message = value < 0 ? 'A time-out cannot be negative.' : 'A time-out of more than ten years bounds nothing.';
-	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no bound.' });
+	const message = value < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
+	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no limit.' });
 	return undefined;
 }

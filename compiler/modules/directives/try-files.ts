@@ -1,21 +1,21 @@
-/** `try_files`: rewrites to the first of several files that is there. */
+/** `try_files`: rewrites to the first of several files that exists. */
 import type { Step } from '../../document/document.ts';
 import { checkStatus, type FileMatcher, lowerTryPolicy } from '../matchers/file.ts';
 import { handlerDirective } from './directive.ts';
 
 const USAGE = 'try_files <file>… [{ policy <policy> }]';
 
-/** Sugar for the matcher `file` and a rewrite to what it found. */
+/** Sugar for the matcher `file` and a rewrite to the file it found. */
 export const tryFiles = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',
 	names: { configfile: ['try_files'], compatfile: ['try_files'] },
 	usage: USAGE,
-	summary: 'Rewrites the path to the first file that is there.',
+	summary: 'Rewrites the path to the first file that exists.',
 	documentation: [
-		'The same as the matcher `file` with these files and a `rewrite` to `{file_match.relative}`: when none is there the',
-		'request stays as it is. A file with a query, such as `/index.php?{query}`, gets that query; other files keep the one',
-		'of the request. `=404` as the last file raises that error. The policies are those of `file`.',
+		'The same as the matcher `file` with these files and a `rewrite` to `{file_match.relative}`: if none exists, the',
+		'request is unchanged. A file with a query, such as `/index.php?{query}`, gets that query; other files keep the',
+		"request's. `=404` as the last file raises that error. The policies are those of `file`.",
 		'',
 		'```',
 		'try_files {path} {path}/ /index.html',
@@ -69,7 +69,7 @@ export const tryFiles = handlerDirective<Step>({
 	compile: undefined,
 });
 
-/** Where the query of a file begins: the first `?` outside of placeholders; −1 when it has none. */
+/** Returns the index of a file's query, the first `?` outside of placeholders, or −1. */
 function queryMark(text: string): number {
 	return text.search(/\?(?![^{}]*\})/);
 }

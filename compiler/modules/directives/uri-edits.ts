@@ -1,4 +1,4 @@
-/** Edits of the request's path and query one by one: prefixes, replacements, parameters. */
+/** Single edits of the request's path and query: prefixes, replacements, parameters. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileReplacement, compileSearch } from '../../codegen/replacement.ts';
 import { withoutPrefix, withoutSuffix } from '../../exchange/escaped-affix.ts';
@@ -16,7 +16,7 @@ import type { UriEdit } from './rewrite-to.ts';
 export interface UriReplace {
 	readonly find: string;
 	readonly replace: string;
-	/** How often at most; 0 or nothing is without bound. */
+	/** Maximum number of replacements; 0 or absent means no limit. */
 	readonly limit?: number;
 }
 
@@ -26,12 +26,12 @@ export interface UriRegexpReplace {
 	readonly replace: string;
 }
 
-/** Edits of parameters, made in the order rename, set, add, replace, delete. */
+/** Edits of query parameters, made in the order rename, set, add, replace, delete. */
 export interface QueryEdits {
 	readonly rename?: readonly { readonly from: string; readonly to: string }[];
 	readonly set?: readonly { readonly name: string; readonly value: string }[];
 	readonly add?: readonly { readonly name: string; readonly value: string }[];
-	/** `*` is every name. */
+	/** `*` means every name. */
 	readonly replace?: readonly { readonly name: string; readonly find: string; readonly replace: string }[];
 	readonly delete?: readonly string[];
 }
@@ -42,7 +42,7 @@ function changePath(request: Request, path: string): void {
 	request.path = escaped.startsWith('/') ? escaped : `/${escaped}`;
 }
 
-/** Cleans the path and takes a prefix off it, if it has it. */
+/** Cleans the path and strips a prefix from it, if present. */
 export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
@@ -53,7 +53,7 @@ export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	};
 }
 
-/** Cleans the path and takes a suffix off it, if it has it. */
+/** Cleans the path and strips a suffix from it, if present. */
 export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
@@ -95,7 +95,7 @@ function replaced(subject: string, find: string, text: string, limit: number): s
 	);
 }
 
-/** Replaces matches of an expression in the escaped path. */
+/** Replaces matches of a regular expression in the escaped path. */
 export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileContext): UriEdit {
 	const regexp = cx.regexp(edit.find, 'g');
 	const replace = compileReplacement(edit.replace, cx, 'empty');
@@ -104,7 +104,7 @@ export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileCont
 	};
 }
 
-/** Edits parameters; the query is then written again with its names in order. */
+/** Edits parameters; the query is then rebuilt with its names sorted. */
 export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdit {
 	const text = (value: string) => cx.template(value, 'empty');
 	const rename = (edits.rename ?? []).map(({ from, to }) => ({ from: text(from), to: text(to) }));

@@ -1,4 +1,4 @@
-/** `uri`: edits the request's path and query piece by piece. */
+/** `uri`: makes single edits of the request's path and query. */
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
@@ -19,10 +19,10 @@ export const uri = handlerDirective<RewriteTargetStep>({
 	documentation: [
 		'| Operation | Effect |',
 		'| --- | --- |',
-		'| `strip_prefix /p` | takes the beginning off the path, if it is there |',
-		'| `strip_suffix .s` | takes the end off the path, if it is there |',
+		'| `strip_prefix /p` | removes the prefix from the path, if present |',
+		'| `strip_suffix .s` | removes the suffix from the path, if present |',
 		'| `replace FIND TO [LIMIT]` | replaces text in the path and the query |',
-		'| `path_regexp RE TO` | replaces what matches in the path, `$1` being a group |',
+		'| `path_regexp RE TO` | replaces matches in the path; `$1` inserts a group |',
 		'| `query +K V` | adds a parameter |',
 		'| `query K V` | sets it |',
 		'| `query -K` | removes it |',
@@ -30,10 +30,10 @@ export const uri = handlerDirective<RewriteTargetStep>({
 		'| `query K RE TO` | replaces in its values; `*` is every parameter |',
 		'',
 		'`strip_prefix`, `strip_suffix` and `replace` clean the path first: `/a/../b` becomes `/b`, and `/a//b` becomes `/a/b`',
-		'unless the text holds `//` itself.',
+		'unless the text contains `//` itself.',
 		'',
-		'Several `query` operations stand in a block: they are made in the order rename, set, add, replace, delete. The query is',
-		'then written again with its names in order. Braces in a text are written `\\{` and `\\}`.',
+		'Write several `query` operations in a block. They are made in the order rename, set, add, replace, delete. The query is',
+		'then rebuilt with its names sorted. Write literal braces as `\\{` and `\\}`.',
 		'',
 		'```',
 		'uri strip_prefix /api',

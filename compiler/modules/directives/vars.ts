@@ -1,4 +1,4 @@
-/** `vars`: variables of the request. */
+/** `vars`: sets variables of the request. */
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -7,10 +7,10 @@ import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 
-/** A value of a variable; texts may hold placeholders. */
+/** A variable's value; texts may contain placeholders. */
 export type VariableValue = string | number | boolean;
 
-/** The step, `root` lowers to it too. */
+/** The step, to which `root` also lowers. */
 export interface SetVariablesStep extends Step {
 	readonly handler: 'set_variables';
 	readonly variables: { readonly [name: string]: VariableValue };
@@ -26,8 +26,8 @@ export const vars = handlerDirective<SetVariablesStep>({
 	usage: USAGE,
 	summary: 'Sets variables of the request.',
 	documentation: [
-		'A variable is read as `{vars.NAME}`. A value that is not quoted is a number or a boolean if it reads as one; a text may',
-		'hold placeholders, which are filled in when the directive runs.',
+		'Read a variable as `{vars.NAME}`. An unquoted value is a number or a boolean if it reads as one; a text may',
+		'contain placeholders, which are evaluated when the directive runs.',
 		'',
 		'```',
 		'vars tier gold',
@@ -60,7 +60,7 @@ export const vars = handlerDirective<SetVariablesStep>({
 			variables: {
 				type: 'object',
 				additionalProperties: { type: ['string', 'number', 'boolean'], secret: 'by-key' },
-				description: 'Value by name. Texts may hold placeholders.',
+				description: 'Values by name. Texts may contain placeholders.',
 			},
 		},
 		required: ['variables'],
@@ -75,7 +75,7 @@ function assign(variables: { [name: string]: VariableValue }, name: Word, word: 
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** A word without quotes as the first that it reads as: integer, floating-point number, boolean, text. */
+/** Parses an unquoted word as the first type that fits: integer, floating-point number, boolean, text. */
 export function readScalar(text: string): VariableValue {
 	if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
 	if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text)))

@@ -1,4 +1,4 @@
-/** `when … else when … else`: the first branch whose matcher expression holds. */
+/** `when … else when … else`: runs the first branch whose matcher expression holds. */
 
 import { compileBranchTable, firstThatHolds, fitsTable } from '../../codegen/branch-table.ts';
 import type { Matcher, Step } from '../../document/document.ts';
@@ -27,9 +27,9 @@ export const when = handlerDirective<FirstMatchStep>({
 	usage: 'when <expression> { … } [else when <expression> { … }] [else { … }]',
 	summary: 'Runs the first branch whose matcher expression holds.',
 	documentation: [
-		'The first branch that holds runs, with its directives in written order, and the request then goes on after the',
-		'block unless a directive answered it. An expression is made of matchers, `@names`, `and`, `or`, `not` and',
-		'parentheses that are words of their own.',
+		'The first branch that holds runs, with its directives in the order written; the request then continues after the',
+		'block unless a directive answered it. An expression consists of matchers, `@names`, `and`, `or`, `not` and',
+		'parentheses, each a word of its own.',
 		'',
 		'```',
 		'when @api and not method GET {',
@@ -96,7 +96,7 @@ function lowerBranch(line: Line, first: boolean, cx: LowerContext): Branch | und
 	const pipeline = block ? cx.pipeline(block.lines) : [];
 	if (last) {
 		if (words[0]) {
-			const message = `\`${words[0].text}\` is not expected after \`else\`.`;
+			const message = `\`${words[0].text}\` is unexpected after \`else\`.`;
 			cx.problem('error', 'when/unexpected-word', words[0].span, message, {
 				hint: 'Write `else {` or `else when … {`.',
 			});

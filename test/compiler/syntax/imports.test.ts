@@ -166,7 +166,7 @@ chains('an unknown name suggests a snippet or a file', () => {
 });
 chains('a snippet that is defined further down is told from one that is not there', () => {
 	const { diagnostics } = parse('a.com {\n\timport late\n}\n(late) {\n}\n', 'compatfile');
-	assert.match(diagnostics[0]!.hint!, 'stands further down');
+	assert.match(diagnostics[0]!.hint!, 'is defined further down');
 });
 chains('arguments out of range stay and are a warning in Compatfile, an error in Configfile', () => {
 	const text = '(x) {\n\ta {args[1]} {args[1:5]} {args.0}\n}\na.com {\n\timport x 1\n}\n';

@@ -40,7 +40,7 @@ for (const [name, line, code, message] of [
 		'one that is repeated',
 		'use secure max_age=1 max_age=2',
 		'snippet/repeated-parameter',
-		'The parameter `max_age` is given twice.',
+		'The parameter `max_age` is given more than once.',
 	],
 	['one without a name', 'use secure max_age=1 600', 'snippet/positional', '`600` is not `name=value`.'],
 	['an unknown snippet', 'use secur max_age=1', 'snippet/unknown', 'There is no snippet `secur`.'],
@@ -77,7 +77,7 @@ parameters('a name the snippet does not have is found inside it, once however of
 	assert.is(diagnostics[0]!.span!.source.importedAs, 'x');
 });
 parameters('outside of a snippet there are none', () => {
-	assert.equal(parse('a.com {\n\trespond {param.x}\n}\n').messages, ['`{param.x}` stands outside of a snippet.']);
+	assert.equal(parse('a.com {\n\trespond {param.x}\n}\n').messages, ['`{param.x}` is used outside of a snippet.']);
 });
 parameters('Compatfile knows nothing of them', () => {
 	const { outline } = parse(

@@ -165,7 +165,7 @@ refuses(
 	'configfile',
 );
 refuses('an upstream without a name', 'upstream {\n}\n', "after 'upstream'", '1:1', 'configfile');
-refuses('a test without quotes', 'test it works {\n}\n', 'takes one name', '1:9', 'configfile');
+refuses('a test without quotes', 'test it works {\n}\n', 'takes only one name', '1:9', 'configfile');
 refuses('a quote that never closes', 'a.com {\n\trespond "hi\n}\n', 'never closed', '2:10', 'configfile');
 refused('outside of blocks a quote that never closes only earns a warning in Compatfile', () => {
 	const { places } = parse('a.com\nrespond "hi\n', 'compatfile');

@@ -1,4 +1,4 @@
-/** The closure of `acme_server`: takes the requests below its path and has the authority's own thread answer them. */
+/** The closure of `acme_server`: takes requests below its path and passes them to the authority's thread for an answer. */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import type { Step } from '../../../document/document.ts';
 import { isStream } from '../../../exchange/body.ts';
@@ -15,19 +15,19 @@ declare module '../../../exchange/leases.ts' {
 
 export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01'] as const;
 
-/** Names and addresses of `allow` and `deny`. */
+/** The names and addresses of `allow` and `deny`. */
 export interface NameRules {
-	/** Lower case; `*.example.com` stands for the names one label below. */
+	/** Lower case; `*.example.com` matches names one label below. */
 	readonly domains?: readonly string[];
 	/** CIDR form. */
 	readonly ip_ranges?: readonly string[];
 }
 
-/** What an ACME server goes by. */
+/** The settings of an ACME server. */
 export interface AcmeServerSettings {
-	/** `local` if left out. */
+	/** Default `local`. */
 	readonly ca?: string;
-	/** Milliseconds; {@link ACME_LIFETIME} if left out. */
+	/** Milliseconds; default {@link ACME_LIFETIME}. */
 	readonly lifetime?: number;
 	readonly resolvers?: readonly string[];
 	readonly challenges?: readonly (typeof CHALLENGE_TYPES)[number][];
@@ -44,7 +44,7 @@ export interface AcmeServerStep extends Step, AcmeServerSettings {
 /** One request to an ACME server. */
 export interface AcmeServerRequest {
 	readonly method: string;
-	/** Path below the server's own: `directory`, `order/abc`. */
+	/** Path below the server's: `directory`, `order/abc`. */
 	readonly resource: string;
 	/** URL of the server as the client sees it, without a final slash. */
 	readonly base: string;
@@ -53,22 +53,22 @@ export interface AcmeServerRequest {
 	readonly body: string;
 }
 
-/** The answer to one. */
+/** The answer to an {@link AcmeServerRequest}. */
 export interface AcmeServerAnswer {
 	readonly status: number;
 	readonly headers: readonly (readonly [name: string, value: string])[];
 	readonly body: string;
 }
 
-/** An ACME server, wherever it is. */
+/** An ACME server, on whichever thread it runs. */
 export interface AcmeAuthority {
-	/** Answers. Never rejects. */
+	/** Answers a request. Never rejects. */
 	answer(request: AcmeServerRequest): Promise<AcmeServerAnswer>;
 }
 
-/** Milliseconds that certificates live if nothing is said: 12 hours. */
+/** Default lifetime of certificates in milliseconds: 12 hours. */
 export const ACME_LIFETIME = 43_200_000;
-/** Bytes of a request at most: a certificate request with a hundred names has a few thousand. */
+/** Maximum bytes of a request: a certificate request with a hundred names has a few thousand. */
 const LARGEST_REQUEST: number = 128 * 1024;
 
 /** Compiles the step. */
@@ -115,13 +115,13 @@ async function wholeBody({ request: { body } }: Exchange): Promise<string> {
 			body.cancel();
 			throw new HttpError(413, 'The request is too large for an ACME server.');
 		}
-		// Bytes are ours only until the next pull.
+		// The bytes are valid only until the next pull.
 		pieces.push(Buffer.from(piece));
 	}
 	return Buffer.concat(pieces, size).toString('utf8');
 }
 
-/** A certificate that outlives what signed it is none. */
+/** A certificate that outlives its signer is invalid. */
 function checkLifetime(ca: string, lifetime: number, cx: CompileContext): void {
 	const pki = cx.settings.pki as PkiSettings | undefined;
 	const intermediate = pki?.authorities?.[ca]?.intermediate_lifetime ?? INTERMEDIATE_LIFETIME;

@@ -16,7 +16,7 @@ const RULES = {
 		domains: {
 			type: 'array',
 			items: { type: 'string', minLength: 1 },
-			description: 'Names; `*.example.com` stands for the names one label below.',
+			description: 'Names; `*.example.com` matches names one label below.',
 		},
 		ip_ranges: {
 			type: 'array',
@@ -33,12 +33,12 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 	id: 'acme_authority',
 	names: { configfile: ['acme_server'], compatfile: ['acme_server'] },
 	usage: USAGE,
-	summary: 'Serves certificates of an internal authority by ACME.',
+	summary: 'Issues certificates of an internal authority through ACME.',
 	documentation: [
-		'The directory is `/acme/<ca>/directory` of the site. Names are validated by HTTP-01, DNS-01 or TLS-ALPN-01, and',
-		'certificates live 12 hours if nothing is said, less than the intermediate that signs them. With `allow` only what it',
-		'lists can be ordered, what `deny` lists never; wildcards need `allow_wildcard_names`. Accounts are kept in the store,',
-		'orders end with the process. The validator asks whatever names clients order: let in only who may make this machine do so.',
+		'The directory is at `/acme/<ca>/directory` of the site. Names are validated by HTTP-01, DNS-01 or TLS-ALPN-01, and',
+		'certificates are valid for 12 hours by default, which must be less than the intermediate that signs them. With `allow`, only what it',
+		'lists can be ordered; what `deny` lists never can. Wildcards need `allow_wildcard_names`. Accounts are kept in the store;',
+		'orders end with the process. Validation connects to whatever names clients order, so admit only clients that may cause this machine to do so.',
 		'',
 		'```',
 		'acme_server {',
@@ -109,7 +109,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 						if (type) return [type];
 						const message = `acme challenge "${word.text}" is not supported`;
 						cx.problem('error', 'acme/unknown-challenge', word.span, message, {
-							hint: `There are ${CHALLENGE_TYPES.join(', ')}.`,
+							hint: `Supported: ${CHALLENGE_TYPES.join(', ')}.`,
 						});
 						return [];
 					});
@@ -133,15 +133,15 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 				type: 'array',
 				items: { type: 'string', minLength: 1 },
 				minItems: 1,
-				description: 'Name servers that validation asks, as addresses with or without a port.',
+				description: 'Name servers that validation uses: addresses with or without a port.',
 			},
 			challenges: {
 				type: 'array',
 				items: { enum: CHALLENGE_TYPES },
-				description: 'Types of challenges that are offered; all if left out.',
+				description: 'Challenge types offered; default all.',
 			},
 			allow_wildcard_names: { type: 'boolean', default: false, description: 'Whether wildcards may be ordered.' },
-			allow: { ...RULES, description: 'What may be ordered, and nothing else.' },
+			allow: { ...RULES, description: 'What may be ordered; nothing else may.' },
 			deny: { ...RULES, description: 'What may not be ordered.' },
 		},
 	},

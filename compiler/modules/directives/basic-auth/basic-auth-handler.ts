@@ -1,4 +1,4 @@
-/** The closure of `basic_auth`: reads credentials, asks for a verdict on the password, and lets pass or refuses. */
+/** The closure of `basic_auth`: reads the credentials, has the password verified, and admits or rejects the request. */
 import { createHmac } from 'node:crypto';
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import type { Step } from '../../../document/document.ts';
@@ -8,10 +8,10 @@ import { HttpError } from '../../../exchange/http-error.ts';
 import { readCredentials } from './credentials.ts';
 import { decoyOf, type HashAlgorithm, type PasswordHash, parsePasswordHash } from './password-hash.ts';
 
-/** One account of the document. */
+/** An account in the document. */
 export interface Account {
 	readonly user: string;
-	/** In the algorithm's own format, or base64 of it. */
+	/** In the algorithm's own format, or its base64. */
 	readonly hash: string;
 }
 
@@ -22,11 +22,11 @@ export interface BasicAuthStep extends Step {
 	readonly accounts: readonly Account[];
 }
 
-/** Variable of the user that was let pass, for placeholders and access logs. */
+/** Variable with the name of the authenticated user, for placeholders and access logs. */
 export const USER_VARIABLE = 'http.auth.user.id';
-/** Variable of the user that was refused. */
+/** Variable with the name of the rejected user. */
 const CANDIDATE_VARIABLE = 'http.auth.candidate.id';
-/** The realm of a step without one. */
+/** Default realm. */
 export const DEFAULT_REALM = 'restricted';
 
 /** Compiles the step. */
@@ -54,18 +54,18 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 			x.variables.set(USER_VARIABLE, user);
 			return next(x);
 		};
-		// A user that does not exist costs the same as one that does.
+		// An unknown user takes as long as a known one.
 		const verdict = verifier.verify(x, user, hash ?? decoyFor(user), password);
 		if (typeof verdict === 'boolean') return settle(verdict);
 		return verdict.then(settle, (error: unknown) => {
-			// Too many wait: this handler is what answers.
+			// Too many verifications are waiting: this handler answers.
 			x.answered('basic_auth', number);
 			throw error;
 		});
 	};
 }
 
-/** Hashes by user. What is taken from the environment is known only where the server runs (`live`). */
+/** Returns hashes by user. Values from the environment are known only where the server runs (`live`). */
 function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean): ReadonlyMap<string, PasswordHash> {
 	const algorithm = step.algorithm ?? 'bcrypt';
 	const accounts = new Map<string, PasswordHash>();
@@ -74,7 +74,7 @@ function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean)
 		const user = fixed(account.user, 'user', cx);
 		if (later) continue;
 		if (user === '' || user.includes(':'))
-			cx.refuse('A user has a name, and no colon in it (RFC 7617 §2).', 'auth/bad-user');
+			cx.refuse('An account needs a name, without a colon in it (RFC 7617 §2).', 'auth/bad-user');
 		if (accounts.has(user)) cx.refuse(`account ${index}: username is not unique: ${user}`, 'auth/user-twice');
 		const hash = parsePasswordHash(algorithm, fixed(account.hash, 'hash', cx));
 		if (typeof hash === 'string') cx.refuse(`The hash of \`${user}\` cannot be used: ${hash}.`, 'auth/bad-hash');
@@ -83,15 +83,15 @@ function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean)
 	return accounts;
 }
 
-/** The text of a template that must not depend on a request. */
+/** Returns the text of a template, which must not depend on a request. */
 function fixed(text: string, what: string, cx: CompileContext): string {
 	const { constant } = cx.template(text, 'empty');
 	return constant ?? cx.refuse(`The ${what} of an account cannot depend on a request.`, 'auth/per-request');
 }
 
 /**
- * Gives a hash to names that nobody has. With accounts of several costs the name decides which, in a way that only who
- * knows the hashes can foretell: an unknown name looks like any account.
+ * Assigns a hash to unknown names. If accounts differ in cost, the name decides which hash, in a way that only someone who
+ * knows the hashes can predict: an unknown name looks like any account.
  */
 function compileDecoys(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
 	const decoys = hashes.map(decoyOf);

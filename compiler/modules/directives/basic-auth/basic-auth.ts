@@ -1,4 +1,4 @@
-/** `basic_auth`: lets requests pass that carry the name and password of an account. */
+/** `basic_auth`: admits requests with the name and password of an account. */
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../directive.ts';
 import { type Account, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
@@ -14,19 +14,19 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 	usage: USAGE,
 	summary: 'Asks for a name and a password (HTTP Basic authentication).',
 	documentation: [
-		'Each line of the block is an account: a name and the hash of its password, as `svc hash-password` prints it, or base64',
-		'of that. All accounts of a block use one algorithm, `bcrypt` if left out. Name and hash may be taken from the',
+		'Each line of the block is an account: a name and the hash of its password, as printed by `svc hash-password`, or its',
+		'base64. All accounts of a block use one algorithm; the default is `bcrypt`. Name and hash may come from the',
 		'environment: `{env.NAME}` is read when the configuration is loaded.',
 		'',
-		'A request without valid credentials is an error of status 401, which `handle_errors` can answer; the client is told',
-		'the realm, `restricted` if left out. A request that passes has `{http.auth.user.id}`, which is also `user_id` in access',
+		'A request without valid credentials causes an error with status 401, which `handle_errors` can answer. The client is told',
+		"the realm, by default `restricted`. For an authenticated request, `{http.auth.user.id}` is the user's name, which is also `user_id` in access",
 		'logs. The field `Authorization` is passed on to upstreams; `request_header -Authorization` removes it.',
 		'',
-		'Passwords are verified on threads of their own, and verdicts are remembered under a keyed hash. Client addresses (IPv6',
-		'by /64) take turns, so whoever guesses passwords keeps nobody else waiting. A name that does not exist costs as much',
-		'time as one that does. When too many verifications wait, the status is 429 for a client that has many of them and 503',
-		'otherwise, with `Retry-After`. To verify a bcrypt hash of the default cost takes about a second of processor time, an',
-		'argon2id hash about a tenth of that: prefer `svc hash-password --algorithm argon2id` where many log in.',
+		'Passwords are verified on separate threads, and results are remembered under a keyed hash. Client addresses (IPv6',
+		'by /64) take turns, so guessing passwords keeps no one else waiting. An unknown name takes as long',
+		'as a known one. If too many verifications are waiting, the status is 429 for a client with many of them and 503',
+		'otherwise, with `Retry-After`. Verifying a bcrypt hash of the default cost takes about a second of CPU time, an',
+		'argon2id hash about a tenth of that: prefer `svc hash-password --algorithm argon2id` if many users log in.',
 		'',
 		'```',
 		'basic_auth /admin/* bcrypt "Staff only" {',
@@ -77,14 +77,14 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			if (typeof parsed === 'string') {
 				const message = `The hash of \`${user}\` cannot be used: ${parsed}.`;
 				cx.problem('error', 'auth/bad-hash', hashWord.span, message, {
-					hint: `Make one with \`svc hash-password --algorithm ${algorithm}\`.`,
+					hint: `Create one with \`svc hash-password --algorithm ${algorithm}\`.`,
 				});
 			}
 			accounts.push(cx.origin({ user, hash }, inner.span, { user: userWord.span, hash: hashWord.span }));
 		}
 		if (accounts.length === 0 && !(line.block && line.block.lines.length > 0)) {
 			const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
-			cx.problem(severity, 'auth/no-account', line.words[0]!.span, 'There is no account: nobody can pass.', {
+			cx.problem(severity, 'auth/no-account', line.words[0]!.span, 'There are no accounts: nobody can authenticate.', {
 				hint: `Usage: ${USAGE}`,
 			});
 		}
@@ -97,18 +97,18 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			algorithm: {
 				enum: HASH_ALGORITHMS,
 				default: 'bcrypt',
-				description: 'How passwords are hashed; `bcrypt` if left out.',
+				description: 'Hash algorithm of the passwords; default `bcrypt`.',
 			},
 			realm: {
 				type: 'string',
 				minLength: 1,
 				pattern: '^[ -~]+$',
 				default: 'restricted',
-				description: 'What the client is told it needs credentials for; `restricted` if left out.',
+				description: 'The realm that the client is asked to authenticate for; default `restricted`.',
 			},
 			accounts: {
 				type: 'array',
-				description: 'Who may pass; nobody if it is empty.',
+				description: 'The accounts; nobody is admitted if empty.',
 				items: {
 					type: 'object',
 					properties: {
@@ -117,7 +117,7 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 							type: 'string',
 							minLength: 1,
 							secret: true,
-							description: 'Hash of the password, as it is or as base64; `{env.NAME}` is read at load.',
+							description: 'Hash of the password, verbatim or as base64; `{env.NAME}` is read at load time.',
 						},
 						'@id': { type: 'string' },
 					},

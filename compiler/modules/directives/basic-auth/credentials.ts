@@ -1,20 +1,20 @@
-/** Credentials of the scheme `Basic` (RFC 7617) in the field `Authorization`. */
+/** Parses credentials of the `Basic` scheme (RFC 7617) in the field `Authorization`. */
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
-/** A user's name and password as sent. */
+/** A name and password as sent. */
 export interface Credentials {
 	readonly user: string;
 	readonly password: string;
 }
 
-/** Characters of base64 beyond which nothing is decoded: no password is that long, and hashing takes what it is given. */
+/** Maximum characters of base64 to decode: no password is longer, and hashing accepts anything. */
 const MOST = 8192;
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads the credentials of a request; undefined when there are none that could be right. Two fields `Authorization` are
- * none: what stands behind this server might believe the other one.
+ * Returns the credentials of a request, or undefined if there are none that could be valid. Two `Authorization` fields count as
+ * none: a server behind this one might trust the other one.
  */
 export function readCredentials(headers: HeaderList): Credentials | undefined {
 	const fields = headers.getAll('authorization');

@@ -1,11 +1,11 @@
-/** Password hashes in their native texts: modular crypt for bcrypt, PHC strings for argon2id. Reading only, no hashing. */
+/** Parses password hashes in their native formats: modular crypt for bcrypt, PHC strings for argon2id. Does not hash. */
 import { createHash } from 'node:crypto';
 
 /** A bcrypt hash: `$2b$14$` and 53 characters. */
 export interface BcryptHash {
 	readonly algorithm: 'bcrypt';
 	readonly text: string;
-	/** Logarithm of the rounds, 4 to 31. */
+	/** Base-2 logarithm of the number of rounds, 4 to 31. */
 	readonly cost: number;
 }
 
@@ -21,16 +21,15 @@ export interface Argon2idHash {
 	readonly tag: Uint8Array;
 }
 
-/** A hash of an algorithm that this server verifies. */
+/** A hash of a supported algorithm. */
 export type PasswordHash = BcryptHash | Argon2idHash;
 
-/** Algorithms by the names that configurations use. */
+/** The algorithms, by their names in configurations. */
 export const HASH_ALGORITHMS = ['bcrypt', 'argon2id'] as const;
 
-/** Name of an algorithm. */
 export type HashAlgorithm = (typeof HASH_ALGORITHMS)[number];
 
-/** What argon2id may ask for: a verification takes this much memory and time. */
+/** Limits of argon2id's parameters: a verification takes this much memory and time. */
 export const ARGON2ID_LIMITS: {
 	readonly [parameter in 'memory' | 'passes' | 'parallelism' | 'tag' | 'salt']: {
 		readonly min: number;
@@ -48,8 +47,8 @@ const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 const ARGON2ID = /^\$argon2id\$v=(\d{1,4})\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,8})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 /**
- * Reads a hash, given as it is or as base64 of it. A sentence says what is wrong with a text that is none; it never
- * repeats the text, which is a secret.
+ * Parses a hash, given verbatim or as base64. Returns a sentence for an invalid text; it never quotes the text, which is a
+ * secret.
  */
 export function parsePasswordHash(algorithm: HashAlgorithm, text: string): PasswordHash | string {
 	const native = text.startsWith('$') ? text : decoded(text);
@@ -71,7 +70,7 @@ function parseArgon2id(text: string): Argon2idHash | string {
 	const match = ARGON2ID.exec(text);
 	if (!match) return 'this is not an argon2id hash';
 	const [version, memory, passes, parallelism] = match.slice(1, 5).map(Number) as [number, number, number, number];
-	// Copies of their own: a piece of the pool would travel to another thread with all of it.
+	// Copies, because transferring a slice of the buffer pool to another thread would transfer the whole pool.
 	const salt = Uint8Array.from(Buffer.from(match[5]!, 'base64'));
 	const tag = Uint8Array.from(Buffer.from(match[6]!, 'base64'));
 	if (version !== 19) return 'only version 19 of argon2id is supported';
@@ -79,7 +78,7 @@ function parseArgon2id(text: string): Argon2idHash | string {
 	return mistake ?? { algorithm: 'argon2id', text, memory, passes, parallelism, salt, tag };
 }
 
-/** What is wrong with parameters of argon2id; undefined when nothing is. */
+/** Returns what is wrong with parameters of argon2id, or undefined. */
 export function argon2idMistake(
 	parameters: {
 		readonly [name in keyof typeof ARGON2ID_LIMITS]: number;
@@ -101,7 +100,7 @@ const ARGON2ID_NAMES: { readonly [name: string]: string } = {
 	salt: 'salt length (bytes)',
 };
 
-/** A PHC string of an argon2id tag. */
+/** Returns the PHC string of an argon2id tag. */
 export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): string {
 	const { memory, passes, parallelism, salt, tag } = hash;
 	const plain = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '');
@@ -109,14 +108,14 @@ export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): 
 }
 
 /**
- * A hash of the same parameters that no password is known for: verifying against it takes as long as against the given
- * one. The same parameters give the same text, so that verdicts kept for it outlive a reload as those for real ones do.
+ * Returns a hash with the same parameters but no known password, so that verifying against it takes as long as against the
+ * given one. Equal parameters give equal text, so that results remembered for it survive a reload like those of real ones.
  */
 export function decoyOf(hash: PasswordHash): PasswordHash {
 	if (hash.algorithm === 'bcrypt') {
 		const bytes = Buffer.from(noise(`bcrypt ${hash.cost}`, 64));
 		const letters = bytes.toString('base64url').replace(/-/g, '.').replace(/_/g, '/');
-		// The last characters of salt and digest hold fewer than six bits.
+		// The last characters of salt and digest encode fewer than six bits.
 		const text = `$2b$${String(hash.cost).padStart(2, '0')}$${letters.slice(0, 21)}O${letters.slice(21, 51)}O`;
 		return { algorithm: 'bcrypt', text, cost: hash.cost };
 	}

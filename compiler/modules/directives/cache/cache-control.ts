@@ -1,15 +1,14 @@
-/** Directives of `Cache-Control` and its targeted relatives, read (RFC 9111 §5.2, RFC 9213 §2). */
+/** Parses the directives of `Cache-Control` and its targeted variants (RFC 9111 §5.2, RFC 9213 §2). */
 
-/** Seconds that stand for any longer time (RFC 9111 §1.2.2). */
+/** Seconds used for any longer time (RFC 9111 §1.2.2). */
 const LONGEST_SECONDS = 2 ** 31;
 
 /** Directives by name in lower case; a directive without an argument is ''. */
 export type Directives = ReadonlyMap<string, string>;
 
-/** No directive at all. */
 const NO_DIRECTIVES: Directives = new Map();
 
-/** The values of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
+/** The value types of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
 const BARE =
 	'(?:-?\\d{1,15}(?:\\.\\d{1,3})?|"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"|[A-Za-z*][!#$%&\'*+\\-.^_`|~0-9A-Za-z:/]*|\\?[01]|:[A-Za-z0-9+/=]*:|@-?\\d{1,15}|%"(?:[ !#$&-~]|%[0-9a-f]{2})*")';
 const KEY = '[a-z*][a-z0-9_\\-.*]*';
@@ -19,8 +18,8 @@ const MEMBER = new RegExp(`(${KEY})(?:=(${BARE}|${LIST}))?${PARAMETERS}`, 'y');
 const COMMA = /[ \t]*,[ \t]*/y;
 
 /**
- * Reads a dictionary of directives, in which each value has a type (RFC 9213 §2.1). One of another type than the directive's
- * own does not count. Undefined when the text is no dictionary, or nothing of it counts: then the field is not there.
+ * Parses a dictionary of directives with typed values (RFC 9213 §2.1). Ignores a value whose type is not the directive's.
+ * Returns undefined if the text is not a dictionary or nothing remains: the field then counts as absent.
  */
 export function parseTargetedDirectives(text: string): Directives | undefined {
 	const found = new Map<string, string>();
@@ -32,7 +31,7 @@ export function parseTargetedDirectives(text: string): Directives | undefined {
 		if (!member) return undefined;
 		const [, name, value] = member as unknown as [string, string, string | undefined];
 		const argument = argumentOf(name, value);
-		// Of two of a name the last counts (RFC 9651 §3.2).
+		// The last of two equal names counts (RFC 9651 §3.2).
 		if (argument === undefined) found.delete(name);
 		else found.set(name, argument);
 		at = MEMBER.lastIndex;
@@ -44,21 +43,24 @@ export function parseTargetedDirectives(text: string): Directives | undefined {
 	return found.size > 0 ? found : undefined;
 }
 
-/** The argument of a directive, '' for none; undefined where its value is not of the directive's type, or false. */
+/** Returns a directive's argument, '' if it has none; undefined if its value has the wrong type or is false. */
 function argumentOf(name: string, value: string | undefined): string | undefined {
 	if (isTime(name)) return value !== undefined && /^-?\d+$/.test(value) ? value : undefined;
 	if (value === '?0') return undefined;
-	// What restricts keeping counts whatever its value is, lest a mistake should lift the restriction.
+	// Directives that restrict storing count whatever their value is, so that a mistake cannot lift the restriction.
 	return value?.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : '';
 }
 
-/** A directive, and what follows it up to the next one. They are apart so that the first is never tried in other lengths. */
+/**
+ * A directive, and the text up to the next one. They are separate so that backtracking never retries the first with another
+ * length.
+ */
 const ITEM = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?/y;
 const REST = /[^,"]*(?:,|$)/y;
 
 /**
- * Reads a list of directives. Of times that are given twice the shorter counts, and one that cannot be read counts as 0: a
- * mistake must not let a response live longer (RFC 9111 §4.2.1).
+ * Parses a list of directives. If a time is given twice, the shorter counts; an unreadable one counts as 0, because a mistake
+ * must not extend a response's lifetime (RFC 9111 §4.2.1).
  */
 export function parseDirectives(text: string | undefined): Directives {
 	if (text === undefined || text.trim() === '') return NO_DIRECTIVES;
@@ -80,7 +82,7 @@ export function parseDirectives(text: string | undefined): Directives {
 		const before = found.get(name);
 		if (before === undefined) found.set(name, value);
 		else if (isTime(name)) found.set(name, readSeconds(before) <= readSeconds(value) ? before : value);
-		// A field named alone takes nothing from one that stands for all.
+		// A directive without an argument applies to all fields, and naming one field does not narrow it.
 		else if (before !== '' && value !== '') found.set(name, `${before},${value}`);
 		else found.set(name, '');
 	}
@@ -91,18 +93,21 @@ function isTime(name: string): boolean {
 	return name === 'max-age' || name === 's-maxage' || name.startsWith('stale-') || name === 'min-fresh';
 }
 
-/** Milliseconds of a directive with a time; undefined when it is not there. One that cannot be read is 0. */
+/** Returns the milliseconds of a directive with a time, 0 if it cannot be read, undefined if it is absent. */
 export function timeOf(directives: Directives, name: string): number | undefined {
 	const text = directives.get(name);
 	return text === undefined ? undefined : readSeconds(text) * 1000;
 }
 
-/** Whole seconds of a text, 0 when it is none. */
+/** Returns the whole seconds of a text, 0 if it is not a number. */
 function readSeconds(text: string): number {
 	return /^\d+$/.test(text) ? Math.min(Number(text), LONGEST_SECONDS) : 0;
 }
 
-/** Field names in the argument of `private` and `no-cache`, in lower case; undefined when the directive stands alone or is not there. */
+/**
+ * Returns the field names in the argument of `private` or `no-cache`, in lower case; undefined if the directive has no argument
+ * or is absent.
+ */
 export function namedFields(directives: Directives, name: string): readonly string[] | undefined {
 	const text = directives.get(name);
 	if (text === undefined || text === '') return undefined;

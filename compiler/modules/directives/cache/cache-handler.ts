@@ -1,4 +1,4 @@
-/** The closure of `cache`: answers from the store, or lets later handlers answer and keeps what they say (RFC 9111). */
+/** The closure of `cache`: answers from the store, or lets later handlers answer and stores their response (RFC 9111). */
 import { isStream } from '../../../exchange/body.ts';
 import { Exchange, Request } from '../../../exchange/exchange.ts';
 import type { Handler, Predicate } from '../../../exchange/handler.ts';
@@ -24,48 +24,48 @@ import { answerFromStore } from './stored-answer.ts';
 import { type FetchTimes, refreshedHead } from './stored-head.ts';
 import { drain, type ReadAhead } from './storing-body.ts';
 
-/** What load time settles for one step. */
+/** Settings of one step, fixed at load time. */
 export interface CacheRules extends FreshnessRules {
 	readonly cache: ResponseCache;
-	/** Bytes of the longest body that is kept. */
+	/** Maximum bytes of a stored body. */
 	readonly largest: number;
-	/** What tells this step from others: two of them never share a response. */
+	/** Distinguishes this step from others, which never share responses with it. */
 	readonly place: string;
 	readonly key: ((x: Exchange) => string) | undefined;
 	/** Request fields that always select, in lower case, sorted. */
 	readonly selecting: readonly string[];
 	readonly bypass: Predicate | undefined;
-	/** Milliseconds that a request waits for another's fetch; 0: it never does. */
+	/** Milliseconds that a request waits for a coalesced fetch; 0 disables waiting. */
 	readonly patience: number;
-	/** Whether clients may ask for what is newer than fresh. */
+	/** Whether `Cache-Control` of requests is obeyed. */
 	readonly obeysClients: boolean;
 	/** Whether `Cache-Status` is added (RFC 9211). */
 	readonly tells: boolean;
-	/** What bodies of the step hold ahead of their clients. */
+	/** State of the step's read-ahead. */
 	readonly ahead: ReadAhead;
 	readonly next: Handler;
 	/** Number of the step. */
 	readonly step: number;
 }
 
-/** One request that was not answered at once. */
+/** A request that could not be answered from the store immediately. */
 interface Fetch {
 	readonly key: string;
 	readonly role: Role;
 	readonly wishes: ClientWishes;
 	readonly stored: CachedResponse | undefined;
-	/** How the response came not to be in the store, as `Cache-Status` says it. */
+	/** Why no stored response could be used, as in `Cache-Status`. */
 	readonly reason: 'uri-miss' | 'vary-miss' | 'stale' | 'request';
 	readonly turn: FetchTicket | undefined;
 }
 
-/** Fields that make an answer depend on what the client has already: asked without them it is worth keeping. */
+/** Fields that make a response depend on what the client already has; without them, it is worth storing. */
 const CONDITIONAL: readonly string[] = ['if-none-match', 'if-modified-since', 'if-range', 'range'];
 
-/** Times that a request waits for another's fetch before it asks itself. */
+/** Times that a request waits for another's fetch before it fetches by itself. */
 const MOST_TURNS = 3;
 
-/** Makes the handler of one step. */
+/** Creates the handler of one step. */
 export function cacheHandler(rules: CacheRules): Handler {
 	const { cache, bypass, next } = rules;
 	return x => {
@@ -83,7 +83,7 @@ export function cacheHandler(rules: CacheRules): Handler {
 	};
 }
 
-/** A method that changes something: what is stored of the URL no longer holds (RFC 9111 §4.4). */
+/** An unsafe method invalidates the stored responses of its URL (RFC 9111 §4.4). */
 function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 	x.cacheStatus = 'bypass';
 	rules.cache.count('bypass');
@@ -98,19 +98,19 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 			if (url === undefined) continue;
 			const base = `${x.request.scheme}://${x.request.authority}${x.received.path}`;
 			const target = URL.canParse(url, base) ? new URL(url, base) : undefined;
-			// What another host says of ours is not believed.
+			// A response from another host cannot invalidate ours.
 			if (target?.host !== new URL(base).host) continue;
 			const query = target.search === '' ? undefined : target.search.slice(1);
 			pending.push(rules.cache.invalidate(host, target.pathname, query));
 		}
-		// Whoever has the answer sees what it changed.
+		// Whoever gets the response must see its effects.
 		return pending.some(one => one !== undefined) ? Promise.all(pending).then(() => {}) : undefined;
 	});
 }
 
 /**
- * `waited` is why the request was about to go on, when it has waited for another's fetch so many times; `recalled` says that
- * what is on disk has been fetched from there.
+ * `waited` is why the request needed a fetch, if it has waited for another's `turns` times; `recalled`: the response on disk
+ * has been loaded.
  */
 function lookUp(
 	rules: CacheRules,
@@ -143,7 +143,7 @@ function lookUp(
 		x.cacheStatus = 'miss';
 		cache.count('miss');
 		x.answered('cache', rules.step);
-		throw new HttpError(504, 'cache: there is no stored response, and the client takes no other');
+		throw new HttpError(504, 'cache: no stored response, and the client accepts no other (only-if-cached)');
 	}
 	const reason =
 		stored !== undefined
@@ -161,20 +161,20 @@ function lookUp(
 	const begun = performance.now();
 	return turn.ended.then(() => {
 		if (x.isGone) return undefined;
-		// Who has waited for as long as may be asks without waiting for anybody else.
+		// A request that has waited as long as allowed fetches without coalescing.
 		const tired = performance.now() - begun >= rules.patience;
 		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1, waited ?? reason, true);
 	});
 }
 
-/** Whether the answer to this request may well be everybody's: then one asks, and the others wait for it. */
+/** Reports whether the response to this request may be shared, so that one request fetches and the others wait. */
 function mayShare({ patience }: CacheRules, x: Exchange, role: Role, turns: number): boolean {
 	if (patience === 0 || role !== 'serve' || turns >= MOST_TURNS) return false;
 	const { headers } = x.request;
 	return !headers.has('authorization') && !headers.has('cookie');
 }
 
-/** Answers from the store; false when the response is no longer there. */
+/** Answers from the store; returns false if the response has been evicted. */
 function serve(
 	rules: CacheRules,
 	x: Exchange,
@@ -190,7 +190,10 @@ function serve(
 	return true;
 }
 
-/** What is told of an answer from the store. Of `hit` and `fwd` one only (RFC 9211 §2.1): who has waited was no hit at once. */
+/**
+ * Returns the `Cache-Status` of a response from the store. It has either `hit` or `fwd` (RFC 9211 §2.1); a request that waited
+ * was not a hit.
+ */
 function hitNote(x: Exchange, { head }: CachedResponse, waited: Fetch['reason'] | undefined): string {
 	const left = Math.floor((head.lifetime - currentAge(head, x.now())) / 1000);
 	return waited === undefined ? `svc; hit; ttl=${left}` : `svc; fwd=${waited}; ttl=${left}; collapsed`;
@@ -202,7 +205,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 	const { cache } = rules;
 	const before = response.headers.clone();
 	const asked = request.headers.clone();
-	// It must still be there when the origin says that it is right, or fails; what is gone by now is nothing to go by.
+	// The stored response must still exist when the origin confirms it or fails.
 	const release = wanted.stored && cache.hold(wanted.stored);
 	const fetch: Fetch = release ? wanted : { ...wanted, stored: undefined };
 	const { stored, role } = fetch;
@@ -224,7 +227,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 		request.headers.clear();
 		for (let i = 0; i < asked.size; i++) request.headers.add(asked.nameAt(i), asked.valueAt(i));
 	};
-	/** Lets later handlers begin anew: the first time they may have rewritten the request. */
+	/** Restarts later handlers with a clean response; the first run may have rewritten the request. */
 	const again = (): void | Promise<void> => {
 		discard(x, before);
 		Object.assign(request, { method, path, query });
@@ -268,7 +271,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 	return pending instanceof Promise ? pending.then(answered, failed) : answered();
 }
 
-/** Later handlers have answered. */
+/** Called when later handlers have answered. */
 function settle(
 	rules: CacheRules,
 	x: Exchange,
@@ -318,7 +321,7 @@ function settle(
 	const unkept = role === 'serve' ? keepResponse(rules, x, fetch.key, before, times, wishes, turn) : 'private';
 	const kept = unkept === undefined;
 	if (unkept !== undefined) turn?.done(unkept);
-	// A full answer says that what is stored no longer suits (RFC 9111 §4.3.3), were it only because no other may be stored.
+	// A full response shows that the stored one is obsolete (RFC 9111 §4.3.3), even if the new one may not be stored.
 	if (!kept && stored !== undefined && status < 500 && !isNeverKept(status) && isForAll(x, fetch)) cache.remove(stored);
 	if (stored !== undefined && role === 'look' && x.request.method === 'HEAD')
 		judgeByHead(rules, stored, x, before, times);
@@ -329,20 +332,20 @@ function settle(
 		);
 }
 
-/** Whether the answer to this request speaks for those to others. */
+/** Reports whether the response to this request also applies to others. */
 function isForAll({ request: { headers } }: Exchange, { role, wishes }: Fetch): boolean {
 	return role === 'serve' && !wishes.noStore && !headers.has('authorization') && !headers.has('cookie');
 }
 
-/** Whether a 304 is about the stored response: one that names another is not (RFC 9111 §4.3.4). */
+/** Reports whether a 304 refers to the stored response, not to another one (RFC 9111 §4.3.4). */
 function confirms(headers: HeaderList, { head }: CachedResponse): boolean {
 	const etag = headers.get('etag');
 	return etag === undefined || (head.etag !== undefined && etag.replace(/^W\//, '') === head.etag.replace(/^W\//, ''));
 }
 
 /**
- * A HEAD that says other things than the stored response shows that it is no longer right; one that says the same brings
- * its fields up to date (RFC 9111 §4.3.5).
+ * Compares a HEAD response with the stored response: a difference invalidates it, otherwise its fields are updated (RFC 9111
+ * §4.3.5).
  */
 function judgeByHead(
 	rules: CacheRules,
@@ -366,7 +369,7 @@ function judgeByHead(
 	}
 }
 
-/** Takes back what a later handler has put into the response. */
+/** Undoes what a later handler added to the response. */
 function discard(x: Exchange, before: HeaderList): void {
 	const { response } = x;
 	response.headers = before.clone();
@@ -375,7 +378,7 @@ function discard(x: Exchange, before: HeaderList): void {
 	response.trailers = undefined;
 }
 
-/** Asks again for what was served stale, behind the client's back (RFC 5861 §3): one for all threads. */
+/** Revalidates a response that was served stale in the background (RFC 5861 §3), once for all threads. */
 function revalidateLater(rules: CacheRules, client: Exchange, key: string, stored: CachedResponse): void {
 	const turn = rules.cache.turn(key, 0);
 	if (turn.ended !== undefined) return;
@@ -386,7 +389,7 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 		if (isStream(x.response.body)) void drain(x.response.body);
 		else turn.done('failed');
 	};
-	// The client's own answer goes first.
+	// The client's response goes first.
 	setImmediate(() => {
 		try {
 			const pending = ask(quiet, x, fetch);
@@ -399,8 +402,8 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 }
 
 /**
- * The same request once more, without anybody who waits for its answer; without the client's credentials, too, unless it was
- * stored as the answer to some, or is selected by them.
+ * Returns a copy of the request that no client waits for. It omits the client's credentials, unless the response was stored for
+ * some or is selected by them.
  */
 function unattended(client: Exchange, { head }: CachedResponse): Exchange {
 	const { request, received } = client;
@@ -420,7 +423,7 @@ function unattended(client: Exchange, { head }: CachedResponse): Exchange {
 	return x;
 }
 
-/** What happens behind clients' backs is no answer to one of them. */
+/** Background requests are not counted as cache hits or misses. */
 function uncounted(cache: ResponseCache): ResponseCache {
 	return {
 		largest: cache.largest,

@@ -1,28 +1,33 @@
-/** Which requests a cache has to do with, and by what key: all that an answer could depend on without saying so. */
+/**
+ * Decides how the cache treats a request and computes its key, from everything on which a response could depend without
+ * declaring it.
+ */
 import type { Exchange, Request } from '../../../exchange/exchange.ts';
 import { sameName } from '../../../exchange/header-list.ts';
 
-/** What a cache does with a request. */
+/** How the cache treats a request. */
 export type Role =
-	/** Answers it, and keeps what comes. */
+	/** Answers it, and stores the response. */
 	| 'serve'
-	/** Answers it if it can, and keeps nothing. */
+	/** Answers it if possible, and stores nothing. */
 	| 'look'
-	/** Lets it by. */
+	/** Bypasses the cache. */
 	| 'pass'
-	/** Lets it by, and forgets the URL when it has succeeded. */
+	/** Bypasses the cache, and invalidates the URL if it succeeds. */
 	| 'write';
 
-/** Methods that change nothing (RFC 9110 §9.2.1). */
+/** Safe methods (RFC 9110 §9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY']);
 
-/** Fields by which frameworks take another method or target than the request's. */
+/** Fields by which frameworks override the request's method or target. */
 const OVERRIDES: ReadonlySet<string> = new Set([
 	...['x-http-method', 'x-rewrite-url', 'x-original-url', 'x-original-uri', 'x-override-url'],
 	...['x-method-override', 'x-http-method-override'],
 ]);
 
-/** A name as those read it who make variables of fields, as CGI does: `_` is `-` for them. */
+/**
+ * Returns a field name as seen by programs that turn fields into variables, as CGI does: they cannot distinguish `_` and `-`.
+ */
 function plainName(name: string): string {
 	const lower = name.toLowerCase();
 	return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
@@ -33,7 +38,7 @@ export function roleOf(x: Exchange): Role {
 	const { request } = x;
 	const { method } = request;
 	if (method !== 'GET' && method !== 'HEAD') return SAFE.has(method) ? 'pass' : 'write';
-	// A GET with a body may be answered by what the body says, which no key holds.
+	// The response to a GET with a body may depend on the body, which is not part of the key.
 	if (request.body !== null) return 'pass';
 	let role: Role = method === 'GET' ? 'serve' : 'look';
 	const { headers } = request;
@@ -62,7 +67,7 @@ export function roleOf(x: Exchange): Role {
 	return role;
 }
 
-/** Fields by which frameworks build links and choose sites: what came in them is part of the key. */
+/** Fields from which frameworks build links and choose sites; their values are part of the key. */
 const STEERING: readonly string[] = [
 	...['x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-scheme', 'x-forwarded-port', 'x-forwarded-server'],
 	...['x-forwarded-prefix', 'x-forwarded-ssl', 'x-host', 'x-original-host', 'front-end-https', 'x-url-scheme'],
@@ -70,14 +75,14 @@ const STEERING: readonly string[] = [
 	...['x-backend-host', 'x-scheme', 'x-script-name'],
 ];
 
-/** `host[:port]` as the client wrote it, in lower case. */
+/** Returns `host[:port]` as sent by the client, in lower case. */
 export function keyHost(request: Request): string {
 	return request.authority.toLowerCase();
 }
 
 /**
- * The primary key: the site and the place in it, scheme, authority and target as they came, and the target as it is now
- * where it was rewritten. Nothing is decoded: what an origin could tell apart has different keys.
+ * Returns the primary key: the site and the step's place in it; scheme, authority and target as received; and the current
+ * target if it was rewritten. Nothing is decoded: whatever an origin could distinguish has different keys.
  */
 export function primaryKey(x: Exchange, place: string): string {
 	const { request, received } = x;
@@ -89,9 +94,9 @@ export function primaryKey(x: Exchange, place: string): string {
 	return steered(x, key);
 }
 
-/** A key of the configuration's own. */
+/** Returns a key configured by the `key` template. */
 export function configuredKey(x: Exchange, place: string, text: string): string {
-	// A line ends what the configuration says: a decoded path must not seem to add a field.
+	// A newline ends the configured text; a decoded path must not be able to add a field.
 	return steered(x, `${x.site}${place}${text.replaceAll('\n', '%0A')}`);
 }
 
@@ -101,7 +106,7 @@ function steered(x: Exchange, key: string): string {
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
 		const first = name.charCodeAt(0) | 32;
-		// x and f: nothing else begins a name of the list.
+		// x and f: all names in the list begin with one of them.
 		if (first !== 120 && first !== 102) continue;
 		const lower = plainName(name);
 		if (STEERING.includes(lower)) all += `\n${lower}:${headers.valueAt(i)}`;
@@ -110,7 +115,7 @@ function steered(x: Exchange, key: string): string {
 	return all;
 }
 
-/** Host and scheme of a `Forwarded` field; the clients that it names are not part of a key. */
+/** Returns host and scheme of a `Forwarded` field; the clients it names are not part of a key. */
 function steeringParts(value: string): string {
 	return [...value.matchAll(/(?:^|[;,])[ \t]*((?:host|proto)=[^;,]*)/gi)]
 		.map(match => match[1]!.toLowerCase())

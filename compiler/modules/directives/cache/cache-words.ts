@@ -1,10 +1,10 @@
-/** The words that `cache` has as a directive and as a global option: how long what is kept, and what is done with it. */
+/** The settings that `cache` shares as a directive and as a global option: lifetimes and handling of stored responses. */
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Block, Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../directive.ts';
 import { isNeverKept } from './storable.ts';
 
-/** The fields that these words become; times in milliseconds. */
+/** The fields that these settings lower to; times in milliseconds. */
 export interface RuleFields {
 	/** By status, class, or `default`. */
 	readonly ttl?: { readonly [status: string]: number };
@@ -13,13 +13,13 @@ export interface RuleFields {
 	readonly stale_if_error?: number;
 	/** Bytes. */
 	readonly max_body?: number;
-	/** 0 is off. */
+	/** 0 disables it. */
 	readonly collapse?: number;
 	readonly client_control?: boolean;
 	readonly status_header?: boolean;
 }
 
-/** Bytes of a store at least and at most: 1 MiB, 64 GiB. */
+/** Minimum and maximum bytes of a store: 1 MiB and 64 GiB. */
 const LEAST_CEILING = 1_048_576;
 const MOST_CEILING = 64 * 1024 ** 3;
 
@@ -35,14 +35,14 @@ export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerCont
 		if (size === undefined) return;
 		if (size >= LEAST_CEILING && size <= MOST_CEILING) fields.ceiling = size;
 		else {
-			cx.problem('error', 'cache/ceiling', words[0]!.span, `\`${words[0]!.text}\` is no size of a store.`, {
+			cx.problem('error', 'cache/ceiling', words[0]!.span, `\`${words[0]!.text}\` is not a valid size of a store.`, {
 				hint: 'Write a size from 1MiB to 64GiB.',
 			});
 		}
 	};
 }
 
-/** A year: what is older was forgotten by everybody. */
+/** A year. */
 const LONGEST = 31_536_000_000;
 
 const time = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
@@ -51,8 +51,8 @@ const time = (description: string): Schema => ({ type: 'number', minimum: 0, max
 export const RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 	ttl: {
 		type: 'object',
-		description: 'Milliseconds for which responses are fresh that do not say so themselves.',
-		properties: { default: time('Successes and lasting redirects.') },
+		description: 'Milliseconds for which responses without an explicit lifetime are fresh.',
+		properties: { default: time('Successes and permanent redirects.') },
 		patternProperties: { '^[2-5](\\d\\d|xx)$': time('Responses of this status, or of this class.') },
 		additionalProperties: false,
 	},
@@ -60,28 +60,29 @@ export const RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 		type: 'number',
 		minimum: 0,
 		maximum: 1,
-		description: 'Share of the time since `Last-Modified` for which a response is taken to be fresh; 0 is off.',
+		description: 'Share of the time since `Last-Modified` for which a response is assumed to be fresh; 0 disables it.',
 	},
-	stale_while_revalidate: time('Milliseconds for which a stale response is served while it is validated (RFC 5861).'),
-	stale_if_error: time('Milliseconds for which it is served when later handlers fail (RFC 5861).'),
-	max_body: { type: 'integer', minimum: 0, description: 'Bytes of the longest body that is kept.' },
+	stale_while_revalidate: time('Milliseconds for which a stale response is served while it is revalidated (RFC 5861).'),
+	stale_if_error: time('Milliseconds for which a stale response is served if later handlers fail (RFC 5861).'),
+	max_body: { type: 'integer', minimum: 0, description: 'Maximum bytes of a stored body.' },
 	collapse: {
 		type: 'number',
 		minimum: 0,
 		maximum: 3_600_000,
-		description: 'Milliseconds that requests wait for the same one that is under way; 0 is off, 10000 if left out.',
+		description:
+			'Milliseconds for which a request waits for an identical one in progress; 0 disables it, default 10000.',
 	},
 	client_control: {
 		type: 'boolean',
-		description: 'Whether `Cache-Control` of requests is obeyed; true where nothing says otherwise.',
+		description: 'Whether `Cache-Control` of requests is obeyed; default true.',
 	},
 	status_header: {
 		type: 'boolean',
-		description: 'Adds `Cache-Status` (RFC 9211); true where nothing says otherwise.',
+		description: 'Adds `Cache-Status` (RFC 9211); default true.',
 	},
 };
 
-/** Lowers a block of these words, and of `more`, into `fields`. */
+/** Lowers a block of these settings, and of `more`, into `fields`. */
 export function lowerCacheRules(
 	block: Block | undefined,
 	fields: { [field: string]: unknown },
@@ -113,9 +114,9 @@ export function lowerCacheRules(
 		const statuses = words.slice(0, -1);
 		for (const { text, span } of statuses) {
 			if (!/^[2-5](?:\d\d|xx)$/.test(text) || isNeverKept(Number(text))) {
-				cx.problem('error', 'cache/status', span, `\`${text}\` is no status of a response that is kept.`, {
+				cx.problem('error', 'cache/status', span, `\`${text}\` is not a status whose responses can be stored.`, {
 					hint: isNeverKept(Number(text))
-						? 'Leave it out: such a response is for one request only.'
+						? 'Leave it out: such a response concerns only one request.'
 						: 'Write a status such as `404`, or a class such as `5xx`.',
 				});
 			} else if (value !== undefined) times[text] = value;

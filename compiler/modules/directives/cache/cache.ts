@@ -1,4 +1,4 @@
-/** `cache`: keeps the responses of later directives, and answers with them. */
+/** `cache`: stores the responses of later directives and answers with them. */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import type { Matcher, Step } from '../../../document/document.ts';
 import { MATCHER } from '../../../document/references.ts';
@@ -8,7 +8,7 @@ import { handlerDirective } from '../directive.ts';
 import { cacheHandler } from './cache-handler.ts';
 import { CEILING, lowerCacheRules, lowerCeiling, RULES_PROPERTIES, type RuleFields } from './cache-words.ts';
 
-/** A step that caches. */
+/** A caching step. */
 export interface CacheStep extends Step, RuleFields {
 	readonly handler: 'cache';
 	readonly key?: string;
@@ -25,42 +25,42 @@ export const cache = handlerDirective<CacheStep>({
 	id: 'cache',
 	names: { configfile: ['cache'], compatfile: ['cache'] },
 	usage: USAGE,
-	summary: 'Keeps responses of later directives and answers with them, as RFC 9111 has it for shared caches.',
+	summary: 'Stores responses of later directives and answers with them, as a shared cache according to RFC 9111.',
 	documentation: [
-		'| Line | If left out | Meaning |',
+		'| Line | Default | Meaning |',
 		'| --- | --- | --- |',
-		'| `ttl [STATUS…] DURATION` | none | how long a response is fresh that does not say so itself; `404`, `5xx` for failures |',
-		'| `stale while_revalidate DURATION` | 0 | how long a stale response is served while it is validated behind |',
-		'| `stale if_error DURATION` | 0 | how long it is served when later directives fail, or answer 5xx |',
-		'| `heuristic [SHARE]` | off | guesses: this share (0.1) of the time since the last modification, a day at most |',
-		'| `key TEMPLATE` | the URL | what responses are kept by, instead of scheme, host, path and query; each value counts by itself |',
-		'| `vary FIELD…` | none | request fields that select a response even where its `Vary` does not name them |',
-		'| `bypass EXPRESSION` | none | requests that the cache has nothing to do with |',
-		'| `max_body SIZE` | an eighth of the ceiling | the longest body that is kept |',
-		'| `collapse DURATION`, `off` | 10s | how long requests wait for the same one that is under way |',
+		'| `ttl [STATUS…] DURATION` | none | how long a response without an explicit lifetime is fresh; `404`, `5xx` for failures |',
+		'| `stale while_revalidate DURATION` | 0 | how long a stale response is served while it is revalidated in the background |',
+		'| `stale if_error DURATION` | 0 | how long a stale response is served if later directives fail or answer 5xx |',
+		'| `heuristic [SHARE]` | off | estimates the lifetime as this share (0.1) of the time since the last modification, at most a day |',
+		'| `key TEMPLATE` | the URL | cache key, instead of scheme, host, path and query; each value counts separately |',
+		'| `vary FIELD…` | none | request fields that select a response even if its `Vary` does not name them |',
+		'| `bypass EXPRESSION` | none | requests that bypass the cache |',
+		'| `max_body SIZE` | an eighth of the ceiling | maximum size of a stored body |',
+		'| `collapse DURATION`, `off` | 10s | how long a request waits for an identical one in progress |',
 		'| `client_control on`, `off` | on | whether `Cache-Control` of requests is obeyed |',
-		'| `status_header on`, `off` | on | whether `Cache-Status` (RFC 9211) says what was done |',
-		'| `ceiling SIZE` | the common store | bytes of a store of its own, apart from that of the global option `cache` |',
+		'| `status_header on`, `off` | on | whether to send `Cache-Status` (RFC 9211) |',
+		'| `ceiling SIZE` | the common store | bytes of a separate store, apart from that of the global option `cache` |',
 		'',
-		'All threads share what is kept: it never takes more than the ceiling, beside a fortieth for what threads have at hand,',
-		'and what is asked for more often stays. When several requests for the same URL are under way, the first one goes on and',
-		'the others wait for its answer; one with `Cookie` or `Authorization` waits for nobody. A `Range` is answered from whole',
-		'responses, HEAD from those to GET, conditions of clients with 304. Methods that change something remove what is kept of',
+		'All threads share the store. It never exceeds the ceiling, except for a fortieth that threads hold locally,',
+		'and popular responses stay longer. If several requests for the same URL arrive together, the first is forwarded and',
+		'the others wait for its response; a request with `Cookie` or `Authorization` never waits. A `Range` is answered from complete',
+		'responses, HEAD from those to GET, and conditional requests with 304. Unsafe methods invalidate the stored responses of',
 		'their URL.',
-		'What is `no-cache` is kept where it has an `Etag` or a `Last-Modified`: each request is answered with it once its origin',
-		'has confirmed it. `Accept`, `Accept-Charset` and `Accept-Language` in a `Vary` select by what they prefer, in whatever order',
-		'it is written. Parts (206) are not kept.',
-		'`CDN-Cache-Control` counts in place of `Cache-Control` (RFC 9213), `Cache-Tag` and `Surrogate-Key` give tags to purge',
+		'`no-cache` responses are stored if they have an `Etag` or a `Last-Modified`; each request is answered with them after the origin',
+		'has revalidated them. `Accept`, `Accept-Charset` and `Accept-Language` in a `Vary` select by preference, in whatever order',
+		'it is written. Partial responses (206) are not stored.',
+		'`CDN-Cache-Control` takes precedence over `Cache-Control` (RFC 9213); `Cache-Tag` and `Surrogate-Key` define tags to purge',
 		'by (`POST /cache/purge` of the Admin API).',
 		'',
-		'Never kept: what is `private`, `no-store`, has `Set-Cookie` or `Vary: *`; answers to requests with `Authorization` or',
-		'`Cookie` unless they say `public` or `s-maxage`; and, where only `ttl` would let it be kept, what has another type than',
-		'its path says (`/account/x.css` that is a page); and 400, 408, 411 to 413, 415 to 417, 421, 422, 425, 426, 428, 429, 431 and',
-		'511, which tell of one request. Requests with a body, or with fields that change method or target, go by; fields such as',
-		'`X-Forwarded-Host` are part of the key. Errors of this server are not responses: they are never kept.',
+		'Never stored: responses that are `private` or `no-store`, or have `Set-Cookie` or `Vary: *`; responses to requests with `Authorization` or',
+		'`Cookie` unless they say `public` or `s-maxage`; responses that only `ttl` would allow to store, if their type contradicts',
+		'their path (a page at `/account/x.css`); and 400, 408, 411 to 413, 415 to 417, 421, 422, 425, 426, 428, 429, 431 and',
+		'511, which concern one request. Requests with a body, or with fields that override method or target, bypass the cache; fields such as',
+		"`X-Forwarded-Host` are part of the key. This server's own errors are not responses and are never stored.",
 		'',
-		'Requests with a `Cookie` are answered from the store as all are. Where pages differ for those who are logged in and do not',
-		'say `private` or `Vary: Cookie`, let those by: `bypass header Cookie *session=*`.',
+		'Requests with a `Cookie` are answered from the store like any other. If pages differ for logged-in users and do not',
+		'say `private` or `Vary: Cookie`, exclude them: `bypass header Cookie *session=*`.',
 		'',
 		'`{http.cache.status}` is `hit`, `miss`, `stale` or `bypass`, as is `cache` in access logs.',
 		'',
@@ -112,15 +112,15 @@ export const cache = handlerDirective<CacheStep>({
 			key: {
 				type: 'string',
 				minLength: 1,
-				description: 'What responses are kept by, in place of the URL. Placeholders are resolved.',
+				description: 'Cache key, instead of the URL. Placeholders are resolved.',
 			},
 			vary: {
 				type: 'array',
 				items: { type: 'string', pattern: "^[!#$%&'+.^_`|~0-9a-z-]+$" },
-				description: 'Request fields, in lower case, that select a response even where its `Vary` does not name them.',
+				description: 'Request fields, in lower case, that select a response even if its `Vary` does not name them.',
 			},
-			bypass: { ...MATCHER, description: 'Requests that the cache has nothing to do with.' },
-			ceiling: { ...CEILING, description: 'Bytes of a store of its own; that of `settings.cache` if left out.' },
+			bypass: { ...MATCHER, description: 'Requests that bypass the cache.' },
+			ceiling: { ...CEILING, description: 'Bytes of a separate store; default the store of `settings.cache`.' },
 		},
 	},
 	compile: compileCache,
@@ -129,7 +129,7 @@ export const cache = handlerDirective<CacheStep>({
 function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handler {
 	const defaults: CacheDefaults = cacheDefaults(cx.settings);
 	const rules: RuleFields = { ...defaults, ...step };
-	// Where the step stands in its site: sites move in the document when others come and go.
+	// The step's place in its site, without the site's index, which changes as sites come and go.
 	const place = ` ${cx.pointer.replace(/^\/sites\/\d+/, '')} `;
 	const store = cx.lease(
 		'cache',
@@ -138,7 +138,7 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 			: { ceiling: step.ceiling, own: cx.pointer },
 	);
 	const largest = Math.min(store.largest, rules.max_body ?? store.largest);
-	// With its length before it no value can seem to be another and what stands between the two.
+	// A length prefix keeps a value from being confused with a different value plus the text in between.
 	const withLength = (value: string): string => `${value.length}:${value}`;
 	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => withLength);
 	return cacheHandler({

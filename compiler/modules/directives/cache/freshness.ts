@@ -1,34 +1,34 @@
-/** How old a response is, how long it is fresh, and what may be done with it afterwards (RFC 9111 §4.2, RFC 5861). */
+/** Computes a response's age and freshness lifetime, and how it may be used (RFC 9111 §4.2, RFC 5861). */
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedHead } from '../../../exchange/response-cache.ts';
 import { parseHttpDate } from '../file-server/conditional.ts';
 import { type Directives, parseDirectives, parseTargetedDirectives, timeOf } from './cache-control.ts';
 
-/** What the configuration says of responses that say nothing themselves; times in milliseconds. */
+/** Configured lifetimes of responses without an explicit one; times in milliseconds. */
 export interface FreshnessRules {
-	/** By status or class (`404`, `5xx`); '' is for those that may be kept without being told. */
+	/** By status or class (`404`, `5xx`); '' for those that may be stored without explicit permission. */
 	readonly ttl: ReadonlyMap<string, number>;
-	/** Share of the time since the last modification; 0: nothing is guessed. */
+	/** Share of the time since the last modification; 0 disables the heuristic. */
 	readonly heuristic: number;
 	readonly staleWhileRevalidate: number;
 	readonly staleIfError: number;
 }
 
-/** Longest time that is guessed: a day. */
+/** Maximum heuristic lifetime: a day. */
 const LONGEST_GUESS = 86_400_000;
 
-/** Statuses whose responses may be kept without being told (RFC 9110 §15.1), partial ones left out. */
+/** Statuses that are cacheable by default (RFC 9110 §15.1), except partial ones. */
 const KEPT_UNTOLD: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]);
 
-/** Those for which the `ttl` of the configuration that names no status is: successes and lasting redirects. */
+/** Statuses covered by a configured `ttl` without a status: successes and permanent redirects. */
 const PLAIN: ReadonlySet<number> = new Set([200, 203, 300, 301, 308]);
 
-/** Whether a response may be kept that names no time for which it is fresh (RFC 9111 §3). */
+/** Reports whether a response without an explicit lifetime may be stored (RFC 9111 §3). */
 export function isKeptUntold(status: number, directives: Directives): boolean {
 	return KEPT_UNTOLD.has(status) || (directives.has('public') && status < 500);
 }
 
-/** The directives that count for a shared cache: `CDN-Cache-Control`, where it is valid, in place of all else (RFC 9213 §2.2). */
+/** Returns the directives for a shared cache: a valid `CDN-Cache-Control` replaces all others (RFC 9213 §2.2). */
 export function responseDirectives(headers: HeaderList): {
 	readonly directives: Directives;
 	readonly targeted: boolean;
@@ -39,14 +39,14 @@ export function responseDirectives(headers: HeaderList): {
 	return { directives: parseDirectives(headers.combined('cache-control')), targeted: false };
 }
 
-/** How long a response is fresh, and whether it said so itself. */
+/** A freshness lifetime, and whether it was explicit. */
 export interface Lifetime {
-	/** Milliseconds; 0 when it is to be validated each time. */
+	/** Milliseconds; 0 if the response must be revalidated each time. */
 	readonly lifetime: number;
 	readonly source: 'explicit' | 'configured' | 'guessed' | 'none';
 }
 
-/** The freshness lifetime of a response (RFC 9111 §4.2.1). `now` is when it came. */
+/** Returns the freshness lifetime of a response (RFC 9111 §4.2.1). `now` is when it arrived. */
 export function freshnessLifetime(
 	status: number,
 	headers: HeaderList,
@@ -59,7 +59,7 @@ export function freshnessLifetime(
 	const expires = targeted ? undefined : headers.combined('expires');
 	if (expires !== undefined) {
 		const end = parseHttpDate(expires.trim(), now);
-		// What is no date lies in the past (RFC 9111 §5.3).
+		// An invalid date counts as past (RFC 9111 §5.3).
 		return { lifetime: end === undefined ? 0 : Math.max(0, end * 1000 - dateOf(headers, now)), source: 'explicit' };
 	}
 	const named = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
@@ -75,7 +75,7 @@ export function freshnessLifetime(
 	return { lifetime: 0, source: 'none' };
 }
 
-/** Times for which a stale response may be served: what it says, else what the configuration says. */
+/** Returns how long a stale response may be served, as the response says, or otherwise as configured. */
 export function staleTimes(
 	directives: Directives,
 	rules: FreshnessRules,
@@ -86,45 +86,45 @@ export function staleTimes(
 	};
 }
 
-/** `Date` in milliseconds; when it came for a response without a valid one. */
+/** Returns `Date` in milliseconds, or the time of arrival if it is not valid. */
 export function dateOf(headers: HeaderList, now: number): number {
 	const text = headers.get('date');
 	const seconds = text === undefined ? undefined : parseHttpDate(text.trim(), now);
 	return seconds === undefined ? now : seconds * 1000;
 }
 
-/** `Last-Modified` in seconds. */
+/** Returns `Last-Modified` in seconds. */
 export function modifiedOf(headers: HeaderList, now: number): number | undefined {
 	const text = headers.combined('last-modified');
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
 }
 
-/** How old a response was when it came, in milliseconds (RFC 9111 §4.2.3). `askedAt` is when the request was sent. */
+/** Returns the age of a response on arrival, in milliseconds (RFC 9111 §4.2.3). `askedAt` is when the request was sent. */
 export function initialAge(headers: HeaderList, askedAt: number, cameAt: number): number {
 	const apparent = Math.max(0, cameAt - dateOf(headers, cameAt));
-	// Of several the first counts (RFC 9111 §5.1).
+	// The first of several counts (RFC 9111 §5.1).
 	const said = /^[ \t]*(\d{1,10})[ \t]*(?:,|$)/.exec(headers.get('age') ?? '');
 	const value = said ? Number(said[1]) * 1000 : 0;
 	return Math.max(apparent, value + Math.max(0, cameAt - askedAt));
 }
 
-/** Milliseconds since the origin made or last confirmed it. */
+/** Returns milliseconds since the origin generated or last validated the response. */
 export function currentAge(head: CachedHead, now: number): number {
 	return head.initialAge + Math.max(0, now - head.storedAt);
 }
 
-/** What a client says of the responses that it takes; times in milliseconds. */
+/** The request's restrictions on acceptable responses; times in milliseconds. */
 export interface ClientWishes {
 	readonly noCache: boolean;
 	readonly noStore: boolean;
 	readonly onlyIfCached: boolean;
 	readonly maxAge: number | undefined;
 	readonly minFresh: number;
-	/** Infinity without a bound. */
+	/** Infinity if unlimited. */
 	readonly maxStale: number;
 }
 
-/** Nothing is asked for. */
+/** No restrictions. */
 export const NO_WISHES: ClientWishes = {
 	noCache: false,
 	noStore: false,
@@ -134,7 +134,7 @@ export const NO_WISHES: ClientWishes = {
 	maxStale: 0,
 };
 
-/** Reads `Cache-Control` of a request, or `Pragma` in its absence (RFC 9111 §5.2.1, §5.4). */
+/** Parses `Cache-Control` of a request, or `Pragma` if absent (RFC 9111 §5.2.1, §5.4). */
 export function clientWishes(headers: HeaderList): ClientWishes {
 	const text = headers.combined('cache-control');
 	if (text === undefined) {
@@ -155,15 +155,15 @@ export function clientWishes(headers: HeaderList): ClientWishes {
 	};
 }
 
-/** What may be done with a stored response. `stale`: it is served while it is validated behind the client's back. */
+/** How a stored response may be used. `stale`: served while it is revalidated in the background. */
 export type Use = 'fresh' | 'stale' | 'validate';
 
-/** Whether a response can answer nobody before its origin has confirmed it for the very request. */
+/** Reports whether a response must be validated by its origin for every request. */
 export function isValidatedAlways(head: CachedHead): boolean {
 	return head.noCache || head.lifetime + head.staleWhileRevalidate === 0;
 }
 
-/** Whether a stored response answers a request (RFC 9111 §4). */
+/** Decides how a stored response may answer a request (RFC 9111 §4). */
 export function useOf(head: CachedHead, wishes: ClientWishes, now: number): Use {
 	if (head.noCache || wishes.noCache) return 'validate';
 	const age = currentAge(head, now);
@@ -176,7 +176,7 @@ export function useOf(head: CachedHead, wishes: ClientWishes, now: number): Use 
 	return -left <= head.staleWhileRevalidate && head.staleWhileRevalidate > 0 ? 'stale' : 'validate';
 }
 
-/** Whether a stale response may be served because its origin fails (RFC 9111 §4.2.4, RFC 5861 §4). */
+/** Reports whether a stale response may be served because its origin fails (RFC 9111 §4.2.4, RFC 5861 §4). */
 export function usableOnError(head: CachedHead, now: number): boolean {
 	if (head.mustRevalidate || head.noCache) return false;
 	const stale = currentAge(head, now) - head.lifetime;

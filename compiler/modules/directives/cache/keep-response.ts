@@ -1,4 +1,4 @@
-/** Keeps a response that has just come, if it may be kept, while it goes to the client. */
+/** Stores a new response, if allowed, while it is sent to the client. */
 import { bodyLength, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -11,7 +11,7 @@ import { objectionTo } from './storable.ts';
 import { type FetchTimes, storedHead } from './stored-head.ts';
 import { drain, StoringBody } from './storing-body.ts';
 
-/** Whether a response that has just come may be kept, with what is said of it and of its request. */
+/** Decides whether a new response may be stored, and returns its head. */
 export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wishes: ClientWishes): boolean {
 	const { request, response } = x;
 	const { status, headers } = response;
@@ -27,8 +27,8 @@ export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wi
 }
 
 /**
- * Undefined when the response is being kept: then `turn` is told at its end. Otherwise what its fetch was for those who
- * waited.
+ * Returns undefined if the response is being stored, in which case `turn` is completed at its end; otherwise the result of the
+ * fetch for waiting requests.
  */
 export function keepResponse(
 	rules: CacheRules,
@@ -42,17 +42,17 @@ export function keepResponse(
 	const { cache } = rules;
 	const { request, response } = x;
 	const { status, headers, body } = response;
-	// A failure, or an answer that nobody was there for, says nothing of the next one.
+	// A failure, or a response whose client has left, says nothing about the next one.
 	const unkept = x.isGone || status >= 500 ? 'failed' : 'private';
 	if (!isStorable(rules, x, times, wishes)) return unkept;
 	const length = bodyLength(body);
 	if (length !== undefined && length > rules.largest) return unkept;
-	// What a handler says of the length and then does not give is no whole response.
+	// A body shorter than its declared length is incomplete.
 	const declared = headers.get('content-length');
 	if (!isStream(body) && declared !== undefined && declared !== String(length)) return unkept;
 	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers, headers);
 	const head = storedHead(x, key, before, selecting, times, rules);
-	// It is older than a purge or an invalidation: the next one is not.
+	// It is older than a purge or invalidation; the next one will not be.
 	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';
 	const writer = cache.store(head, length, rules.largest, times.since);
 	const outcome = isValidatedAlways(head) ? 'private' : 'stored';
@@ -87,7 +87,10 @@ function answerNotModified({ response }: Exchange): void {
 	omitContentFields(response.headers);
 }
 
-/** Whether the client has this very response: it was asked for without the client's conditions, so that it could be kept. */
+/**
+ * Reports whether the client already has this response, which was requested without the client's conditions so that it could be
+ * stored.
+ */
 function has(x: Exchange, head: { etag?: string | undefined; modified?: number | undefined }): boolean {
 	const { request, response } = x;
 	const { headers } = request;

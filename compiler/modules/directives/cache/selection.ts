@@ -1,12 +1,12 @@
-/** Which of several stored responses answers a request: `Vary`, with fields that mean the same made the same (RFC 9111 §4.1). */
+/** Selects among stored responses by `Vary`, with fields normalized (RFC 9111 §4.1). */
 import { withoutBlanks } from '../../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedResponse } from '../../../exchange/response-cache.ts';
 
-/** Codings that responses come in, in the order in which they are named. */
+/** Content codings of responses, in canonical order. */
 const CODINGS = ['zstd', 'br', 'gzip', 'deflate'] as const;
 
-/** Names in lower case of the fields that select a response: those of its `Vary`, and those of the configuration. */
+/** Returns the lower-case names of the fields that select a response: those of its `Vary` and the configured ones. */
 export function selectingNames(headers: HeaderList, always: readonly string[]): readonly string[] {
 	const vary = headers.combined('vary');
 	if (vary === undefined) return always;
@@ -18,15 +18,15 @@ export function selectingNames(headers: HeaderList, always: readonly string[]): 
 	return [...names].sort();
 }
 
-/** More fields than this in a `Vary` is no selection any more. */
+/** A `Vary` with more fields than this is useless for selection. */
 export const MOST_SELECTING = 32;
 
-/** Begins a value that is compared as it came. */
+/** Marks a value that is compared verbatim. */
 const AS_IT_CAME = '\u0001';
 
 /**
- * Names and values, one after the other, for a response that came with these fields: one in a coding that few know is for
- * those who name just the same codings.
+ * Returns alternating names and values for a response received with these fields. A response in an uncommon coding is only for
+ * requests that list exactly the same codings.
  */
 export function selectingValues(names: readonly string[], request: HeaderList, response: HeaderList): string[] {
 	const values: string[] = [];
@@ -42,10 +42,10 @@ export function selectingValues(names: readonly string[], request: HeaderList, r
 	return values;
 }
 
-/** The newest of the stored responses that were selected by what this request says too. */
+/** Returns the newest stored response whose selecting fields match the request. */
 export function select(stored: readonly CachedResponse[], request: HeaderList): CachedResponse | undefined {
 	let found: CachedResponse | undefined;
-	// Variants of one URL mostly name the same fields: a value is normalized once.
+	// Variants of one URL mostly name the same fields, so each value is normalized once.
 	const known = stored.length > 1 ? new Map<string, string>() : undefined;
 	for (let i = 0; i < stored.length; i++) {
 		const one = stored[i]!;
@@ -73,13 +73,13 @@ function matches(selecting: readonly string[], request: HeaderList, known: Map<s
 	return true;
 }
 
-/** Lists whose parts mean the same with other spaces between them. Of other fields nobody here knows what a comma means. */
+/** Lists in which white space between members is irrelevant. In unknown fields, the meaning of a comma is unknown. */
 const LISTS: ReadonlySet<string> = new Set(['cache-control', 'te']);
 
-/** Lists of what a client prefers, by weight: their order says nothing (RFC 9110 §12.5). */
+/** Lists of preferences by weight, whose order is irrelevant (RFC 9110 §12.5). */
 const PREFERENCES: ReadonlySet<string> = new Set(['accept', 'accept-charset', 'accept-language']);
 
-/** A value as it selects: what only looks different is made the same. A field that is not there is '\0', which none can be. */
+/** Normalizes a value for selection. An absent field is '\0', which no value can be. */
 export function normalized(name: string, value: string | undefined): string {
 	if (value === undefined) return '\0';
 	if (name === 'accept-encoding') return acceptedCodings(value);
@@ -93,15 +93,15 @@ export function normalized(name: string, value: string | undefined): string {
 		.replace(/[ \t]+/g, ' ');
 }
 
-/** Characters of a value that is taken apart. Browsers send fewer by far. */
+/** Maximum characters of a value to parse; browsers send far fewer. */
 const LONGEST_PREFERENCES = 1024;
 
 const RANGE = /[ \t,]*([^ \t,;"]+)((?:[ \t]*;[ \t]*[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?)*)[ \t]*(?:,|$)/y;
 const PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
 
 /**
- * The ranges that a client prefers with their weights, in an order of their own; a value that does not parse as it came.
- * `caseless`: without regard to the case of their parameters, which those of media types may have.
+ * Returns the preferred ranges with their weights in canonical order; an unparsable value verbatim. `caseless`: ignores the
+ * case of parameters, which is significant for media types.
  */
 function preferences(value: string, caseless: boolean): string {
 	const ranges: string[] = [];
@@ -125,7 +125,7 @@ function preferences(value: string, caseless: boolean): string {
 	return ranges.sort().join(',');
 }
 
-/** The codings that a client takes, without their order and weights. */
+/** Returns the accepted codings, without order and weights. */
 function acceptedCodings(value: string): string {
 	const text = value.toLowerCase();
 	const taken: string[] = [];

@@ -1,4 +1,4 @@
-/** Which responses a shared cache may keep (RFC 9111 §3), and which it had better not. */
+/** Decides which responses a shared cache may store (RFC 9111 §3) and which it should not. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -7,27 +7,27 @@ import type { Directives } from './cache-control.ts';
 import { isKeptUntold, type Lifetime } from './freshness.ts';
 import { MOST_SELECTING } from './selection.ts';
 
-/** Statuses whose caching this server knows: what `must-understand` asks for (RFC 9111 §5.2.2.3). */
+/** Statuses whose caching rules this server implements, for `must-understand` (RFC 9111 §5.2.2.3). */
 const UNDERSTOOD: ReadonlySet<number> = new Set([
 	...[200, 203, 204, 300, 301, 302, 303, 307, 308],
 	...[401, 403, 404, 405, 410, 414, 451, 500, 501, 502, 503, 504],
 ]);
 
 /**
- * Statuses that are part of a response or of an exchange; and those that tell of one request's fields, body or pace: who
- * sends a request that the origin refuses must not have everybody refused (RFC 6585 forbids it of 428, 429, 431 and 511).
+ * Statuses of partial or interim responses, and statuses that concern one request's fields, body or rate: a client whose
+ * request the origin rejects must not cause everybody's to be rejected (RFC 6585 forbids storing 428, 429, 431 and 511).
  */
 const NEVER: ReadonlySet<number> = new Set([
 	...[101, 206, 304, 416],
 	...[400, 408, 411, 412, 413, 415, 417, 421, 422, 425, 426, 428, 429, 431, 511],
 ]);
 
-/** Whether responses of a status are never kept, whatever is said. */
+/** Reports whether responses with a status are never stored. */
 export function isNeverKept(status: number): boolean {
 	return NEVER.has(status);
 }
 
-/** Why a response is not kept; undefined when it may be. */
+/** Why a response is not stored; undefined if it may be. */
 export type Objection =
 	| 'no-store'
 	| 'private'
@@ -39,16 +39,16 @@ export type Objection =
 	| 'deception'
 	| 'no-freshness';
 
-/** What is known of the request. */
+/** Properties of the request. */
 export interface Asked {
-	/** It carried `Authorization`, or `Cookie`: the answer may be for one user only. */
+	/** It had `Authorization`, or `Cookie`: the response may be for one user only. */
 	readonly authorized: boolean;
 	readonly cookies: boolean;
-	/** The client asked that nothing be kept. */
+	/** The client asked not to store the response. */
 	readonly noStore: boolean;
 }
 
-/** Judges a response to a GET. */
+/** Checks a response to a GET. */
 export function objectionTo(
 	x: Exchange,
 	status: number,
@@ -67,24 +67,24 @@ export function objectionTo(
 	const told = source === 'explicit';
 	const shared = directives.has('public') || directives.has('s-maxage');
 	if (asked.authorized && !shared && !directives.has('must-revalidate')) return 'authorization';
-	// What a page says of its own age it says to the one who asked with a session, too.
+	// A lifetime alone does not make a response public: applications send it to users with a session too.
 	if (asked.cookies && !shared) return 'cookie';
 	if (!told && isDeceptive(x, headers)) return 'deception';
 	if (lifetime > 0) return undefined;
-	// Without any time it is worth keeping only where validating it is cheaper than sending it.
+	// Without a lifetime it is worth storing only if validating is cheaper than sending it.
 	const toValidate = told || (directives.has('no-cache') && isKeptUntold(status, directives));
 	return toValidate && validated ? undefined : 'no-freshness';
 }
 
-/** `Vary: *`: no other request is like this one (RFC 9110 §12.5.5). As little is one where dozens of fields must be alike. */
+/** `Vary: *` matches no other request (RFC 9110 §12.5.5), and neither in practice does a list of dozens of fields. */
 function isForNobody(headers: HeaderList): boolean {
 	const names = headers.combined('vary')?.split(',') ?? [];
 	return names.length > MOST_SELECTING || names.some(name => name.trim() === '*');
 }
 
 /**
- * Whether the path names another type than the response has, as `/account/x.css` does on a server that takes what follows
- * `/account` for nothing: nobody has said that this page may be kept, and it may be one user's.
+ * Reports whether the path suggests a type other than the response's, like `/account/x.css` on a server that ignores whatever
+ * follows `/account`. Nothing permits storing that page, and it may be one user's (web cache deception).
  */
 function isDeceptive(x: Exchange, headers: HeaderList): boolean {
 	const named = contentType(x.received.path);
@@ -97,7 +97,7 @@ function isDeceptive(x: Exchange, headers: HeaderList): boolean {
 	return a !== b && !(isScript(a) && isScript(b)) && !(isXml(a) && isXml(b)) && !(isIcon(a) && isIcon(b));
 }
 
-/** Types that servers name in several ways. */
+/** Types with several common names. */
 const isScript = (type: string): boolean => /^(?:application|text)\/(?:x-)?(?:java|ecma)script$/.test(type);
 const isXml = (type: string): boolean => /[/+]xml$/.test(type);
 const isIcon = (type: string): boolean => /^image\/(?:x-icon|vnd\.microsoft\.icon)$/.test(type);

@@ -1,4 +1,4 @@
-/** Answers with a stored response: whole, in part, or by saying that the client has it already (RFC 9111 §4, RFC 9110 §13, §14). */
+/** Answers with a stored response: in full, in part, or with 304 (RFC 9111 §4, RFC 9110 §13, §14). */
 import { randomUUID } from 'node:crypto';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HeaderList, sameName } from '../../../exchange/header-list.ts';
@@ -13,7 +13,7 @@ import {
 import { contentRange, multipartRanges, parseRange } from '../file-server/ranges.ts';
 import { currentAge } from './freshness.ts';
 
-/** Answers; false when the response is no longer there. `note` is the member of `Cache-Status`, '' for none. */
+/** Answers; returns false if the response has been evicted. `note` is the `Cache-Status` member, '' for none. */
 export function answerFromStore(x: Exchange, cache: ResponseCache, stored: CachedResponse, note: string): boolean {
 	const { request, response } = x;
 	const { head, length } = stored;
@@ -28,7 +28,7 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 		else if (first === 114 && sameName(name, 'range')) ranged = true;
 	}
 	const validators: Validators = { etag: head.etag, modified: head.modified };
-	// Without `Last-Modified` a client may go by the `Date` that it was given (RFC 9111 §4.3.2).
+	// Without `Last-Modified`, a client may use the `Date` it was given (RFC 9111 §4.3.2).
 	const compared: Validators = {
 		etag: head.etag,
 		modified: head.modified ?? (conditional ? dateOf(head, now) : undefined),
@@ -59,7 +59,7 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 	return true;
 }
 
-/** `Date` of a stored response in seconds. */
+/** Returns the `Date` of a stored response in seconds. */
 function dateOf({ fields }: CachedHead, now: number): number | undefined {
 	for (let i = 0; i < fields.length; i += 2) {
 		if (sameName(fields[i]!, 'date')) return parseHttpDate(fields[i + 1]!.trim(), now);
@@ -67,7 +67,7 @@ function dateOf({ fields }: CachedHead, now: number): number | undefined {
 	return undefined;
 }
 
-/** Undefined when the range does not count. */
+/** Returns undefined if the range is to be ignored. */
 function answerRange(
 	x: Exchange,
 	cache: ResponseCache,
@@ -117,7 +117,7 @@ function answerRange(
 	return true;
 }
 
-/** The fields of a stored response over those that this response has already, with `Age` (RFC 9111 §5.1). */
+/** Returns the fields of a stored response merged into those already set, with `Age` (RFC 9111 §5.1). */
 export function fieldsOf(own: HeaderList, head: CachedHead, now: number, note: string): HeaderList {
 	const { fields, before, removed } = head;
 	let items: string[];
@@ -126,7 +126,8 @@ export function fieldsOf(own: HeaderList, head: CachedHead, now: number, note: s
 		items = [];
 		const kept = own.clone();
 		for (const name of removed) kept.delete(name);
-		// What stood there before is this response's own; of the stored fields those are taken that came afterwards.
+		// Fields present before the response was stored are this response's own; only those added after them are taken from the
+		// store.
 		for (let i = 0; i < kept.size; i++) items.push(kept.nameAt(i), kept.valueAt(i));
 		for (let i = 0; i < fields.length; i += 2) {
 			if (!standsIn(before, fields[i]!, fields[i + 1]!)) items.push(fields[i]!, fields[i + 1]!);

@@ -1,4 +1,4 @@
-/** Makes what is kept of a response, and brings it up to date when it has been validated (RFC 9111 §3.1, §3.2). */
+/** Builds the stored head of a response and updates it after validation (RFC 9111 §3.1, §3.2). */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedHead } from '../../../exchange/response-cache.ts';
@@ -13,32 +13,32 @@ import {
 	staleTimes,
 } from './freshness.ts';
 
-/** Fields of a connection, or that are told anew (RFC 9111 §3.1). */
+/** Hop-by-hop fields, and fields that are generated anew (RFC 9111 §3.1). */
 const NOT_KEPT: ReadonlySet<string> = new Set([
 	...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
 	...['proxy-authenticate', 'proxy-authentication-info', 'proxy-authorization', 'content-length', 'age'],
 	...['set-cookie', 'set-cookie2'],
 ]);
 
-/** Fields of a 304 that say nothing of the stored response (RFC 9111 §3.2). */
+/** Fields of a 304 that do not update the stored response (RFC 9111 §3.2). */
 const NOT_UPDATED: ReadonlySet<string> = new Set([
 	...NOT_KEPT,
 	...['content-encoding', 'content-type', 'content-range', 'content-location', 'cache-status', 'via', 'server'],
 ]);
 
-/** Tags of one response, and characters of one of them, at most. */
+/** Maximum tags of a response, and maximum characters of a tag. */
 const MOST_TAGS = 64;
 const LONGEST_TAG = 256;
 
-/** Moments of a fetch, milliseconds since 1970. */
+/** Times of a fetch, in milliseconds since 1970. */
 export interface FetchTimes {
 	readonly askedAt: number;
 	readonly cameAt: number;
-	/** Moment of the URL in the store when it was asked for: what was purged since is not kept. */
+	/** The URL's epoch in the store when it was requested: responses purged since are not stored. */
 	readonly since: number;
 }
 
-/** What is kept of a response that has just come. */
+/** Returns the head to store for a new response. */
 export function storedHead(
 	x: Exchange,
 	key: string,
@@ -84,7 +84,7 @@ export function storedHead(
 	};
 }
 
-/** The head of a stored response after a 304 has confirmed it. `headers` are those of the 304. */
+/** Returns the head of a stored response that a 304 has validated. `headers` are those of the 304. */
 export function refreshedHead(
 	head: CachedHead,
 	headers: HeaderList,
@@ -131,13 +131,14 @@ function freshness(status: number, headers: HeaderList, { askedAt, cameAt }: Fet
 		mustRevalidate:
 			directives.has('must-revalidate') ||
 			directives.has('proxy-revalidate') ||
-			// It means the same (RFC 9111 §5.2.2.10), unless the response says in its own words how stale it may be.
+			// It implies proxy-revalidate (RFC 9111 §5.2.2.10), unless the response itself says how long it may be served
+			// stale.
 			(directives.has('s-maxage') && !directives.has('stale-while-revalidate') && !directives.has('stale-if-error')),
 		noCache: directives.get('no-cache') === '',
 	};
 }
 
-/** `Cache-Tag` (commas) and `Surrogate-Key` (spaces). */
+/** Parses `Cache-Tag` (commas) and `Surrogate-Key` (spaces). */
 function tagsOf(headers: HeaderList): readonly string[] {
 	const tags = new Set<string>();
 	for (const tag of headers.combined('cache-tag')?.split(',') ?? []) tags.add(tag.trim());

@@ -1,6 +1,6 @@
 /**
- * A body that is stored while it is sent: the first client waits for nothing, and neither does the store. Others may wait
- * for what is stored: when the first client reads slowly the rest is read ahead of it.
+ * A body that is stored while it is sent, without delay for the first client or the store. If other requests are waiting and
+ * the first client reads slowly, the rest is read ahead.
  */
 import type { BodySource } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -8,33 +8,33 @@ import type { CacheWriter } from '../../../exchange/response-cache.ts';
 
 /** Milliseconds without a pull after which the rest is read ahead. */
 const PATIENCE = 500;
-/** Bytes that are read ahead of one client at most, and of all clients of a step on one thread. */
+/** Maximum bytes read ahead of one client, and of all clients of a step on one thread. */
 const MOST_AHEAD = 8 * 1024 * 1024;
 const MOST_AHEAD_OF_ALL = 64 * 1024 * 1024;
 
-/** What bodies of one step share. */
+/** State shared by the bodies of one step. */
 export interface ReadAhead {
-	/** Bytes that were read ahead of clients and wait for them. */
+	/** Bytes read ahead that clients have not yet read. */
 	bytes: number;
 }
 
-/** What is known of a body that is to be stored. */
+/** Options for storing a body. */
 export interface Storing {
 	readonly body: BodySource;
-	/** The `Content-Length` beside it. */
+	/** The declared `Content-Length`. */
 	readonly declared: string | undefined;
 	readonly writer: CacheWriter;
-	/** Whether others may wait for it. */
+	/** Whether other requests may be waiting for it. */
 	readonly awaited: boolean;
 	readonly ahead: ReadAhead;
-	/** Called once, with whether it was stored. */
+	/** Called once, with whether the body was stored. */
 	ended(stored: boolean): void;
 }
 
-/** Passes a body on and gives a writer the same bytes. */
+/** Passes a body on and writes the same bytes to the store. */
 export class StoringBody implements BodySource {
 	readonly length: number | undefined;
-	/** Bytes that make it whole, where anybody has said how many. */
+	/** Total bytes of the body, if known. */
 	readonly #whole: number | undefined;
 	readonly #body: BodySource;
 	readonly #ended: (stored: boolean) => void;
@@ -42,14 +42,14 @@ export class StoringBody implements BodySource {
 	#writer: CacheWriter | undefined;
 	#over = false;
 	#size = 0;
-	/** Pieces that were read ahead, and how that ended. */
+	/** Pieces read ahead, and how reading ended. */
 	#ahead: Uint8Array[] = [];
 	#aheadBytes = 0;
 	readonly #aheadOfAll: ReadAhead;
 	#cancelled = false;
 	#aheadEnd: { readonly error?: unknown } | undefined = undefined;
 	#reading = false;
-	/** The client has read all that was read ahead, and waits. */
+	/** Wakes the client, which has read everything read ahead so far. */
 	#wake: (() => void) | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
@@ -107,7 +107,7 @@ export class StoringBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		// A client that has been sent every byte may not ask whether there is more.
+		// A client that has received every byte may not pull again.
 		this.#end(this.#whole !== undefined && this.#size === this.#whole);
 		this.#cancelled = true;
 		this.#ahead = [];
@@ -120,16 +120,16 @@ export class StoringBody implements BodySource {
 		this.#aheadOfAll.bytes += bytes;
 	}
 
-	/** A piece for the client. */
+	/** Passes a piece to the client. */
 	#pass(piece: Uint8Array | null): Uint8Array | null {
 		this.#take(piece);
 		if (piece === null || this.#over || !this.#awaited) return piece;
-		// It is the source's again at the next pull, which may come before the client has read it.
+		// The source reuses the bytes at the next pull, which may come before the client has read them.
 		this.#watch();
 		return Buffer.from(piece);
 	}
 
-	/** A piece for the store. */
+	/** Passes a piece to the store. */
 	#take(piece: Uint8Array | null): void {
 		if (piece === null) {
 			this.#end(this.#whole === undefined || this.#size === this.#whole);
@@ -137,7 +137,7 @@ export class StoringBody implements BodySource {
 		}
 		this.#size += piece.byteLength;
 		if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
-		// Whoever waits for it need not wait until the client has read it.
+		// Waiting requests need not wait until the client has read it.
 		else if (this.#size === this.#whole) this.#end(true);
 	}
 
@@ -206,7 +206,7 @@ export class StoringBody implements BodySource {
 	}
 }
 
-/** Reads a body to its end for what that does; never rejects. */
+/** Reads a body to its end and discards it; never rejects. */
 export async function drain(body: BodySource): Promise<void> {
 	try {
 		while ((await body.pull()) !== null);

@@ -1,8 +1,8 @@
-/** `Accept-Encoding` (RFC 9110 §12.5.3): which content coding a client prefers. */
+/** Evaluates `Accept-Encoding` (RFC 9110 §12.5.3): which content coding a client prefers. */
 
 /**
- * The first of `codings` with the highest weight that the client accepts; undefined when it wants none of them, or wants
- * identity more. A field that is missing or does not parse asks for nothing.
+ * Returns the first of `codings` with the highest weight that the client accepts; undefined if it accepts none or prefers
+ * identity. A missing or malformed field requests no coding.
  */
 export function preferredCoding(field: string | undefined, codings: readonly string[]): string | undefined {
 	if (field === undefined || field === '') return undefined;
@@ -17,7 +17,7 @@ export function preferredCoding(field: string | undefined, codings: readonly str
 			most = weight;
 		}
 	}
-	// Identity is acceptable without being named, and preferred only where it is.
+	// Identity is always acceptable, but preferred only if listed.
 	return most < (weights.get('identity') ?? 0) ? undefined : best;
 }
 
@@ -29,7 +29,7 @@ function weightsOf(field: string): Map<string, number> {
 		const parts = ELEMENT.exec(element);
 		if (!parts) continue;
 		const name = parts[1]!.toLowerCase();
-		// The names that old clients have for it (RFC 9110 §8.4.1.3).
+		// Obsolete aliases (RFC 9110 §8.4.1.3).
 		weights.set(name === 'x-gzip' ? 'gzip' : name, parts[2] === undefined ? 1 : Number(parts[2]));
 	}
 	return weights;

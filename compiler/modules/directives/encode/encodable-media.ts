@@ -1,4 +1,4 @@
-/** Media types that are worth encoding: text, in whatever syntax, and formats that are not compressed by themselves. */
+/** Media types worth compressing: all textual formats, and binary formats without their own compression. */
 
 const APPLICATION: ReadonlySet<string> = new Set(
 	[
@@ -13,7 +13,7 @@ const OTHERS: ReadonlySet<string> = new Set([
 	...['multipart/bag', 'multipart/mixed', 'font/collection', 'font/sfnt'],
 ]);
 
-/** Whether a value of `Content-Type` names such a type. */
+/** Reports whether a `Content-Type` value names such a type. */
 export function isEncodable(contentType: string | undefined): boolean {
 	if (contentType === undefined) return false;
 	const end = contentType.indexOf(';');

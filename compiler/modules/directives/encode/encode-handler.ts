@@ -1,4 +1,4 @@
-/** The handler `compress`: what the later handlers answered is encoded on its way to the client. */
+/** The handler `compress`: compresses responses of later handlers as they are sent to the client. */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { bodyLength, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
@@ -15,14 +15,14 @@ import { encodedTag, TagConditions, UnencodedTags } from './tag-conditions.ts';
 const DEFAULT_CODINGS: readonly Coding[] = [{ name: 'zstd' }, { name: 'gzip' }];
 const DEFAULT_MINIMUM = 512;
 
-/** What load time settles for one step. */
+/** Settings of one step, fixed at load time. */
 interface Encoder {
 	readonly names: readonly string[];
 	readonly codings: ReadonlyMap<string, Coding>;
 	readonly minimum: number;
 	readonly matches: (x: Exchange) => boolean;
 	readonly compressor: Compressor;
-	/** Tags of responses that this step leaves as they are. */
+	/** Entity tags of responses that this step leaves uncompressed. */
 	readonly unencoded: UnencodedTags;
 }
 
@@ -39,20 +39,23 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 			? x => test(x, x.response.status, x.response.headers)
 			: x => isEncodable(x.response.headers.get('content-type')),
 		compressor: cx.lease('compressor', {}),
-		// What a configuration chooses by other means than the type cannot be told from a path.
+		// If responses are not selected by type, the path cannot tell which are compressed.
 		unencoded: new UnencodedTags(test === undefined),
 	};
 	return x => {
 		const conditions = conditionsOf(x, encoder);
 		const pending = next(x);
-		// No promise is made of what comes of a proxy, and no copy of its body.
+		// A proxied response costs neither a promise nor a copy of its body.
 		if (pending instanceof PendingAnswer) return pending.after(() => encodeResponse(x, encoder, conditions));
 		if (pending instanceof Promise) return pending.then(() => encodeResponse(x, encoder, conditions));
 		return encodeResponse(x, encoder, conditions);
 	};
 }
 
-/** Puts the tags of a request's preconditions as later handlers know them; undefined for the many requests that have none. */
+/**
+ * Rewrites the entity tags of a request's preconditions to those that later handlers know; returns undefined for the many
+ * requests without any.
+ */
 function conditionsOf(x: Exchange, { names, unencoded }: Encoder): TagConditions | undefined {
 	const { headers } = x.request;
 	for (let i = 0, size = headers.size; i < size; i++) {
@@ -80,7 +83,7 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	if (conditions?.answer(x, name, true)) return;
 	if (name === undefined) return;
 	if (request.method === 'HEAD') {
-		// The fields of a GET, whose length nobody knows before it is encoded.
+		// Sets the fields of a GET, whose length is unknown before compression.
 		describe(headers, name);
 		if (isStream(response.body)) response.body.cancel();
 		response.body = UNSENT;
@@ -95,14 +98,14 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	use(x, name, encoder, result, conditions);
 }
 
-/** Bytes of the body that a GET gets; undefined where nobody knows them. */
+/** Returns the bytes of the body that a GET gets; undefined if unknown. */
 function lengthOf({ request, response }: Exchange): number | undefined {
 	if (request.method !== 'HEAD' || response.body !== null) return bodyLength(response.body);
 	const field = response.headers.get('content-length');
 	return field === undefined || !/^\d+$/.test(field) ? undefined : Number(field);
 }
 
-/** The coding that a response gets, if it gets one; says that it depends on what the client accepts where it does. */
+/** Returns the coding of a response, if any, and adds `Vary` if it depends on what the client accepts. */
 function codingOf(x: Exchange, encoder: Encoder, length: number | undefined): string | undefined {
 	const { request, response } = x;
 	const { headers } = response;
@@ -123,7 +126,7 @@ function use(
 ): void {
 	x.response.body = body;
 	if (!encoded) {
-		// It was too short, or too much was being encoded already.
+		// It was too short, or too many responses are being compressed.
 		conditions?.answer(x, undefined, (bodyLength(body) ?? minimum + 1) <= minimum);
 		return;
 	}
@@ -131,10 +134,10 @@ function use(
 	describe(x.response.headers, coding);
 }
 
-/** A body of unknown length that is never asked for. */
+/** A body of unknown length that is never pulled. */
 const UNSENT = { length: undefined, pull: () => null, cancel: () => {} };
 
-/** Says how the body is encoded; what was true of it before goes. */
+/** Sets the fields of a compressed body and removes those that no longer hold. */
 function describe(headers: HeaderList, coding: string): void {
 	headers.set('Content-Encoding', coding);
 	for (let i = 0; i < STALE.length; i++) headers.delete(STALE[i]!);

@@ -1,4 +1,4 @@
-/** `encode`: responses are compressed for clients that take it. */
+/** `encode`: compresses responses for clients that accept it. */
 import type { Step } from '../../../document/document.ts';
 import type { Coding, CodingName } from '../../../exchange/leases.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
@@ -11,23 +11,23 @@ import { compileEncode } from './encode-handler.ts';
 /** A step of the handler `compress`. */
 export interface CompressStep extends Step {
 	readonly handler: 'compress';
-	/** Codings in the order of preference among those that a client likes equally; `zstd`, `gzip` if left out. */
+	/** Codings in order of preference among those with equal weight; default `zstd`, `gzip`. */
 	readonly codings?: readonly Coding[];
-	/** Bytes that a body must exceed; 512 if left out. */
+	/** Bytes that a body must exceed; default 512. */
 	readonly minimum_length?: number;
-	/** Which responses are encoded; those of types that are worth it if left out. */
+	/** Which responses are compressed; by default those of compressible types. */
 	readonly match?: ResponseMatcher;
 }
 
 const USAGE =
 	'encode [matcher] [zstd | br | gzip]… { zstd [level]; br [level]; gzip [level]; minimum_length <bytes>; match … }';
 
-/** Names of levels of zstd, as the compatible server has them, with zstd's own numbers. */
+/** Names of zstd levels, the same as the compatible server's, with zstd's own numbers. */
 const ZSTD_LEVELS: { readonly [name: string]: number } = { fastest: 1, default: 3, better: 7, best: 11 };
 
 const CODINGS: readonly CodingName[] = ['zstd', 'br', 'gzip'];
 
-/** Levels of each coding: least, greatest. */
+/** Minimum and maximum level of each coding. */
 const RANGES: { readonly [coding in CodingName]: readonly [number, number] } = {
 	zstd: [1, 19],
 	br: [0, 11],
@@ -41,23 +41,23 @@ export const encode = handlerDirective<CompressStep>({
 	usage: USAGE,
 	summary: 'Compresses responses for clients that accept it.',
 	documentation: [
-		'The coding is the one that the client weighs highest in `Accept-Encoding`; among equals the one named first. Without',
-		'names they are `zstd` and `gzip`. Responses are encoded as they are sent: what a handler sends piece by piece is flushed',
-		'piece by piece, server-sent events at once.',
+		"Uses the coding with the highest weight in the client's `Accept-Encoding`; of equal ones, the one named first here. The",
+		'default is `zstd` and `gzip`. Responses are compressed as they are sent: whatever a handler sends piece by piece is flushed',
+		'piece by piece, server-sent events immediately.',
 		'',
 		'| Line | Meaning |',
 		'| --- | --- |',
-		'| `gzip [1…9]` | gzip at a level, 5 if left out |',
-		'| `br [0…11]` | Brotli at a level, 4 if left out |',
-		'| `zstd [1…19 \\| fastest \\| default \\| better \\| best]` | Zstandard at a level, `default` (3) if left out |',
-		'| `minimum_length BYTES` | shorter bodies stay as they are; 512 if left out |',
+		'| `gzip [1…9]` | gzip with a level, default 5 |',
+		'| `br [0…11]` | Brotli with a level, default 4 |',
+		'| `zstd [1…19 \\| fastest \\| default \\| better \\| best]` | Zstandard with a level, default `default` (3) |',
+		'| `minimum_length BYTES` | shorter bodies are not compressed; default 512 |',
 		'| `match …` | which responses: `status CODE…`, `header FIELD VALUE`, or a block of such lines |',
 		'',
-		'Without `match` those are encoded whose `Content-Type` is worth it: text, JSON, XML, scripts, fonts, SVG and the like.',
-		'Never encoded: what is encoded already, parts (206), answers without a body, errors on their way to `handle_errors`, and',
-		'what says `Cache-Control: no-transform`. `Vary: Accept-Encoding` is added, and a strong `Etag` gets the name of the',
-		'coding: `If-None-Match` and `If-Match` are compared with the tag of the form that the client would get. A server that',
-		'compresses too much at once sends the rest as it is. The access log names the coding in `encoding`.',
+		'Without `match`, responses with a compressible `Content-Type` are compressed: text, JSON, XML, scripts, fonts, SVG and the like.',
+		'Never compressed: responses that are already encoded, partial (206) or without a body, errors on their way to `handle_errors`, and',
+		'responses with `Cache-Control: no-transform`. `Vary: Accept-Encoding` is added, and a strong `Etag` gets the name of the',
+		'coding: `If-None-Match` and `If-Match` are compared with the tag of the form that the client would get. If too many responses',
+		'are being compressed at once, further ones are sent uncompressed. The access log names the coding in `encoding`.',
 		'',
 		'```',
 		'encode {',
@@ -74,7 +74,7 @@ export const encode = handlerDirective<CompressStep>({
 		const step: { minimum_length?: number; match?: ResponseMatcher } = {};
 		const add = (coding: Coding, word: Word): void => {
 			if (codings.some(({ name }) => name === coding.name)) {
-				cx.problem('error', 'encode/repeated', word.span, `\`${coding.name}\` is given twice.`);
+				cx.problem('error', 'encode/repeated', word.span, `\`${coding.name}\` is given more than once.`);
 			} else codings.push(coding);
 		};
 		const coding = (name: CodingName) => (words: readonly Word[], at: Line) => {
@@ -99,7 +99,7 @@ export const encode = handlerDirective<CompressStep>({
 			},
 			'encode',
 		);
-		// A Compatfile may name a coding whose settings are in the block.
+		// A Compatfile may name a coding on the line and configure it in the block.
 		const inBlock = new Set(cx.dialect === 'compatfile' ? codings.map(({ name }) => name) : []);
 		for (const word of args) {
 			const name = cx.oneOf(word, CODINGS, 'encoding');
@@ -112,14 +112,14 @@ export const encode = handlerDirective<CompressStep>({
 			codings: {
 				type: 'array',
 				minItems: 1,
-				description: 'Codings in the order of preference among equals; zstd, then gzip if left out.',
+				description: 'Codings in order of preference among those with equal weight; default zstd, then gzip.',
 				items: { type: 'object', discriminator: { propertyName: 'name' }, oneOf: CODINGS.map(codingSchema) },
 			},
 			minimum_length: {
 				type: 'integer',
 				minimum: 0,
 				default: 512,
-				description: 'Bytes that a body must exceed; 512 if left out.',
+				description: 'Bytes that a body must exceed; default 512.',
 			},
 			match: RESPONSE_MATCHER,
 		},
@@ -132,8 +132,8 @@ function codingSchema(name: CodingName): Schema {
 	return {
 		properties: {
 			name: { const: name },
-			level: { type: 'integer', minimum, maximum, description: 'More is smaller and slower.' },
-			...(name === 'zstd' && { checksum: { const: false, description: 'Frames carry no checksum.' } }),
+			level: { type: 'integer', minimum, maximum, description: 'Higher levels are smaller and slower.' },
+			...(name === 'zstd' && { checksum: { const: false, description: 'Omits the checksum of frames.' } }),
 		},
 		required: ['name'],
 		additionalProperties: false,

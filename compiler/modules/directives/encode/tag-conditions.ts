@@ -1,6 +1,6 @@
 /**
- * Preconditions of requests whose responses are encoded. They are compared with the tag of the form that the client would get
- * (RFC 9110 §13.1): later handlers know only the tag of the form that is not encoded.
+ * Preconditions of requests whose responses may be compressed. They are compared with the entity tag of the form that the
+ * client would get (RFC 9110 §13.1), while later handlers know only the tag of the uncompressed form.
  */
 
 import { isStream } from '../../../exchange/body.ts';
@@ -10,11 +10,14 @@ import { etagListHas, omitContentFields, tagsOf } from '../file-server/condition
 import { contentType } from '../file-server/content-type.ts';
 import { isEncodable } from './encodable-media.ts';
 
-/** Tags that one step remembers on one thread, and characters of a URL and its tag that it remembers at most. */
+/** Maximum tags that one step remembers on one thread, and maximum characters of a URL with its tag. */
 const MOST_TAGS = 8192;
 const LONGEST = 512;
 
-/** The tag of an encoded form. A strong tag names the bytes, which are others then; a weak one names what they mean. */
+/**
+ * Returns the tag of a compressed form. A strong tag identifies bytes, which differ; a weak one identifies content, which does
+ * not.
+ */
 export function encodedTag(tag: string, coding: string): string {
 	return isStrong(tag) ? `${tag.slice(0, -1)}-${coding}"` : tag;
 }
@@ -24,20 +27,20 @@ function isStrong(tag: string): boolean {
 }
 
 /**
- * Tags of responses that a step leaves as they are although the client accepts a coding: short ones, and those of other
- * types. Only these may be compared by a later handler as they are: of another it would confirm a form that the client would
- * not be given.
+ * Tags of responses that a step leaves uncompressed although the client accepts a coding, because they are short or of another
+ * type. Only these may be compared by a later handler verbatim; with any other it would confirm a form that the client would
+ * not get.
  */
 export class UnencodedTags {
 	readonly #byType: boolean;
 	readonly #known = new Set<string>();
 
-	/** @param byType Responses are chosen by their type, which the extension of a path mostly tells. */
+	/** @param byType True if responses are selected by type, which usually follows from the extension of the path. */
 	constructor(byType: boolean) {
 		this.#byType = byType;
 	}
 
-	/** Those of some strong tags that are known to be tags of such responses. */
+	/** Returns those of some strong tags that are known to belong to such responses. */
 	among(x: Exchange, tags: readonly string[]): readonly string[] {
 		const type = this.#byType ? contentType(x.request.path) : undefined;
 		if (type !== undefined && !isEncodable(type)) return tags;
@@ -56,16 +59,16 @@ function keyOf({ request, received }: Exchange, tag: string): string {
 	return `${request.host}${received.path}?${received.query ?? ''} ${tag}`;
 }
 
-/** The preconditions of one GET or HEAD whose response may be encoded. */
+/** The preconditions of one GET or HEAD whose response may be compressed. */
 export class TagConditions {
 	/** The coding that the client prefers. */
 	readonly #coding: string;
 	readonly #unencoded: UnencodedTags;
 	readonly #ifMatch: string | undefined;
 	readonly #ifNoneMatch: string | undefined;
-	/** Whether the request asks for the whole: parts are never encoded. */
+	/** True if the request is not for a range; partial responses are never compressed. */
 	readonly #whole: boolean;
-	/** Tags of If-None-Match that later handlers compare as they are, and the others. */
+	/** Tags of If-None-Match that later handlers compare verbatim, and the others. */
 	readonly #compared: ReadonlySet<string>;
 	readonly #withheld: string;
 
@@ -77,14 +80,14 @@ export class TagConditions {
 		this.#ifNoneMatch = headers.combined('if-none-match');
 		this.#whole = !headers.has('range');
 		const tags = tagsOf(this.#ifNoneMatch ?? '');
-		// A weak tag names every form.
+		// A weak tag matches every form.
 		this.#compared = new Set([...tags.filter(tag => !isStrong(tag)), ...unencoded.among(x, tags.filter(isStrong))]);
 		this.#withheld = tags.filter(tag => !this.#compared.has(tag)).join(', ');
 	}
 
 	/**
-	 * Changes the conditions of a request to ones that later handlers can compare. `coding` is the one that the client prefers,
-	 * `names` are those that it might have got. Undefined when nothing is left to be done with the response.
+	 * Rewrites a request's conditions to ones that later handlers can evaluate. `coding` is the one that the client prefers,
+	 * `names` are those it might have received. Returns undefined if the response needs no further check.
 	 */
 	static of(
 		x: Exchange,
@@ -94,12 +97,12 @@ export class TagConditions {
 	): TagConditions | undefined {
 		const { method, headers } = x.request;
 		const reads = method === 'GET' || method === 'HEAD';
-		// The form that is not encoded is the one that later handlers compare anyway.
+		// Later handlers compare the uncompressed form anyway.
 		if (reads && coding === undefined) return undefined;
 		x.keepReceivedHeaders();
 		addPlainTags(headers, 'If-Match', reads ? [coding!] : names);
 		if (!reads) {
-			// The resource is changed: whichever form of it the client has, it is that of one state.
+			// The resource is modified: all forms the client may have represent one state.
 			addPlainTags(headers, 'If-None-Match', names);
 			return undefined;
 		}
@@ -108,7 +111,7 @@ export class TagConditions {
 		return conditions;
 	}
 
-	/** Leaves what later handlers can rightly confirm. The rest is compared when the response is there. */
+	/** Leaves the tags that later handlers can correctly compare. The others are compared with the response. */
 	#setIfNoneMatch(headers: HeaderList): void {
 		const tags = tagsOf(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;
@@ -117,12 +120,12 @@ export class TagConditions {
 		if (list.length > 0) headers.set('If-None-Match', list.join(', '));
 		else {
 			headers.delete('if-none-match');
-			// It counts only where there was no If-None-Match (RFC 9110 §13.1.3).
+			// It applies only without If-None-Match (RFC 9110 §13.1.3).
 			headers.delete('if-modified-since');
 		}
 	}
 
-	/** A later handler has answered 304: the tag goes on naming the form that the client has (RFC 9110 §15.4.5). */
+	/** Called when a later handler has answered 304: the tag keeps identifying the client's form (RFC 9110 §15.4.5). */
 	confirmed(headers: HeaderList): void {
 		const tag = headers.get('etag');
 		if (tag === undefined || this.#compared.has(tag)) return;
@@ -131,7 +134,7 @@ export class TagConditions {
 	}
 
 	/**
-	 * Compares the tag that a response gets, in a coding or as it is, with what later handlers were not told; true if the
+	 * Compares a response's tag, in a coding or uncompressed, with the tags withheld from later handlers; returns true if the
 	 * response has become 304 or 412.
 	 * @param always This client never gets it in a coding.
 	 */
@@ -141,12 +144,12 @@ export class TagConditions {
 		if (tag === undefined || (status !== 200 && status !== 206)) return false;
 		const own = coding === undefined ? tag : encodedTag(tag, coding);
 		const list = this.#ifMatch;
-		// What does not match the other form either was for later handlers to refuse.
+		// If the other form does not match either, later handlers have already decided.
 		if (list !== undefined && own !== tag && etagListHas(list, tag, true) && !etagListHas(list, own, true)) {
 			finish(x, 412);
 			return true;
 		}
-		// The tags of encoded forms were told, as those of the others.
+		// The tags of compressed forms were passed on like the others.
 		if (coding !== undefined && this.#whole) return false;
 		if (!etagListHas(this.#withheld, own, false)) return false;
 		if (coding === undefined && always && this.#whole) this.#unencoded.add(x, tag);
@@ -164,7 +167,7 @@ function finish(x: Exchange, status: 304 | 412): void {
 	omitContentFields(response.headers);
 }
 
-/** Adds to a list of tags those of the same responses without the codings. */
+/** Adds to a list of tags those of the same responses without codings. */
 function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', codings: readonly string[]): void {
 	const list = headers.combined(name.toLowerCase());
 	if (list === undefined) return;
@@ -172,7 +175,7 @@ function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', c
 	if (plain.length > 0) headers.set(name, [list, ...plain].join(', '));
 }
 
-/** Of the tags that name a coding, those of the forms without it. */
+/** Returns the tags of the uncompressed forms for those tags that name a coding. */
 function plainTags(tags: readonly string[], codings: readonly string[]): string[] {
 	const plain: string[] = [];
 	for (const tag of tags) {

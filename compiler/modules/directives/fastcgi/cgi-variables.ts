@@ -1,4 +1,4 @@
-/** The variables that tell a FastCGI application of a request (RFC 3875 §4.1). */
+/** Builds the variables that describe a request to a FastCGI application (RFC 3875 §4.1). */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { compileRoot } from '../../../codegen/file-root.ts';
 import { parseAuthority, sentHost } from '../../../exchange/authority.ts';
@@ -12,10 +12,10 @@ import { VIA_NAME } from '../reverse-proxy/forwarded-request.ts';
 import type { FastcgiTransportSettings } from '../reverse-proxy/transports/transport-settings.ts';
 import { splitPosition } from './split-path.ts';
 
-/** Makes names and values, one after the other, as bytes in latin1. `headers` are those that are sent. */
+/** Returns alternating names and values, as bytes in latin1. `headers` are those that are sent. */
 export type CgiVariables = (x: Exchange, headers: HeaderList) => readonly string[];
 
-/** Compiles the variables of a transport, but for the method and the length of the body. */
+/** Compiles the variables of a transport, except the method and the length of the body. */
 export function compileCgiVariables(settings: FastcgiTransportSettings, cx: CompileContext): CgiVariables {
 	const folder = compileRoot(settings.root, cx);
 	const siteFolder = settings.root === undefined ? undefined : compileRoot(undefined, cx);
@@ -62,7 +62,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 			...['REMOTE_PORT', String(connection.remotePort), 'REMOTE_USER', typeof user === 'string' ? bytes(user) : ''],
 			...['CONTENT_TYPE', headers.get('content-type') ?? (takesForm(request.method) ? FORM : '')],
 		];
-		// The path of a socket is none.
+		// A Unix socket has no address.
 		if (connection.localAddress !== '') list.push('SERVER_ADDR', connection.localAddress);
 		if (info !== '') list.push('PATH_TRANSLATED', bytes(join(root, info)));
 		if (secure) list.push('HTTPS', 'on');
@@ -75,7 +75,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 	};
 }
 
-/** What a body without a type is taken for, as by the compatible server. */
+/** Default type of a body, the same as the compatible server's. */
 const FORM = 'application/x-www-form-urlencoded';
 
 function takesForm(method: string): boolean {
@@ -83,9 +83,9 @@ function takesForm(method: string): boolean {
 }
 
 /**
- * PHP looks for a script that is not there among the folders before it, and runs a file that it finds: an upload `x.jpg` by
- * `/x.jpg/y.php`. Throws HttpError 404 for such a path. `root` may be a folder of another machine or container, whose files
- * cannot be looked at; `siteRoot` is then what this one knows them by.
+ * If a script does not exist, PHP looks for one among the parent paths and executes it: an upload `x.jpg` via `/x.jpg/y.php`.
+ * Throws HttpError 404 for such a path. `root` may be a folder of another machine or container, whose files cannot be checked;
+ * `siteRoot` is then its path on this one.
  */
 function refuseBelowFile(files: FileReader, script: string, root: string, siteRoot: string | undefined): void {
 	if (script.lastIndexOf('/') <= 0) return;
@@ -98,10 +98,10 @@ function refuseBelowFile(files: FileReader, script: string, root: string, siteRo
 	}
 }
 
-/** Milliseconds for which a folder's links are believed. */
+/** Milliseconds for which a resolved folder is cached. */
 const LINKS_KEPT = 1000;
 
-/** Resolves symbolic links of a folder, not for every request anew. */
+/** Resolves the symbolic links of a folder, with a cache. */
 function withoutLinks(files: FileReader): (folder: string, now: number) => string {
 	let last = { folder: '', real: '', at: 0 };
 	return (folder, now) => {
@@ -113,7 +113,7 @@ function withoutLinks(files: FileReader): (folder: string, now: number) => strin
 }
 
 /**
- * `HTTP_*`, but for the length. Fields whose name would become the variable of another are left out (`X_A` beside `X-A`), and so is `Proxy`,
+ * Adds `HTTP_*`, except the length. Skips fields whose variable would collide with another's (`X_A` and `X-A`), and `Proxy`,
  * which libraries take for the proxy to use (CVE-2016-5385).
  */
 function addFields(headers: HeaderList, list: string[]): void {
@@ -140,19 +140,19 @@ function setVariable(list: string[], name: string, value: string): void {
 	list.push(name, value);
 }
 
-/** A path below the root; it is cleaned already, so that nothing in it climbs. */
+/** Joins a path to the root; it is already cleaned, so it cannot climb. */
 function join(root: string, path: string): string {
 	const below = path.startsWith('/') ? path : `/${path}`;
 	return root.endsWith('/') ? `${root.slice(0, -1)}${below}` : `${root}${below}`;
 }
 
-/** Apache's names: `TLSv1.3`. */
+/** Returns Apache's names: `TLSv1.3`. */
 function sslProtocol(version: string): string {
 	const number = /(\d)\.(\d)$/.exec(version);
 	return number ? `TLSv${number[1]}${number[2] === '0' ? '' : `.${number[2]}`}` : version;
 }
 
-/** Text as the bytes of its UTF-8, in latin1. */
+/** Returns the bytes of a text's UTF-8, in latin1. */
 function bytes(text: string): string {
 	return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -1,4 +1,4 @@
-/** `php_fastcgi`: a site of PHP scripts with a front controller, in one line. */
+/** `php_fastcgi`: serves a PHP site with a front controller, in one line. */
 import type { Matcher, Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { COMPATIBLE_FALLBACK } from '../../matchers/file.ts';
@@ -14,9 +14,9 @@ export const phpFastcgi = handlerDirective<Step>({
 	id: '',
 	names: { configfile: ['php_fastcgi'], compatfile: ['php_fastcgi'] },
 	usage: USAGE,
-	summary: 'Serves a site of PHP through FastCGI: front controller, folders with an index, PATH_INFO.',
+	summary: 'Serves a PHP site through FastCGI: front controller, folder indexes, PATH_INFO.',
 	documentation: [
-		'The same as these directives, in a group of their own:',
+		'Equivalent to these directives in a group of their own:',
 		'',
 		'```compatfile',
 		'route {',
@@ -40,22 +40,22 @@ export const phpFastcgi = handlerDirective<Step>({
 		'}',
 		'```',
 		'',
-		'A request for anything but a script goes on behind it: to a `file_server`, usually. A script that is not there is never',
-		'handed on, but the front controller in its place; so an upload named `x.jpg` cannot be run as `/x.jpg/y.php`.',
+		'A request that does not resolve to a script continues with the next directives, usually a `file_server`. A missing script is never',
+		'passed on; the front controller is used instead, so an upload named `x.jpg` cannot be executed as `/x.jpg/y.php`.',
 		'',
 		'| Line | Meaning |',
 		'| --- | --- |',
-		'| `root PATH` | folder of the scripts; the variable `root` if left out. In a Compatfile it is only what the application is told: files are looked up below the root of the site |',
-		'| `split EXT…` | ends of scripts’ names; `.php` if left out |',
-		'| `env NAME VALUE` | one more variable; repeatable |',
-		'| `index FILE` | the index of folders and front controller; `index.php` if left out, `off` for neither redirect nor rewrite |',
+		'| `root PATH` | folder of the scripts; default the variable `root`. In a Compatfile it is only sent to the application: files are looked up below the root of the site |',
+		'| `split EXT…` | extensions of scripts; default `.php` |',
+		'| `env NAME VALUE` | an additional variable; repeatable |',
+		'| `index FILE` | the index of folders and front controller; default `index.php`, `off` disables both redirect and rewrite |',
 		'| `try_files FILE…` | instead of `{path} {path}/index.php index.php` |',
-		'| `resolve_root_symlink` | links in `root` are resolved for each request |',
+		'| `resolve_root_symlink` | resolves symbolic links in `root` |',
 		'| `dial_timeout`, `read_timeout`, `write_timeout` | as in `transport http` |',
-		'| `keepalive DURATION` | connections are kept: each holds a process of the application; `off` if left out |',
-		'| `capture_stderr` | what scripts write to standard error is logged: as a warning, with status 4xx and 5xx as an error |',
+		'| `keepalive DURATION` | keeps connections open, each of which occupies a process of the application; default `off` |',
+		'| `capture_stderr` | logs what scripts write to standard error: as a warning, or as an error with status 4xx and 5xx |',
 		'',
-		'Every sub-directive of `reverse_proxy` can stand there too.',
+		'All sub-directives of `reverse_proxy` are allowed too.',
 		'',
 		'```',
 		'root /srv/app/public',
@@ -110,7 +110,7 @@ export const phpFastcgi = handlerDirective<Step>({
 			const below = `{http.request.uri.path}/${name}`;
 			const tried = files ?? ['{http.request.uri.path}', below, name];
 			const compat = cx.dialect === 'compatfile';
-			// The compatible server's `root` is the application's view of the folder, perhaps in another container.
+			// The compatible server's `root` is the folder as seen by the application, perhaps in another container.
 			const root = compat || transport.root === undefined ? {} : { root: transport.root };
 			if (tried.includes(below)) {
 				const folders: Matcher = {

@@ -1,8 +1,9 @@
-/** Where a path is split into the script and what follows it. */
+/** Splits a path into the script and what follows it. */
 
 /**
- * Behind the first of the extensions that stands at the end of a segment, so that `/a.phpx/b.php` is no script `/a.php`; the
- * whole length when there is none. Only letters of ASCII are alike in both cases: others may change their length.
+ * Returns the position after the first extension that ends a segment, so that `/a.phpx/b.php` does not contain a script
+ * `/a.php`; the whole length if there is none. Only ASCII letters are compared without case: changing the case of others may
+ * change their length.
  */
 export function splitPosition(path: string, splits: readonly string[]): number {
 	const subject = lowered(path);

@@ -1,9 +1,9 @@
-/** Conditional requests: entity tags, HTTP dates and the order in which preconditions count (RFC 9110 §13). */
+/** Conditional requests: entity tags, HTTP dates and the precedence of preconditions (RFC 9110 §13). */
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
-/** What a representation can be compared by. */
+/** The validators of a representation. */
 export interface Validators {
-	/** Entity tag with its quotes; undefined when the representation has none. */
+	/** Entity tag with its quotes; undefined if there is none. */
 	readonly etag: string | undefined;
 	/** Last modification in whole seconds since the epoch; undefined when unknown. */
 	readonly modified: number | undefined;
@@ -24,9 +24,9 @@ const RFC850_DATE = new RegExp(
 const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH} ([ \\d]\\d) ${TIME} (\\d{4})$`, 'i');
 
 /**
- * Seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined when it is none. Names
- * may be in any case: caches are to take them so (RFC 9111 §4.2).
- * `now`, in milliseconds, settles the century of a two-digit year.
+ * Returns the seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined for other text.
+ * Names are case-insensitive, as required of caches (RFC 9111 §4.2). `now`, in milliseconds, determines the century of a
+ * two-digit year.
  */
 export function parseHttpDate(text: string, now: number): number | undefined {
 	let match = IMF_FIXDATE.exec(text);
@@ -60,8 +60,8 @@ function seconds(
 }
 
 /**
- * True when a list of entity tags (`*`, `"a", W/"b"`) holds the given one. `strong` compares as If-Match does: a weak tag
- * equals nothing; otherwise only the opaque parts count (RFC 9110 §8.8.3.2). Reading stops at the first malformed member.
+ * Reports whether a list of entity tags (`*`, `"a", W/"b"`) contains the given one. `strong` compares as If-Match does: a weak
+ * tag equals nothing; otherwise only the opaque parts count (RFC 9110 §8.8.3.2). Parsing stops at the first malformed member.
  */
 export function etagListHas(list: string, etag: string | undefined, strong: boolean): boolean {
 	const text = list.trim();
@@ -88,7 +88,7 @@ export function etagListHas(list: string, etag: string | undefined, strong: bool
 	return false;
 }
 
-/** The tags of a list, as they stand there; none of `*`. Reading stops at the first malformed member. */
+/** Returns the tags of a list verbatim; none for `*`. Parsing stops at the first malformed member. */
 export function tagsOf(list: string): string[] {
 	const tags: string[] = [];
 	const member = /[ \t,]*((?:W\/)?"[^"]*")/y;
@@ -96,20 +96,20 @@ export function tagsOf(list: string): string[] {
 	return tags;
 }
 
-/** Fields that a 304 leaves out: they tell of the content that is not sent (RFC 9110 §15.4.5). */
+/** Fields that a 304 omits because they describe content that is not sent (RFC 9110 §15.4.5). */
 const OF_CONTENT: ReadonlySet<string> = new Set([
 	...['content-type', 'content-encoding', 'content-language', 'content-range', 'content-disposition', 'accept-ranges'],
 	...['content-length', 'content-md5', 'content-digest', 'digest'],
 ]);
 
-/** Removes what a response said of the content that is not sent after all. */
+/** Removes the fields that describe content which is not sent after all. */
 export function omitContentFields(headers: HeaderList): void {
 	headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
 }
 
 /**
- * Weighs the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match, else If-Unmodified-Since; then
- * If-None-Match, else If-Modified-Since. A date that cannot be read counts as absent. `now` is in milliseconds.
+ * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or otherwise If-Unmodified-Since,
+ * then If-None-Match or otherwise If-Modified-Since. An unreadable date counts as absent. `now` is in milliseconds.
  */
 export function evaluatePreconditions(headers: HeaderList, validators: Validators, now: number): Precondition {
 	const ifMatch = headers.combined('if-match');
@@ -128,15 +128,16 @@ export function evaluatePreconditions(headers: HeaderList, validators: Validator
 	return 'proceed';
 }
 
-/** A date field given twice is a list, and a list is no date: ignored (RFC 9110 §13.1.3). */
+/** A repeated date field is a list, which is not a date: ignored (RFC 9110 §13.1.3). */
 function singleDate(headers: HeaderList, lowerName: string, now: number): number | undefined {
 	const text = headers.combined(lowerName);
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
 }
 
 /**
- * True when the Range field counts: no If-Range, or one that names this very representation. Tags compare strongly; a date
- * must be the exact one and lie at least a second back, or it is no strong validator (RFC 9110 §13.1.5, §8.8.2.2).
+ * Reports whether the Range field applies: there is no If-Range, or it identifies this very representation. Tags compare
+ * strongly; a date must be equal and at least a second in the past, otherwise it is not a strong validator (RFC 9110 §13.1.5,
+ * §8.8.2.2).
  */
 export function rangeApplies(headers: HeaderList, validators: Validators, now: number): boolean {
 	const ifRange = headers.combined('if-range')?.trim();

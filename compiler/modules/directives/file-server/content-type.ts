@@ -1,8 +1,8 @@
-/** Content types by file extension: mime-db's registry, with one answer where it has several. */
+/** Content types by file extension: mime-db's registry, reduced to one type per extension. */
 import db from 'mime-db';
 import { TextTable } from '../../../exchange/text-table.ts';
 
-/** Where registry order is not what browsers and tools expect. */
+/** Exceptions where registry order is not what browsers and tools expect. */
 const PREFERRED: readonly (readonly [extension: string, type: string])[] = [
 	['asc', 'application/pgp-signature'],
 	['ico', 'image/x-icon'],
@@ -17,7 +17,7 @@ const PREFERRED: readonly (readonly [extension: string, type: string])[] = [
 	['xml', 'text/xml'],
 ];
 
-/** Registered types come before those that servers brought along, and names before experimental ones (`x-`). */
+/** Ranks registered types before those that only servers use, and standard names before experimental ones (`x-`). */
 function rank(type: string, source: string | undefined): number {
 	const registered = source === 'iana' ? 2 : 0;
 	return registered + (type.includes('/x-') ? 0 : 1);
@@ -45,8 +45,8 @@ function withCharset(type: string): string {
 const TYPES = new TextTable(buildTable());
 
 /**
- * The `Content-Type` of a file by the extension of its name (the text after the last `.`, without regard to case), with
- * `charset=utf-8` for text types; undefined when the extension is unknown or there is none.
+ * Returns the `Content-Type` of a file by its extension (the text after the last `.`, ignoring case), with `charset=utf-8` for
+ * text types; undefined if the extension is unknown or missing.
  */
 export function contentType(path: string): string | undefined {
 	const dot = path.lastIndexOf('.');

@@ -1,18 +1,18 @@
-/** What is said of a file in the fields of an answer; worked out once for a file that is given again and again. */
+/** The response fields of a file, computed once per cached file. */
 import type { OpenFile } from '../../../exchange/leases.ts';
 import { contentType } from './content-type.ts';
 import { FileTimes } from './file-times.ts';
 
 export interface FileFacts {
-	/** Entity tag of its time and size; undefined where the time is not a real one (0 or 1 s: archives and images made reproducible). */
+	/** Entity tag from time and size; undefined if the time is artificial (0 or 1 s: reproducible archives and images). */
 	readonly etag: string | undefined;
-	/** Last change in whole seconds since the epoch; undefined likewise. */
+	/** Last modification in whole seconds since the epoch; undefined likewise. */
 	readonly seconds: number | undefined;
 	/** The same as an HTTP-date; '' likewise. */
 	readonly date: string;
-	/** Media type by its own name. */
+	/** Media type by the requested name. */
 	readonly type: string | undefined;
-	/** Whether the patterns of the site hide it; undefined until they have been asked. */
+	/** Whether the site hides it; undefined until checked. */
 	hidden: boolean | undefined;
 }
 
@@ -34,7 +34,7 @@ export class KnownFacts {
 	#factsOf(file: OpenFile): FileFacts {
 		const { changed, size } = file;
 		const { seconds } = changed;
-		// By its own name: a link may have another end.
+		// By the requested name: the target of a link may have another extension.
 		const type = contentType(file.asNamed ? file.below! : file.path);
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };

@@ -1,23 +1,22 @@
-/** From the path of a request to the path of a file: decoding in which no byte ever turns into a separator. */
+/** Converts the path of a request to that of a file; decoding never turns a byte into a separator. */
 import { isUtf8 } from 'node:buffer';
 
-/** A request path as a file server reads it. */
+/** A request path as a file server interprets it. */
 export interface FilePath {
-	/** `''` for the root itself, else `/a/b`: decoded, dot segments resolved, slashes merged, no slash at the end. */
+	/** `''` for the root itself, otherwise `/a/b`: decoded, dot segments resolved, slashes merged, without a trailing slash. */
 	readonly path: string;
-	/** True when the request path ended with a slash, or with a dot segment, which means the same (RFC 3986 §5.2.4). */
+	/** True if the request path ended with a slash, or equivalently with a dot segment (RFC 3986 §5.2.4). */
 	readonly endsWithSlash: boolean;
 }
 
-/** Needs decoding or cleaning: an escape, an empty or dotted segment, a NUL. */
+/** Requires decoding or cleaning: an escape, an empty or dotted segment, or a NUL. */
 const UNUSUAL = /%|\/\/|\/\.|\0/;
 
 /**
- * Reads a percent-encoded path. Each segment is decoded by itself: `..` is resolved after decoding and stops at the root,
- * and a segment with an encoded slash or NUL in it names no file.
- *
- * `malformed`: an escape that is none, or a NUL (400). `encoded-slash`: no file can have that name (404); matchers take
- * `%2F` for a slash, so serving `/a%2Fb` as `/a/b` or as one name would let a request past them.
+ * Converts a percent-encoded path. Each segment is decoded separately: `..` is resolved after decoding and stops at the root,
+ * and a segment with an encoded slash or NUL names no file.
+ * `malformed`: an invalid escape, or a NUL (400). `encoded-slash`: no file can have that name (404); matchers treat `%2F` as a
+ * slash, so serving `/a%2Fb` as `/a/b` or as one name would let a request slip past them.
  */
 export function filePath(encoded: string): FilePath | 'malformed' | 'encoded-slash' {
 	if (!UNUSUAL.test(encoded)) {
@@ -38,7 +37,7 @@ export function filePath(encoded: string): FilePath | 'malformed' | 'encoded-sla
 	return { path: kept.length === 0 ? '' : `/${kept.join('/')}`, endsWithSlash };
 }
 
-/** Decodes escapes; bytes that are not UTF-8 become lone surrogates (U+DC00 plus the byte), as FileReader takes them. */
+/** Decodes escapes; bytes that are not UTF-8 become lone surrogates (U+DC00 plus the byte), as FileReader expects. */
 function decodeSegment(segment: string): string | undefined {
 	try {
 		return decodeURIComponent(segment);
@@ -66,7 +65,7 @@ function decodeBytes(bytes: Buffer): string {
 	return text;
 }
 
-/** Length of the well-formed UTF-8 sequence at an offset, 0 when there is none (RFC 3629 §4). */
+/** Returns the length of the well-formed UTF-8 sequence at an offset, or 0 (RFC 3629 §4). */
 function sequenceLength(bytes: Buffer, at: number): number {
 	const first = bytes[at]!;
 	const length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;

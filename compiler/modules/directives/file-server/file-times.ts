@@ -1,11 +1,11 @@
-/** What is said of the time of a file's last change: its date, and an entity tag of the time and the file's size. */
+/** Formats a file's modification time: as an HTTP-date, and as an entity tag of time and size. */
 
 const BASE = 36;
-/** The six lower digits of a tag's time stand apart: with the others it is more than a number holds exactly. */
+/** The six lower digits of a tag's time are separate: the whole exceeds the precision of a number. */
 const LOWER = BASE ** 6;
-/** Every two digits. */
+/** Every pair of digits. */
 const PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, n) => n.toString(BASE).padStart(2, '0'));
-/** Seconds that are remembered: a folder of files was mostly written within a few of them. */
+/** Seconds that are cached: the files of a folder are usually written within a few. */
 const REMEMBERED = 256;
 
 /** One second. */
@@ -14,24 +14,24 @@ interface Second {
 	readonly seconds: number;
 	/** As an HTTP-date (RFC 9110 §5.6.7). */
 	readonly date: string;
-	/** In nanoseconds: the upper digits, as a number and as text behind a quote, and the lower six. */
+	/** In nanoseconds: the upper digits, as a number and as text after a quote, and the lower six. */
 	readonly upper: number;
 	readonly text: string;
 	readonly lower: number;
 }
 
-/** Makes the texts; one for a server of files. What files have in common is made once. */
+/** Formats times for one file server, and caches what files have in common. */
 export class FileTimes {
 	readonly #known: (Second | undefined)[] = new Array(REMEMBERED).fill(undefined);
 	#size = -1;
 	#sizeText = '';
 
-	/** The HTTP-date of a time in whole seconds since 1970. */
+	/** Returns the HTTP-date of whole seconds since 1970. */
 	date(seconds: number): string {
 		return this.#second(seconds).date;
 	}
 
-	/** The tag, with its quotes: nanoseconds since 1970 and bytes, both in base 36. */
+	/** Returns the tag, with its quotes: nanoseconds since 1970 and bytes, both in base 36. */
 	tag(seconds: number, nanoseconds: number, size: number): string {
 		if (size !== this.#size) {
 			this.#size = size;

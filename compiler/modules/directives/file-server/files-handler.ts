@@ -1,4 +1,4 @@
-/** The handler `files`: from a request to an open file to a response. */
+/** The handler `files`: maps a request to an open file and answers with it. */
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
@@ -20,14 +20,14 @@ import { contentRange, multipartRanges, parseRange } from './ranges.ts';
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
 
-/** What load time settles for one step. */
+/** Settings of one step, fixed at load time. */
 interface FileServer {
 	readonly reader: FileReader;
 	readonly next: Handler;
 	readonly passThru: boolean;
 	readonly followSymlinks: boolean;
 	readonly canonical: boolean;
-	/** Whether a path with a slash at its end may be a file. */
+	/** Whether a path with a trailing slash may be a file. */
 	readonly ignoresSlash: boolean;
 	readonly index: readonly Template[];
 	readonly status: ((x: Exchange) => number) | undefined;
@@ -37,17 +37,17 @@ interface FileServer {
 	readonly hidesByRequest: boolean;
 	readonly facts: KnownFacts;
 	readonly browse: Browser | undefined;
-	/** Codings of sidecars; none if empty. */
+	/** Codings of sidecars; empty to disable them. */
 	readonly codings: readonly SidecarCoding[];
 	readonly tagExtensions: readonly string[];
 }
 
 type HidesFile = (x: Exchange, root: string, path: string, file: Located) => boolean;
 
-/** Where a file is, links resolved. */
+/** The location of a file, with links resolved. */
 type Located = Pick<OpenFile, 'path' | 'below' | 'asNamed'>;
 
-/** One request on its way to a file. */
+/** The state of looking up one request's file. */
 interface Lookup {
 	readonly root: string;
 	readonly asked: FilePath;
@@ -78,7 +78,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 	};
 	const { step: number } = cx;
 	return x => {
-		// Whether it answers or fails; what it passes on is another's.
+		// Called whether it answers or fails; what it passes on belongs to another handler.
 		x.answered('files', number);
 		return serveFile(server, x);
 	};
@@ -92,7 +92,7 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 	if (template.constant !== undefined) {
 		const constant = read(template.constant);
 		if (constant !== undefined) return () => constant;
-		// What the environment says is known only where the server runs.
+		// Environment variables are known only where the server runs.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
 	}
 	return x => {
@@ -116,7 +116,7 @@ function compileHides(
 		else {
 			const pattern = absolutePattern(template.constant);
 			constants.push(pattern);
-			// A file may be reached by another way than the one the configuration names it by.
+			// A file may be reached by a path other than the one in the configuration.
 			const literalPath = pattern.startsWith('/') && !hasWildcard(pattern);
 			const real = literalPath ? reader.realPath?.(pattern) : undefined;
 			if (real !== undefined && real !== pattern) constants.push(real);
@@ -137,12 +137,12 @@ function compileHides(
 		const absolute = root === '/' ? path : root + path;
 		if (hidden(absolute, path)) return true;
 		if (file.asNamed || file.path === absolute) return false;
-		// A link that is not hidden may lead to what is.
+		// A link that is not hidden may lead to a hidden file.
 		return hidden(file.path, file.below ?? basename(file.path));
 	};
 	if (rendered.length === 0) {
 		return {
-			// The configuration itself is always hidden, and mostly stands elsewhere.
+			// The configuration itself is always hidden, and is usually elsewhere.
 			hides: (_, root, path, file) => !(file.asNamed && !canHideBelow(root)) && test(fixed, root, path, file),
 			byRequest: false,
 		};
@@ -154,12 +154,12 @@ function compileHides(
 	return { hides: forRequest, byRequest: true };
 }
 
-/** A pattern as it is compared: a path without a leading slash belongs to the working directory. */
+/** Returns a pattern ready for comparison: a relative path is resolved against the working directory. */
 function absolutePattern(pattern: string): string {
 	return pattern.includes('/') && !pattern.startsWith('/') ? resolve(pattern) : pattern;
 }
 
-/** Whether a file is hidden. Of one that lasts it is asked once: it is always given for the same path. */
+/** Reports whether a file is hidden. A cached file is checked once, because it is always cached for the same path. */
 function isHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
 	if (server.hidesByRequest || file.from === 'disk') return server.hides(x, root, path, file);
 	const facts = server.facts.of(file);
@@ -167,7 +167,7 @@ function isHidden(server: FileServer, x: Exchange, root: string, path: string, f
 	return facts.hidden;
 }
 
-/** Hidden files are hidden in listings too, also under the name of a link to them. */
+/** Hidden files are also hidden in listings, even under the name of a link to them. */
 function entryHides(hidden: HidesFile): HidesEntry {
 	return (x, { root, path }, { name, real }) => {
 		const below = `${path}/${name}`;
@@ -190,7 +190,7 @@ function serveFile(server: FileServer, x: Exchange): void | Promise<void> {
 	return open(server, x, lookup, asked.path, -1);
 }
 
-/** Opens a path and serves it; `index` counts the names of the index, −1 stands for the path that was asked for. */
+/** Opens a path and serves it; `index` counts the index names, −1 means the requested path itself. */
 function open(server: FileServer, x: Exchange, lookup: Lookup, path: string, index: number): void | Promise<void> {
 	let file: OpenFile | Promise<OpenFile>;
 	try {
@@ -230,7 +230,7 @@ function notOpened(
 }
 
 function unavailable(error: FileError): HttpError {
-	// Spread, so that clients refused together do not come back together.
+	// Randomized, so that clients rejected together do not return together.
 	const seconds = 2 + Math.floor(Math.random() * 3);
 	return new HttpError(503, 'file_server: the file cannot be read now', {
 		cause: error,
@@ -251,7 +251,7 @@ function browse(server: FileServer, list: Browser, x: Exchange, { root, asked }:
 		return missing(server, x);
 	}
 	refuseOtherMethods(x);
-	// Without the slash its links would lead nowhere.
+	// Without the slash, its links would be wrong.
 	if (!endsWithSlash && lastElementIsAsReceived(x)) return redirect(x, true);
 	return list(x, { root, path }).catch(error => {
 		if (!(error instanceof FileError)) throw error;
@@ -342,7 +342,7 @@ function serveOpened(
 				return;
 			}
 		}
-		// Under a path with a slash the page's relative links would lead nowhere.
+		// Below a path with a slash, the page's relative links would be wrong.
 		if (index === -1 && endsWithSlash && !server.ignoresSlash) return missing(server, x);
 		const sidecar =
 			server.codings.length > 0
@@ -363,15 +363,15 @@ function serveOpened(
 	}
 }
 
-/** Whether the path ended with a slash as the client wrote it, which is what its relative links go by. */
+/** Reports whether the path ended with a slash as the client sent it, which determines its relative links. */
 function cameWithSlash(x: Exchange, endsWithSlash: boolean): boolean {
 	const { path } = x.received;
 	return path === x.request.path ? endsWithSlash : path.charCodeAt(path.length - 1) === 47;
 }
 
 /**
- * A rewritten last element has nothing to do with the slash that the client wrote, and a path that ends in a dot segment
- * has no slash to take away: redirecting it would lead back here.
+ * A rewritten last element is unrelated to the client's slash, and a path that ends in a dot segment has no slash to remove:
+ * redirecting would loop.
  */
 function lastElementIsAsReceived(x: Exchange): boolean {
 	const element = lastElement(x.received.path);
@@ -392,7 +392,10 @@ function withoutOuterSlashes(path: string): string {
 	return path.slice(start, end);
 }
 
-/** Redirects to the received path with or without its slash. It always stays on this host: browsers take `//x` and `/\x` for another. */
+/**
+ * Redirects to the received path with or without its slash. The target always stays on this host: browsers treat `//x` and
+ * `/\x` as another.
+ */
 function redirect(x: Exchange, withSlash: boolean): void {
 	const path = withoutOuterSlashes(x.received.path.replaceAll('\\', '%5C'));
 	const query = x.received.query ? `?${x.received.query}` : '';
@@ -401,7 +404,9 @@ function redirect(x: Exchange, withSlash: boolean): void {
 	x.response.body = null;
 }
 
-/** Fills the response; true when its body will close the file. `named` is the file that was asked for, which a sidecar stands in for. */
+/**
+ * Fills the response; returns true if its body will close the file. `named` is the requested file, which a sidecar may replace.
+ */
 function answer(
 	server: FileServer,
 	x: Exchange,
@@ -434,10 +439,10 @@ function answer(
 	const ranges =
 		range !== undefined && rangeApplies(request.headers, validators, now) ? parseRange(range, file.size) : 'ignore';
 
-	// A file that cannot be read is an error of its own, so the bytes come before any field.
+	// An unreadable file is an error, so its bytes are read before any field is set.
 	let body: Uint8Array | string | BodySource | null = null;
 	if (precondition === 'proceed' && ranges !== 'unsatisfiable') {
-		// A method that was changed to HEAD leaves a client that waits for the bytes.
+		// If the method was rewritten to HEAD, the client still expects the bytes.
 		if (x.received.method === 'HEAD') body = new Unsent(file.size);
 		else if (ranges === 'ignore') {
 			body = file.body(0, file.size);
@@ -483,9 +488,9 @@ function answer(
 	return x.received.method !== 'HEAD';
 }
 
-/** Entity tag and date of a file. */
+/** Returns the entity tag and date of a file. */
 function ownValidators({ etag, seconds }: FileFacts, now: number, tag: string | undefined): Validators {
-	// A date in the future must not be sent (RFC 9110 §8.8.2.1).
+	// A future date must not be sent (RFC 9110 §8.8.2.1).
 	const modified = seconds === undefined ? undefined : Math.min(seconds, Math.floor(now / 1000));
 	return { etag: tag ?? etag, modified };
 }
@@ -494,7 +499,7 @@ function dateOf(modified: number, { seconds, date }: FileFacts): string {
 	return modified === seconds ? date : new Date(modified * 1000).toUTCString();
 }
 
-/** The body of an answer to HEAD: its length counts, its bytes are never asked for. */
+/** The body of a response to HEAD: only its length matters, it is never read. */
 class Unsent implements BodySource {
 	readonly length: number;
 

@@ -1,13 +1,16 @@
-/** Which files a file server hides: names and paths with wildcards. */
+/** Decides which files a file server hides, by names and paths with wildcards. */
 import { ANY_CHARACTER, ANY_RUN, type GlobElement, matchesElements } from '../../matchers/glob.ts';
 
-/** True when a file must not be shown. `absolute` is its whole path, `below` its path from the root on, with a leading slash. */
+/**
+ * Reports whether a file must be hidden. `absolute` is its full path, `below` its path relative to the root, with a leading
+ * slash.
+ */
 export type Hides = (absolute: string, below: string) => boolean;
 
 /**
- * Compiles patterns. One without a slash hides every file and folder of that name below the root; one with a slash hides
- * the path that it spells and all below it. `*` is any run of characters but slashes, `?` one of them, `[a-z]` a class
- * (`[^a]` its opposite), `\` takes the next character as it is.
+ * Compiles patterns. One without a slash hides every file and folder of that name below the root; one with a slash hides that
+ * path and everything below it. `*` matches any characters except slashes, `?` one of them, `[a-z]` a class (`[^a]` its
+ * complement), `\` makes the next character literal.
  */
 export function hides(patterns: readonly string[]): Hides {
 	const names = patterns.filter(pattern => !pattern.includes('/')).map(nameTest);
@@ -42,7 +45,7 @@ function pathTest(pattern: string): (path: string) => boolean {
 	};
 }
 
-/** Whether any pattern could hide what is below a folder; false only where it is certain that none can. */
+/** Reports whether any pattern could hide something below a folder; false only if certainly none can. */
 export function canHide(patterns: readonly string[], folder: string): boolean {
 	return patterns.some(
 		pattern =>
@@ -56,17 +59,17 @@ export function canHide(patterns: readonly string[], folder: string): boolean {
 	);
 }
 
-/** True for a pattern that can match more than itself. */
+/** Reports whether a pattern can match more than itself. */
 export function hasWildcard(pattern: string): boolean {
 	return /[*?[\\]/.test(pattern);
 }
 
-/** A text that stands for itself in a pattern: for values of placeholders. */
+/** Escapes a text for literal use in a pattern, such as the value of a placeholder. */
 export function escapeGlob(text: string): string {
 	return text.replace(/[*?[\\]/g, '\\$&');
 }
 
-/** Parses a pattern to its segments. An unclosed `[` stands for itself. */
+/** Parses a pattern into segments. An unclosed `[` is literal. */
 function parsePattern(pattern: string): GlobElement[][] {
 	const segments: GlobElement[][] = [[]];
 	const characters = Array.from(pattern);
@@ -92,7 +95,7 @@ function parsePattern(pattern: string): GlobElement[][] {
 	return segments;
 }
 
-/** A range that runs backward holds nothing. */
+/** A reversed range is empty. */
 function parseClass(inside: readonly string[]): GlobElement {
 	const negated = inside[0] === '^';
 	const members = negated ? inside.slice(1) : inside;

@@ -1,25 +1,25 @@
-/** Sidecars: files beside a file that hold it encoded, or hold its entity tag. */
+/** Sidecars: files next to a file with its compressed form or its entity tag. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { FileError, type FileReader, type OpenFile } from '../../../exchange/leases.ts';
 import { preferredCoding } from '../encode/accept-encoding.ts';
 
-/** Codings of sidecars, in the order of preference where the configuration names none. */
+/** Codings of sidecars, in default order of preference. */
 export const SIDECAR_CODINGS = ['br', 'zstd', 'gzip'] as const;
 
 export type SidecarCoding = (typeof SIDECAR_CODINGS)[number];
 
 const SUFFIXES: { readonly [coding in SidecarCoding]: string } = { br: '.br', zstd: '.zst', gzip: '.gz' };
 
-/** Bytes of a file that holds an entity tag. */
+/** Maximum bytes of an entity tag file. */
 const LARGEST_TAG = 1024;
 
-/** An encoded form that a client takes. */
+/** A compressed form that the client accepts. */
 export interface Sidecar {
 	readonly file: OpenFile;
 	readonly coding: SidecarCoding;
 }
 
-/** The best sidecar that there is of a file, opened; undefined when the client takes none of them. */
+/** Opens the best existing sidecar of a file; undefined if the client accepts none. */
 export function openSidecar(
 	x: Exchange,
 	reader: FileReader,
@@ -43,7 +43,7 @@ function openIfThere(reader: FileReader, root: string, path: string, followSymli
 	try {
 		const file = reader.open(root, path, followSymlinks);
 		if (!(file instanceof Promise)) return file;
-		// Only readers of other systems are asynchronous: what they open is not waited for.
+		// Only readers of other file systems are asynchronous; their files are not waited for.
 		file.then(opened => opened.close()).catch(() => {});
 		return undefined;
 	} catch (error) {
@@ -52,7 +52,7 @@ function openIfThere(reader: FileReader, root: string, path: string, followSymli
 	}
 }
 
-/** The entity tag in the first file that there is beside a file, with its quotes; undefined when none holds one. */
+/** Returns the entity tag, with its quotes, from the first existing tag file next to a file; undefined if there is none. */
 export function sidecarTag(reader: FileReader, file: OpenFile, extensions: readonly string[]): string | undefined {
 	for (const extension of extensions) {
 		const bytes = reader.readStart(file.path + extension, LARGEST_TAG + 1);

@@ -1,4 +1,4 @@
-/** Byte ranges of a representation (RFC 9110 §14): which bytes a Range field asks for, and how several travel in one body. */
+/** Byte ranges of a representation (RFC 9110 §14): parsing a Range field, and sending several ranges in one body. */
 import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
 
 /** Bytes from `start` up to but not including `end`; never empty. */
@@ -7,18 +7,17 @@ export interface ByteRange {
 	readonly end: number;
 }
 
-/** A request with more ranges than this is answered whole: nobody needs them, and each costs a read and a part. */
+/** Requests with more ranges are answered in full: nobody needs them, and each costs a read and a part. */
 const MOST_RANGES = 32;
-/** Ranges with a smaller gap are sent as one: a part's own fields would weigh more (RFC 9110 §15.3.7.2). */
+/** Ranges with a smaller gap are merged: the fields of a part would be larger (RFC 9110 §15.3.7.2). */
 const SMALLEST_GAP = 80;
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
 /**
- * Reads a Range field against a representation of `size` bytes.
- *
- * `ignore`: answer with the whole: another unit, a malformed field, an empty representation, or an abusive one (more than
- * 32 ranges, more than two that overlap, or more bytes than there are). `unsatisfiable`: 416.
- * Otherwise the ranges in the order asked for, those that touch or nearly touch made one.
+ * Parses a Range field for a representation of `size` bytes.
+ * `ignore`: answer in full: another unit, a malformed field, an empty representation, or an abusive one (more than 32 ranges,
+ * more than two that overlap, or more bytes than there are). `unsatisfiable`: 416. Otherwise the ranges in the order requested,
+ * with adjacent and nearly adjacent ones merged.
  */
 export function parseRange(field: string, size: number): readonly ByteRange[] | 'ignore' | 'unsatisfiable' {
 	const equals = field.indexOf('=');
@@ -73,7 +72,7 @@ function coalesce(ranges: readonly ByteRange[]): readonly ByteRange[] {
 			merged = { start: Math.min(other.start, merged.start), end: Math.max(other.end, merged.end) };
 			result.splice(i, 1);
 			place = i;
-			// What has grown may now reach those already passed.
+			// The merged range may now reach earlier ones.
 			i = result.length;
 		}
 		result.splice(place, 0, merged);
@@ -81,17 +80,17 @@ function coalesce(ranges: readonly ByteRange[]): readonly ByteRange[] {
 	return result;
 }
 
-/** Value of `Content-Range` for one range. */
+/** Returns the value of `Content-Range` for one range. */
 export function contentRange(range: ByteRange, size: number): string {
 	return `bytes ${range.start}-${range.end - 1}/${size}`;
 }
 
-/** Gives the bytes of one range; the file stays open after it. */
+/** Returns the bytes of one range; the file stays open. */
 export type RangeBody = (range: ByteRange) => Body;
 
 /**
- * A `multipart/byteranges` body (RFC 9110 §14.6) whose length is known before it is sent. `open` is called for a part when
- * its turn comes; `close` exactly once, at the end or when the body is given up.
+ * A `multipart/byteranges` body (RFC 9110 §14.6) of known length. `open` is called for each part in turn; `close` exactly once,
+ * at the end or on cancellation.
  */
 export function multipartRanges(
 	ranges: readonly ByteRange[],

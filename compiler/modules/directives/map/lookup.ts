@@ -1,11 +1,11 @@
-/** Compiles a `lookup` step: a closure for each destination, called when its placeholder is used. */
+/** Compiles a `lookup` step: one closure per destination, called when its placeholder is used. */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { MAPPED, type MappedValue } from '../../../codegen/mapped-names.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
-/** The value that a source gives; undefined when a mapping does not match. */
+/** Returns the value for a source; undefined if a mapping does not match. */
 type Output = (x: Exchange, source: string) => unknown;
 
 /** Compiles the step. */
@@ -21,7 +21,7 @@ export function compileLookup(step: LookupStep, cx: CompileContext, next: Handle
 	};
 }
 
-/** Reads the source when asked. A map whose source uses its own destination is empty there, in place of never ending. */
+/** Reads the source on demand. A map whose source uses its own destination is empty there instead of recursing forever. */
 function mappedBy(source: (x: Exchange) => string, output: Output): MappedValue {
 	let busy = false;
 	return x => {
@@ -66,7 +66,7 @@ function literalOutput(value: MapOutput, cx: CompileContext): Output {
 	return constant === undefined ? x => template.render(x) : () => constant;
 }
 
-/** Groups are the only thing that is put into the output of a regular expression. */
+/** In the output of a regular expression, only groups are inserted. */
 function regexpOutput(source: string, text: string, cx: CompileContext): Output {
 	const regexp = cx.regexp(source);
 	const pieces = text.split(/(\$\$|\$\w+|\$\{\w+\})/);

@@ -1,4 +1,4 @@
-/** `intercept`: looks at the responses of later directives before they are sent. */
+/** `intercept`: inspects the responses of later directives before they are sent. */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { INTERCEPTED_VARIABLE, type InterceptedResponse } from '../../../codegen/placeholders/handled.ts';
 import type { Step } from '../../../document/document.ts';
@@ -30,15 +30,15 @@ export const intercept = handlerDirective<InterceptStep>({
 	id: 'intercept_response',
 	names: { configfile: ['intercept'], compatfile: ['intercept'] },
 	usage: USAGE,
-	summary: 'Changes responses of later directives, or answers instead of them.',
+	summary: 'Changes responses of later directives, or replaces them.',
 	documentation: [
-		'`@name status CODE…` and `@name header FIELD VALUE` name responses. The first rule that matches is carried out; those',
+		'`@name status CODE…` and `@name header FIELD VALUE` name responses. The first rule that matches applies; those',
 		'without a name are tried last.',
 		'',
-		'`replace_status` gives the response another status and leaves the rest as it is. `handle_response` throws its body',
-		'away and runs directives, for which `{resp.status_code}` and `{resp.header.NAME}` tell of the response that was. The',
-		'fields that described the body (`Content-Type`, `Content-Encoding`, `Etag` and others) go with it, the others stay.',
-		'When none of the directives answers, the status stays too.',
+		'`replace_status` changes only the status of the response. `handle_response` discards its body',
+		'and runs directives, for which `{resp.status_code}` and `{resp.header.NAME}` describe the original response. The',
+		'fields that described the body (`Content-Type`, `Content-Encoding`, `Etag` and others) are removed with it, the others stay.',
+		'If none of the directives answers, the status stays too.',
 		'',
 		'Errors are not responses: they go to `handle_errors`.',
 		'',
@@ -84,7 +84,7 @@ function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler
 
 function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void> {
 	const { response, stepBase } = x;
-	// There is no response to change: the connection is dropped, or has become another protocol's.
+	// There is no response to change: the connection is closed or has switched protocols.
 	if (x.aborted || x.upgraded !== undefined || response.status === 0) return;
 	const rule = find(x, response.status, response.headers);
 	if (rule === undefined) return;
@@ -107,7 +107,7 @@ function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void
 	return pending instanceof Promise ? pending.then(settle) : settle();
 }
 
-/** Throws the body of a response away, with what said how it looked. */
+/** Discards the body of a response and the fields that describe it. */
 function discardBody({ response }: Exchange): void {
 	if (isStream(response.body)) response.body.cancel();
 	response.body = null;

@@ -1,4 +1,4 @@
-/** Rules about responses: what `intercept` and `reverse_proxy` do with those that match, in text, document and closure. */
+/** Rules about responses, shared by `intercept` and `reverse_proxy`: lowering, schema and closure. */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import type { Step } from '../../../document/document.ts';
 import { PIPELINE } from '../../../document/references.ts';
@@ -17,9 +17,9 @@ import {
 import type { Schema } from '../directive.ts';
 import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../step-status.ts';
 
-/** One rule: another status, or steps that answer instead. */
+/** One rule: a replacement status, or steps that answer instead. */
 export interface ResponseRule {
-	/** Every response if left out. */
+	/** Default every response. */
 	readonly match?: ResponseMatcher;
 	readonly status?: number | string;
 	readonly pipeline?: readonly Step[];
@@ -28,12 +28,12 @@ export interface ResponseRule {
 /** Schema of a list of rules. */
 export const RESPONSE_RULES: Schema = {
 	type: 'array',
-	description: 'Rules about responses; the first that matches is carried out.',
+	description: 'Rules about responses; the first that matches applies.',
 	items: {
 		type: 'object',
 		properties: {
-			match: { ...RESPONSE_MATCHER, description: 'Responses that it is for; all if left out.' },
-			status: { ...STEP_STATUS, description: 'Another status for the response, which is otherwise passed on.' },
+			match: { ...RESPONSE_MATCHER, description: 'Responses to which it applies; default all.' },
+			status: { ...STEP_STATUS, description: 'Replacement status; the rest of the response is passed on.' },
 			pipeline: { ...PIPELINE, description: 'Steps that answer instead.' },
 			'@id': { type: 'string' },
 		},
@@ -41,13 +41,13 @@ export const RESPONSE_RULES: Schema = {
 	},
 };
 
-/** Rules while the lines of a block are lowered. */
+/** The rules while the lines of a block are lowered. */
 export class ResponseRulesDraft {
 	readonly #cx: LowerContext;
 	readonly #names = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
 	readonly #rules: ResponseRule[] = [];
 
-	/** Takes the definitions of response matchers from a block first: routes may use those below them. */
+	/** Collects the definitions of a block's response matchers first: routes may use those below them. */
 	constructor(lines: readonly Line[], cx: LowerContext) {
 		this.#cx = cx;
 		for (const line of lines) {
@@ -64,18 +64,18 @@ export class ResponseRulesDraft {
 		}
 	}
 
-	/** The sub-directives of the block, those of its response matchers included. */
+	/** Returns the sub-directives of the block, including its response matchers. */
 	subdirectives(): { readonly [name: string]: Subdirective } {
 		const known: { [name: string]: Subdirective } = {
 			replace_status: (args, line) => this.#replaceStatus(args, line),
 			handle_response: (args, line) => this.#handleResponse(args, line),
 		};
-		// Hints that list what can be written leave them out.
+		// Not enumerable, so that hints do not list them.
 		for (const name of this.#names.keys()) Object.defineProperty(known, name, { value: () => {}, enumerable: false });
 		return known;
 	}
 
-	/** The rules in the order in which they are tried: those without a matcher last. */
+	/** Returns the rules in the order in which they are tried: those without a matcher last. */
 	rules(): readonly ResponseRule[] {
 		return [...this.#rules.filter(rule => rule.match), ...this.#rules.filter(rule => !rule.match)];
 	}
@@ -109,7 +109,7 @@ export class ResponseRulesDraft {
 		if (match !== null) this.#rules.push(cx.origin({ ...(match ? { match } : {}), pipeline }, line.span));
 	}
 
-	/** The matcher of a name; null after a mistake was reported. `below` is a line above which it must be defined. */
+	/** Returns the matcher of a name, or null after reporting a mistake. `below` is a line above which it must be defined. */
 	#resolve(name: Word, below: Line | undefined): ResponseMatcher | null {
 		const cx = this.#cx;
 		if (!name.text.startsWith('@')) {
@@ -129,7 +129,7 @@ export class ResponseRulesDraft {
 	}
 }
 
-/** A rule that was found for a response. */
+/** A rule found for a response. */
 export interface CompiledRule {
 	readonly test: ResponseTest | undefined;
 	readonly status: number | ((x: Exchange) => number) | undefined;
@@ -139,7 +139,9 @@ export interface CompiledRule {
 /** Finds the rule for a response. */
 export type RuleFinder = (x: Exchange, status: number, headers: HeaderList) => CompiledRule | undefined;
 
-/** Compiles rules; their routes go on with `next`. Undefined when there is none. `field` is where they stand in the step. */
+/**
+ * Compiles rules; their routes continue with `next`. Returns undefined if there are none. `field` is their place in the step.
+ */
 export function compileResponseRules(
 	rules: readonly ResponseRule[] | undefined,
 	cx: CompileContext,
@@ -165,7 +167,7 @@ export function compileResponseRules(
 	};
 }
 
-/** The status that a rule gives a response. */
+/** Returns the status that a rule gives a response. */
 export function statusOf(rule: CompiledRule, x: Exchange): number {
 	return typeof rule.status === 'function' ? rule.status(x) : rule.status!;
 }

@@ -1,10 +1,10 @@
-/** Bodies that are read into memory before they are passed on, up to a limit. */
+/** Bodies that are read into memory, up to a limit, before they are passed on. */
 import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /**
- * Reads a stream up to `limit` bytes. One that has ended by then becomes bytes; else what was read and the rest come as a
- * stream. A body with trailers stays a stream, for them. Rejects with what the body throws.
+ * Reads a stream up to `limit` bytes. If it has ended by then, returns bytes; otherwise a stream of what was read and the rest.
+ * A body with trailers stays a stream. Rejects with the body's error.
  */
 export async function bufferedBody(body: Body, limit: number): Promise<Body> {
 	if (!isStream(body)) return body;
@@ -16,14 +16,14 @@ export async function bufferedBody(body: Body, limit: number): Promise<Body> {
 			if (body.trailers !== undefined && body.trailers.size > 0) return new BegunBody(pieces, body, size);
 			return size === 0 ? null : Buffer.concat(pieces);
 		}
-		// The bytes are ours only until the next pull.
+		// The bytes are valid only until the next pull.
 		pieces.push(Uint8Array.from(piece));
 		size += piece.length;
 	}
 	return new BegunBody(pieces, body, body.length);
 }
 
-/** A body whose beginning has been read. */
+/** A body whose beginning has already been read. */
 class BegunBody implements BodySource {
 	readonly length: number | undefined;
 	readonly #rest: BodySource;
@@ -65,12 +65,12 @@ class BegunBody implements BodySource {
 }
 
 /**
- * A streamed body that several attempts may send as long as none has read from it. Giving it up before that is not passed
- * on: another attempt may want it.
+ * A streamed body that several attempts may send, as long as none has read from it. Canceling it before then is not passed on,
+ * because another attempt may need it.
  */
 export class UntouchedBody implements BodySource {
 	readonly length: number | undefined;
-	/** True once somebody has read from it. */
+	/** True once it has been read from. */
 	touched = false;
 	readonly #body: BodySource;
 

@@ -1,4 +1,4 @@
-/** `copy_response` and `copy_response_headers`: the upstream's response, in routes of `handle_response`. */
+/** `copy_response` and `copy_response_headers`: copy the upstream's response in routes of `handle_response`. */
 import type { Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../directive.ts';
@@ -25,9 +25,9 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 	id: 'copy_upstream_response',
 	names: { configfile: ['copy_response'], compatfile: ['copy_response'] },
 	usage: RESPONSE_USAGE,
-	summary: 'Answers with the response of the upstream that `handle_response` put aside.',
+	summary: "Answers with the upstream's response that `handle_response` intercepted.",
 	documentation: [
-		'Copies status, fields and body; a status given here is sent instead. It works only in the routes of',
+		`Copies status, fields and body; a status given here replaces the upstream's. It works only in routes of`,
 		'`handle_response` in a `reverse_proxy`; anywhere else the request fails with status 500.',
 		'',
 		'```',
@@ -60,7 +60,7 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 		return cx.origin<CopyResponseStep>({ handler: 'copy_upstream_response', ...field }, line.span);
 	},
 	schema: {
-		properties: { status: { ...STEP_STATUS, description: "Status to send; the upstream's if left out." } },
+		properties: { status: { ...STEP_STATUS, description: "Status to send; default the upstream's." } },
 	},
 	compile: (step, cx) => {
 		const status = step.status === undefined ? undefined : compileStepStatus(step.status, cx, () => 500);
@@ -74,9 +74,9 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 	id: 'copy_upstream_headers',
 	names: { configfile: ['copy_response_headers'], compatfile: ['copy_response_headers'] },
 	usage: HEADERS_USAGE,
-	summary: 'Sets fields of the response as the upstream set them that `handle_response` put aside.',
+	summary: "Copies response fields from the upstream's response that `handle_response` intercepted.",
 	documentation: [
-		'Copies all fields, those of `include`, or all but those of `exclude`. It works only in the routes of',
+		'Copies all fields, those in `include`, or all except those in `exclude`. It works only in routes of',
 		'`handle_response` in a `reverse_proxy`; anywhere else the request fails with status 500.',
 		'',
 		'```',
@@ -108,8 +108,8 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 	},
 	schema: {
 		properties: {
-			include: { type: 'array', items: { type: 'string' }, description: 'Fields to copy; all if left out.' },
-			exclude: { type: 'array', items: { type: 'string' }, description: 'Fields that are not copied.' },
+			include: { type: 'array', items: { type: 'string' }, description: 'Fields to copy; default all.' },
+			exclude: { type: 'array', items: { type: 'string' }, description: 'Fields not to copy.' },
 		},
 	},
 	compile: (step, cx, next) => {

@@ -1,11 +1,11 @@
-/** Makes the request that goes to an upstream out of the one that came (RFC 9110 §7.6). */
+/** Builds the request to an upstream from the received one (RFC 9110 §7.6). */
 import type { Exchange, ProtocolName } from '../../../exchange/exchange.ts';
 import { HeaderList, sameName } from '../../../exchange/header-list.ts';
 
-/** The name by which `Via` knows this server (RFC 9110 §7.6.3). */
+/** This server's pseudonym in `Via` (RFC 9110 §7.6.3). */
 export const VIA_NAME = 'svc';
 
-/** What `Via` says of a message that came by a protocol. */
+/** The protocol in `Via` for a message received by each protocol. */
 export const VIA: { readonly [protocol in ProtocolName]: string } = {
 	'HTTP/1.0': `1.0 ${VIA_NAME}`,
 	'HTTP/1.1': `1.1 ${VIA_NAME}`,
@@ -13,7 +13,7 @@ export const VIA: { readonly [protocol in ProtocolName]: string } = {
 	'HTTP/3.0': `3.0 ${VIA_NAME}`,
 };
 
-/** The fields to send, and the upgrade that the client asks for. */
+/** The fields to send, and the upgrade that the client requested. */
 export interface ForwardedFields {
 	readonly headers: HeaderList;
 	readonly upgrade: string | undefined;
@@ -21,10 +21,11 @@ export interface ForwardedFields {
 
 /**
  * Copies the end-to-end fields, `Host` first, and adds `X-Forwarded-*` and `Via`.
- * @param trusted True when the peer's own `X-Forwarded-*` are believed.
- * @param upstreamHost `Host` of a request that came without one (HTTP/1.0).
- * @param forwarded True: `Forwarded` is added too, to what a trusted peer said.
- * @param upstreamNames True: `upstreamHost` stands in place of what came. What is verified to be one host is asked for as that.
+ * @param trusted True if the peer's own `X-Forwarded-*` are trusted.
+ * @param upstreamHost `Host` for a request received without one (HTTP/1.0).
+ * @param forwarded True to add `Forwarded` too, after what a trusted peer sent.
+ * @param upstreamNames True to replace the received host by `upstreamHost`, so that the host of the request is the one verified
+ * by TLS.
  */
 export function forwardedFields(
 	x: Exchange,
@@ -60,7 +61,7 @@ export function forwardedFields(
 				}
 				break;
 			case 4:
-				// The authority stands in the request itself.
+				// The authority is in the request itself.
 				if (sameName(name, 'host')) continue;
 				break;
 			case 7:
@@ -111,7 +112,7 @@ export function forwardedFields(
 	}
 	const headers = new HeaderList(items);
 	const upgrades = connection !== undefined && readConnection(connection, headers);
-	// `Host` cannot be named away by a `Connection` field of the client's.
+	// A client's `Connection` field cannot remove `Host`.
 	if (trailers) headers.add('TE', 'trailers');
 	addForwarded(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
 	if (forwarded) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
@@ -119,7 +120,7 @@ export function forwardedFields(
 	return { headers, upgrade: upgrades && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
 }
 
-/** Takes the fields out that `Connection` names; true when it names `upgrade`. */
+/** Removes the fields that `Connection` names; returns true if it names `upgrade`. */
 function readConnection(connection: string, headers: HeaderList): boolean {
 	switch (connection) {
 		case 'keep-alive':
@@ -139,8 +140,8 @@ function readConnection(connection: string, headers: HeaderList): boolean {
 }
 
 /**
- * A request with a body is not upgraded: the new protocol would begin in the middle of it. HTTP/2 is not upgraded to through
- * a proxy: requests inside would pass every rule here (RFC 9113 §3.1).
+ * A request with a body is not upgraded: the new protocol would begin in the middle of it. Nor is an upgrade to HTTP/2 proxied:
+ * the requests inside would bypass every rule here (RFC 9113 §3.1).
  */
 function mayUpgrade(x: Exchange, upgrade: string): boolean {
 	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
@@ -168,12 +169,12 @@ function addForwarded(
 	headers.add('X-Forwarded-Host', lastItem(receivedHost) ?? x.request.authority);
 }
 
-/** The peer behind those that it speaks for. */
+/** Appends the peer to the clients it forwards for. */
 function forwardedFor(received: string | undefined, peer: string): string {
 	return received === undefined || received === '' ? peer : peer === '' ? received : `${received}, ${peer}`;
 }
 
-/** The `X-Forwarded-*` that are sent, by lower-case name, for who goes by them before the request is made. */
+/** The `X-Forwarded-*` values that are sent, by lower-case name, for code that needs them before the request is built. */
 export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, trusted: boolean) => string> = new Map([
 	[
 		'x-forwarded-for',
@@ -192,7 +193,7 @@ export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, trusted: boolea
 	],
 ]);
 
-/** An element about this hop, after those of hops before (RFC 7239 §4). */
+/** Returns an element for this hop, after those of earlier hops (RFC 7239 §4). */
 function forwardedValue(x: Exchange, before: string | undefined): string {
 	const peer = x.connection.remoteAddress;
 	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;

@@ -1,16 +1,16 @@
-/** An upstream's response that routes of `handle_response` answer in place of, and may copy. */
+/** An upstream's response that routes of `handle_response` replace and may copy. */
 import { isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { UpstreamResponse } from '../../../exchange/leases.ts';
 
-/** Variable that holds the {@link HandledResponse} while routes of `handle_response` run. */
+/** Variable with the {@link HandledResponse} while routes of `handle_response` run. */
 export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
 
 /** The response, until its routes have run. */
 export class HandledResponse {
 	readonly #upstream: UpstreamResponse;
-	/** The body is somebody else's, or given up. */
+	/** True once the body has been taken or canceled. */
 	#bodyTaken = false;
 	#closed = false;
 
@@ -23,7 +23,7 @@ export class HandledResponse {
 		return !this.#closed;
 	}
 
-	/** Answers with it: status (or the one given), fields and body. */
+	/** Answers with the response: its status (or the one given), fields and body. */
 	copy(x: Exchange, status: number | undefined): void {
 		const { response } = x;
 		this.copyFields(x, () => true);
@@ -34,7 +34,7 @@ export class HandledResponse {
 		x.answeredBy = 'proxy';
 	}
 
-	/** Sets the fields that are wanted, by their lower-case names; those of the same names give way. */
+	/** Sets the wanted fields, selected by lower-case name, replacing existing ones. */
 	copyFields({ response }: Exchange, wanted: (lowerName: string) => boolean): void {
 		const { headers } = this.#upstream;
 		const own = response.headers;
@@ -49,7 +49,7 @@ export class HandledResponse {
 		}
 	}
 
-	/** Its routes have run: a body that nobody took is given up. */
+	/** Called when its routes have run: cancels a body that nobody took. */
 	close(): void {
 		this.#closed = true;
 		const { body } = this.#upstream;
@@ -58,7 +58,7 @@ export class HandledResponse {
 	}
 }
 
-/** The response that the routes which run now may copy; without one throws HttpError 500. `directive` asks for it. */
+/** Returns the response that the running routes may copy; throws HttpError 500 if there is none. `directive` is the caller. */
 export function handledResponse(x: Exchange, directive: string): HandledResponse {
 	const handled = x.variable(HANDLED_RESPONSE_VARIABLE) as HandledResponse | undefined;
 	if (handled?.open) return handled;

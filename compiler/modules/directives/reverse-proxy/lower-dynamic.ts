@@ -1,4 +1,4 @@
-/** Lowering of `dynamic`: where the addresses of a pool are looked up. */
+/** Lowers `dynamic`: where a pool's addresses are looked up. */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -122,7 +122,7 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 	return undefined;
 }
 
-/** Options of a source; those that both kinds have are added. */
+/** Options of a source; those common to both kinds are added. */
 function options(
 	line: Line,
 	own: { readonly [name: string]: Subdirective },
@@ -151,7 +151,7 @@ function options(
 		dial_timeout: period(value => {
 			draft.dial_timeout = value;
 		}),
-		// Asking both families at once is what the look-up does anyway.
+		// The lookup queries both families concurrently anyway.
 		dial_fallback_delay: (words, at) => {
 			const word = oneWord(words, at, cx, 'duration');
 			if (word && !word.text.startsWith('-')) cx.duration(word);
@@ -177,7 +177,7 @@ function isResolver({ text, span }: Word, cx: LowerContext): boolean {
 	return false;
 }
 
-/** An IP address, with a network before it or a port behind it. */
+/** An IP address, with an optional network before it or port after it. */
 export const RESOLVER =
 	/^(?:(?:udp|tcp)[46]?\/)?(?:\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\](?::\d{1,5})?)$/;
 

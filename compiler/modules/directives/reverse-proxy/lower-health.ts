@@ -1,4 +1,4 @@
-/** Lowering of the sub-directives about the health of upstreams: active checks, failures of requests, circuits. */
+/** Lowers the sub-directives about upstream health: active checks, passive checks, circuit breakers. */
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -8,7 +8,7 @@ import type { CircuitSettings, HealthCheckSettings } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** What is lowered. */
+/** The settings being lowered. */
 export interface HealthDraft {
 	health?: HealthCheckSettings;
 	fail_duration?: number;
@@ -22,12 +22,12 @@ export interface HealthDraft {
 
 const STATUS = /^[1-5](?:\d\d|xx)$/;
 
-/** The sub-directives that fill the draft. {@link settleHealth} is to be called after the last one. */
+/** Returns the sub-directives that fill the draft. Call {@link settleHealth} after the last one. */
 export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: Subdirective } {
 	return { ...activeSubdirectives(draft, cx), ...passiveSubdirectives(draft, cx) };
 }
 
-/** Settings of checks that nothing turns on are forgotten: only a path or a port does. */
+/** Drops the settings of active checks unless a path or port enables them. */
 export function settleHealth(draft: HealthDraft): void {
 	const { health } = draft;
 	if (health && health.uri === undefined && health.port === undefined) delete draft.health;
@@ -43,16 +43,22 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 		if (/^[\x21-\x7e]+$/.test(word.text)) set('uri', word.text);
 		else
 			cx.problem('error', 'health/invalid-uri', word.span, `\`${word.text}\` is not a path.`, {
-				hint: 'Write a path such as /health, other characters percent-encoded.',
+				hint: 'Write a path such as /health, with other characters percent-encoded.',
 			});
 	};
 	return {
 		health_uri: uri,
 		health_path: (args, line) => {
 			if (cx.dialect === 'configfile') {
-				cx.problem('error', 'directive/deprecated', line.words[0]!.span, '`health_path` is an old spelling.', {
-					hint: 'Write `health_uri`.',
-				});
+				cx.problem(
+					'error',
+					'directive/deprecated',
+					line.words[0]!.span,
+					'`health_path` is the old name of `health_uri`.',
+					{
+						hint: 'Write `health_uri`.',
+					},
+				);
 			}
 			uri(args, line);
 		},
@@ -108,7 +114,7 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 					cx.problem('error', 'header/invalid-name', field.span, `\`${name}\` is not a field name.`);
 					continue;
 				}
-				// Values may name the upstream that is checked, which no request knows: they are not looked through here.
+				// Values may name the upstream being checked, which requests do not know, so they are not checked here.
 				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
 				headers.push(...texts.map(value => ({ name, value })));
 			}
@@ -152,7 +158,13 @@ function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx:
 			const value = word && ratioOf(word, cx);
 			if (value === undefined || !word) return;
 			if (value > 0 && value <= 1) set(key, value);
-			else cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is not from above 0% to 100%.`);
+			else
+				cx.problem(
+					'error',
+					'value/out-of-range',
+					word.span,
+					`\`${word.text}\` is not a percentage above 0% and up to 100%.`,
+				);
 		};
 	};
 	cx.subdirectives(

@@ -1,4 +1,4 @@
-/** Lowering of a line of `reverse_proxy`, and of directives that are one with something around it. */
+/** Lowers `reverse_proxy`, and directives that are built on one. */
 
 import type { Step } from '../../../document/document.ts';
 import { parseIpRange } from '../../../exchange/ip-ranges.ts';
@@ -17,20 +17,20 @@ import type { UpstreamSettings } from './upstream-pool.ts';
 
 const NAMED = 'upstream://';
 
-/** A directive that is a `reverse_proxy`, whole or in its middle. */
+/** A directive built on `reverse_proxy`. */
 export interface ProxyWords {
-	/** The word of the directive. */
+	/** The directive's word. */
 	readonly of: string;
 	readonly usage: string;
-	/** Its own sub-directives about the step, which stand before those of `reverse_proxy`. */
+	/** Its own sub-directives for the step, which take precedence over those of `reverse_proxy`. */
 	readonly own?: (fields: ProxyFields, pool: UpstreamDraft) => { readonly [name: string]: Subdirective };
-	/** Its own sub-directives that fill the pool: they are refused beside a named one. */
+	/** Its own sub-directives that fill the pool; rejected with a named pool. */
 	readonly ofPool?: (pool: UpstreamDraft) => { readonly [name: string]: Subdirective };
-	/** Called when all lines have been read. `named` is true for a pool that is defined elsewhere. */
+	/** Called after all lines. `named` is true if the pool is defined elsewhere. */
 	readonly settle?: (fields: ProxyFields, pool: UpstreamDraft, named: boolean) => void;
 }
 
-/** Lowers a line of such a directive to the step of the proxy. */
+/** Lowers such a line to the proxy step. */
 export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWords, cx: LowerContext): Step {
 	const draft: UpstreamDraft = { to: [] };
 	const fields: ProxyFields = {};
@@ -61,7 +61,7 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWord
 	return cx.origin<ProxyStep>({ handler: 'proxy', upstreams, ...fields }, line.span);
 }
 
-/** What `reverse_proxy` itself has beside its pool. */
+/** The settings of `reverse_proxy` apart from its pool. */
 export interface ProxyFields {
 	header_up?: HeaderEdits;
 	header_down?: HeaderEdits;
@@ -77,16 +77,22 @@ export interface ProxyFields {
 	verbose_logs?: boolean;
 }
 
-/** The name of `upstream://name`; undefined when there is none, or it is not alone. */
+/** Returns the name in `upstream://name`; undefined if there is none or it is not alone. */
 function lowerName(args: readonly Word[], cx: LowerContext): string | undefined {
 	if (cx.dialect === 'compatfile') return undefined;
 	const word = args.find(({ text }) => text.startsWith(NAMED));
 	if (!word) return undefined;
 	const name = word.text.slice(NAMED.length);
 	if (args.length > 1) {
-		cx.problem('error', 'upstream/named-and-others', word.span, 'A named upstream stands alone: it is a whole pool.', {
-			hint: 'Add the other addresses to its block.',
-		});
+		cx.problem(
+			'error',
+			'upstream/named-and-others',
+			word.span,
+			'A named upstream is a complete pool and cannot be combined with other addresses.',
+			{
+				hint: 'Add the other addresses to its block.',
+			},
+		);
 	}
 	if (!cx.upstreamExists(name)) {
 		const nearest = cx.nearestUpstream(name);
@@ -98,13 +104,13 @@ function lowerName(args: readonly Word[], cx: LowerContext): string | undefined 
 	return name;
 }
 
-/** Settings of a named pool are made where it is defined: here they would change it for every other user. */
+/** A named pool is configured where it is defined; settings here would change it for every other user. */
 function refusedBeside(name: string, pool: { readonly [name: string]: Subdirective }, cx: LowerContext) {
 	const refused: { [name: string]: Subdirective } = {};
 	for (const subdirective of Object.keys(pool)) {
 		refused[subdirective] = (_args, line) => {
 			const word = line.words[0]!;
-			const message = `\`${word.text}\` belongs to the pool: it cannot stand beside \`${NAMED}${name}\`.`;
+			const message = `\`${word.text}\` belongs to the pool and cannot be combined with \`${NAMED}${name}\`.`;
 			cx.problem('error', 'upstream/setting-of-named', word.span, message, {
 				hint: `Write it in the block \`upstream ${name}\`.`,
 			});
@@ -131,7 +137,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 				!cx.count(line, args, 1, 3, 'header_down [+|-]<field> [<value>|<regexp> [<replacement>]]')
 			)
 				return;
-			// The compatible server knows `?` in \`header\` only.
+			// The compatible server allows `?` only in `header`.
 			const of = cx.dialect === 'compatfile' ? 'request' : 'response';
 			fields.header_down = lowerHeaderEdit(args, fields.header_down, of, cx);
 		},
@@ -160,7 +166,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 		response_buffers: (args, line) => assign('response_buffers', bufferSize(args, line, cx)),
 		stream_buffer_size: (args, line) => {
 			if (bufferSize(args, line, cx) === undefined) return;
-			noEffect(line, 'what is read of a stream is passed on at once, and never copied into a buffer', cx);
+			noEffect(line, 'streams are passed on immediately, without copying into a buffer', cx);
 		},
 		stream_timeout: (args, line) => assign('stream_timeout', onePeriod(args, line, cx)),
 		stream_close_delay: (args, line) => assign('stream_close_delay', onePeriod(args, line, cx)),
@@ -169,7 +175,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 		},
 		flush_interval: (args, line) => {
 			const word = once(args, line, 'flush_interval <duration>');
-			// Bytes are always passed on at once, which every interval allows.
+			// Bytes are always passed on immediately, which every interval allows.
 			if (word && !/^-?\d+$/.test(word.text)) cx.duration(word);
 		},
 	};
@@ -183,7 +189,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 	return known;
 }
 
-/** `64KiB`, or `unlimited`, which is −1. */
+/** Parses `64KiB`, or `unlimited`, which is −1. */
 function bufferSize(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
 	const word = oneWord(args, line, cx, 'size');
 	if (!word) return undefined;

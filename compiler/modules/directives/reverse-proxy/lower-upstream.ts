@@ -1,4 +1,4 @@
-/** Lowering of what text says about a pool of upstreams: in `reverse_proxy` and in `upstream <name> { … }` alike. */
+/** Lowers the settings of a pool of upstreams, in `reverse_proxy` and in `upstream <name> { … }`. */
 
 import { FOREIGN_PROXY_WORDS } from '../../../lower/foreign-words.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
@@ -12,7 +12,7 @@ import type { TransportSettings } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource } from './upstream-pool.ts';
 
-/** Settings of a pool while they are lowered. */
+/** The settings of a pool during lowering. */
 export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	to: string[];
 	balance?: { readonly policy: string; readonly [setting: string]: unknown };
@@ -25,7 +25,7 @@ export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	dynamic?: DynamicSource;
 }
 
-/** Sub-directives that say where upstreams are. */
+/** Sub-directives that define where upstreams are. */
 export const SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
 
 /** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
@@ -44,7 +44,7 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
 		});
-		// Whoever uses the pool need not say it again.
+		// So that uses of the pool do not report it again.
 		draft.to.push('127.0.0.1:8080');
 	}
 	settleSchemes(draft, block.name.span, cx);
@@ -52,14 +52,14 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 	return draft;
 }
 
-/** Lowers address words into the draft; schemes stay on the addresses until `settleSchemes`. */
+/** Lowers addresses into the draft; schemes stay on the addresses until `settleSchemes`. */
 export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx: LowerContext): void {
 	for (const word of words) {
 		const text = withoutPath(cx.template(word), word, cx);
 		const parsed = parseUpstream(text);
 		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
 			cx.problem('error', 'upstream/invalid-address', word.span, `\`${text}\` is a number, not a host.`, {
-				hint: `Write \`:${text}\` for that port of this machine, or \`host:${text}\`.`,
+				hint: `Write \`:${text}\` for that port on this machine, or \`host:${text}\`.`,
 			});
 		} else if (parsed.kind === 'static') {
 			const before = commonScheme(draft);
@@ -80,14 +80,20 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 	}
 }
 
-/** Takes the path off an address without a scheme, which a Compatfile may have, and says that it means nothing. */
+/** Removes the path from an address without a scheme, which a Compatfile may have, and warns that it is ignored. */
 function withoutPath(text: string, word: Word, cx: LowerContext): string {
 	const [, address, path] = /^([A-Za-z0-9.[\]:-]+)(\/.*)$/.exec(text) ?? [];
 	if (cx.dialect !== 'compatfile' || address === undefined || path === undefined) return text;
 	if (isInvalid(address) || !isInvalid(text)) return text;
-	cx.problem('warning', 'upstream/url-with-path', word.span, `\`${path}\` is ignored: an upstream has no path.`, {
-		hint: 'Use `rewrite` to change the path.',
-	});
+	cx.problem(
+		'warning',
+		'upstream/url-with-path',
+		word.span,
+		`\`${path}\` is ignored: an upstream address cannot have a path.`,
+		{
+			hint: 'Use `rewrite` to change the path.',
+		},
+	);
 	return address;
 }
 
@@ -95,7 +101,7 @@ function isInvalid(address: string): boolean {
 	return parseUpstream(address).kind === 'invalid';
 }
 
-/** The sub-directives that fill the draft; `named` is true in the block of a named upstream. */
+/** Returns the sub-directives that fill the draft; `named` is true in the block of a named upstream. */
 export function poolSubdirectives(
 	draft: UpstreamDraft,
 	cx: LowerContext,

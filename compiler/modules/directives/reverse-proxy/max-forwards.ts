@@ -1,25 +1,28 @@
-/** `Max-Forwards`: how many more servers may pass a TRACE or OPTIONS request on (RFC 9110 §7.6.2). */
+/** `Max-Forwards`: limits how many servers may forward a TRACE or OPTIONS request (RFC 9110 §7.6.2). */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
-/** The largest number that is sent, whatever a client has asked for. */
+/** Maximum value sent, whatever the client asked for. */
 const MOST_FORWARDS: number = 2 ** 31 - 1;
 
-/** What a proxy passes on, for the answer to OPTIONS. */
+/** Methods that a proxy forwards, for the response to OPTIONS. */
 const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE';
 
 /**
- * Fields that an answer to TRACE shows. All others stay out, since they may hold secrets: the client's, those of proxies
- * in front of this server, and those that directives have added (RFC 9110 §9.3.8).
+ * Fields shown in the response to TRACE. All others are omitted because they may contain secrets: the client's, those of
+ * proxies in front of this server, and those added by directives (RFC 9110 §9.3.8).
  */
 const TRACED: ReadonlySet<string> = new Set(['via', 'max-forwards', 'user-agent', 'accept', 'accept-encoding']);
 
-/** True for the methods whose forwards are counted. */
+/** Reports whether the forwards of a method are counted. */
 export function countsForwards(method: string): boolean {
 	return method === 'OPTIONS' || method === 'TRACE';
 }
 
-/** Answers a request that may go no further; false for every other request. Only for methods that {@link countsForwards}. */
+/**
+ * Answers a request that may not be forwarded further; returns false for any other. Only for methods that {@link
+ * countsForwards}.
+ */
 export function answersLastForward({ request, received, response }: Exchange): boolean {
 	if (forwardsLeft(request.headers) !== 0) return false;
 	response.status = 200;
@@ -38,13 +41,13 @@ export function answersLastForward({ request, received, response }: Exchange): b
 	return true;
 }
 
-/** Counts this server, in the fields of a request that goes on. */
+/** Decrements the count in the fields of a forwarded request. */
 export function countForward(headers: HeaderList): void {
 	const left = forwardsLeft(headers);
 	if (left !== undefined && left > 0) headers.set('Max-Forwards', String(Math.min(left - 1, MOST_FORWARDS)));
 }
 
-/** Undefined where there is no such field, or one that is not a number: then nothing is counted. */
+/** Returns undefined if the field is absent or not a number: then nothing is counted. */
 function forwardsLeft(headers: HeaderList): number | undefined {
 	const value = headers.combined('max-forwards');
 	return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;

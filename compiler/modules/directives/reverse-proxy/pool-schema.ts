@@ -1,4 +1,4 @@
-/** Schema of what a pool has beside its addresses and its transport: look-ups, health, circuits, retries. */
+/** Schema of a pool apart from its addresses and its transport: lookups, health, circuit breakers, retries. */
 import type { Schema } from '../directive.ts';
 import { RESOLVER } from './lower-dynamic.ts';
 import { RETRY } from './retries/retry-predicate.ts';
@@ -11,7 +11,7 @@ const NAME: Schema = { type: 'string', minLength: 1, maxLength: 4096 };
 const RESOLVERS: Schema = {
 	type: 'array',
 	items: { type: 'string', pattern: RESOLVER.source },
-	description: 'IP addresses of name servers, with a port if it is not 53; those of the system if left out.',
+	description: `IP addresses of name servers, with a port if it is not 53; default the system's.`,
 };
 
 const LOOKUP = {
@@ -19,13 +19,13 @@ const LOOKUP = {
 		...MILLISECONDS,
 		minimum: 1,
 		default: 60_000,
-		description: 'Milliseconds that what was found serves before it is looked up again; 60000 if left out.',
+		description: 'Milliseconds after which results are looked up again; default 60000.',
 	},
 	resolvers: RESOLVERS,
 	dial_timeout: {
 		...MILLISECONDS,
 		default: 5000,
-		description: 'Milliseconds for one question to one name server; 5000 if left out.',
+		description: 'Milliseconds for one query to one name server; default 5000.',
 	},
 };
 
@@ -37,7 +37,7 @@ export const DYNAMIC_SOURCES: readonly {
 }[] = [
 	{
 		id: 'a',
-		summary: 'Addresses of a name, from A and AAAA records.',
+		summary: 'Looks up the addresses of a name in A and AAAA records.',
 		schema: {
 			properties: {
 				name: { ...NAME, description: 'Name to look up. Placeholders are resolved per request.' },
@@ -45,13 +45,13 @@ export const DYNAMIC_SOURCES: readonly {
 					type: 'string',
 					minLength: 1,
 					default: '80',
-					description: 'Port of each address, or a placeholder; 80 if left out.',
+					description: 'Port of each address, or a placeholder; default 80.',
 				},
 				versions: {
 					type: 'array',
 					items: { enum: ['ipv4', 'ipv6'] },
 					minItems: 1,
-					description: 'Families of addresses; both if left out.',
+					description: 'Address families; default both.',
 				},
 				...LOOKUP,
 			},
@@ -60,7 +60,7 @@ export const DYNAMIC_SOURCES: readonly {
 	},
 	{
 		id: 'srv',
-		summary: 'Hosts and ports of a service, from SRV records.',
+		summary: 'Looks up the hosts and ports of a service in SRV records.',
 		schema: {
 			properties: {
 				name: {
@@ -68,11 +68,11 @@ export const DYNAMIC_SOURCES: readonly {
 					description:
 						'Full name, `_http._tcp.example.com`; or the domain, with `service` and `proto`. Placeholders are resolved per request.',
 				},
-				service: { ...NAME, description: 'Service without its underscore: `http`.' },
-				proto: { ...NAME, description: 'Protocol without its underscore: `tcp`.' },
+				service: { ...NAME, description: 'Service without the underscore: `http`.' },
+				proto: { ...NAME, description: 'Protocol without the underscore: `tcp`.' },
 				grace_period: {
 					...MILLISECONDS,
-					description: 'Milliseconds beyond their time that addresses serve while looking up fails.',
+					description: 'Milliseconds beyond their lifetime for which addresses are used while lookups fail.',
 				},
 				...LOOKUP,
 			},
@@ -81,7 +81,7 @@ export const DYNAMIC_SOURCES: readonly {
 	},
 	{
 		id: 'multi',
-		summary: 'What several sources have, together.',
+		summary: 'Combines the results of several sources.',
 		schema: {
 			properties: {
 				sources: {
@@ -99,14 +99,14 @@ export const DYNAMIC_SOURCES: readonly {
 const HEALTH: Schema = {
 	type: 'object',
 	description:
-		'Active checks of static upstreams, made once for the process. An upstream counts as up until a check has failed; the first one begins at once.',
+		'Active checks of static upstreams, made once for the process. An upstream counts as up until a check has failed; the first check starts immediately.',
 	properties: {
 		uri: {
 			type: 'string',
 			pattern: '^[\\x21-\\x7e]+$',
 			secret: 'url',
 			default: '/',
-			description: 'Path and query to ask for; `/` if left out.',
+			description: 'Path and query to request; default `/`.',
 		},
 		upstream: { type: 'string', minLength: 1, description: 'Address to check instead of each upstream’s own.' },
 		port: { type: 'integer', minimum: 1, maximum: 65_535, description: 'Port to check instead of the upstream’s own.' },
@@ -114,41 +114,41 @@ const HEALTH: Schema = {
 			...MILLISECONDS,
 			minimum: 1,
 			default: 30_000,
-			description: 'Milliseconds between checks, a tenth more or less by chance; 30000 if left out.',
+			description: 'Milliseconds between checks, varied randomly by up to a tenth; default 30000.',
 		},
 		timeout: {
 			...MILLISECONDS,
 			minimum: 1,
 			default: 5000,
-			description: 'Milliseconds for the whole answer; 5000 if left out.',
+			description: 'Milliseconds for the whole response; default 5000.',
 		},
 		passes: {
 			...COUNT,
 			default: 1,
-			description: 'Checks in a row that must pass before it counts as up; 1 if left out.',
+			description: 'Consecutive checks that must pass before the upstream counts as up; default 1.',
 		},
 		fails: {
 			...COUNT,
 			default: 1,
-			description: 'Checks in a row that must fail before it counts as down; 1 if left out.',
+			description: 'Consecutive checks that must fail before the upstream counts as down; default 1.',
 		},
 		status: {
 			...STATUS,
 			default: '2xx',
-			description: 'Status of an upstream that is well, or a class of them; `2xx` if left out.',
+			description: 'Status of a healthy upstream, or a class of statuses; default `2xx`.',
 		},
 		body: { type: 'string', description: 'Regular expression that the body must match.' },
 		method: {
 			type: 'string',
 			pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
 			default: 'GET',
-			description: '`GET` if left out.',
+			description: 'Default `GET`.',
 		},
 		request_body: { type: 'string', description: 'Body to send.' },
 		follow_redirects: {
 			type: 'boolean',
 			default: false,
-			description: 'Whether redirections are followed; else they fail the check.',
+			description: 'Whether redirects are followed; by default they fail the check.',
 		},
 		headers: {
 			type: 'array',
@@ -172,37 +172,37 @@ const RATIO: Schema = { type: 'number', exclusiveMinimum: 0, maximum: 1 };
 const CIRCUIT: Schema = {
 	type: 'object',
 	description:
-		'A circuit breaker for each upstream: open, nothing is sent to it; half-open, a few requests try it. Failures are `unhealthy_status`, else statuses of 500 and more, and attempts without a response.',
+		'A circuit breaker per upstream: while open, nothing is sent to it; while half-open, a few requests probe it. Failures are `unhealthy_status`, or by default statuses of 500 and above, and attempts without a response.',
 	properties: {
 		error_ratio: {
 			...RATIO,
 			default: 0.5,
-			description: 'Share of failed requests from which it opens; 0.5 if left out.',
+			description: 'Share of failed requests at which it opens; default 0.5.',
 		},
 		slow_after: {
 			...MILLISECONDS,
 			default: 0,
-			description: 'Milliseconds from which an answer is slow; 0 or left out: none is.',
+			description: 'Milliseconds from which a response counts as slow; default 0, which disables it.',
 		},
-		slow_ratio: { ...RATIO, default: 0.5, description: 'Share of slow answers from which it opens; 0.5 if left out.' },
+		slow_ratio: { ...RATIO, default: 0.5, description: 'Share of slow responses at which it opens; default 0.5.' },
 		min_requests: {
 			...COUNT,
 			default: 20,
-			description: 'Requests in a window before anything is concluded; 20 if left out.',
+			description: 'Minimum requests in a window before it may open; default 20.',
 		},
 		window: {
 			...MILLISECONDS,
 			minimum: 10,
 			default: 10_000,
-			description: 'Milliseconds that are judged together; 10000 if left out.',
+			description: 'Milliseconds of a window; default 10000.',
 		},
 		open_for: {
 			...MILLISECONDS,
 			minimum: 1,
 			default: 10_000,
-			description: 'Milliseconds that nothing is sent; 10000 if left out.',
+			description: 'Milliseconds for which it stays open; default 10000.',
 		},
-		probes: { ...COUNT, default: 3, description: 'Requests that must succeed to close it again; 3 if left out.' },
+		probes: { ...COUNT, default: 3, description: 'Requests that must succeed to close it; default 3.' },
 	},
 	additionalProperties: false,
 };
@@ -216,37 +216,37 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 		type: 'integer',
 		minimum: 0,
 		maximum: 1000,
-		description: 'Attempts after the first, at most; 0 if left out, or without bound with `retry_duration`.',
+		description: 'Maximum retries; default 0, or unlimited with `retry_duration`.',
 	},
-	retry_duration: { ...MILLISECONDS, description: 'Milliseconds within which attempts are begun.' },
+	retry_duration: { ...MILLISECONDS, description: 'Milliseconds within which attempts may start.' },
 	retry_interval: {
 		...MILLISECONDS,
 		default: 250,
 		description:
-			'Milliseconds before another attempt when no other upstream is left; 250 if left out. Twice as long each time, to eight times.',
+			'Milliseconds before a retry if no other upstream is left; default 250. Doubles each time, up to eightfold.',
 	},
 	retry_match: {
 		...RETRY,
 		description:
-			'Which failures and responses are tried again. Connections that cannot be made always are; without it, so are failures of GET and HEAD.',
+			'Which failures and responses are retried. Failed connections always are; by default, so are failures of GET and HEAD.',
 	},
 	retry_budget: {
 		type: 'object',
-		description: 'What retries may cost. Attempts that nothing was sent in are free.',
+		description: 'Limits the cost of retries. Attempts in which nothing was sent are free.',
 		properties: {
 			ratio: {
 				type: 'number',
 				minimum: 0,
 				maximum: 10,
 				default: 1,
-				description: 'Retries per request; 1 if left out.',
+				description: 'Retries per request; default 1.',
 			},
 			per_second: {
 				type: 'integer',
 				minimum: 0,
 				maximum: 1_000_000,
 				default: 10,
-				description: 'Retries a second beside those; 10 if left out.',
+				description: 'Additional retries per second; default 10.',
 			},
 		},
 		additionalProperties: false,
@@ -255,22 +255,21 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 	fail_duration: {
 		...MILLISECONDS,
 		default: 0,
-		description: 'Milliseconds that a failure is remembered; 0 or left out: none is.',
+		description: 'Milliseconds for which a failure is remembered; default 0, which disables it.',
 	},
 	max_fails: {
 		type: 'integer',
 		minimum: 1,
 		maximum: 1000,
 		default: 1,
-		description: 'Remembered failures that make an upstream unavailable; 1 if left out.',
+		description: 'Remembered failures that make an upstream unavailable; default 1.',
 	},
-	unhealthy_status: { type: 'array', items: STATUS, description: 'Statuses that are failures.' },
-	unhealthy_latency: { ...MILLISECONDS, description: 'Milliseconds until an answer begins that are a failure.' },
-	unhealthy_request_count: { ...COUNT, description: 'Requests in flight at which an upstream is full.' },
+	unhealthy_status: { type: 'array', items: STATUS, description: 'Statuses that count as failures.' },
+	unhealthy_latency: { ...MILLISECONDS, description: 'Milliseconds until a response begins that count as a failure.' },
+	unhealthy_request_count: { ...COUNT, description: 'Concurrent requests at which an upstream is full.' },
 	circuit: CIRCUIT,
 	slow_start: {
 		...MILLISECONDS,
-		description:
-			'Milliseconds in which an upstream that comes back gets more and more of its share; at once if left out.',
+		description: 'Milliseconds over which a recovering upstream returns to its full share; default immediately.',
 	},
 };

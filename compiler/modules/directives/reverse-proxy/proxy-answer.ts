@@ -1,4 +1,4 @@
-/** Answers with what an upstream answered, or runs routes in its place. */
+/** Answers with the upstream's response, or runs routes in its place. */
 import { performance } from 'node:perf_hooks';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
@@ -13,24 +13,24 @@ import type { ProxyFacts } from './proxy-facts.ts';
 import { splice } from './splice.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
-/** The status of an exchange whose client left before the upstream answered. It is recorded; nobody is there to be told. */
+/** The status of an exchange whose client left before the upstream answered. It is only recorded. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** What is done with responses. */
+/** How responses are handled. */
 export interface AnswerSettings {
 	readonly pool: UpstreamPool;
 	/** Edits the response's fields. */
 	readonly edit: ((x: Exchange, headers: HeaderList) => void) | undefined;
 	readonly rules: RuleFinder | undefined;
-	/** Bytes of a response's body that are read before it is passed on; 0 for none. */
+	/** Bytes of a response body to read before passing it on; 0 disables buffering. */
 	readonly buffers: number;
-	/** Milliseconds that joined streams last at most; 0 for no bound. */
+	/** Maximum milliseconds of an upgraded connection; 0 for no limit. */
 	readonly streamTimeout: number;
-	/** Milliseconds that joined streams go on when no configuration has their pool any more. */
+	/** Milliseconds for which upgraded connections continue after a load removed their pool. */
 	readonly streamCloseDelay: number;
 }
 
-/** Answers with the upstream's response; its head has just come. `upgrade`: the protocol that was asked for. */
+/** Answers with the upstream's response, whose head has just arrived. `upgrade`: the protocol that was requested. */
 export function answer(
 	x: Exchange,
 	facts: ProxyFacts,
@@ -51,7 +51,7 @@ export function answer(
 	response.status = rule === undefined ? upstream.status : statusOf(rule, x);
 	response.body = upstream.body;
 	passFields(x, upstream, settings);
-	// Events are for now: held back they would be none.
+	// Server-sent events are never buffered.
 	if (settings.buffers === 0 || headers.get('content-type')?.startsWith('text/event-stream') === true) return;
 	return bufferedBody(upstream.body, settings.buffers).then(
 		body => {
@@ -59,18 +59,20 @@ export function answer(
 		},
 		error => {
 			response.body = null;
-			throw new HttpError(502, 'The upstream broke off within its response.', { cause: error });
+			throw new HttpError(502, 'The upstream closed the connection before its response was complete.', {
+				cause: error,
+			});
 		},
 	);
 }
 
-/** Joins the client's stream to the upstream's, after a 101. */
+/** Joins the client's stream with the upstream's, after a 101. */
 function join(x: Exchange, upstream: UpstreamResponse, upgrade: string | undefined, settings: AnswerSettings): void {
 	const stream = upstream.upgraded!;
 	if (upstream.headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
 		stream.on('error', () => {});
 		stream.destroy();
-		throw new HttpError(502, 'The upstream switched to a protocol that was not asked for.');
+		throw new HttpError(502, 'The upstream switched to a protocol that was not requested.');
 	}
 	x.upgrade(client => {
 		const leave = settings.pool.joined(() => {
@@ -96,14 +98,14 @@ function join(x: Exchange, upstream: UpstreamResponse, upgrade: string | undefin
 	passFields(x, upstream, settings);
 }
 
-/** The fields of the upstream's response, after those that directives have set. */
+/** Copies the fields of the upstream's response, after those that directives have set. */
 function passFields(x: Exchange, upstream: UpstreamResponse, { edit }: AnswerSettings): void {
 	const { response } = x;
 	const { headers } = upstream;
 	addVia(upstream);
 	edit?.(x, headers);
 	const own = response.headers;
-	// The upstream made this response: it says what made it, or does not.
+	// The upstream made this response, so its `Server` field counts, or its absence.
 	own.delete('server');
 	if (own.size === 0) response.headers = headers;
 	else for (let i = 0, size = headers.size; i < size; i++) own.add(headers.nameAt(i), headers.valueAt(i));
@@ -122,7 +124,7 @@ function addVia({ headers, protocol }: UpstreamResponse): void {
 	}
 }
 
-/** Runs routes in place of the upstream's response, which they may copy; what they leave of its body is given up. */
+/** Runs routes in place of the upstream's response, which they may copy; cancels the rest of its body. */
 function handleResponse(
 	x: Exchange,
 	facts: ProxyFacts,
@@ -146,7 +148,7 @@ function handleResponse(
 	handled.close();
 }
 
-/** Fails as an attempt has failed; a client that has left gets nothing. */
+/** Fails like the attempt did; a client that has left gets nothing. */
 export function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
 	if (x.isGone) {
 		x.response.status = CLIENT_CLOSED_REQUEST;
@@ -155,7 +157,7 @@ export function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
 	}
 	if (!(error instanceof UpstreamError)) throw error;
 	facts.failure = error.message;
-	// The client's own body was at fault: malformed, cut short, too large or too slow.
+	// The client's own body was at fault: malformed, truncated, too large or too slow.
 	if (error.cause instanceof HttpError) throw error.cause;
 	const message = `Upstream ${facts.upstream?.address}: ${error.message}.`;
 	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });

@@ -1,4 +1,4 @@
-/** Attempts at upstreams: one after another until one answers, as the retry policy says. */
+/** Tries upstreams one after another until one answers, according to the retry policy. */
 import { type Body, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -14,40 +14,40 @@ export interface AttemptSettings {
 	readonly pool: UpstreamPool;
 	/** Chooses an upstream of the pool. */
 	readonly select: UpstreamPool['select'];
-	/** Addresses with placeholders, resolved for this request; undefined when all are static. */
+	/** Resolves addresses with placeholders for a request; undefined if all are static. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
-	/** Names to look up; undefined when nothing is. */
+	/** Returns names to look up; undefined if there are none. */
 	readonly names: ((x: Exchange) => readonly string[]) | undefined;
-	/** Bytes of a request's body that are read before it is sent; 0 for none. */
+	/** Bytes of a request body to read before sending it; 0 disables buffering. */
 	readonly buffers: number;
-	/** Attempts after the first, at most; without bound when only the duration counts. */
+	/** Maximum retries; Infinity if only the duration limits them. */
 	readonly retries: number;
-	/** Milliseconds within which attempts are begun; without bound when only their number counts. */
+	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
 	readonly duration: number;
-	/** Milliseconds before an attempt when no other upstream is left; longer each time. */
+	/** Milliseconds before an attempt if no other upstream is left; grows each time. */
 	readonly interval: number;
 	readonly predicate: RetryPredicate | undefined;
-	/** Makes the request for an upstream out of the client's. */
+	/** Builds the upstream request from the client's. */
 	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
-	/** Whether attempts are told in the access entry. */
+	/** Whether attempts are listed in the access log entry. */
 	readonly verbose: boolean;
 }
 
-/** Attempts that an access entry tells of. */
+/** Maximum attempts listed in an access log entry. */
 const MOST_TOLD = 100;
 
-/** A wait grows to this many times the interval. */
+/** Maximum wait as a multiple of the interval. */
 const LONGEST_WAIT = 8;
 
-/** The request that was answered, and how. */
+/** The upstream request that was answered, and its response. */
 export interface Answered {
 	readonly request: UpstreamRequest;
 	readonly response: UpstreamResponse;
 }
 
 /**
- * Tries until an upstream answers. Throws HttpError when none is available, or when the responses of all attempts were to
- * be tried again; UpstreamError as the last attempt failed.
+ * Tries until an upstream answers. Throws HttpError if none is available, or if the responses of all attempts were to be
+ * retried; UpstreamError like the last attempt.
  */
 export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): Promise<Answered> {
 	const { pool } = settings;
@@ -58,7 +58,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 		const addresses = await addressesOf(x, settings);
 		const upstream = settings.select(x, tried.length === 0 ? undefined : tried, addresses);
 		if (!upstream) {
-			// All have been tried: after a pause they are tried again. Looking for one that is there counts as an attempt.
+			// All have been tried: after a pause they are tried again. A search for an available one counts as an attempt.
 			if (tried.length === 0) {
 				const error = noUpstream(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
@@ -116,13 +116,13 @@ function addressesOf(x: Exchange, settings: AttemptSettings) {
 	return found.then(addresses => addresses ?? settings.addresses?.(x));
 }
 
-/** Whether number and time allow another attempt. */
+/** Reports whether count and time allow another attempt. */
 function mayRetry(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): boolean {
 	if (x.isGone || facts.retries >= settings.retries) return false;
 	return performance.now() - facts.startedAt < settings.duration;
 }
 
-/** Whether the policy wants another attempt after this failure or this response. */
+/** Reports whether the policy retries after this failure or response. */
 function wantsAnother(
 	x: Exchange,
 	facts: ProxyFacts,
@@ -138,14 +138,14 @@ function wantsAnother(
 	try {
 		return predicate(x, { error, response });
 	} catch {
-		// An expression that cannot be told for this attempt, because there is no status, does not hold.
+		// An expression that cannot be evaluated for this attempt, because there is no status, does not hold.
 		return false;
 	} finally {
 		facts.transportError = undefined;
 	}
 }
 
-/** A body can be sent again when it is here as a whole, or nobody has read from it. */
+/** Reports whether a body can be sent again: it is in memory, or has not been read from. */
 function isReplayable(body: Body): boolean {
 	return !(body instanceof UntouchedBody) || !body.touched;
 }
@@ -161,21 +161,21 @@ function discard(response: UpstreamResponse): void {
 	if (isStream(response.body)) response.body.cancel();
 }
 
-/** Why nothing was chosen: `addresses` are those that placeholders or look-ups made, if any. */
+/** Returns the error for when no upstream was chosen; `addresses` are those from placeholders or lookups, if any. */
 export function noUpstream(addresses: readonly string[] | undefined): HttpError {
-	// What cannot be connected to is as if the connection had failed.
+	// An invalid address counts as a failed connection.
 	const none = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
 	return none
 		? new HttpError(502, 'No upstream has a valid address.')
 		: new HttpError(503, 'No upstream is available.');
 }
 
-/** All attempts brought responses that were to be tried again: the client gets the status of the last. */
+/** All attempts returned responses that were to be retried: the client gets the last status. */
 function exhausted(status: number): HttpError {
-	return new HttpError(status, `The upstream answered ${status}, and no attempt is left.`);
+	return new HttpError(status, `The upstream answered ${status}, and no retries are left.`);
 }
 
-/** Waits; false when the client has left meanwhile. */
+/** Waits; resolves to false if the client has left. */
 function pause(x: Exchange, milliseconds: number, pool: UpstreamPool): Promise<boolean> {
 	if (x.isGone) return Promise.resolve(false);
 	pool.waiting(1);
@@ -193,7 +193,7 @@ function pause(x: Exchange, milliseconds: number, pool: UpstreamPool): Promise<b
 	});
 }
 
-/** Tells of an attempt in the access entry. */
+/** Adds an attempt to the access log entry. */
 function tell(
 	x: Exchange,
 	facts: ProxyFacts,

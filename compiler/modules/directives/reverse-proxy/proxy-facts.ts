@@ -1,31 +1,31 @@
-/** What proxying found out about one exchange: the values of `{http.reverse_proxy.*}`. */
+/** Facts about the proxying of one exchange: the values of `{http.reverse_proxy.*}`. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Upstream, UpstreamResponse } from '../../../exchange/leases.ts';
 import { STATUS_CODES } from '../../../exchange/status-codes.ts';
 
-/** Filled while the exchange goes on; texts are made only when a placeholder asks. Times are `performance.now()`. */
+/** Filled as the exchange proceeds; text is formatted only when a placeholder asks. Times are `performance.now()`. */
 export class ProxyFacts {
 	/** Undefined before the first choice. */
 	upstream: Upstream | undefined;
-	/** Requests in flight at which an upstream is full; 0 for no bound. */
+	/** Concurrent requests at which an upstream is full; 0 for no limit. */
 	readonly maxRequests: number;
-	/** When proxying began, and when the attempt under way did. */
+	/** When proxying started, and when the current attempt did. */
 	readonly startedAt: number;
 	attemptAt: number;
-	/** When the response's head had come; 0 before. */
+	/** When the response head arrived; 0 before. */
 	answeredAt = 0;
-	/** Attempts after the first. */
+	/** Number of retries. */
 	retries = 0;
 	response: UpstreamResponse | undefined = undefined;
-	/** Why the last attempt brought no response, or its response broke off; undefined when neither is so. */
+	/** Why the last attempt brought no response or a truncated one; undefined otherwise. */
 	failure: string | undefined = undefined;
-	/** While a failed attempt is judged: true without a response, false with one. */
+	/** While a failed attempt is evaluated: true without a response, false with one. */
 	transportError: boolean | undefined = undefined;
-	/** What was found out before: by `forward_auth`, or by the proxy whose `handle_response` or error route runs this one. */
+	/** Facts of an earlier proxy: of `forward_auth`, or of the proxy whose `handle_response` or error route runs this one. */
 	readonly before: ProxyFacts | undefined;
 
-	/** @param before The exchange's facts so far; they stay known until there are new ones. */
+	/** @param before The exchange's facts so far; they stay visible until there are new ones. */
 	constructor(upstream: Upstream | undefined, maxRequests: number, startedAt: number, before: ProxyFacts | undefined) {
 		this.upstream = upstream;
 		this.maxRequests = maxRequests;
@@ -34,7 +34,7 @@ export class ProxyFacts {
 		this.before = before;
 	}
 
-	/** Value of `{http.reverse_proxy.<path>}`; undefined when there is no such placeholder, or nothing to say yet. */
+	/** Returns the value of `{http.reverse_proxy.<path>}`; undefined if the placeholder does not exist or has no value yet. */
 	placeholder(path: string): string | number | boolean | undefined {
 		if (path.startsWith('upstream.')) return this.#ofUpstream(path.slice(9));
 		switch (path) {
@@ -98,7 +98,7 @@ export class ProxyFacts {
 	}
 }
 
-/** Status and reason phrase, as in the status line that came. */
+/** Returns status and reason phrase, as in the received status line. */
 function statusText(response: UpstreamResponse | undefined): string | undefined {
 	if (!response) return undefined;
 	return `${response.status} ${response.reason ?? STATUS_CODES[response.status] ?? ''}`.trimEnd();
@@ -108,7 +108,7 @@ function seconds(milliseconds: number): string {
 	return `${Number((milliseconds / 1000).toFixed(9))}s`;
 }
 
-/** What proxying found out about an exchange, once it has begun. */
+/** Returns the facts about an exchange, once proxying has started. */
 export function proxyFactsOf(x: Exchange): ProxyFacts | undefined {
 	return x.proxied as ProxyFacts | undefined;
 }

@@ -1,4 +1,4 @@
-/** The closure of `proxy`: chooses an upstream, passes the request on, and answers with what comes back. */
+/** The closure of `proxy`: chooses an upstream, forwards the request, and answers with its response. */
 import { performance } from 'node:perf_hooks';
 import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
 import type { Step } from '../../../document/document.ts';
@@ -27,7 +27,7 @@ import { compileTransportValues } from './transports/transport-values.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource, UpstreamPool, UpstreamSettings } from './upstream-pool.ts';
 
-/** A step that proxies: to a named pool, or to one of its own. */
+/** A proxy step, with a named pool or its own. */
 export interface ProxyStep extends Step {
 	readonly handler: 'proxy';
 	readonly pool?: string;
@@ -39,23 +39,23 @@ export interface ProxyStep extends Step {
 	readonly trusted_proxies?: readonly string[];
 	/** Adds `Forwarded` (RFC 7239). */
 	readonly forwarded?: boolean;
-	/** Bytes that are read before they are passed on; −1 for all. */
+	/** Bytes to read before passing the body on; −1 for all. */
 	readonly request_buffers?: number;
 	readonly response_buffers?: number;
 	/** Milliseconds. */
 	readonly stream_timeout?: number;
 	readonly stream_close_delay?: number;
 	readonly verbose_logs?: boolean;
-	/** In place of the pool's. */
+	/** Overrides the pool's. */
 	readonly retry_match?: UpstreamSettings['retry_match'];
 	/** Rules about the upstream's responses. */
 	readonly responses?: readonly ResponseRule[];
 }
 
-/** Milliseconds between attempts when nothing is said. */
+/** Default milliseconds between attempts. */
 const RETRY_INTERVAL = 250;
 
-/** Compiles the step. Only routes of `responses` that do not answer go on to `next`. */
+/** Compiles the step. Only routes of `responses` that do not answer continue with `next`. */
 export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler): Handler {
 	const settings = settingsOf(step, cx);
 	const pool = leasePool(settings, cx);
@@ -100,19 +100,19 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	};
 }
 
-/** A request of another method is another request, and a FastCGI application is part of this server. */
+/** A changed method makes it a different request, and a FastCGI application is part of this server. */
 function countsHere({ method }: ProxyStep, { transport }: UpstreamSettings): boolean {
 	return method === undefined && transport?.type !== 'fastcgi';
 }
 
-/** True for a request that is answered in place of being passed on. @throws HttpError for one that is never passed on */
+/** Answers a request that must not be forwarded and returns true. @throws HttpError for one that is never forwarded */
 function endsHere(x: Exchange, counts: boolean): boolean {
 	const { method } = x.request;
 	if (method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 	return counts && countsForwards(method) && answersLastForward(x);
 }
 
-/** How requests to upstreams are made of the client's. */
+/** Compiles how upstream requests are built from the client's. */
 function compileRequest(
 	step: ProxyStep,
 	settings: UpstreamSettings,
@@ -139,14 +139,14 @@ function compileRequest(
 		const sentMethod = method === undefined ? x.request.method : renderMethod(method, x);
 		const decodes = compresses && upgrade === undefined && sentMethod !== 'HEAD' && namesNoCoding(headers);
 		if (decodes) headers.add('Accept-Encoding', 'gzip');
-		// A changed method that has no use for a body leaves it behind.
+		// Changing the method to one without a body drops the body.
 		const dropsBody = method !== undefined && (sentMethod === 'GET' || sentMethod === 'HEAD');
 		return {
 			method: sentMethod,
 			target: target(x),
 			headers,
 			body: dropsBody ? null : body,
-			// Another method is another request: what the client would switch to is not its.
+			// A changed method makes it a different request, which must not switch protocols.
 			upgrade: method === undefined ? upgrade : undefined,
 			decodes,
 			transport: transportValues?.(x, headers),
@@ -154,12 +154,12 @@ function compileRequest(
 	};
 }
 
-/** Ranges are of what is sent, so that parts of gzip would be of no use (RFC 9110 §14.2). */
+/** Ranges refer to the encoded bytes, so parts of a gzip body would be useless (RFC 9110 §14.2). */
 function namesNoCoding(headers: HeaderList): boolean {
 	return headers.get('accept-encoding') === undefined && headers.get('range') === undefined;
 }
 
-/** How several attempts are made; undefined when one attempt at what is at hand is all. */
+/** Compiles how several attempts are made; undefined if a single attempt is enough. */
 function compileAttempts(
 	step: ProxyStep,
 	settings: UpstreamSettings,
@@ -168,7 +168,7 @@ function compileAttempts(
 ): AttemptSettings | undefined {
 	const buffers = bufferSize(step.request_buffers);
 	const duration = settings.retry_duration ?? 0;
-	// A predicate of the step's own is a policy, as documents of before 0.2.0 have it: one more attempt unless more is said.
+	// A predicate of the step's own implies retries, as in documents from before 0.2.0: one, unless more are configured.
 	const retries = settings.retries ?? (duration > 0 ? Number.POSITIVE_INFINITY : step.retry_match ? 1 : 0);
 	const names = settings.dynamic && dynamicNames(settings.dynamic, cx);
 	const verbose = step.verbose_logs === true;
@@ -188,7 +188,7 @@ function compileAttempts(
 	};
 }
 
-/** Names to look up, one for each source in the order written: `name port`, or the full name of a service. */
+/** Returns the names to look up, one per source in the order written: `name port`, or the full name of a service. */
 function dynamicNames(source: DynamicSource, cx: CompileContext): ((x: Exchange) => string)[] {
 	switch (source.source) {
 		case 'multi':
@@ -214,14 +214,14 @@ function bufferSize(size: number | undefined): number {
 function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 	let settings = step.upstreams;
 	if (step.pool !== undefined) {
-		if (settings) cx.refuse('`pool` and `upstreams` exclude each other.', 'proxy/two-pools');
+		if (settings) cx.refuse('`pool` and `upstreams` cannot be combined.', 'proxy/two-pools');
 		const named = Object.hasOwn(cx.upstreams, step.pool) ? cx.upstreams[step.pool] : undefined;
 		if (named === undefined) cx.refuse(`There is no upstream named \`${step.pool}\`.`, 'upstream/unknown');
 		settings = { ...(named as UpstreamSettings), name: step.pool };
 	}
 	if (!settings) cx.refuse('`proxy` needs `pool` or `upstreams`.', 'proxy/no-pool');
 	if (settings.to.length === 0 && !settings.dynamic) {
-		cx.refuse('The pool has no upstream: `to` is empty, and nothing is looked up.', 'upstream/empty');
+		cx.refuse('The pool has no upstream: `to` is empty, and there are no lookups.', 'upstream/empty');
 	}
 	for (const text of settings.to) {
 		const parsed = parseUpstream(text);
@@ -238,9 +238,9 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 	return typeof known === 'string' ? cx.refuse(known, 'upstream/schemes') : known;
 }
 
-/** @throws BuildError when a file that the transport needs cannot be used */
+/** @throws BuildError if a file that the transport needs cannot be used */
 function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool {
-	// What only this handler goes by does not make another pool.
+	// Settings that only this handler uses must not lead to a separate pool.
 	const { retry_match: _match, retry_interval: _interval, ...key } = settings;
 	try {
 		return cx.lease('upstreams', key);
@@ -250,7 +250,7 @@ function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool
 	}
 }
 
-/** With placeholders in any address, all of them resolved for a request. */
+/** If any address has placeholders, all are resolved per request. */
 function resolvedAddresses(
 	settings: UpstreamSettings,
 	cx: CompileContext,
@@ -273,10 +273,10 @@ function compileTrust(step: ProxyStep, cx: CompileContext): (x: Exchange) => boo
 	}
 }
 
-/** Runs something while the request's target is the one for the upstream. */
+/** Runs a function while the request's target is the upstream's. */
 type Rewrite = <T>(x: Exchange, run: () => T) => T;
 
-/** The rewriting of the target for the upstream only, if there is any. */
+/** Returns the rewrite of the target for the upstream, if any. */
 function compileRewrite(step: ProxyStep, cx: CompileContext): Rewrite | undefined {
 	if (step.rewrite === undefined) return undefined;
 	const rewrite = cx.pipeline([{ handler: 'rewrite_target', to: step.rewrite }], () => {}, 'rewrite');
@@ -292,7 +292,7 @@ function compileRewrite(step: ProxyStep, cx: CompileContext): Rewrite | undefine
 	};
 }
 
-/** The choice of an upstream: policies that go by the target see the one for the upstream. */
+/** Returns the selection of an upstream: policies that depend on the target see the upstream's. */
 function compileSelection(
 	balance: UpstreamSettings['balance'],
 	pool: UpstreamPool,
@@ -321,7 +321,7 @@ function renderMethod(template: Template, x: Exchange): string {
 	return method;
 }
 
-/** What placeholders put into fields must not end its line, nor be cut to other bytes. */
+/** Placeholder values in fields must neither end the line nor be truncated to other bytes. */
 function makeSendable(headers: HeaderList): void {
 	headers.map((_name, value) => {
 		const kind = fieldValueKind(value);
@@ -331,7 +331,7 @@ function makeSendable(headers: HeaderList): void {
 	headers.filter(name => isToken(name) && !isFraming(name));
 }
 
-/** Fields that the protocol writes itself: two framings of one message are how requests are smuggled (RFC 9112 §11.2). */
+/** Fields that the protocol layer writes itself: two framings of one message enable request smuggling (RFC 9112 §11.2). */
 function isFraming(name: string): boolean {
 	switch (name.toLowerCase()) {
 		case 'content-length':

@@ -116,7 +116,7 @@ function parseNetwork(network: string, rest: string): ParsedUpstream {
 	}
 	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(rest, 80, `${network}/`);
 	if (/^(unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
-		return invalid('directive/unavailable', `an upstream over \`${network}/\` is not part of this build yet`);
+		return invalid('directive/unavailable', `an upstream over \`${network}/\` is not supported by this build yet`);
 	}
 	return withPath();
 }

@@ -114,7 +114,12 @@ function lowerVerifier(
 		pem: values => draft.leaves.pem.push(...values.flatMap(word => pemOf(word, cx))),
 	};
 	const refuseStore = (word: Word) =>
-		cx.problem('error', 'tls/unavailable', word.span, 'Leaf certificates from a store are not part of this build.');
+		cx.problem(
+			'error',
+			'tls/unavailable',
+			word.span,
+			'Leaf certificates from a store are not supported by this build.',
+		);
 	if (loader) {
 		if (loader.text === 'storage') refuseStore(loader);
 		else if (Object.hasOwn(take, loader.text)) take[loader.text]!(rest);

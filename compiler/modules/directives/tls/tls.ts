@@ -322,7 +322,7 @@ function lowerManager(words: readonly Word[], at: Line, draft: Draft, cx: LowerC
 			'error',
 			'tls/unavailable',
 			kind.span,
-			'Certificates of the Tailscale daemon are not part of this build.',
+			'Certificates of the Tailscale daemon are not supported by this build.',
 			{
 				hint: 'Use `get_certificate http`, or files.',
 			},

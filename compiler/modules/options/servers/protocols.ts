@@ -27,7 +27,7 @@ export const protocols: ServerOption = {
 		'other only. A listener without TLS speaks `h1`, `h2c`, or both: then the first bytes of a connection decide, and',
 		'`Upgrade: h2c` is ignored (RFC 9113). Where the list names nothing for such a listener it speaks HTTP/1.1; a listener',
 		'of HTTPS sites with `h2c` alone is an error.',
-		'HTTP/3 is not part of this build.',
+		'HTTP/3 is not supported by this build.',
 	],
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
@@ -56,7 +56,7 @@ export function lowerProtocols(args: readonly Word[], cx: LowerContext): string[
 				hint: 'Name each protocol once.',
 			});
 		} else if (text === 'h3') {
-			cx.problem('error', 'option/unavailable', span, 'HTTP/3 (`h3`) is not part of this build yet.', {
+			cx.problem('error', 'option/unavailable', span, 'HTTP/3 (`h3`) is not supported by this build yet.', {
 				hint: 'Leave it out: h1 and h2 are served over TLS, h2c without it.',
 			});
 		} else chosen.push(text);

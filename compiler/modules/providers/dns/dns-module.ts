@@ -59,7 +59,7 @@ export function lowerSettings(
 	const byName = new Map(module.settings.map(setting => [setting.name, setting]));
 	const take = (setting: DnsSetting, words: readonly Word[], at: Line): void => {
 		if (Object.hasOwn(found, setting.name)) {
-			cx.problem('error', 'dns/given-twice', at.words[0]!.span, `\`${setting.name}\` is given twice.`);
+			cx.problem('error', 'dns/given-twice', at.words[0]!.span, `\`${setting.name}\` is given more than once.`);
 			return;
 		}
 		if (setting.secret === true) for (const word of words) warnOfLiteral(word, cx);

@@ -181,7 +181,7 @@ function gather(
 				'error',
 				'tls/unavailable',
 				at.words[0]!.span,
-				`\`${name}\` is not part of this build in a trust pool.`,
+				`\`${name}\` is not supported by this build in a trust pool.`,
 			);
 	}
 	cx.subdirectives(line.block, known, 'trust_pool');

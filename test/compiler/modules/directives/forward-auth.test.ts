@@ -129,7 +129,7 @@ test('mistakes', () => {
 		diagnostics.map(({ message }) => message),
 		[
 			"parsing compatfile tokens for 'forward_auth': the 'uri' subdirective is required, at Compatfile:2",
-			'`a:b` names no header field.',
+			'`a:b` is not a valid header field.',
 			"parsing compatfile tokens for 'forward_auth': cannot re-declare uri: /b, at Compatfile:7",
 		],
 	);

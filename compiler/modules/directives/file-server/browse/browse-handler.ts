@@ -1,4 +1,4 @@
-/** Answers with the listing of a folder: a page, JSON or text, as the visitor likes it. */
+/** Answers with the listing of a folder as a page, JSON or text, depending on the request. */
 import type { CompileContext } from '../../../../codegen/compile-context.ts';
 import type { Exchange } from '../../../../exchange/exchange.ts';
 import { HttpError } from '../../../../exchange/http-error.ts';
@@ -14,23 +14,23 @@ import { compileListingTemplate } from './listing-template.ts';
 
 const FILE_LIMIT = 10_000;
 
-/** Seconds that a browser remembers how the visitor likes listings sorted: 30 days. */
+/** Seconds for which a browser remembers the visitor's sort order: 30 days. */
 const COOKIE_AGE = 2_592_000;
 
-/** What a visitor may choose for every folder: names of queries and cookies, and their values. */
+/** The visitor's choices for all folders: names of query parameters and cookies, with their values. */
 const CHOICES: readonly (readonly [name: string, values: readonly string[]])[] = [
 	['sort', LISTING_SORTS],
 	['order', ['asc', 'desc']],
 ];
 
-/** Where a folder stands. */
+/** The location of a folder. */
 export interface BrowsedFolder {
 	readonly root: string;
 	/** Path below the root, '' for the root itself. */
 	readonly path: string;
 }
 
-/** Whether an entry must not be shown. */
+/** Reports whether an entry must be hidden. */
 export type HidesEntry = (x: Exchange, folder: BrowsedFolder, entry: FolderEntry) => boolean;
 
 /** Lists a folder. Throws FileError. */
@@ -59,7 +59,8 @@ export function compileBrowse(
 		const newest = shown.reduce((latest, entry) => (entry.mtimeNs > latest ? entry.mtimeNs : latest), mtimeNs);
 		const modified = Math.min(Number(newest / 1_000_000_000n), Math.floor(x.now() / 1000));
 		const view = viewOf(x, settings);
-		// The folder's time says nothing of the visitor's own choice: a copy from before it would be taken for the page.
+		// The folder's modification time says nothing about the visitor's own choice: an older copy would be taken for the
+		// current page.
 		const isPersonal = CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
 		if (isPersonal) headers.set('Cache-Control', 'private, no-cache');
 		else headers.set('Last-Modified', new Date(modified * 1000).toUTCString());
@@ -101,7 +102,7 @@ async function bodyFor(
 	return listingPage(listing);
 }
 
-/** The folder as the visitor knows it: what a rewrite made of it is the site's affair. */
+/** Returns the folder's path as the visitor sees it, before rewriting. */
 function shownPath(x: Exchange): string {
 	const path = decodePercent(x.received.path) ?? x.received.path;
 	return path.endsWith('/') ? path : `${path}/`;
@@ -129,7 +130,7 @@ function numberOf(query: URLSearchParams, name: string): number {
 	return Number(text);
 }
 
-/** What a visitor chose holds for the other folders too. */
+/** Remembers the visitor's choices for other folders. */
 function rememberView(x: Exchange): void {
 	const query = new URLSearchParams(x.request.query ?? '');
 	for (const [name, values] of CHOICES) {
@@ -143,7 +144,7 @@ function rememberView(x: Exchange): void {
 	}
 }
 
-/** The body of an answer to HEAD: its length counts. */
+/** The body of a response to HEAD; only its length matters. */
 class HeadBody {
 	readonly length: number;
 

@@ -1,4 +1,4 @@
-/** The block `browse` of `file_server`: its text and its schema. */
+/** The block `browse` of `file_server`: lowering and schema. */
 import type { LowerContext } from '../../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../../syntax/ast.ts';
 import type { Schema } from '../../directive.ts';
@@ -6,33 +6,33 @@ import { LISTING_SORTS, type ListingOrder, type ListingSort } from './listing.ts
 
 /** How folders without an index are listed. */
 export interface BrowseSettings {
-	/** File of a template, placeholders allowed; a page of ours if left out. */
+	/** Template file, with placeholders; default a built-in page. */
 	readonly template?: string;
-	/** Shows where symbolic links lead. */
+	/** Shows the targets of symbolic links. */
 	readonly reveal_symlinks?: true;
-	/** `namedirfirst` if left out. */
+	/** Default `namedirfirst`. */
 	readonly sort?: ListingSort;
-	/** `asc` if left out. */
+	/** Default `asc`. */
 	readonly order?: ListingOrder;
-	/** Entries that are looked at; 10000 if left out. */
+	/** Maximum entries read; default 10000. */
 	readonly file_limit?: number;
 }
 
 /** Schema of {@link BrowseSettings}. */
 export const BROWSE: Schema = {
 	type: 'object',
-	description: 'Folders without an index are listed; how.',
+	description: 'Lists folders without an index.',
 	properties: {
-		template: { type: 'string', minLength: 1, description: 'File of a template; a page of ours if left out.' },
-		reveal_symlinks: { const: true, description: 'Shows where symbolic links lead.' },
-		sort: { enum: LISTING_SORTS, default: 'namedirfirst', description: '`namedirfirst` if left out.' },
-		order: { enum: ['asc', 'desc'], default: 'asc', description: '`asc` if left out.' },
+		template: { type: 'string', minLength: 1, description: 'Template file; default a built-in page.' },
+		reveal_symlinks: { const: true, description: 'Shows the targets of symbolic links.' },
+		sort: { enum: LISTING_SORTS, default: 'namedirfirst', description: 'Default `namedirfirst`.' },
+		order: { enum: ['asc', 'desc'], default: 'asc', description: 'Default `asc`.' },
 		file_limit: {
 			type: 'integer',
 			minimum: 1,
 			maximum: 1_000_000,
 			default: 10_000,
-			description: 'Entries that are looked at; 10000 if left out.',
+			description: 'Maximum entries read; default 10000.',
 		},
 	},
 	additionalProperties: false,

@@ -1,8 +1,8 @@
-/** A listing as programs and terminals get it. */
+/** Renders a listing for programs and terminals. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { entryUrl, type Listing, modeText } from './listing.ts';
 
-/** JSON: an array with one object for each entry. */
+/** Returns JSON: an array with one object per entry. */
 export function listingJson({ items }: Listing): string {
 	return `${JSON.stringify(items.map(jsonEntry))}\n`;
 }
@@ -21,7 +21,7 @@ function jsonEntry(entry: FolderEntry) {
 	};
 }
 
-/** A table in columns of text. Control characters in names would move a terminal's cursor, or do worse. */
+/** Returns a text table. Control characters in names are escaped: they could manipulate a terminal. */
 export function listingText({ items }: Listing): string {
 	const rows = items.map(({ name, type, size, mtimeNs, mode, target }) => [
 		printable(type === 'directory' ? `${name}/` : name),
@@ -48,7 +48,7 @@ function isoTime(nanoseconds: bigint): string {
 	return new Date(Number(nanoseconds / 1_000_000n)).toISOString();
 }
 
-/** Permission bits with the folder and link bits where programs that know the compatible server look for them. */
+/** Returns permission bits with the folder and link bits where clients of the compatible server expect them. */
 function goMode({ mode, type, target }: FolderEntry): number {
 	const folder = type === 'directory' ? 2 ** 31 : 0;
 	const link = target === undefined ? 0 : 2 ** 27;

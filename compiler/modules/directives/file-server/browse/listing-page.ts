@@ -1,8 +1,8 @@
-/** The page of a listing: it works without scripts, on a narrow screen and by keyboard, and holds nothing but escaped text. */
+/** The HTML page of a listing: works without scripts, on narrow screens and by keyboard; all text is escaped. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { entryUrl, humanSize, type Listing, type ListingSort } from './listing.ts';
 
-/** What the page may load: nothing. Whatever a name holds, no script runs and no form leaves. */
+/** The page may load nothing. Whatever a name contains, no script runs and no form is submitted elsewhere. */
 export const PAGE_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
 
@@ -50,7 +50,7 @@ ${pages(listing)}
 `;
 }
 
-/** The text of a name in HTML, in an isolate of its own, so that right-to-left text reorders nothing around it. */
+/** Returns a name as HTML, isolated so that right-to-left text does not reorder its surroundings. */
 function nameText(name: string): string {
 	return `<bdi>${escapeHtml(name)}</bdi>`;
 }
@@ -71,7 +71,7 @@ function filterForm(listing: Listing): string {
 ${kept}<button>Show</button></form>`;
 }
 
-/** Fields that keep the rest of the view. */
+/** Returns hidden fields that preserve the rest of the view. */
 function hidden({ sort, order, limit, layout }: Listing): string {
 	const fields: [string, string][] = [
 		['sort', sort],
@@ -104,7 +104,7 @@ ${up}${listing.items.map(row).join('\n')}
 </table>`;
 }
 
-/** A column's head is the link that sorts by it, and the other way round the second time. */
+/** A column heading links to sorting by it, and in the other direction if already sorted. */
 function heading(listing: Listing, sort: ListingSort, text: string, attributes: string): string {
 	const isOwn = listing.sort === sort;
 	const order = isOwn && listing.order === 'asc' ? 'desc' : 'asc';

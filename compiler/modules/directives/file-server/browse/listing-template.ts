@@ -1,4 +1,4 @@
-/** Listings by a template of the site's own. */
+/** Renders listings with a custom template. */
 import type { CompileContext } from '../../../../codegen/compile-context.ts';
 import type { Exchange } from '../../../../exchange/exchange.ts';
 import { HttpError } from '../../../../exchange/http-error.ts';
@@ -12,13 +12,13 @@ import { PageHost } from '../../templates/page-host.ts';
 import { PageSite } from '../../templates/page-site.ts';
 import { entryUrl, humanSize, type Listing } from './listing.ts';
 
-/** Bytes of a template at most. */
+/** Maximum bytes of a template. */
 const LARGEST_TEMPLATE = 1024 * 1024;
 
 /** Renders a listing. */
 export type ListingRenderer = (x: Exchange, listing: Listing) => string | Promise<string>;
 
-/** Compiles the renderer for a template file, which is read for each listing: a change of it counts at once. */
+/** Compiles the renderer of a template file, which is read for each listing so that changes apply immediately. */
 export function compileListingTemplate(file: string, root: string | undefined, cx: CompileContext): ListingRenderer {
 	const site = new PageSite({ handler: 'render', ...(root !== undefined && { root }) }, cx);
 	const path = cx.template(file, 'empty');
@@ -47,7 +47,7 @@ export function compileListingTemplate(file: string, root: string | undefined, c
 	};
 }
 
-/** What `.` is in a template of a listing: the listing, and all that it is in other templates. */
+/** The value of `.` in a listing template: the listing, plus everything available in other templates. */
 class ListingObject implements TemplateObject {
 	readonly typeName = 'fileserver.browseTemplateContext';
 	readonly #listing: Listing;
@@ -101,7 +101,7 @@ class ListingObject implements TemplateObject {
 	}
 }
 
-/** Links to the folders above, the top one first. */
+/** Returns links to the parent folders, the top one first. */
 function breadcrumbs(path: string): Value[] {
 	const elements = path.split('/').slice(0, -1);
 	return elements.map(
@@ -113,7 +113,7 @@ function breadcrumbs(path: string): Value[] {
 	);
 }
 
-/** One of `.Items`. */
+/** An element of `.Items`. */
 class EntryObject implements TemplateObject {
 	readonly typeName = 'fileserver.fileInfo';
 	readonly #entry: FolderEntry;

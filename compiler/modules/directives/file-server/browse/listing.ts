@@ -1,37 +1,37 @@
-/** A folder as it is listed: what of it, in which order, which page of it. */
+/** Prepares a folder's listing: filters, sorts and paginates its entries. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 
-/** What a listing can be sorted by. */
+/** Sort keys of a listing. */
 export type ListingSort = 'name' | 'namedirfirst' | 'size' | 'time';
 
 /** Directions of a sort. */
 export type ListingOrder = 'asc' | 'desc';
 
-/** Names of sorts, as they are written in configurations and in queries. */
+/** Sort keys by their names in configurations and queries. */
 export const LISTING_SORTS: readonly ListingSort[] = ['name', 'namedirfirst', 'size', 'time'];
 
-/** What a visitor asks for. */
+/** The view that a visitor requests. */
 export interface ListingView {
 	readonly sort: ListingSort;
 	readonly order: ListingOrder;
-	/** Entries on a page; 0 for all. */
+	/** Entries per page; 0 for all. */
 	readonly limit: number;
 	/** Entries before the first one shown. */
 	readonly offset: number;
 	readonly layout: 'list' | 'grid';
-	/** Text that names must hold, whatever their letter case; '' for all. */
+	/** Text that names must contain, ignoring case; '' for all. */
 	readonly filter: string;
 }
 
 /** A folder, ready to be shown. */
 export interface Listing extends ListingView {
-	/** Path as the visitor sees it, decoded, with a slash at its end. */
+	/** Decoded path as the visitor sees it, with a trailing slash. */
 	readonly path: string;
 	/** Last element of the path; '' for the root. */
 	readonly name: string;
 	readonly canGoUp: boolean;
 	readonly items: readonly FolderEntry[];
-	/** Entries that fit the filter, on all pages. */
+	/** Entries that match the filter, on all pages. */
 	readonly total: number;
 	readonly folders: number;
 	readonly files: number;
@@ -39,10 +39,10 @@ export interface Listing extends ListingView {
 	readonly bytes: number;
 }
 
-/** Compares names as people do: `file2` before `file10`. One collator: making it costs more than a sort. */
+/** Compares names naturally: `file2` before `file10`. Shared, because creating a collator costs more than a sort. */
 const NAMES = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
-/** Sorts, filters and cuts the entries of a folder. */
+/** Filters, sorts and paginates the entries of a folder. */
 export function listingOf(path: string, canGoUp: boolean, entries: readonly FolderEntry[], view: ListingView): Listing {
 	const wanted = view.filter.toLowerCase();
 	const fitting = wanted === '' ? [...entries] : entries.filter(({ name }) => name.toLowerCase().includes(wanted));
@@ -81,7 +81,7 @@ function comparison(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => numb
 	}
 }
 
-/** `1.5 KiB`. */
+/** Formats bytes, such as `1.5 KiB`. */
 export function humanSize(bytes: number): string {
 	if (bytes < 1024) return `${bytes} B`;
 	const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
@@ -94,12 +94,12 @@ export function humanSize(bytes: number): string {
 	return `${size.toFixed(size < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
-/** URL of an entry, relative to its folder. `./` keeps a colon in a name from making a scheme of it. */
+/** Returns an entry's URL relative to its folder. `./` keeps a colon in a name from forming a scheme. */
 export function entryUrl({ name, type }: FolderEntry): string {
 	return `./${encodeURIComponent(name)}${type === 'directory' ? '/' : ''}`;
 }
 
-/** The letters of `ls -l` for a mode. */
+/** Returns a mode in the format of `ls -l`. */
 export function modeText(mode: number, isLink: boolean): string {
 	const letters = 'rwxrwxrwx';
 	let text = isLink ? 'L' : (mode & 0o170000) === 0o040000 ? 'd' : '-';

@@ -1,11 +1,11 @@
-/** Lowering of the sub-directives about retries: how often, how long, and of what. */
+/** Lowers the sub-directives about retries: how often, for how long, and after what. */
 import type { Matcher } from '../../../../document/document.ts';
 import type { LowerContext, Subdirective } from '../../../../lower/lower-context.ts';
 import type { Block, Word } from '../../../../syntax/ast.ts';
 import { oneInteger, onePeriod, ratioOf } from '../single-value.ts';
 import type { RetryBudget } from '../upstream-pool.ts';
 
-/** What is lowered. */
+/** The settings being lowered. */
 export interface RetryDraft {
 	retries?: number;
 	retry_duration?: number;
@@ -14,7 +14,9 @@ export interface RetryDraft {
 	retry_budget?: RetryBudget;
 }
 
-/** The sub-directives that fill the draft; `named` is true in the block of a named upstream, which belongs to no site. */
+/**
+ * Returns the sub-directives that fill the draft; `named` is true in the block of a named upstream, which belongs to no site.
+ */
 export function retrySubdirectives(
 	draft: RetryDraft,
 	cx: LowerContext,
@@ -38,7 +40,7 @@ export function retrySubdirectives(
 			if (named && usesNames(args, line.block, cx)) return;
 			const matcher = cx.matcherExpression(args, line.block, undefined);
 			if (!matcher) return;
-			// A set with an expression is asked of responses too; the others only of attempts that brought none.
+			// A set with an expression also applies to responses; the others only to attempts without one.
 			sets.push(holdsExpression(matcher) ? matcher : { type: 'all', of: [{ type: 'transport_error' }, matcher] });
 			draft.retry_match = sets.length === 1 ? sets[0]! : { type: 'any', of: [...sets] };
 		},
@@ -57,13 +59,13 @@ function budgetSubdirective(draft: RetryDraft, cx: LowerContext): Subdirective {
 	};
 }
 
-/** Reports named matchers: those of a site are not known to a pool that all sites may use. */
+/** Reports named matchers: a pool that all sites may use cannot know those of a site. */
 function usesNames(words: readonly Word[], block: Block | undefined, cx: LowerContext): boolean {
 	let found = false;
 	for (const word of [...words, ...(block?.lines ?? []).flatMap(line => line.words)]) {
 		if (word.quote !== 'none' || !word.text.startsWith('@')) continue;
 		found = true;
-		const message = `\`${word.text}\` belongs to a site, and a named upstream to none.`;
+		const message = `\`${word.text}\` is defined in a site, but a named upstream belongs to no site.`;
 		cx.problem('error', 'upstream/matcher-of-site', word.span, message, {
 			hint: 'Write the matcher itself, such as `path /api/*`.',
 		});

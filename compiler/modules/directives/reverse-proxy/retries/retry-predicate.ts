@@ -1,4 +1,4 @@
-/** The predicate of a retry policy: which failures and which responses of an upstream are tried again. */
+/** The predicate of a retry policy: which failures and responses of an upstream are retried. */
 import type { CompileContext } from '../../../../codegen/compile-context.ts';
 import { compileStatuses } from '../../../../codegen/statuses.ts';
 import type { Matcher } from '../../../../document/document.ts';
@@ -7,21 +7,21 @@ import type { UpstreamError, UpstreamResponse } from '../../../../exchange/lease
 import { compileHeaderRule, HEADER_RULE_PROPERTIES, type HeaderRule } from '../../../matchers/header-rule.ts';
 import type { Schema } from '../../directive.ts';
 
-/** What an attempt has come to: one of the two is there. */
+/** The result of an attempt: exactly one of the two is present. */
 export interface AttemptOutcome {
 	readonly error: UpstreamError | undefined;
 	readonly response: UpstreamResponse | undefined;
 }
 
-/** Whether an attempt that came to this is followed by another. */
+/** Decides whether an attempt with this result is retried. */
 export type RetryPredicate = (x: Exchange, outcome: AttemptOutcome) => boolean;
 
-/** Reference to the predicate in the document. */
+/** Reference to the predicate's schema. */
 export const RETRY: Schema = { $ref: '#/$defs/retry' };
 
 const PARTS: Schema = { type: 'array', items: RETRY, description: 'The parts.' };
 
-/** The kinds that stand beside the request matchers, with their properties. */
+/** Predicate kinds available in addition to the request matchers, with their properties. */
 export const RETRY_KINDS: readonly {
 	readonly id: string;
 	readonly summary: string;
@@ -29,15 +29,15 @@ export const RETRY_KINDS: readonly {
 }[] = [
 	{
 		id: 'all',
-		summary: 'Holds when all of its parts hold.',
+		summary: 'Holds if all of its parts hold.',
 		schema: { properties: { of: PARTS }, required: ['of'] },
 	},
 	{
 		id: 'any',
-		summary: 'Holds when any of its parts holds.',
+		summary: 'Holds if any of its parts holds.',
 		schema: { properties: { of: PARTS }, required: ['of'] },
 	},
-	{ id: 'not', summary: 'Holds when its part does not.', schema: { properties: { of: RETRY }, required: ['of'] } },
+	{ id: 'not', summary: 'Holds if its part does not.', schema: { properties: { of: RETRY }, required: ['of'] } },
 	{
 		id: 'status',
 		summary: 'Holds for responses with one of these statuses.',
@@ -60,17 +60,17 @@ export const RETRY_KINDS: readonly {
 	},
 	{
 		id: 'response_header',
-		summary: 'Holds for responses by one of their fields.',
+		summary: 'Holds for responses with a given field value.',
 		schema: { properties: HEADER_RULE_PROPERTIES, required: ['name'] },
 	},
 	{
 		id: 'connect_error',
-		summary: 'Holds when nothing of the request can have been acted on: the upstream could not be reached.',
+		summary: 'Holds if the request cannot have had any effect: the upstream could not be reached.',
 		schema: { properties: {} },
 	},
 	{
 		id: 'transport_error',
-		summary: 'Holds when no response came, for whatever reason.',
+		summary: 'Holds if there was no response, for whatever reason.',
 		schema: { properties: {} },
 	},
 ];

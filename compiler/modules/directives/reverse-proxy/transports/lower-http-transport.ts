@@ -160,7 +160,7 @@ function lowerVersions(words: readonly Word[], line: Line, cx: LowerContext): Ht
 	for (const word of words) {
 		const version = cx.oneOf(word, ['1.1', '2', 'h2c', '3'], 'version of HTTP');
 		if (version === '3') {
-			const message = 'HTTP version `3` to upstreams is not part of this build yet.';
+			const message = 'HTTP version `3` to upstreams is not supported by this build yet.';
 			cx.problem('error', 'directive/unavailable', word.span, message);
 			return undefined;
 		}

@@ -93,7 +93,7 @@ lowering('another file system is refused by name, what nobody knows as unknown',
 		assert.is(document, undefined);
 		assert.equal(
 			diagnostics.map(one => `${one.code} ${one.message}`),
-			['fs/unavailable The file system `f` is not part of this build: there is only `default`.'],
+			['fs/unavailable The file system `f` is not supported by this build; only `default` is.'],
 		);
 		assert.is(stepOf(site('file_server {\nfs default\n}', dialect)).fs, undefined);
 		const unknown = site('file_server {\nindx a\n}', dialect).diagnostics;

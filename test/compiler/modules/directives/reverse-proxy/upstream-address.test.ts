@@ -88,7 +88,7 @@ addresses('refusals', () => {
 			'upstream/placeholder-in-url',
 			'due to parsing difficulties, placeholders are not allowed when an upstream address contains a scheme',
 		],
-		['fd/3', 'directive/unavailable', 'an upstream over `fd/` is not part of this build yet'],
+		['fd/3', 'directive/unavailable', 'an upstream over `fd/` is not supported by this build yet'],
 		['h:0', 'upstream/invalid-port', '`0` is not a port'],
 		['h:65536', 'upstream/invalid-port', '`65536` is not a port'],
 		['h:9-8', 'upstream/invalid-port', '`9-8` is not a port range'],
