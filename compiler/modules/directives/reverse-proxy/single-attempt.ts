@@ -1,4 +1,4 @@
-/** The one attempt of a proxy that tries nothing again: what most requests are. */
+/** The single attempt of a proxy without retries, the most common case. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type {
@@ -12,7 +12,7 @@ import { PendingAnswer } from '../../../exchange/pending-answer.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 
-/** An attempt, and the answer that is made of it. */
+/** An attempt, and the response made of it. */
 export class SingleAttempt implements UpstreamOutcome {
 	readonly #x: Exchange;
 	readonly #pending: PendingAnswer;
@@ -28,7 +28,7 @@ export class SingleAttempt implements UpstreamOutcome {
 		this.#upgrade = upgrade;
 	}
 
-	/** Sends the request; what it returns ends when the exchange is answered, and rejects when it is to fail. */
+	/** Sends the request. The returned promise resolves when the exchange is answered and rejects if it is to fail. */
 	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
 		this.#settings.pool.send(this.#x, upstream, request, this);
 		return this.#pending.started();
@@ -66,7 +66,7 @@ export class SingleAttempt implements UpstreamOutcome {
 		this.#follow(Promise.resolve());
 	}
 
-	/** Who tells of a failure is in the midst of it. */
+	/** Deferred, because the caller that reports a failure is in the middle of handling it. */
 	#rejectLater(error: unknown): void {
 		this.#follow(Promise.reject(error));
 	}

@@ -1,14 +1,14 @@
-/** Sub-directives of proxies that take one value. */
+/** Parsers for proxy sub-directives with a single value. */
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 
-/** The only argument of a line without a block; undefined after a mistake was reported. */
+/** Returns the only argument of a line without a block; undefined after reporting a mistake. */
 export function oneWord(args: readonly Word[], line: Line, cx: LowerContext, what: string): Word | undefined {
 	if (!cx.noBlock(line) || !cx.count(line, args, 1, 1, `${line.words[0]!.text} <${what}>`)) return undefined;
 	return args[0];
 }
 
-/** A duration that timers can wait: milliseconds from 0 to about 24 days. */
+/** Parses a duration that timers support: milliseconds from 0 to about 24 days. */
 export function onePeriod(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
 	const word = oneWord(args, line, cx, 'duration');
 	const value = word && cx.duration(word);
@@ -20,7 +20,7 @@ export function onePeriod(args: readonly Word[], line: Line, cx: LowerContext): 
 	return undefined;
 }
 
-/** A whole number. */
+/** Parses a whole number. */
 export function oneInteger(
 	args: readonly Word[],
 	line: Line,
@@ -32,15 +32,15 @@ export function oneInteger(
 	return word && cx.integer(word, min, max);
 }
 
-/** Says that a line is understood and changes nothing, and why. */
+/** Warns that a line is accepted but has no effect, and why. */
 export function noEffect(line: Line, reason: string, cx: LowerContext): void {
 	const word = line.words[0]!;
 	cx.problem('warning', 'upstream/no-effect', word.span, `\`${word.text}\` has no effect here: ${reason}.`, {
-		hint: 'Take the line away.',
+		hint: 'Remove the line.',
 	});
 }
 
-/** A share such as `20%`, as a number: 0.2. At most 1000%. */
+/** Parses a share such as `20%` to a number, 0.2. The maximum is 1000%. */
 export function ratioOf(word: Word, cx: LowerContext): number | undefined {
 	const found = /^(\d{1,4}(?:\.\d{1,3})?)%$/.exec(word.text);
 	const value = found ? Number(found[1]) / 100 : undefined;

@@ -1,10 +1,10 @@
-/** Joins two byte streams into one, after an upgrade. */
+/** Joins two byte streams after an upgrade. */
 import type { Duplex } from 'node:stream';
 import { isJoinable } from '../../../exchange/joinable-stream.ts';
 
 /**
- * Passes bytes both ways with back-pressure. When one side ends, the other's writing side ends and the opposite direction
- * goes on; when one breaks, the other is ended with it.
+ * Passes bytes both ways with backpressure. When one side ends, the other's writing side ends and the opposite direction
+ * continues; when one fails, the other is closed too.
  */
 export function splice(client: Duplex, upstream: Duplex): void {
 	if (isJoinable(client) && client.joinTo(upstream)) return;
@@ -17,7 +17,7 @@ export function splice(client: Duplex, upstream: Duplex): void {
 function follow(side: Duplex, other: Duplex): void {
 	side.on('error', () => other.destroy());
 	side.on('close', () => {
-		// After an orderly end the other side still gets what was sent to it before it goes.
+		// After an orderly end, the other side still gets the data sent to it.
 		if (side.readableEnded && !other.writableFinished && !other.destroyed) other.once('finish', () => other.destroy());
 		else other.destroy();
 	});

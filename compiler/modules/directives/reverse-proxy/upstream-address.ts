@@ -1,27 +1,26 @@
-/** Addresses of upstreams as configurations write them, and as connections need them. */
+/** Upstream addresses: as written in configurations, and as needed to connect. */
 
-/** Where to connect. */
 export interface UpstreamAddress {
 	/** Canonical text: `host:port`, `[v6]:port` or `unix//path`. */
 	readonly address: string;
 	/**
-	 * The text that hash and cookie policies identify the upstream by: network and host as written (`:8001` names no host),
-	 * with the port, as the compatible server joins them.
+	 * The text that identifies the upstream in hash and cookie policies: network and host as written (`:8001` has no host),
+	 * with the port, joined like in the compatible server.
 	 */
 	readonly dial: string;
-	/** Host without brackets, or the path of a unix socket. */
+	/** Host without brackets, or the path of a Unix socket. */
 	readonly host: string;
-	/** 0 for a unix socket. */
+	/** 0 for a Unix socket. */
 	readonly port: number;
-	/** Path of a unix socket, else undefined. */
+	/** Path of a Unix socket, otherwise undefined. */
 	readonly path: string | undefined;
-	/** What the text says about the transport: TLS, HTTP/2 in plain text, or nothing. */
+	/** What the scheme says about the transport: TLS, HTTP/2 in plain text, or nothing. */
 	readonly scheme: '' | 'https' | 'h2c';
 }
 
-/** What one address of a configuration stands for. */
+/** The meaning of one address in a configuration. */
 export type ParsedUpstream =
-	/** `scheme` is what was written, '' for none. */
+	/** `scheme` is as written, '' if there is none. */
 	| {
 			readonly kind: 'static';
 			readonly scheme: '' | 'http' | 'https' | 'h2c';
@@ -35,7 +34,7 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/;
 const NETWORK = /^([a-z][a-z0-9+]*)\/(.*)$/;
 const PORT_RANGE = /^(.*):(\d{1,5})-(\d{1,5})$/;
 
-/** Reads an address as `reverse_proxy`, `to` and the document's `to` have it. */
+/** Parses an address of `reverse_proxy`, `to` and the document's `to`. */
 export function parseUpstream(text: string): ParsedUpstream {
 	if (text.includes('{')) return parseTemplate(text);
 	const scheme = SCHEME.exec(text);
@@ -44,15 +43,18 @@ export function parseUpstream(text: string): ParsedUpstream {
 	if (network) return parseNetwork(network[1]!, network[2]!);
 	if (text.startsWith('unix:/')) {
 		const path = text.slice(5).replace(/^\/+/, '/');
-		return invalid('upstream/invalid-address', 'a unix socket has no colon', `Write \`unix/${path}\`.`);
+		return invalid('upstream/invalid-address', 'a Unix socket has no colon', `Write \`unix/${path}\`.`);
 	}
 	if (text.length > 1 && text.endsWith(',')) {
-		return invalid('upstream/invalid-address', 'a comma is no part of an address', 'Separate addresses by blanks.');
+		return invalid('upstream/invalid-address', 'a comma cannot be part of an address', 'Separate addresses by spaces.');
 	}
 	return parseHostPort(text, 80);
 }
 
-/** Reads an address that placeholders have made: `host:port` or `unix//path`, nothing is added. Undefined when it is neither. */
+/**
+ * Parses an address with placeholders replaced: `host:port` or `unix//path`, without defaults. Returns undefined if it is
+ * neither.
+ */
 export function parseResolvedUpstream(text: string): UpstreamAddress | undefined {
 	const network = NETWORK.exec(text);
 	if (network && network[1] !== 'unix') return undefined;
@@ -105,7 +107,7 @@ function parseNetwork(network: string, rest: string): ParsedUpstream {
 		if (rest === '' || rest === '/' || rest.includes('\0')) {
 			return invalid(
 				'upstream/invalid-address',
-				'the path of the unix socket is missing',
+				'the path of the Unix socket is missing',
 				'Write `unix//run/app.sock`.',
 			);
 		}
@@ -122,8 +124,8 @@ function parseNetwork(network: string, rest: string): ParsedUpstream {
 }
 
 /**
- * @param defaultPort Port of an address without one; 0 if it must have one.
- * @param network What stands before the host, with its slash.
+ * @param defaultPort Port of an address without one; 0 if one is required.
+ * @param network The part before the host, with its slash.
  */
 function parseHostPort(text: string, defaultPort: number, network = ''): ParsedUpstream {
 	if (/[/?#]/.test(text)) return withPath();
@@ -203,7 +205,7 @@ function withPath(): ParsedUpstream {
 	return invalid(
 		'upstream/url-with-path',
 		'for now, URLs for proxy upstreams only support scheme, host, and port components',
-		'Take everything after the port away; use `rewrite` to change the path.',
+		'Remove everything after the port; use `rewrite` to change the path.',
 	);
 }
 

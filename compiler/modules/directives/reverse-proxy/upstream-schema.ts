@@ -1,4 +1,4 @@
-/** Schema of a pool of upstreams in the document: of `upstreams.<name>` and of `proxy`'s own. */
+/** Schema of a pool of upstreams in the document, for `upstreams.<name>` and `proxy`'s own. */
 import type { Schema } from '../directive.ts';
 import { POOL_PROPERTIES } from './pool-schema.ts';
 import { transportSchema } from './transports/transport-schema.ts';
@@ -15,39 +15,38 @@ export const upstreamSchema: Schema = {
 			type: 'array',
 			items: { type: 'string', minLength: 1, secret: 'url' },
 			description:
-				'Addresses: `host:port`, `[v6]:port`, `host:8001-8005`, `unix//path`, with `https://` or `h2c://` before it for such a transport, or one with placeholders that is resolved per request.',
+				'Addresses: `host:port`, `[v6]:port`, `host:8001-8005`, `unix//path`, prefixed by `https://` or `h2c://` for such a transport; one with placeholders is resolved per request.',
 		},
 		balance: {
 			$ref: '#/$defs/balance',
 			default: { policy: 'random' },
-			description: 'How an upstream is chosen; `random` if left out.',
+			description: 'How an upstream is chosen; default `random`.',
 		},
 		connect_timeout: {
 			...MILLISECONDS,
 			default: 3000,
-			description: 'Milliseconds to connect; 3000 if left out, 0 for no bound.',
+			description: 'Milliseconds to connect; default 3000, 0 for no limit.',
 		},
 		response_header_timeout: {
 			...MILLISECONDS,
 			default: 0,
-			description:
-				'Milliseconds from the end of the request to the end of the response’s head; no bound if left out or 0.',
+			description: 'Milliseconds from the end of the request to the end of the response head; default 0 for no limit.',
 		},
 		max_response_header: {
 			type: 'integer',
 			minimum: 1024,
 			default: 10_485_760,
-			description: 'Bytes of a response’s head; 10485760 if left out.',
+			description: 'Maximum bytes of a response head; default 10485760.',
 		},
 		keepalive: {
 			...MILLISECONDS,
-			description: 'Milliseconds that an idle connection is kept; 120000 if left out, 0 keeps none.',
+			description: 'Milliseconds for which an idle connection stays open; default 120000, 0 disables keep-alive.',
 		},
 		keepalive_idle_conns: {
 			type: 'integer',
 			minimum: 0,
 			default: 32,
-			description: 'Idle connections that one thread keeps to one upstream; 32 if left out.',
+			description: 'Maximum idle connections of one thread to one upstream; default 32.',
 		},
 		transport: transportSchema,
 		...POOL_PROPERTIES,

@@ -1,13 +1,13 @@
-/** YAML and TOML of front matter as plain data, by libraries that are held to bounds. */
+/** Parses the YAML and TOML of front matter to plain data, with limits on the libraries. */
 import { parse as parseTomlText, TomlDate } from 'smol-toml';
 import { parse as parseYamlText } from 'yaml';
 
-/** Characters of front matter. */
+/** Maximum characters of front matter. */
 const MOST_CHARACTERS = 64 * 1024;
-/** Times that aliases may repeat a part, counted as the library does: a small text cannot become a large one. */
+/** Maximum repetitions by aliases, as the library counts them, so that a small text cannot expand into a large one. */
 const MOST_ALIASES = 100;
 
-/** Reads YAML 1.2 with merge keys and timestamps. Throws Error. */
+/** Parses YAML 1.2 with merge keys and timestamps. Throws Error. */
 export function parseYaml(text: string): unknown {
 	bounded(text);
 	return parseYamlText(text, {
@@ -21,7 +21,7 @@ export function parseYaml(text: string): unknown {
 	});
 }
 
-/** Reads TOML 1.0. Throws Error. */
+/** Parses TOML 1.0. Throws Error. */
 export function parseToml(text: string): unknown {
 	bounded(text);
 	return plain(parseTomlText(text, { integersAsBigInt: true, maxDepth: 100 }));
@@ -31,7 +31,7 @@ function bounded(text: string): void {
 	if (text.length > MOST_CHARACTERS) throw new Error(`it has more than ${MOST_CHARACTERS} characters`);
 }
 
-/** A time of day without a day is a text; every other date is a time. */
+/** A time without a date is text; every other date is a time. */
 function plain(data: unknown): unknown {
 	if (data instanceof TomlDate) return data.isTime() ? data.toISOString() : new Date(data.getTime());
 	if (Array.isArray(data)) return data.map(plain);

@@ -1,4 +1,4 @@
-/** What `.` is in a page: the request, and the response's fields while they are changed. */
+/** The value of `.` in a page: the request, and the response's fields, which it may change. */
 import { sentHost } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { encodeFieldText, isFieldValue, isToken } from '../../../exchange/field-syntax.ts';
@@ -8,10 +8,10 @@ import { method } from '../../templates/time-value.ts';
 import type { TemplateObject, Value } from '../../templates/value.ts';
 import { cookieNamed, FieldsObject, RequestObject } from './request-objects.ts';
 
-/** Fields that belong to the connection and to the framing of the message. */
+/** Fields that belong to the connection or to message framing. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'trailer']);
 
-/** The dot of a page and of what it includes. */
+/** The dot of a page and its included files. */
 export class PageData implements TemplateObject {
 	readonly typeName = 'templates.TemplateContext';
 	readonly #x: Exchange;
@@ -26,7 +26,7 @@ export class PageData implements TemplateObject {
 		this.#args = args;
 	}
 
-	/** The same for an included file. */
+	/** Returns the same with the arguments of an included file. */
 	withArgs(args: readonly Value[]): PageData {
 		return new PageData(this.#x, this.#clientIp, this.#headers, args);
 	}
@@ -102,6 +102,6 @@ function checked(field: string, value: string): string {
 	if (!isToken(field) || FRAMING.has(field.toLowerCase())) {
 		throw new FunctionError(`"${field}" is not a field that a page can set`);
 	}
-	if (!isFieldValue(value)) throw new FunctionError(`a value of ${field} holds a control character`);
+	if (!isFieldValue(value)) throw new FunctionError(`a value of ${field} contains a control character`);
 	return field;
 }

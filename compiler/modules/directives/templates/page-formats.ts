@@ -1,11 +1,11 @@
-/** The formats that pages read by libraries: Markdown, YAML, TOML. Each is loaded when a page first asks for it. */
+/** The formats that pages parse with libraries: Markdown, YAML, TOML. Each library is loaded on first use. */
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import type { MarkdownRenderer } from './page-markdown.ts';
 import type { FrontMatterParser } from './page-texts.ts';
 
-/** Characters of one text that are rendered as Markdown: about a second of work at the very worst. */
+/** Maximum characters of a text rendered as Markdown: about a second of work in the worst case. */
 const MOST_MARKDOWN = 256 * 1024;
-/** Characters of rendered Markdown, sources included, that are kept. */
+/** Maximum characters of cached Markdown, including sources. */
 const CACHED = 4 * 1024 * 1024;
 
 /** The formats of one `templates` step. */
@@ -13,11 +13,11 @@ export class PageFormats {
 	#markdown: MarkdownRenderer | undefined;
 	#yaml: FrontMatterParser | undefined;
 	#toml: FrontMatterParser | undefined;
-	/** HTML by its Markdown, oldest first. */
+	/** HTML by Markdown source, oldest first. */
 	readonly #rendered = new Map<string, string>();
 	#renderedText = 0;
 
-	/** HTML of a Markdown text. Throws FunctionError, and Suspension while the library is not here yet. */
+	/** Returns the HTML of a Markdown text. Throws FunctionError, or Suspension while the library is loading. */
 	markdown(text: string): string {
 		const known = this.#rendered.get(text);
 		if (known !== undefined) {
@@ -38,7 +38,7 @@ export class PageFormats {
 		return html;
 	}
 
-	/** Reads YAML front matter. Throws Error, and Suspension while the library is not here yet. */
+	/** Parses YAML front matter. Throws Error, or Suspension while the library is loading. */
 	readonly yaml: FrontMatterParser = text => {
 		if (this.#yaml) return this.#yaml(text);
 		throw new Suspension(
@@ -48,7 +48,7 @@ export class PageFormats {
 		);
 	};
 
-	/** Reads TOML front matter. Throws Error, and Suspension while the library is not here yet. */
+	/** Parses TOML front matter. Throws Error, or Suspension while the library is loading. */
 	readonly toml: FrontMatterParser = text => {
 		if (this.#toml) return this.#toml(text);
 		throw new Suspension(

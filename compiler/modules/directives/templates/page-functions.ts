@@ -1,4 +1,4 @@
-/** The functions that pages have beyond those of the language and of sprig. */
+/** The functions available in pages in addition to those of the language and of sprig. */
 import { withWholeBody } from '../../../codegen/request-body.ts';
 import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -23,7 +23,7 @@ const placeholder = define('string', (run, name: string) => {
 	return template.render(host.x);
 });
 
-/** From `include` to `maybe`. */
+/** The functions from `include` to `maybe`. */
 export const PAGE_FUNCTIONS: FunctionList = {
 	include: define('string any...', (run, file: string, args: Value[]) => {
 		const host = hostOf(run);
@@ -102,10 +102,7 @@ function environment(run: Run, name: string): string {
 	return template === undefined ? '' : template.render(hostOf(run).x);
 }
 
-/**
- * The answer of the site to another request, as it is: what came of it is data and not executed again. A path that is
- * asked for twice is asked for once.
- */
+/** Returns the site's response to another request as data, which is not executed. A path requested twice is fetched once. */
 function httpInclude(run: Run, uri: string): string {
 	const host = hostOf(run);
 	run.budget.spend(200);
@@ -119,7 +116,7 @@ function httpInclude(run: Run, uri: string): string {
 	return answer.text;
 }
 
-/** What `fileStat` gives. */
+/** The result of `fileStat`. */
 class FileInfo implements TemplateObject {
 	readonly typeName = 'fs.FileInfo';
 	readonly #name: string;
@@ -154,7 +151,7 @@ class FileInfo implements TemplateObject {
 	}
 }
 
-/** What `splitFrontMatter` gives. */
+/** The result of `splitFrontMatter`. */
 class SplitDocument implements TemplateObject {
 	readonly typeName = 'templates.parsedMarkdownDoc';
 	readonly #run: Run;
@@ -183,7 +180,7 @@ class SplitDocument implements TemplateObject {
 	}
 }
 
-/** What an execution threw as the error that the site's error routes get. */
+/** Converts what an execution threw to the error for the site's error routes. */
 export function asPageError(error: unknown): unknown {
 	if (error instanceof TemplateFailure) return new HttpError(500, error.message, { cause: error });
 	return error;

@@ -1,4 +1,4 @@
-/** One page while it is executed: what its functions reach. */
+/** The state of one page while it is executed, which its functions use. */
 import { posix } from 'node:path';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -12,13 +12,13 @@ import type { PageSite } from './page-site.ts';
 import { type Allowance, allowanceOf, type SubResponse } from './sub-request.ts';
 import { wholeBody } from './whole-body.ts';
 
-/** Bytes that are read at once, so that reading waits for nothing. */
+/** Bytes read in one go, so that reading never waits. */
 const PIECE = 64 * 1024;
 
-/** Results of slow work that one page may wait for: it is executed again for each. */
+/** Maximum results of slow work for which a page waits; it is executed again for each. */
 const MOST_WAITS = 50;
 
-/** Why slow work gave nothing. */
+/** Why slow work failed. */
 class Failure {
 	readonly error: unknown;
 
@@ -27,15 +27,15 @@ class Failure {
 	}
 }
 
-/** What functions of a page find behind `run.dependencies.host`. */
+/** The state that page functions find in `run.dependencies.host`. */
 export class PageHost implements Surroundings {
 	readonly x: Exchange;
 	readonly site: PageSite;
 	readonly budget: Budget;
 	readonly allowance: Allowance;
-	/** Answers to requests that the page made, by URI: a repetition of the page finds them here. */
+	/** Responses to requests made by the page, by URI, which a repeated execution finds here. */
 	readonly answers = new Map<string, SubResponse>();
-	/** What chance and slow work gave, in the order of the calls; and how many of them this execution has come to. */
+	/** Results of random and slow functions, in call order, and the number used by the current execution. */
 	readonly #given: (Value | Failure)[] = [];
 	#taken = 0;
 	#waits = 0;
@@ -57,7 +57,7 @@ export class PageHost implements Surroundings {
 		return this;
 	}
 
-	/** One page, one time, however often it is executed. */
+	/** The same time throughout a page, however often it is executed. */
 	now(): number {
 		this.#now ??= this.x.now();
 		return this.#now;
@@ -68,7 +68,7 @@ export class PageHost implements Surroundings {
 		return this.#given[this.#taken++] as T;
 	}
 
-	/** What slow work gives. Throws Suspension until it is done, then what it failed with. */
+	/** Returns the result of slow work. Throws Suspension until it is done, or the error with which it failed. */
 	later(make: () => Promise<Value>): string {
 		if (this.#taken === this.#given.length) {
 			if (++this.#waits > MOST_WAITS) throw new FunctionError(`a page waits more than ${MOST_WAITS} times`);
@@ -94,7 +94,7 @@ export class PageHost implements Surroundings {
 		return this.#data;
 	}
 
-	/** Before another attempt: what the last one did to the response's fields is forgotten. */
+	/** Before another execution, discards the previous one's changes to the response's fields. */
 	restart(): void {
 		this.budget.restart();
 		this.#taken = 0;
@@ -106,30 +106,30 @@ export class PageHost implements Surroundings {
 		return new PageData(this.x, this.site.clientIp, this.#headers, []);
 	}
 
-	/** Fields of the response as the page has left them. */
+	/** The response's fields as changed by the page. */
 	get headers(): HeaderList {
 		return this.#headers;
 	}
 
-	/** Folder that the page's files are below. */
+	/** The root folder of the page's files. */
 	get root(): string {
 		this.#root ??= this.site.root(this.x);
 		return this.#root;
 	}
 
-	/** The text of a file below the root. Throws FunctionError. */
+	/** Returns the text of a file below the root. Throws FunctionError. */
 	readText(run: Run, file: string): string {
 		const path = filePath(file);
 		run.budget.spend(50);
 		try {
 			const opened = this.site.reader.open(this.root, path, false);
-			if (opened instanceof Promise) throw new FunctionError(`${file}: the file is not here yet`);
+			if (opened instanceof Promise) throw new FunctionError(`${file}: the file is not available yet`);
 			try {
 				run.budget.text(opened.size);
 				const bytes = Buffer.alloc(opened.size);
 				for (let at = 0; at < opened.size; at += PIECE) {
 					const piece = wholeBody(opened.body(at, Math.min(at + PIECE, opened.size), true), PIECE, file);
-					if (!(piece instanceof Uint8Array)) throw new FunctionError(`${file}: the file cannot be read at once`);
+					if (!(piece instanceof Uint8Array)) throw new FunctionError(`${file}: the file cannot be read immediately`);
 					bytes.set(piece, at);
 				}
 				return bytes.toString('utf8');
@@ -143,14 +143,14 @@ export class PageHost implements Surroundings {
 	}
 }
 
-/** A path below the root from what a page wrote: `..` stops at the root. */
+/** Returns the path below the root for a path written in a page; `..` stops at the root. */
 export function filePath(file: string): string {
-	if (file.includes('\0')) throw new FunctionError('a file name holds NUL');
+	if (file.includes('\0')) throw new FunctionError('a file name contains NUL');
 	const path = posix.normalize(`/${file}`);
 	return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
-/** The page of a run. */
+/** Returns the page of a run. */
 export function hostOf(run: Run): PageHost {
 	return run.deps.host as PageHost;
 }

@@ -1,13 +1,13 @@
-/** Markdown as HTML: CommonMark with tables, strike-through, bare links, task lists, and ids of headings. */
+/** Renders Markdown as HTML: CommonMark with tables, strike-through, bare links, task lists, and heading IDs. */
 import MarkdownIt, { type StateCore, type Token } from 'markdown-it';
 
-/** HTML of a Markdown text. */
+/** Returns the HTML of a Markdown text. */
 export type MarkdownRenderer = (text: string) => string;
 
-/** Makes a renderer. HTML in the text stays as it is, as CommonMark says; links that would run a script become text. */
+/** Creates a renderer. HTML in the text is kept, as CommonMark requires; links that would run a script become text. */
 export function createMarkdownRenderer(): MarkdownRenderer {
 	const markdown = new MarkdownIt({ html: true, linkify: true });
-	// `readme.md` in a sentence is a file: only what begins with a scheme, or with `www.`, is a link.
+	// Only text that begins with a scheme or `www.` is a link: `readme.md` in a sentence is a file.
 	markdown.linkify.set({ fuzzyLink: false });
 	markdown.linkify.add('www.', {
 		validate: (text, at) => WWW.exec(text.slice(at, at + LONGEST_LINK))?.[0].length ?? 0,
@@ -22,13 +22,13 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 	return text => markdown.render(text);
 }
 
-/** What follows `www.` in a link; a point or comma at the end belongs to the sentence. */
+/** The part of a link after `www.`; a period or comma at the end belongs to the sentence. */
 const WWW = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
 
-/** Characters of a link that begins with `www.`. */
+/** Maximum characters of a link that begins with `www.`. */
 const LONGEST_LINK = 2048;
 
-/** Gives each heading an id made of its text, so that it can be linked to. */
+/** Gives each heading an ID derived from its text, so that it can be linked to. */
 function nameHeadings({ tokens }: StateCore): void {
 	const used = new Set<string>();
 	tokens.forEach((token, i) => {
@@ -53,7 +53,7 @@ function headingName(text: string): string {
 
 const TASK = /^\[([ xX])\] /;
 
-/** `[ ]` and `[x]` at the beginning of an item become boxes. */
+/** Converts `[ ]` and `[x]` at the beginning of an item to checkboxes. */
 function markTasks({ tokens, Token: TokenOf }: StateCore): void {
 	for (let i = 2; i < tokens.length; i++) {
 		const inline = tokens[i]!;

@@ -1,17 +1,17 @@
-/** Functions of sprig that take a while: password hashes, derived passwords, keys, addresses. The work is done elsewhere. */
+/** Slow sprig functions: password hashes, derived passwords, keys, address lookups. The work is done on another thread. */
 import { createHmac } from 'node:crypto';
 import type { PageKeyKind, PageTask } from '../../../exchange/page-work.ts';
 import { define, type FunctionList } from '../../templates/function.ts';
 import type { Run } from '../../templates/run.ts';
 import { hostOf } from './page-host.ts';
 
-/** bcrypt sees no more bytes of a password. */
+/** Maximum bytes of a password that bcrypt uses. */
 const LONGEST_PASSWORD = 72;
 
-/** Largest counter of a derived password. */
+/** Maximum counter of a derived password. */
 const MOST_COUNTED = 0xffff_ffffn;
 
-/** From `bcrypt` to `getHostByName`. */
+/** The functions from `bcrypt` to `getHostByName`. */
 export const SECRET_FUNCTIONS: FunctionList = {
 	bcrypt: define('string', (run, password: string) => bcrypt(run, password)),
 	htpasswd: define('string string', (run, user: string, password: string) =>
@@ -29,7 +29,10 @@ export const SECRET_FUNCTIONS: FunctionList = {
 	}),
 };
 
-/** Waits for work; the page is executed again when it is done. Throws Suspension, FunctionError, and HttpError 503 when too much waits. */
+/**
+ * Waits for work; the page is executed again when it is done. Throws Suspension, FunctionError, or HttpError 503 if too much
+ * work is waiting.
+ */
 function elsewhere(run: Run, task: PageTask): string {
 	const host = hostOf(run);
 	run.budget.spend(100);
@@ -49,7 +52,7 @@ function isKeyKind(kind: string): kind is PageKeyKind {
 	return kind === 'rsa' || kind === 'dsa' || kind === 'ecdsa' || kind === 'ed25519';
 }
 
-/** The shapes of derived passwords (Master Password, version 3): each letter stands for a set of characters. */
+/** The patterns of derived passwords (Master Password, version 3): each letter denotes a set of characters. */
 const SHAPES: ReadonlyMap<string, readonly string[]> = new Map([
 	['maximum', ['anoxxxxxxxxxxxxxxxxx', 'axxxxxxxxxxxxxxxxxno']],
 	[
@@ -86,7 +89,7 @@ const CHARACTERS: { readonly [letter: string]: string } = {
 
 const SCOPE = 'com.lyndir.masterpassword';
 
-/** The password of a site: the same for the same counter, kind, master password, user and site. */
+/** Returns a site's password, which is determined by counter, kind, master password, user and site. */
 function derivePassword(run: Run, counter: bigint, kind: string, password: string, user: string, site: string): string {
 	const shapes = SHAPES.get(kind);
 	if (!shapes) return `cannot find password template ${kind}`;
@@ -105,7 +108,7 @@ function derivePassword(run: Run, counter: bigint, kind: string, password: strin
 	}).join('');
 }
 
-/** The length of a text in four bytes, and the text. */
+/** Returns the length of a text in four bytes, and the text. */
 function counted(text: string): Buffer {
 	const bytes = Buffer.from(text);
 	const length = Buffer.alloc(4);

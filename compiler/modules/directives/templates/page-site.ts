@@ -1,4 +1,4 @@
-/** What one `templates` step settles at load time, and what it remembers: compiled texts, bounded. */
+/** The load-time state of one `templates` step, including a bounded cache of compiled texts. */
 
 import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
 import { compileRoot } from '../../../codegen/file-root.ts';
@@ -23,18 +23,18 @@ import { PAGE_FUNCTIONS } from './page-functions.ts';
 import { SECRET_FUNCTIONS } from './page-secrets.ts';
 import type { RenderStep } from './templates.ts';
 
-/** Functions of pages. Those of sprig stand before those of the language of the same name, but for `slice`, which takes texts too. */
+/** The functions of pages. sprig's take precedence over those of the language, except `slice`, which also accepts strings. */
 const FUNCTIONS: FunctionTable = new Map(
 	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
 );
 
-/** Characters of text whose compiled form is kept, and of one such text. */
+/** Maximum characters of cached compiled texts, and of a single one. */
 const CACHED_TEXT = 8 * 1024 * 1024;
 const LARGEST_CACHED = 1024 * 1024;
-/** Placeholders kept by name. */
+/** Maximum placeholders cached by name. */
 const CACHED_PLACEHOLDERS = 200;
 
-/** The load-time half of a `templates` step. */
+/** The load-time part of a `templates` step. */
 export class PageSite {
 	readonly reader: FileReader;
 	readonly root: (x: Exchange) => string;
@@ -43,7 +43,7 @@ export class PageSite {
 	readonly patterns = new PatternCache();
 	readonly formats = new PageFormats();
 	readonly functions: FunctionTable = FUNCTIONS;
-	/** The site, for requests that a page makes of it. */
+	/** The site, for requests made by a page. */
 	readonly wholeSite: Handler;
 	readonly #cx: CompileContext;
 	readonly #language: TemplateLanguage;
@@ -67,7 +67,7 @@ export class PageSite {
 		};
 	}
 
-	/** Compiles a text, or takes what it compiled to before. Throws TemplateFailure. */
+	/** Compiles a text, using the cache. Throws TemplateFailure. */
 	compile(source: TemplateSource, name: string): TextTemplate {
 		const { text } = source;
 		if ((source.data && source.data.length > 0) || text.length > LARGEST_CACHED) {
@@ -90,12 +90,12 @@ export class PageSite {
 		return compiled;
 	}
 
-	/** The placeholder of a name; undefined for what no placeholder can be called, and for files, which pages read by `readFile`. */
+	/** Returns the placeholder of a name; undefined for invalid names and for files, which pages read with `readFile`. */
 	placeholder(name: string): Template | undefined {
 		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
 		const known = this.#placeholders.get(name);
 		if (known) return known;
-		// The language of pages is the compatible one, whatever the language of the configuration.
+		// Pages use the compatible dialect's names, whatever the configuration's dialect.
 		const template = this.#cx.template(`{${compatibleName(name)}}`, 'empty');
 		if (this.#placeholders.size >= CACHED_PLACEHOLDERS) this.#placeholders.clear();
 		this.#placeholders.set(name, template);

@@ -1,28 +1,28 @@
-/** How a handler says which parts of its text came from the request, so that a template does not execute them. */
+/** Lets a handler mark the parts of its text that came from the request, so that a template does not execute them. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Insertion, TemplateSource } from '../../templates/lexer.ts';
 
-/** Variable under which a page that will be executed is kept. */
+/** Variable that holds a page to be executed. */
 export const PAGE_VARIABLE = 'svc.templates.page';
 
-/** A response on its way to being executed. */
+/** A response to be executed as a template. */
 export interface Page {
-	/** The error whose routes are answering: they begin a page of their own. */
+	/** The error whose routes are answering: they start a new page. */
 	readonly error: object | undefined;
-	/** True once it has been executed: its text is no template any more. */
+	/** True once it has been executed: its text is no longer a template. */
 	executed: boolean;
-	/** The text with the data taken out, and the body that it is the source of. */
+	/** The text with the data removed, and the body built from it. */
 	source: TemplateSource | undefined;
 	body: unknown;
 }
 
-/** The page that an exchange is answering for, or undefined when the answer will not be executed. */
+/** Returns the page for which an exchange is answering, or undefined if the response will not be executed. */
 export function pageOf(x: Exchange): Page | undefined {
 	const page = x.variable(PAGE_VARIABLE) as Page | undefined;
 	return page && page.error === x.error && !page.executed ? page : undefined;
 }
 
-/** Noncharacters that stand around data; they never leave this file. */
+/** Noncharacters that delimit data; they never leave this file. */
 const BEGIN = '\ufdd0';
 const END = '\ufdd1';
 const MARKS = /[\ufdd0\ufdd1]/g;
@@ -32,7 +32,7 @@ export function markData(value: string): string {
 	return `${BEGIN}${value.replace(MARKS, '\ufffd')}${END}`;
 }
 
-/** A text whose data is marked: its source, and the text as it would be sent. */
+/** Splits a text with marked data into its source and the text to send. */
 export function splitMarked(marked: string): { source: TemplateSource; text: string } {
 	let skeleton = '';
 	let text = '';

@@ -1,12 +1,12 @@
-/** What pages do with texts: tags taken out, front matter, sizes and times for people, paths. */
+/** Text functions for pages: stripping tags, front matter, human-readable sizes and times, paths. */
 import { fromData } from '../../templates/json-text.ts';
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import { parseTime } from '../../templates/time-layout.ts';
 import type { Dictionary, Value } from '../../templates/value.ts';
 
 /**
- * A text without its tags. Tags count within tags, so that what is left can be no tag: `<<>b>` leaves nothing. What an
- * unclosed `<` begins is left out to the end.
+ * Returns a text without its tags. Nested tags count, so that the result cannot form a tag: `<<>b>` becomes empty. An unclosed
+ * `<` removes the rest.
  */
 export function stripHtml(html: string): string {
 	let out = '';
@@ -23,25 +23,24 @@ export function stripHtml(html: string): string {
 	return out;
 }
 
-/** A document and the data before it. */
+/** A document and its front matter. */
 export interface FrontMatter {
 	readonly meta: Dictionary;
 	readonly body: string;
 }
 
 /**
- * A parser of one format of front matter; throws an Error whose message says what is wrong, or Suspension while it is not
- * here yet.
+ * Parses one front matter format; throws an Error whose message says what is wrong, or Suspension while the library is loading.
  */
 export type FrontMatterParser = (text: string) => unknown;
 
-/** The parsers that are libraries. */
+/** The parsers from libraries. */
 export interface FrontMatterParsers {
 	readonly yaml: FrontMatterParser;
 	readonly toml: FrontMatterParser;
 }
 
-/** The formats by the line that begins them. */
+/** The formats, by their opening line. */
 const FORMATS: {
 	readonly [open: string]: {
 		readonly name: string;
@@ -54,7 +53,7 @@ const FORMATS: {
 	'{': { name: 'JSON', close: ['}'], parser: () => text => JSON.parse(`{${text}}`) },
 };
 
-/** Splits a document; one that does not begin with front matter is all body. Throws FunctionError, and Suspension as the parsers do. */
+/** Splits a document; one without front matter is all body. Throws FunctionError, or Suspension like the parsers. */
 export function splitFrontMatter(input: string, parsers: FrontMatterParsers): FrontMatter {
 	const lineEnd = input.indexOf('\n');
 	const first = (lineEnd === -1 ? input : input.slice(0, lineEnd)).trim();
@@ -79,7 +78,7 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 
 const SIZES = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
 
-/** `82854982` as `83 MB`: one digit after the point below 10. */
+/** Formats `82854982` as `83 MB`, with one decimal below 10. */
 export function humanSize(bytes: bigint): string {
 	if (bytes < 10n) return `${bytes} B`;
 	let power = 0;
@@ -99,7 +98,7 @@ const WEEK = 7 * DAY;
 const MONTH = 30 * DAY;
 const YEAR = 12 * MONTH;
 
-/** Below so many seconds: so many of that unit. */
+/** Below `below` seconds, times are given in this unit. */
 const SPANS: readonly (readonly [below: number, unit: number, one: string, many: string])[] = [
 	[MINUTE, 1, '1 second', 'seconds'],
 	[HOUR, MINUTE, '1 minute', 'minutes'],
@@ -110,7 +109,7 @@ const SPANS: readonly (readonly [below: number, unit: number, one: string, many:
 	[37 * YEAR, YEAR, '1 year', 'years'],
 ];
 
-/** How long ago, or from now, a time is. Both in milliseconds since 1970. */
+/** Describes how long ago, or how far in the future, a time is. Both in milliseconds since 1970. */
 function humanTime(time: number, now: number): string {
 	const seconds = Math.floor(Math.abs(now - time) / 1000);
 	const end = time > now ? 'from now' : 'ago';
@@ -124,7 +123,7 @@ function humanTime(time: number, now: number): string {
 
 const RFC1123Z = 'Mon, 02 Jan 2006 15:04:05 -0700';
 
-/** `humanize`: `size` of a number of bytes, `time` or `time:LAYOUT` of a date. Throws FunctionError. */
+/** Implements `humanize`: `size` of a number of bytes, `time` or `time:LAYOUT` of a date. Throws FunctionError. */
 export function humanize(format: string, data: string, now: number): string {
 	const colon = format.indexOf(':');
 	const kind = colon === -1 ? format : format.slice(0, colon);
@@ -138,7 +137,7 @@ export function humanize(format: string, data: string, now: number): string {
 	return humanTime(found.time, now);
 }
 
-/** A segment of a path, escaped. */
+/** Escapes a path segment. */
 export function pathEscape(text: string): string {
 	return text.replace(/[^A-Za-z0-9\-._~$&+=:@]/gu, c =>
 		[...Buffer.from(c)].map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),

@@ -1,4 +1,4 @@
-/** The request as templates see it: `.Req`, `.OriginalReq`, their URL and their fields. */
+/** The request in templates: `.Req`, `.OriginalReq`, their URL and their fields. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { decodeFieldText } from '../../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -9,7 +9,7 @@ import { Budget, Run } from '../../templates/run.ts';
 import { method } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 
-/** Names to values, each several times: fields of a message or parameters of a query. */
+/** Names with multiple values: fields of a message or parameters of a query. */
 abstract class ValuesObject implements TemplateObject {
 	abstract readonly typeName: string;
 	#entries: Dictionary | undefined;
@@ -45,7 +45,7 @@ abstract class ValuesObject implements TemplateObject {
 	}
 }
 
-/** Fields of a message by their canonical names. */
+/** Fields of a message by canonical name. */
 export class FieldsObject extends ValuesObject {
 	readonly typeName = 'http.Header';
 	readonly #fields: HeaderList;
@@ -72,12 +72,11 @@ export class FieldsObject extends ValuesObject {
 	}
 }
 
-/** `content-type` as `Content-Type`. */
+/** Converts `content-type` to `Content-Type`. */
 function canonicalName(name: string): string {
 	return name.toLowerCase().replace(/(?:^|-)[a-z]/g, part => part.toUpperCase());
 }
 
-/** Parameters of a query. */
 class QueryObject extends ValuesObject {
 	readonly typeName = 'url.Values';
 	readonly #query: string | undefined;
@@ -101,7 +100,7 @@ class QueryObject extends ValuesObject {
 	}
 }
 
-/** A request line and what stands with it. */
+/** A request line and related values. */
 export interface RequestFacts {
 	readonly method: string;
 	/** Percent-encoded. */
@@ -151,7 +150,6 @@ class UrlObject implements TemplateObject {
 	}
 }
 
-/** A cookie of a request. */
 class CookieObject implements TemplateObject {
 	readonly typeName = '*http.Cookie';
 	readonly #name: string;
@@ -245,7 +243,7 @@ function joinHostPort(host: string, port: number): string {
 	return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Cookies of a request in their order; values without their quotes. */
+/** Returns the cookies of a request in order, with values unquoted. */
 function cookies(fields: HeaderList): [name: string, value: string][] {
 	return fields.getAll('cookie').flatMap(line =>
 		decodeFieldText(line)
@@ -259,7 +257,7 @@ function cookies(fields: HeaderList): [name: string, value: string][] {
 	);
 }
 
-/** Value of the first cookie of that name. */
+/** Returns the value of the first cookie of that name. */
 export function cookieNamed(fields: HeaderList, name: string): string | undefined {
 	return cookies(fields).find(([of]) => of === name)?.[1];
 }

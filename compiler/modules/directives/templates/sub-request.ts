@@ -1,4 +1,4 @@
-/** Requests that a page makes of its own site: `httpInclude`. */
+/** Requests that a page makes to its own site: `httpInclude`. */
 import { isStream } from '../../../exchange/body.ts';
 import { Exchange, Request } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
@@ -7,39 +7,39 @@ import { escapePathWhereNeeded, escapeQueryWhereNeeded } from '../../../exchange
 import { DEFAULT_BOUNDS } from '../../templates/run.ts';
 import { wholeBody } from './whole-body.ts';
 
-/** Variable under which what is left to a page and its sub-requests together is kept. */
+/** Variable that holds the remaining allowance of a page and its sub-requests. */
 const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
-/** Pages in pages in pages. */
+/** Maximum nesting of pages. */
 const MAX_DEPTH = 3;
-/** Sub-requests of one request from outside, at all depths together. */
+/** Maximum sub-requests for one client request, at all depths together. */
 const MAX_REQUESTS = 50;
-/** Bytes of one answer. */
+/** Maximum bytes of a response. */
 const MAX_ANSWER = 10 * 1024 * 1024;
 
-/** What is left to all pages that one request from outside leads to. */
+/** The remaining allowance of all pages caused by one client request. */
 export interface Allowance {
 	readonly depth: number;
 	readonly requests: { left: number };
 	readonly steps: { left: number };
 }
 
-/** The allowance of a request: its own, or a share in that of the page that made it. */
+/** Returns the allowance of a request, which it shares with the page that made it. */
 export function allowanceOf(x: Exchange): Allowance {
 	const inherited = x.variable(ALLOWANCE_VARIABLE) as Allowance | undefined;
 	return inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { left: DEFAULT_BOUNDS.steps } };
 }
 
-/** What a sub-request gave: a text, or why there is none. */
+/** The result of a sub-request: its text, or why it failed. */
 export type SubResponse = { readonly text: string } | { readonly failure: string };
 
-/** Fields of a request that are about this connection, its body, or a part or version of the page. */
+/** Request fields that concern the connection, the body, or a part or version of the page. */
 const NOT_INHERITED = new Set([
 	...['connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'content-length', 'content-type'],
 	...['expect', 'range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
 	'accept-encoding',
 ]);
 
-/** Asks the site for a path and query. A promise only when something waits; never throws but for the client's leaving. */
+/** Requests a path and query from the site. Returns a promise only if something waits; throws only if the client leaves. */
 export function subRequest(
 	parent: Exchange,
 	allowance: Allowance,
@@ -76,7 +76,7 @@ function subExchange(parent: Exchange, uri: string): Exchange {
 	const asked = new Request({ ...line, authority: request.authority }, request.scheme, request.host, headers, null);
 	const transport = { inform: () => {}, watch: () => {} };
 	const x = new Exchange(parent.protocol, parent.connection, line, asked, transport, parent.startedAt);
-	// One page, one time.
+	// The same time as in the page.
 	x.now = () => parent.now();
 	return x;
 }

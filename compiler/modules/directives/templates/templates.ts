@@ -6,11 +6,11 @@ import { compileTemplates } from './templates-handler.ts';
 /** A step of the handler `render`. */
 export interface RenderStep extends Step {
 	readonly handler: 'render';
-	/** Types of the responses that are executed: texts that stand in `Content-Type`. */
+	/** Media types of responses to execute, matched as substrings of `Content-Type`. */
 	readonly types?: readonly string[];
-	/** Delimiters of actions: two texts. */
+	/** The opening and closing delimiter of actions. */
 	readonly delimiters?: readonly string[];
-	/** Folder that templates include files from. */
+	/** Folder from which templates include files. */
 	readonly root?: string;
 }
 
@@ -23,37 +23,37 @@ export const templates = handlerDirective<RenderStep>({
 	names: { configfile: ['templates'], compatfile: ['templates'] },
 	usage: USAGE,
 	summary: 'Executes responses as templates.',
-	documentation: `Executes what later directives answer as a template, in the language of Go's \`text/template\`, before it is sent.
+	documentation: `Executes the responses of later directives as templates, in the language of Go's \`text/template\`, before they are sent.
 
 | Line | Meaning |
 | --- | --- |
-| \`mime TYPE…\` | Types that are executed; \`text/html text/plain text/markdown\` if left out. |
-| \`between OPEN CLOSE\` | Delimiters of actions; \`{{\` and \`}}\` if left out. |
-| \`root PATH\` | Folder that \`include\`, \`readFile\` and the like read; the folder that \`root\` set if left out. |
+| \`mime TYPE…\` | Media types to execute; default \`text/html text/plain text/markdown\`. |
+| \`between OPEN CLOSE\` | Delimiters of actions; default \`{{\` and \`}}\`. |
+| \`root PATH\` | Folder for \`include\`, \`readFile\` and the like; default the site's \`root\`. |
 
-The whole response is held in memory, up to 10 MiB. \`Etag\`, \`Last-Modified\` and \`Accept-Ranges\` are removed from it. A mistake
-in a template is an error 500 for \`handle_errors\`.
+The whole response is buffered in memory, up to 10 MiB. \`Etag\`, \`Last-Modified\` and \`Accept-Ranges\` are removed. A mistake
+in a template causes an error 500, which \`handle_errors\` can answer.
 
 Pages of \`file_server\`, \`reverse_proxy\` and \`respond\` are executed. What placeholders insert into a \`respond\` is data and never
-executed; what an upstream sends is: do not put \`templates\` before an upstream that repeats what visitors send it.
+executed. What an upstream sends is executed: do not use \`templates\` for an upstream that repeats what visitors send it.
 
 | In a template | Meaning |
 | --- | --- |
-| \`.Req\`, \`.OriginalReq\` | The request now and as it came: \`.Req.Method\`, \`.Req.URL.Path\`, \`.Req.URL.Query.Get "q"\`, \`.Req.Header.Get "Accept"\` |
+| \`.Req\`, \`.OriginalReq\` | The current and the original request: \`.Req.Method\`, \`.Req.URL.Path\`, \`.Req.URL.Query.Get "q"\`, \`.Req.Header.Get "Accept"\` |
 | \`.Host\`, \`.RemoteIP\`, \`.ClientIP\` | Host without port, address of the peer, address of the client |
 | \`.Cookie "name"\`, \`.Args\` | Value of a cookie; arguments of an \`include\` |
 | \`.RespHeader.Add\`, \`.Set\`, \`.Del\` | Fields of the response |
-| \`include FILE ARGS…\`, \`import FILE\`, \`readFile FILE\` | Another file rendered; its definitions; its text |
-| \`httpInclude PATH\` | The answer of this site to another request, at most three deep |
-| \`listFiles DIR\`, \`fileExists FILE\`, \`fileStat FILE\` | What is in the folder |
+| \`include FILE ARGS…\`, \`import FILE\`, \`readFile FILE\` | Renders another file; imports its definitions; returns its text |
+| \`httpInclude PATH\` | The site's response to another request, nested at most three deep |
+| \`listFiles DIR\`, \`fileExists FILE\`, \`fileStat FILE\` | Contents of the folder |
 | \`env NAME\`, \`placeholder NAME\`, \`ph NAME\` | Environment, placeholders |
-| \`markdown TEXT\` | CommonMark with tables, task lists, strike-through, links and ids of headings, as HTML; HTML in the text stays as it is |
+| \`markdown TEXT\` | CommonMark with tables, task lists, strike-through, links and heading IDs, as HTML; HTML in the text is kept |
 | \`stripHTML\`, \`splitFrontMatter\`, \`humanize\`, \`pathEscape\`, \`httpError CODE\`, \`maybe NAME\` | Texts, errors, functions that may not exist |
 
-Nothing is escaped by itself: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are there too, but those that make
-certificates. \`bcrypt\`, \`htpasswd\`, \`derivePassword\`, \`genPrivateKey\` and \`getHostByName\` are done off the thread that serves, one
-after the other, and a request that finds 64 of them waiting is answered with 503; a page waits for 50 at most. \`splitFrontMatter\` reads YAML (between lines of \`---\`), TOML (\`+++\`) and JSON; what
-comes of it is \`.Meta\` and \`.Body\`. A page has a million steps.
+Nothing is escaped automatically: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are available too, except those that create
+certificates. \`bcrypt\`, \`htpasswd\`, \`derivePassword\`, \`genPrivateKey\` and \`getHostByName\` run on a separate thread, one
+after the other; if 64 of them are waiting, further requests are answered with 503. A page may wait for at most 50. \`splitFrontMatter\` reads YAML (between lines of \`---\`), TOML (\`+++\`) and JSON; the
+result has \`.Meta\` and \`.Body\`. A page may execute a million steps.
 
 \`\`\`
 root /srv/www
@@ -94,7 +94,7 @@ file_server
 								? `getting module named 'http.handlers.templates.functions.${text}': module not registered: http.handlers.templates.functions.${text}`
 								: `\`${text}\` is not an extension of templates.`;
 						cx.problem('error', 'templates/unknown-extension', span, message, {
-							hint: 'This server has none: templates use the functions that are built in.',
+							hint: 'This server has no template extensions; all functions are built in.',
 						});
 					}
 				},
@@ -110,7 +110,7 @@ file_server
 				items: { type: 'string', minLength: 1 },
 				minItems: 1,
 				default: ['text/html', 'text/plain', 'text/markdown'],
-				description: 'Types that are executed; `text/html`, `text/plain` and `text/markdown` if left out.',
+				description: 'Media types to execute; default `text/html`, `text/plain` and `text/markdown`.',
 			},
 			delimiters: {
 				type: 'array',
@@ -118,12 +118,12 @@ file_server
 				minItems: 2,
 				maxItems: 2,
 				default: ['{{', '}}'],
-				description: 'Delimiters of actions; `{{` and `}}` if left out.',
+				description: 'Delimiters of actions; default `{{` and `}}`.',
 			},
 			root: {
 				type: 'string',
 				minLength: 1,
-				description: 'Folder that templates read; the variable `root` if left out, else the working directory.',
+				description: 'Folder that templates read; default the variable `root`, otherwise the working directory.',
 			},
 		},
 	},

@@ -1,8 +1,10 @@
-/** A response body held whole, up to a bound. */
+/** Buffers a response body in memory, up to a limit. */
 import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 
-/** A body's bytes or text; a promise only when something is not here yet. Throws HttpError 500 when it is longer than `limit` bytes. */
+/**
+ * Returns a body's bytes or text, as a promise only if it has to wait. Throws HttpError 500 if it is longer than `limit` bytes.
+ */
 export function wholeBody(body: Body, limit: number, what: string): Body | Promise<Body> {
 	if (!isStream(body)) {
 		if (body !== null && body.length > limit) throw tooLong(limit, what);
@@ -42,7 +44,7 @@ function collect(
 			body.cancel();
 			throw tooLong(limit, what);
 		}
-		// Bytes are ours only until the next pull.
+		// The bytes are valid only until the next pull.
 		pieces.push(Uint8Array.prototype.slice.call(piece));
 		return undefined;
 	}

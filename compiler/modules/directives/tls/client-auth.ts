@@ -1,4 +1,4 @@
-/** `client_auth` of `tls`: what is asked of clients. */
+/** `client_auth` of `tls`: client certificates. */
 import { X509Certificate } from 'node:crypto';
 import type { ClientAuth, TrustedLeaves } from '../../../codegen/tls/site-tls.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
@@ -12,21 +12,21 @@ const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 /** Schema of `client_auth`. */
 export const CLIENT_AUTH: Schema = {
 	type: 'object',
-	description: 'Certificates of clients.',
+	description: 'Client certificates.',
 	properties: {
 		mode: {
 			enum: MODES,
 			description:
-				'`request` and `require` ask for a certificate and verify nothing; `verify_if_given` takes none or a good one; `require_and_verify` takes good ones only.',
+				'`request` and `require` ask for a certificate without verifying it; `verify_if_given` admits clients with a valid certificate or none; `require_and_verify` admits only those with a valid one.',
 		},
 		trust_pool: TRUST_POOL,
 		trusted_leaves: {
 			type: 'object',
-			description: 'A client is let in only with one of these certificates.',
+			description: 'Admits only clients with one of these certificates.',
 			properties: {
 				certificates: { ...TEXTS, description: 'DER in base64.' },
 				files: { ...TEXTS, description: 'PEM files.' },
-				folders: { ...TEXTS, description: 'Folders of PEM files, those below included.' },
+				folders: { ...TEXTS, description: 'Folders of PEM files, including subfolders.' },
 				pem: { ...TEXTS, description: 'PEM.' },
 			},
 			additionalProperties: false,
@@ -39,7 +39,7 @@ export const CLIENT_AUTH: Schema = {
 interface Draft {
 	mode: ClientAuth['mode'] | undefined;
 	pool: TrustPool | undefined;
-	/** Authorities given in the old way. */
+	/** Authorities given in the obsolete form. */
 	readonly oldFiles: string[];
 	readonly oldCertificates: string[];
 	readonly leaves: { certificates: string[]; files: string[]; folders: string[]; pem: string[] };
@@ -151,7 +151,7 @@ function finish(draft: Draft, line: Line, cx: LowerContext): ClientAuth {
 	const name = line.words[0]!;
 	const old = draft.oldFiles.length + draft.oldCertificates.length > 0;
 	if (old && draft.pool) {
-		const message = '`trusted_ca_cert` and `trust_pool` cannot stand together.';
+		const message = '`trusted_ca_cert` and `trust_pool` cannot be combined.';
 		cx.problem('error', 'tls/trust-pool-twice', name.span, message, { hint: 'Put everything into `trust_pool`.' });
 	}
 	const pool = draft.pool ?? (old ? oldPool(draft) : undefined);
@@ -161,7 +161,7 @@ function finish(draft: Draft, line: Line, cx: LowerContext): ClientAuth {
 			'error',
 			'tls/nothing-trusted',
 			name.span,
-			`\`mode ${mode}\` needs something to verify certificates by.`,
+			`\`mode ${mode}\` needs authorities or certificates to verify against.`,
 			{
 				hint: 'Name the authorities with `trust_pool`, or the certificates with `verifier leaf`.',
 			},

@@ -1,9 +1,9 @@
-/** Protocol versions, cipher suites, curves and key types: the words of both languages and what OpenSSL calls them. */
+/** Protocol versions, cipher suites, curves and key types: their names in both languages and in OpenSSL. */
 
-/** Versions that can be chosen. */
+/** Versions that can be selected. */
 export const TLS_VERSIONS = ['tls1.2', 'tls1.3'] as const;
 
-/** Cipher suites of TLS 1.2 by IANA name, with OpenSSL's name. All give forward secrecy but those with `TLS_RSA_`. */
+/** Cipher suites of TLS 1.2 by IANA name, with OpenSSL's name. All provide forward secrecy except those with `TLS_RSA_`. */
 export const CIPHERS: { readonly [name: string]: string } = {
 	TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
 	TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
@@ -23,7 +23,7 @@ export const CIPHERS: { readonly [name: string]: string } = {
 	TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
 };
 
-/** Cipher suites of TLS 1.3: always on, so naming one is refused with a reason. */
+/** Cipher suites of TLS 1.3: always enabled, so naming one is rejected with a reason. */
 export const TLS13_CIPHERS: readonly string[] = [
 	'TLS_AES_128_GCM_SHA256',
 	'TLS_AES_256_GCM_SHA384',
@@ -39,5 +39,5 @@ export const CURVES: { readonly [name: string]: string } = {
 	secp521r1: 'P-521',
 };
 
-/** Kinds of keys that certificates are made for. */
+/** Types of certificate keys. */
 export const KEY_TYPES = ['ed25519', 'p256', 'p384', 'rsa2048', 'rsa4096'] as const;

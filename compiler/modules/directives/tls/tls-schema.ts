@@ -1,4 +1,4 @@
-/** Schema of `tls` of a site. */
+/** Schema of a site's `tls`. */
 import type { Schema } from '../directive.ts';
 import { CLIENT_AUTH } from './client-auth.ts';
 import { CIPHERS, CURVES, KEY_TYPES, TLS_VERSIONS } from './handshake-words.ts';
@@ -12,7 +12,7 @@ export const SITE_TLS: Schema = {
 	properties: {
 		certificates: {
 			type: 'array',
-			description: 'Certificates of files, with their keys. Of those that cover a name the first is served.',
+			description: 'Certificates from files, with their keys. The first one that covers a name is served.',
 			items: {
 				type: 'object',
 				properties: {
@@ -25,19 +25,23 @@ export const SITE_TLS: Schema = {
 		},
 		load: {
 			...TEXTS,
-			description: 'Folders with PEM files that hold a certificate and its key, those below included.',
+			description: 'Folders of PEM files that contain a certificate and its key, including subfolders.',
 		},
-		min_version: { enum: TLS_VERSIONS, description: '`tls1.2` if left out.' },
-		max_version: { enum: TLS_VERSIONS, description: '`tls1.3` if left out.' },
-		ciphers: { type: 'array', items: { enum: Object.keys(CIPHERS) }, description: 'For TLS 1.2, the preferred first.' },
-		curves: { type: 'array', items: { enum: Object.keys(CURVES) }, description: 'The preferred first.' },
-		alpn: { ...TEXTS, description: 'Protocols, the preferred first; `h2` and `http/1.1` if left out.' },
-		key_type: { enum: KEY_TYPES, description: 'Of keys that are made; `p256` if left out.' },
-		issuers: { type: 'array', items: { $ref: '#/$defs/issuer' }, description: 'The preferred first.' },
-		acme: { $ref: '#/$defs/acme', description: 'Changes to the default issuers, where `issuers` names none.' },
+		min_version: { enum: TLS_VERSIONS, description: 'Default `tls1.2`.' },
+		max_version: { enum: TLS_VERSIONS, description: 'Default `tls1.3`.' },
+		ciphers: {
+			type: 'array',
+			items: { enum: Object.keys(CIPHERS) },
+			description: 'For TLS 1.2, most preferred first.',
+		},
+		curves: { type: 'array', items: { enum: Object.keys(CURVES) }, description: 'Most preferred first.' },
+		alpn: { ...TEXTS, description: 'Protocols, most preferred first; default `h2` and `http/1.1`.' },
+		key_type: { enum: KEY_TYPES, description: 'Type of generated keys; default `p256`.' },
+		issuers: { type: 'array', items: { $ref: '#/$defs/issuer' }, description: 'Most preferred first.' },
+		acme: { $ref: '#/$defs/acme', description: 'Changes to the default issuers, if `issuers` names none.' },
 		managers: {
 			type: 'array',
-			description: 'Asked for a certificate at handshake time before any issuer is.',
+			description: 'Sources queried for a certificate during the handshake, before any issuer.',
 			items: {
 				type: 'object',
 				properties: {
@@ -46,27 +50,30 @@ export const SITE_TLS: Schema = {
 						type: 'string',
 						minLength: 1,
 						secret: 'url',
-						description: 'Asked with GET; 200 with PEM gives one, 204 has none.',
+						description: 'URL queried with GET; 200 returns a certificate as PEM, 204 means there is none.',
 					},
 				},
 				required: ['manager', 'url'],
 				additionalProperties: false,
 			},
 		},
-		on_demand: { type: 'boolean', description: 'Certificates are obtained when a client first asks for the name.' },
-		force_automate: { type: 'boolean', description: 'A certificate of its own even where a wildcard covers the name.' },
-		reuse_private_keys: { type: 'boolean', description: 'A renewed certificate keeps its key.' },
+		on_demand: { type: 'boolean', description: 'Obtains certificates when a client first requests the name.' },
+		force_automate: {
+			type: 'boolean',
+			description: 'Obtains a separate certificate even if a wildcard covers the name.',
+		},
+		reuse_private_keys: { type: 'boolean', description: 'Keeps the key of a renewed certificate.' },
 		renewal_window_ratio: {
 			type: 'number',
 			exclusiveMinimum: 0,
 			exclusiveMaximum: 1,
-			description: 'Part of the life of a certificate that is left when it is renewed; a third if left out.',
+			description: `Remaining share of a certificate's lifetime at which it is renewed; default a third.`,
 		},
 		client_auth: CLIENT_AUTH,
 		insecure_secrets_log: {
 			type: 'string',
 			minLength: 1,
-			description: 'File that takes the secrets of every connection, for looking into traffic.',
+			description: 'File to which the secrets of every connection are written, for inspecting traffic.',
 		},
 		'@id': { type: 'string' },
 	},

@@ -1,4 +1,4 @@
-/** `tls`: certificates of a site, how they are obtained, and how its connections are made. */
+/** `tls`: a site's certificates, how they are obtained, and the parameters of its connections. */
 
 import type { CertificateSource, IssuerSettings } from '../../../codegen/tls/certificate-plan.ts';
 import type { CertificateFiles, ClientAuth, SiteTls } from '../../../codegen/tls/site-tls.ts';
@@ -14,7 +14,7 @@ import { SITE_TLS } from './tls-schema.ts';
 
 type Version = (typeof TLS_VERSIONS)[number];
 
-/** `tls` while its lines are lowered. */
+/** `tls` during lowering. */
 interface Draft {
 	certificates: CertificateFiles[];
 	load: string[];
@@ -41,11 +41,11 @@ export const tls: SiteDirective = {
 	id: 'tls',
 	names: { configfile: ['tls'], compatfile: ['tls'] },
 	usage: 'tls [<email> | internal | force_automate | <certificate> <key>] [{ … }]',
-	summary: 'Certificates of the site, how they are obtained, and how connections are made.',
+	summary: `Configures the site's certificates, how they are obtained, and the parameters of connections.`,
 	documentation: [
-		'A site with a name is served over HTTPS without this directive. With it: an e-mail address for the account of the',
-		'certificate authority, `internal` for certificates of the own authority, or the PEM files of a certificate and its key,',
-		'which are read again when they change.',
+		'A site with a host name is served over HTTPS even without this directive. Its argument is an email address for the account at the',
+		'certificate authority, `internal` for certificates of the local authority, or the PEM files of a certificate and its key,',
+		'which are reloaded when they change.',
 		'',
 		'```',
 		'example.com {',
@@ -60,15 +60,15 @@ export const tls: SiteDirective = {
 		'```',
 		'',
 		'In the block: `protocols <min> [<max>]`, `ciphers`, `curves`, `alpn`, `load <folder>…` (PEM files with a certificate and',
-		'its key), `issuer`, `ca`, `ca_root`, `eab`, `dns` and the words that go with it, `key_type`, `on_demand`,',
+		'its key), `issuer`, `ca`, `ca_root`, `eab`, `dns` and its options, `key_type`, `on_demand`,',
 		'`reuse_private_keys`, `get_certificate http <url>`, `renewal_window_ratio`, `insecure_secrets_log <file>` and `client_auth`',
 		'with `mode request | require | verify_if_given | require_and_verify`, `trust_pool inline | file | system | pki_root |',
-		'pki_intermediate | storage | http | combined` and `verifier leaf file | folder | pem`. A client that is refused is told why',
-		'by a TLS alert (`unknown_ca`, `certificate_expired`, `certificate_required` …); with `io node` most are just closed.',
+		'pki_intermediate | storage | http | combined` and `verifier leaf file | folder | pem`. A rejected client is told why',
+		'by a TLS alert (`unknown_ca`, `certificate_expired`, `certificate_required` …); with `io node`, most connections are just closed.',
 		'',
-		'Asking for client certificates makes the host of every request be checked against the name of the handshake. Files that',
-		'clients are verified with are read again when they change. Where one verifies less than before, no session is resumed',
-		'and connections of its clients end after the request under way.',
+		'If client certificates are requested, the host of every request must match the name of the handshake. Files used to',
+		'verify clients are reloaded when they change. If the new ones accept fewer clients, sessions are not resumed',
+		'and connections of clients end after the current request.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		const draft: Draft = { certificates: [], load: [], issuers: [], acme: {}, managers: [] };
@@ -110,10 +110,10 @@ function lowerArguments(line: Line, args: readonly Word[], draft: Draft, cx: Low
 			'error',
 			'tls/unknown-argument',
 			first.span,
-			cx.dialect === 'compatfile' ? message : `\`${first.text}\` alone says nothing to \`tls\`.`,
+			cx.dialect === 'compatfile' ? message : `\`${first.text}\` is not a valid single argument of \`tls\`.`,
 			{
 				label: didYouMean(first.text, ['internal', 'force_automate']),
-				hint: 'Write `internal`, `force_automate`, an e-mail address, or the files of a certificate and its key.',
+				hint: 'Write `internal`, `force_automate`, an email address, or the files of a certificate and its key.',
 			},
 		);
 	}
@@ -204,12 +204,12 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 	dnsWithoutProvider(line, draft, details, cx);
 }
 
-/** What is said about a challenge that cannot be set, because nothing names who sets it. */
+/** Reports options of a challenge that cannot be used, because no DNS provider is named. */
 function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx: LowerContext): void {
 	const { acme } = draft;
 	const name = line.words[0]!;
 	if (acme.default_dns === true && acme.dns === undefined && !cx.hasSetting('dns')) {
-		const message = '`dns` without a provider takes that of the global option `dns`, which is not given.';
+		const message = '`dns` without a provider uses that of the global option `dns`, which is not set.';
 		cx.problem('error', 'tls/no-dns-provider', name.span, message);
 		return;
 	}
@@ -220,7 +220,7 @@ function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx
 		cx.dialect === 'compatfile'
 			? `setting DNS challenge options [${details.map(({ text }) => text).join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
 			: `${details.map(({ text }) => `\`${text}\``).join(' and ')} need a DNS provider.`;
-	// The compatible server finds it at the end of the block.
+	// The compatible server reports it at the end of the block.
 	const span = cx.dialect === 'compatfile' ? line.block!.close : first.span;
 	cx.problem('error', 'tls/no-dns-provider', span, message, {
 		hint: 'Name one with `dns` here, or with the global option `acme_dns`.',
@@ -233,12 +233,12 @@ function mixedIssuers(line: Line, draft: Draft, cx: LowerContext): void {
 	const internal = line.words[1]?.text === 'internal';
 	const message =
 		cx.dialect === 'configfile'
-			? 'Words for the default issuers stand beside issuers that are named.'
+			? 'Options for the default issuers cannot be combined with named issuers.'
 			: internal
 				? 'cannot create both ACME and internal certificate issuers'
 				: 'cannot mix issuer subdirective (explicit issuers) with other issuer-specific subdirectives (implicit issuers)';
 	cx.problem('error', 'tls/mixed-issuers', line.words[0]!.span, message, {
-		hint: 'Put everything that concerns an issuer into the block of its `issuer`.',
+		hint: 'Move everything that concerns an issuer into the block of its `issuer`.',
 	});
 }
 
@@ -268,7 +268,7 @@ function lowerProtocols(words: readonly Word[], at: Line, draft: Draft, cx: Lowe
 function cipherOf(word: Word, cx: LowerContext): string[] {
 	if (Object.hasOwn(CIPHERS, word.text)) return [word.text];
 	if (TLS13_CIPHERS.includes(word.text)) {
-		const message = `\`${word.text}\` belongs to TLS 1.3, where every suite is good and all are on.`;
+		const message = `\`${word.text}\` belongs to TLS 1.3, where all suites are secure and enabled.`;
 		cx.problem(cx.dialect === 'compatfile' ? 'warning' : 'error', 'tls/fixed-suite', word.span, message, {
 			hint: 'Leave it out.',
 		});
@@ -290,19 +290,19 @@ function curveOf(word: Word, cx: LowerContext): string[] {
 			: `\`${word.text}\` is not a curve.`;
 	cx.problem('error', 'value/unknown', word.span, message, {
 		label: didYouMean(word.text, Object.keys(CURVES)),
-		hint: `There are ${Object.keys(CURVES).join(', ')}.`,
+		hint: `Supported: ${Object.keys(CURVES).join(', ')}.`,
 	});
 	return [];
 }
 
-/** A number between 0 and 1. */
+/** Parses a number between 0 and 1. */
 export function ratioOf(word: Word, cx: LowerContext): number | undefined {
 	const ratio = /^\d*\.?\d+$/.test(word.text) ? Number(word.text) : Number.NaN;
 	if (ratio > 0 && ratio < 1) return ratio;
 	const message =
 		cx.dialect === 'compatfile'
 			? 'renewal_window_ratio must be between 0 and 1 (exclusive)'
-			: `\`${word.text}\` is not a part of a certificate's life.`;
+			: `\`${word.text}\` is not a share of a certificate's lifetime.`;
 	cx.problem('error', 'value/out-of-range', word.span, message, {
 		hint: 'Write a number between 0 and 1, such as 0.33.',
 	});
@@ -333,14 +333,14 @@ function lowerManager(words: readonly Word[], at: Line, draft: Draft, cx: LowerC
 	const parsed = URL.parse(url!.text);
 	if (parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:')) {
 		draft.managers.push(cx.origin({ manager: 'http', url: url!.text }, at.span));
-	} else cx.problem('error', 'value/not-a-url', url!.span, `\`${url!.text}\` is not a URL of HTTP.`);
+	} else cx.problem('error', 'value/not-a-url', url!.span, `\`${url!.text}\` is not an HTTP URL.`);
 }
 
 function pathOf({ text, span }: Word, cx: LowerContext): string {
 	return cx.filePath(text, span);
 }
 
-/** Without what was not said. */
+/** Drops unset fields. */
 function finish(draft: Draft): SiteTls {
 	const kept = Object.entries(draft).filter(([, value]) => {
 		if (Array.isArray(value)) return value.length > 0;

@@ -1,30 +1,30 @@
-/** Attributes of a server's span, named by the semantic conventions of OpenTelemetry for HTTP (1.23 and later, stable). */
+/** Attributes of a server span, according to the OpenTelemetry semantic conventions for HTTP (1.23 and later, stable). */
 import { parseAuthority } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
 
-/** Methods that go into a span by their names; any other is `_OTHER`, so that clients cannot invent values. */
+/** Methods that appear in a span by name; any other is `_OTHER`, so that clients cannot invent values. */
 const METHODS: ReadonlySet<string> = new Set([
 	...['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'],
 ]);
 
-/** Characters of a value that are kept: a batch is bounded whatever clients send. */
+/** Maximum characters of a value, so that batches are bounded whatever clients send. */
 const LONGEST_VALUE = 4096;
 
 /** Parameters that sign a URL: whoever has them can do what the URL allows. */
 const SIGNATURES = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
 
-/** The span's name for a method, when the configuration gives none. */
+/** Returns the default span name for a method. */
 export function methodName(method: string): string {
 	return METHODS.has(method) ? method : 'HTTP';
 }
 
-/** A value, or as much of it as is kept. */
+/** Returns a value, truncated if necessary. */
 export function boundedValue(value: string): string {
 	return value.length <= LONGEST_VALUE ? value : value.slice(0, LONGEST_VALUE);
 }
 
-/** What is known of an exchange that has ended. */
+/** Returns the attributes of an exchange that has ended. */
 export function requestAttributes(x: Exchange, clientIp: string): { [name: string]: SpanValue } {
 	const { connection, received, request, response } = x;
 	const { method } = received;
@@ -56,7 +56,7 @@ export function requestAttributes(x: Exchange, clientIp: string): { [name: strin
 	return attributes;
 }
 
-/** `1.1`, `2`, `3`. */
+/** Returns `1.1`, `2` or `3`. */
 function protocolVersion(protocol: string): string {
 	return protocol.slice('HTTP/'.length).replace(/^([23])\.0$/, '$1');
 }

@@ -1,4 +1,7 @@
-/** The handler `trace_request`: continues or begins a trace, tells upstreams, and hands in the span when the exchange has ended. */
+/**
+ * The handler `trace_request`: continues or starts a trace, propagates it to upstreams, and reports the span when the exchange
+ * has ended.
+ */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
@@ -8,7 +11,7 @@ import { enterTraceScope, TraceScope } from '../../../exchange/trace-scope.ts';
 import { boundedValue, methodName, requestAttributes } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
 
-/** Variables that hold the ids: `{http.vars.trace_id}` and `{http.vars.span_id}`. */
+/** Variables with the IDs: `{http.vars.trace_id}` and `{http.vars.span_id}`. */
 const TRACE_ID = 'trace_id';
 const SPAN_ID = 'span_id';
 
@@ -28,10 +31,10 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		const traceId = parent?.traceId ?? tracer.newTraceId();
 		const spanId = tracer.newSpanId();
 		const sampled = tracer.samples(traceId, parent && (parent.flags & SAMPLED) !== 0);
-		// What the caller says of the id's randomness stays true; the decision is ours.
+		// Keep the caller's flag about the ID's randomness; the sampling decision is ours.
 		const flags = ((parent?.flags ?? 0) & ~SAMPLED) | (sampled ? SAMPLED : 0);
 		writeTraceContext(request.headers, traceId, spanId, flags, caller?.state);
-		// A span inside of another of this server is no server's span.
+		// A span inside another one of this server is not a server span.
 		const inner = x.variable(SPAN_ID) !== undefined && x.variable(SPAN_ID) === parent?.parentId;
 		x.variables.set(TRACE_ID, traceId);
 		x.variables.set(SPAN_ID, spanId);
@@ -75,7 +78,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 	}
 }
 
-/** What is known of a span while its exchange goes on. */
+/** The facts about a span while its exchange is in progress. */
 interface Begun {
 	readonly traceId: string;
 	readonly spanId: string;
@@ -86,7 +89,7 @@ interface Begun {
 	readonly state: string | undefined;
 }
 
-/** A whole placeholder keeps its type; everything else is text. */
+/** A single placeholder keeps its type; everything else is text. */
 function compileAttribute(value: string, cx: CompileContext): (x: Exchange) => SpanValue {
 	const whole = /^\{([^{}\\]+)\}$/.exec(value)?.[1];
 	const read = whole === undefined ? undefined : cx.placeholder(whole);

@@ -1,4 +1,4 @@
-/** `tracing`: a span of each request, in the trace that its caller began or a new one. */
+/** `tracing`: records a span for each request, in its caller's trace or a new one. */
 import type { Step } from '../../../document/document.ts';
 import { handlerDirective } from '../directive.ts';
 import { compileTracing } from './tracing-handler.ts';
@@ -6,9 +6,9 @@ import { compileTracing } from './tracing-handler.ts';
 /** A step of the handler `trace_request`. */
 export interface TraceRequestStep extends Step {
 	readonly handler: 'trace_request';
-	/** Name of the span, with placeholders; the method if left out. */
+	/** Name of the span, with placeholders; default the method. */
 	readonly span?: string;
-	/** Attributes of the span by name; values may hold placeholders. */
+	/** Attributes of the span by name; values may contain placeholders. */
 	readonly attributes?: { readonly [name: string]: string };
 }
 
@@ -20,31 +20,31 @@ export const tracing = handlerDirective<TraceRequestStep>({
 	id: 'trace_request',
 	names: { configfile: ['tracing'], compatfile: ['tracing'] },
 	usage: USAGE,
-	summary: 'Makes a span of each request, for a collector of OpenTelemetry.',
-	documentation: `The fields \`traceparent\` and \`tracestate\` of a request (W3C Trace Context) are read strictly: a valid one is continued, without
-one, or with one that is not valid, a trace begins. Each request to an upstream, those of retries and of \`forward_auth\` too, has a span of
-its own inside that of the request; upstreams are sent the same fields with it as their parent.
+	summary: 'Records a span for each request, for an OpenTelemetry collector.',
+	documentation: `The fields \`traceparent\` and \`tracestate\` of a request (W3C Trace Context) are parsed strictly: a valid trace is continued; without
+one, or if it is invalid, a new trace starts. Each request to an upstream, including retries and \`forward_auth\`, gets its own
+child span; upstreams receive the same fields with that span as their parent.
 
 | Line | Meaning |
 | --- | --- |
-| \`span NAME\` | Name of the span, with placeholders as they are when the directive runs; the method if left out. Names should be few. |
-| \`span_attributes { KEY VALUE… }\` | Attributes beside those of the HTTP semantic conventions, one a line; placeholders as they are when the response has been sent. |
+| \`span NAME\` | Name of the span, with placeholders, which are evaluated when the directive runs; default the method. Use few different names. |
+| \`span_attributes { KEY VALUE… }\` | Attributes in addition to those of the HTTP semantic conventions, one per line; placeholders are evaluated when the response has been sent. |
 
-\`{http.vars.trace_id}\` and \`{http.vars.span_id}\` are the ids; entries of access and error logs have them as \`traceID\` and \`spanID\`.
+\`{http.vars.trace_id}\` and \`{http.vars.span_id}\` are the IDs; access and error log entries have them as \`traceID\` and \`spanID\`.
 
-The environment of the process says where spans go, as for every program that uses OpenTelemetry:
+Environment variables configure the export, as for every program that uses OpenTelemetry:
 
 | Variable | Meaning |
 | --- | --- |
-| \`OTEL_EXPORTER_OTLP_ENDPOINT\`, \`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT\` | The collector; \`http://localhost:4318\` if left out |
-| \`OTEL_EXPORTER_OTLP_PROTOCOL\` | \`http/protobuf\`, which holds if left out, or \`http/json\` |
-| \`OTEL_EXPORTER_OTLP_HEADERS\`, \`_TIMEOUT\`, \`_COMPRESSION\`, \`_CERTIFICATE\`, \`_CLIENT_KEY\`, \`_CLIENT_CERTIFICATE\` | How it is spoken to |
-| \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\` | What this server is called; \`svc\` if left out |
-| \`OTEL_TRACES_SAMPLER\`, \`OTEL_TRACES_SAMPLER_ARG\` | Which requests are recorded; \`parentbased_always_on\` if left out |
+| \`OTEL_EXPORTER_OTLP_ENDPOINT\`, \`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT\` | The collector; default \`http://localhost:4318\` |
+| \`OTEL_EXPORTER_OTLP_PROTOCOL\` | \`http/protobuf\` (default) or \`http/json\` |
+| \`OTEL_EXPORTER_OTLP_HEADERS\`, \`_TIMEOUT\`, \`_COMPRESSION\`, \`_CERTIFICATE\`, \`_CLIENT_KEY\`, \`_CLIENT_CERTIFICATE\` | Connection to the collector |
+| \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\` | Name of this server; default \`svc\` |
+| \`OTEL_TRACES_SAMPLER\`, \`OTEL_TRACES_SAMPLER_ARG\` | Which requests are recorded; default \`parentbased_always_on\` |
 | \`OTEL_BSP_SCHEDULE_DELAY\`, \`_MAX_QUEUE_SIZE\`, \`_MAX_EXPORT_BATCH_SIZE\`, \`_EXPORT_TIMEOUT\` | How spans are batched |
-| \`OTEL_TRACES_EXPORTER=none\`, \`OTEL_SDK_DISABLED=true\` | Nothing is exported |
+| \`OTEL_TRACES_EXPORTER=none\`, \`OTEL_SDK_DISABLED=true\` | Disables the export |
 
-Spans travel in batches outside the request's path. Those that a collector does not take fast enough are dropped and counted
+Spans are exported in batches, off the request path. If a collector is too slow, spans are dropped and counted
 (\`svc_trace_spans_dropped_total\`).
 
 \`\`\`
@@ -100,12 +100,12 @@ tracing /api/* {
 			span: {
 				type: 'string',
 				minLength: 1,
-				description: 'Name of the span, with placeholders; the method of the request if left out.',
+				description: 'Name of the span, with placeholders; default the request method.',
 			},
 			attributes: {
 				type: 'object',
 				additionalProperties: { type: 'string', secret: 'by-key' },
-				description: 'Attributes of the span by name; values may hold placeholders.',
+				description: 'Attributes of the span by name; values may contain placeholders.',
 			},
 		},
 	},

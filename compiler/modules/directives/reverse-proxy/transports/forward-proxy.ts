@@ -1,7 +1,10 @@
-/** URLs of proxies that connections to upstreams are made through. */
+/** URLs of proxies through which upstreams are reached. */
 import type { ForwardProxySettings } from './transport-settings.ts';
 
-/** Reads the URL; its user and password stand apart, so that they can be hidden. A text says what is wrong, and quotes nothing. */
+/**
+ * Parses the URL; user and password are separated, so that they can be redacted. A returned string says what is wrong, without
+ * quoting the URL.
+ */
 export function parseForwardProxy(text: string): ForwardProxySettings | string {
 	let url: URL;
 	try {
@@ -11,10 +14,10 @@ export function parseForwardProxy(text: string): ForwardProxySettings | string {
 	}
 	const scheme = url.protocol.slice(0, -1);
 	if (scheme !== 'http' && scheme !== 'https' && scheme !== 'socks5' && scheme !== 'socks5h') {
-		return `A proxy with the scheme \`${scheme}\` is not known: there are http, https and socks5.`;
+		return `The scheme \`${scheme}\` is not supported for a proxy; supported are http, https and socks5.`;
 	}
 	if (url.hostname === '' || url.search !== '' || url.hash !== '' || (url.pathname !== '' && url.pathname !== '/')) {
-		return 'The URL of a proxy has a scheme, a host and a port only.';
+		return 'The URL of a proxy consists of scheme, host and port only.';
 	}
 	const defaultPort = scheme === 'http' ? 80 : scheme === 'https' ? 443 : 1080;
 	const plain = `${scheme === 'socks5h' ? 'socks5' : scheme}://${url.hostname}:${url.port || defaultPort}`;

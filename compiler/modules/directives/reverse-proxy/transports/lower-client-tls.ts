@@ -1,21 +1,21 @@
-/** Lowering of the options of `transport http` that begin with `tls`. */
+/** Lowers the options of `transport http` that begin with `tls`. */
 import type { LowerContext, Subdirective } from '../../../../lower/lower-context.ts';
 import type { Word } from '../../../../syntax/ast.ts';
 import { lowerTrustPool, type TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 import { transportDuration } from './transport-duration.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
-/** TLS settings while they are lowered. */
+/** TLS settings during lowering. */
 export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientTlsSettings[K] };
 
-/** Groups of TLS 1.3 that can be named. */
+/** Groups of TLS 1.3 that can be selected. */
 export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1', 'secp521r1'] as const;
 
-/** The options; the first of them turns TLS on, which `draft` does. */
+/** Returns the options; using any enables TLS, which `draft` does. */
 export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext): { [option: string]: Subdirective } {
 	const trust = (settings: TrustPool, word: Word): void => {
 		if (draft().trust) {
-			const message = 'What certificates are verified with has been said before.';
+			const message = 'The authorities for verifying certificates are already given.';
 			cx.problem('error', 'upstream/two-trust-pools', word.span, message, {
 				hint: 'Write one `tls_trust_pool`; `combined` joins several sources.',
 			});
@@ -62,7 +62,7 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 			const value = cx.oneOf(words[0]!, ['never', 'once', 'freely'], 'level of renegotiation');
 			if (value === 'once') {
 				const message =
-					'`once` is not available: the engine for TLS lets renegotiations through or not, and TLS 1.3 has none.';
+					'`once` is not available: the TLS engine either allows renegotiation or does not, and TLS 1.3 has none.';
 				cx.problem('error', 'directive/unavailable', words[0]!.span, message, { hint: 'Write `never` or `freely`.' });
 			} else if (value !== undefined) draft().renegotiation = value;
 		},
@@ -84,7 +84,7 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'tls_trust_pool file <file>…')) return;
 			const word = at.words[0]!;
 			if (cx.dialect === 'configfile') {
-				const message = '`tls_trusted_ca_certs` is kept for old files only.';
+				const message = '`tls_trusted_ca_certs` is supported only for old files.';
 				cx.problem('error', 'directive/old-spelling', word.span, message, {
 					hint: 'Write `tls_trust_pool file <file>…`.',
 				});

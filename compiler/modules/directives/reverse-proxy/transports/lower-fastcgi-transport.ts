@@ -1,13 +1,13 @@
-/** Lowering of the options of FastCGI: those of `transport fastcgi`, which `php_fastcgi` has too. */
+/** Lowers the options of FastCGI, for `transport fastcgi` and `php_fastcgi`. */
 import type { LowerContext, Subdirective } from '../../../../lower/lower-context.ts';
 import type { UpstreamDraft } from '../lower-upstream.ts';
 import { transportDuration } from './transport-duration.ts';
 import type { FastcgiTransportSettings } from './transport-settings.ts';
 
-/** Settings while they are lowered. */
+/** Settings during lowering. */
 export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: FastcgiTransportSettings[K] };
 
-/** The options; time-outs of connecting go to the pool. */
+/** Returns the options; connect timeouts go to the pool. */
 export function fastcgiOptions(
 	draft: FastcgiDraft,
 	pool: UpstreamDraft,
@@ -22,7 +22,7 @@ export function fastcgiOptions(
 			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'split <extension>…')) return;
 			for (const word of words) {
 				if (/^[\x21-\x7e]+$/.test(word.text)) continue;
-				const message = `\`${word.text}\` cannot split a path: write visible ASCII characters.`;
+				const message = `\`${word.text}\` cannot split a path: use visible ASCII characters.`;
 				cx.problem('error', 'fastcgi/split', word.span, message);
 				return;
 			}
@@ -32,7 +32,7 @@ export function fastcgiOptions(
 			if (!cx.noBlock(at) || !cx.count(at, words, 2, 2, 'env <name> <value>')) return;
 			const [name, value] = words as [(typeof words)[0], (typeof words)[0]];
 			if (!/^[^\0=]+$/.test(name.text)) {
-				cx.problem('error', 'fastcgi/env', name.span, `\`${name.text}\` is not a name of a variable.`);
+				cx.problem('error', 'fastcgi/env', name.span, `\`${name.text}\` is not a variable name.`);
 				return;
 			}
 			const entry = cx.origin({ name: name.text, value: cx.template(value) }, at.span);

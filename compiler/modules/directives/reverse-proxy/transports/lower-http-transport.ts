@@ -1,4 +1,4 @@
-/** Lowering of `transport http { … }`. */
+/** Lowers `transport http { … }`. */
 import { parseIp } from '../../../../exchange/ip-address.ts';
 import type { LowerContext, Subdirective } from '../../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../../syntax/ast.ts';
@@ -11,7 +11,9 @@ import { type HttpTransportSettings, type HttpTransportVersion, LEAST_READ, MOST
 
 type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
 
-/** Lowers the block into the pool's draft: connection settings of every transport, and `transport` where it says more. */
+/**
+ * Lowers the block into the pool's draft: connection settings common to all transports, and `transport` if there are others.
+ */
 export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerContext): void {
 	const draft: HttpDraft = { type: 'http' };
 	let tls: ClientTlsDraft | undefined;
@@ -59,7 +61,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			if (size !== undefined) draft.read_buffer = Math.min(Math.max(size, LEAST_READ), MOST_READ);
 		},
 		write_buffer: (words, at) => {
-			if (sizeOf(words, at) !== undefined) noEffect(at, 'what is to be sent goes out at once', cx);
+			if (sizeOf(words, at) !== undefined) noEffect(at, 'data is sent immediately', cx);
 		},
 		max_response_header: (words, at) => {
 			const size = sizeOf(words, at);
@@ -87,7 +89,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			if (versions) draft.versions = versions;
 		},
 		compression: (words, at) => {
-			// Alone it says what holds anyway, as old files do.
+			// Without arguments it states the default, as old files do.
 			if (words.length === 0 && cx.dialect === 'compatfile') return;
 			const word = one(words, at, 'compression on|off');
 			const value = word && cx.boolean(word);
@@ -124,7 +126,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			return tls;
 		}, cx),
 	};
-	/** Kept for old files. */
+	/** For old files. */
 	const forwardProxyUrl: Subdirective = (words, at) => {
 		if (cx.dialect === 'configfile') {
 			const message = '`forward_proxy_url` is written `network_proxy url` here.';
@@ -141,7 +143,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 	if (draft.versions?.includes('h2c') && tls && cx.dialect === 'compatfile' && draft.versions.length > 1) {
 		draft.versions = withoutPlainText(draft.versions);
 	} else if (draft.versions?.includes('h2c') && tls) {
-		const message = 'HTTP/2 in plain text (`h2c`) and TLS exclude each other.';
+		const message = 'HTTP/2 in plain text (`h2c`) cannot be combined with TLS.';
 		cx.problem('error', 'upstream/h2c-over-tls', line.words[0]!.span, message, {
 			hint: 'Over TLS, write `versions 2`.',
 		});
@@ -149,7 +151,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 	if (Object.keys(draft).length > 1) pool.transport = draft;
 }
 
-/** The versions that there are over TLS. The compatible server ignores `h2c` there. */
+/** Returns the versions available over TLS. The compatible server ignores `h2c` there. */
 export function withoutPlainText(versions: readonly HttpTransportVersion[]): HttpTransportVersion[] {
 	return versions.filter(version => version !== 'h2c');
 }
@@ -181,7 +183,7 @@ function lowerResolver(word: Word, cx: LowerContext): string | undefined {
 	if (!address || port < 1 || port > 65535) {
 		const message = `\`${word.text}\` is not the address of a DNS server.`;
 		cx.problem('error', 'value/not-an-address', word.span, message, {
-			hint: 'Write an IP address, with or without port.',
+			hint: 'Write an IP address, with or without a port.',
 		});
 		return undefined;
 	}

@@ -1,4 +1,4 @@
-/** Lowering of `transport <name> { … }`, and of what the schemes of addresses say about the transport. */
+/** Lowers `transport <name> { … }`, and the effect of address schemes on the transport. */
 import type { LowerContext } from '../../../../lower/lower-context.ts';
 import type { SourceSpan } from '../../../../source/source.ts';
 import type { Line, Word } from '../../../../syntax/ast.ts';
@@ -25,7 +25,7 @@ export function lowerTransport(args: readonly Word[], line: Line, draft: Upstrea
 
 const SCHEME = /^(https?|h2c):\/\//;
 
-/** The scheme of a draft's addresses so far; '' for none. */
+/** Returns the scheme of a draft's addresses so far; '' if none. */
 export function commonScheme(draft: UpstreamDraft): string {
 	for (const text of draft.to) {
 		const scheme = SCHEME.exec(text);
@@ -34,7 +34,7 @@ export function commonScheme(draft: UpstreamDraft): string {
 	return '';
 }
 
-/** Once all is read: takes the schemes off the addresses, and makes of them what they mean for the transport. */
+/** Called after all lines: removes the schemes from the addresses and applies them to the transport. */
 export function settleSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const scheme = commonScheme(draft);
 	draft.to = draft.to.map(text => text.replace(SCHEME, ''));

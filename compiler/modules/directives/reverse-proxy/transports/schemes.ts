@@ -1,9 +1,8 @@
-/** What schemes in the addresses of a pool mean for its transport. */
-
+/** Applies the schemes in a pool's addresses to its transport. */
 import { parseUpstream } from '../upstream-address.ts';
 import type { UpstreamSettings } from '../upstream-pool.ts';
 
-/** Settings whose addresses have no schemes any more; a text says why there are none. */
+/** Returns settings whose addresses have no schemes; a string says what is wrong. */
 export function withSchemes(settings: UpstreamSettings): UpstreamSettings | string {
 	const schemes = new Set<string>();
 	const to = settings.to.flatMap(text => {
@@ -15,12 +14,12 @@ export function withSchemes(settings: UpstreamSettings): UpstreamSettings | stri
 	const { transport } = settings;
 	if (!schemes.has('https') && !schemes.has('h2c')) return schemes.has('http') ? { ...settings, to } : settings;
 	if (schemes.size > 1) return 'All upstreams of a pool must have the same scheme.';
-	if (transport?.type === 'fastcgi') return 'An upstream of FastCGI has no scheme.';
+	if (transport?.type === 'fastcgi') return 'A FastCGI upstream cannot have a scheme.';
 	if (schemes.has('https')) {
-		if (transport?.versions?.includes('h2c')) return 'Over TLS there is no `h2c`.';
+		if (transport?.versions?.includes('h2c')) return '`h2c` cannot be used over TLS.';
 		return { ...settings, to, transport: { type: 'http', ...transport, tls: transport?.tls ?? {} } };
 	}
-	if (transport?.tls) return '`h2c://` and TLS exclude each other.';
+	if (transport?.tls) return '`h2c://` cannot be combined with TLS.';
 	const versions = transport?.versions?.includes('h2c') ? transport.versions : (['2', 'h2c'] as const);
 	return { ...settings, to, transport: { type: 'http', ...transport, versions } };
 }

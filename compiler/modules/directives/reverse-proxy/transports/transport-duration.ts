@@ -2,7 +2,7 @@
 import type { LowerContext } from '../../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../../syntax/ast.ts';
 
-/** Milliseconds of a line with one duration, from 0 to what a timer can count. */
+/** Parses the only argument of a line to milliseconds, from 0 to the maximum of a timer. */
 export function transportDuration(words: readonly Word[], line: Line, cx: LowerContext): number | undefined {
 	if (!cx.noBlock(line) || !cx.count(line, words, 1, 1, `${line.words[0]!.text} <duration>`)) return undefined;
 	const value = cx.duration(words[0]!);

@@ -4,7 +4,7 @@ import type { Schema } from '../../directive.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
 import { LEAST_READ, MOST_READ } from './transport-settings.ts';
 
-/** An IP address, with a port or without. */
+/** An IP address, with an optional port. */
 const NAME_SERVER =
 	'^(?:\\d{1,3}(?:\\.\\d{1,3}){3}(?::\\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\\[[0-9a-fA-F:.]+\\](?::\\d{1,5})?)$';
 
@@ -12,20 +12,19 @@ const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_64
 
 const TLS: Schema = {
 	type: 'object',
-	description: 'TLS to the upstreams; plain text if left out.',
+	description: 'TLS to the upstreams; default plain text.',
 	properties: {
 		server_name: {
 			type: 'string',
-			description:
-				'Name for SNI and verification; the upstream’s host if left out. Placeholders are resolved per request.',
+			description: 'Name for SNI and verification; default the upstream’s host. Placeholders are resolved per request.',
 		},
-		insecure_skip_verify: { type: 'boolean', default: false, description: 'True: any certificate is taken.' },
+		insecure_skip_verify: { type: 'boolean', default: false, description: 'True to accept any certificate.' },
 		trust: {
 			...TRUST_POOL,
-			description: 'What certificates of upstreams are verified with; the system’s authorities if left out.',
+			description: 'Authorities for verifying upstream certificates; default the system’s.',
 		},
 		client_certificate: {
-			description: 'Shown to upstreams that ask.',
+			description: 'Certificate for upstreams that request one.',
 			anyOf: [
 				{
 					type: 'object',
@@ -33,7 +32,7 @@ const TLS: Schema = {
 						certificate: {
 							type: 'string',
 							minLength: 1,
-							description: 'Absolute path of a PEM file: certificates, the own one first.',
+							description: 'Absolute path of a PEM file: the certificate, then its chain.',
 						},
 						key: { type: 'string', minLength: 1, description: 'Absolute path of its private key.' },
 					},
@@ -50,21 +49,21 @@ const TLS: Schema = {
 				},
 			],
 		},
-		curves: { type: 'array', items: { enum: TLS_CURVES }, description: 'Groups for key exchange, in order.' },
+		curves: { type: 'array', items: { enum: TLS_CURVES }, description: 'Key exchange groups, in order of preference.' },
 		renegotiation: {
 			enum: ['never', 'freely'],
 			default: 'never',
-			description: 'Renegotiations that upstreams begin; `never` if left out.',
+			description: 'Renegotiation started by upstreams; default `never`.',
 		},
 		except_ports: {
 			type: 'array',
 			items: { type: 'integer', minimum: 1, maximum: 65535 },
-			description: 'Ports that are spoken to without TLS.',
+			description: 'Ports to which connections are made without TLS.',
 		},
 		handshake_timeout: {
 			...MILLISECONDS,
 			default: 10_000,
-			description: 'Milliseconds of the handshake; 10000 if left out, 0 for no bound.',
+			description: 'Milliseconds for the handshake; default 10000, 0 for no limit.',
 		},
 	},
 	additionalProperties: false,
@@ -73,17 +72,17 @@ const TLS: Schema = {
 const READ_TIMEOUT: Schema = {
 	...MILLISECONDS,
 	default: 0,
-	description: 'Milliseconds between two reads of a response; no bound if left out or 0.',
+	description: 'Maximum milliseconds between two reads of a response; default 0 for no limit.',
 };
 const WRITE_TIMEOUT: Schema = {
 	...MILLISECONDS,
 	default: 0,
-	description: 'Milliseconds that a write of a request may take; no bound if left out or 0.',
+	description: 'Maximum milliseconds for a write of a request; default 0 for no limit.',
 };
 
 const HTTP: Schema = {
 	type: 'object',
-	description: 'HTTP, over TCP or unix sockets.',
+	description: 'HTTP over TCP or Unix sockets.',
 	properties: {
 		type: { const: 'http' },
 		versions: {
@@ -91,20 +90,20 @@ const HTTP: Schema = {
 			items: { enum: ['1.1', '2', 'h2c'] },
 			minItems: 1,
 			description:
-				'Versions of HTTP: `1.1` and `2` if left out. `2` needs TLS; `h2c` is 2 in plain text, and then no other is spoken.',
+				'HTTP versions; default `1.1` and `2`. `2` needs TLS; `h2c` is version 2 in plain text and cannot be combined with others.',
 		},
 		tls: TLS,
 		compression: {
 			type: 'boolean',
 			default: true,
-			description: 'Whether gzip is asked for where the client asked for nothing, and decoded; true if left out.',
+			description: 'Whether to request gzip if the client requested no coding, and decode it; default true.',
 		},
 		proxy_protocol: {
 			enum: ['v1', 'v2'],
-			description: 'The PROXY protocol’s header is sent with the client’s address.',
+			description: 'Version of the PROXY protocol header with the client’s address.',
 		},
 		forward_proxy: {
-			description: '`none`, or the proxy that connections are made through; those of the environment if left out.',
+			description: '`none`, or the proxy to connect through; default the environment’s.',
 			oneOf: [
 				{ const: 'none' },
 				{
@@ -126,26 +125,26 @@ const HTTP: Schema = {
 		resolvers: {
 			type: 'array',
 			items: { type: 'string', pattern: NAME_SERVER },
-			description: 'DNS servers, `ip` or `ip:port`; those of the system if left out.',
+			description: 'DNS servers, `ip` or `ip:port`; default the system’s.',
 		},
-		local_address: { type: 'string', description: 'IP address that connections are made from.' },
+		local_address: { type: 'string', description: 'IP address to connect from.' },
 		dial_fallback_delay: {
 			type: 'number',
 			minimum: -1,
 			maximum: 2_147_483_647,
 			default: 300,
-			description: 'Milliseconds after which the next address of a host is tried; 300 if left out, -1 waits for each.',
+			description: 'Milliseconds after which the next address of a host is tried; default 300, -1 waits for each.',
 		},
 		expect_continue_timeout: {
 			...MILLISECONDS,
 			default: 1000,
-			description: 'Milliseconds that a body waits for 100 (Continue) where the client expects it; 1000 if left out.',
+			description: 'Milliseconds for which a body waits for 100 (Continue) if the client expects it; default 1000.',
 		},
 		read_buffer: {
 			type: 'integer',
 			minimum: LEAST_READ,
 			maximum: MOST_READ,
-			description: 'Bytes that one read of a connection gives at most; 65536 if left out.',
+			description: 'Maximum bytes of one read of a connection; default 65536.',
 		},
 		read_timeout: READ_TIMEOUT,
 		write_timeout: WRITE_TIMEOUT,
@@ -153,17 +152,17 @@ const HTTP: Schema = {
 			type: 'integer',
 			minimum: 1,
 			description:
-				'Connections of the process to one upstream, divided among its threads; requests wait for one, or with HTTP/2 for room on one.',
+				'Maximum connections of the process to one upstream, divided among its threads; further requests wait for one or, with HTTP/2, for a free stream.',
 		},
 		keepalive_interval: {
 			...MILLISECONDS,
 			default: 30_000,
-			description: 'Milliseconds of silence after which TCP probes a connection; 30000 if left out.',
+			description: 'Milliseconds of silence after which TCP probes a connection; default 30000.',
 		},
 		keepalive_idle_conns_total: {
 			type: 'integer',
 			minimum: 0,
-			description: 'Idle connections that one thread keeps to all upstreams of the pool.',
+			description: 'Maximum idle connections of one thread to all upstreams of the pool.',
 		},
 	},
 	required: ['type'],
@@ -177,7 +176,7 @@ const FASTCGI: Schema = {
 		type: { const: 'fastcgi' },
 		root: {
 			type: 'string',
-			description: 'Folder of the scripts; the site’s `root` if left out. Placeholders are resolved.',
+			description: 'Folder of the scripts; default the site’s `root`. Placeholders are resolved.',
 		},
 		split: {
 			type: 'array',
@@ -186,7 +185,7 @@ const FASTCGI: Schema = {
 		},
 		env: {
 			type: 'array',
-			description: 'Further variables; placeholders are resolved.',
+			description: 'Additional variables; placeholders are resolved.',
 			items: {
 				type: 'object',
 				properties: {
@@ -200,7 +199,7 @@ const FASTCGI: Schema = {
 		resolve_root_symlink: {
 			type: 'boolean',
 			default: false,
-			description: 'True: symbolic links in `root` are resolved.',
+			description: 'True to resolve symbolic links in `root`.',
 		},
 		read_timeout: READ_TIMEOUT,
 		write_timeout: WRITE_TIMEOUT,
@@ -208,17 +207,17 @@ const FASTCGI: Schema = {
 			type: 'boolean',
 			default: false,
 			description:
-				'True: what scripts write to standard error is logged as a warning, and as an error with status 4xx and 5xx.',
+				'True to log what scripts write to standard error: as a warning, or as an error with status 4xx and 5xx.',
 		},
 	},
 	required: ['type'],
 	additionalProperties: false,
 };
 
-/** `transport` of a pool. */
+/** The `transport` of a pool. */
 export const transportSchema: Schema = {
 	type: 'object',
-	description: 'How requests reach the upstreams; HTTP/1.1 in plain text if left out.',
+	description: 'How requests reach the upstreams; default HTTP/1.1 in plain text.',
 	discriminator: { propertyName: 'type' },
 	required: ['type'],
 	oneOf: [HTTP, FASTCGI],

@@ -1,49 +1,49 @@
-/** How requests reach the upstreams of a pool: the settings of transports as documents have them. */
+/** The settings of transports in documents: how requests reach the upstreams of a pool. */
 import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 
-/** HTTP, over TCP or unix sockets, with or without TLS. Times in milliseconds; left out means no bound unless said. */
+/** HTTP over TCP or Unix sockets, with or without TLS. Times in milliseconds; absent means no limit unless noted. */
 export interface HttpTransportSettings {
 	readonly type: 'http';
-	/** Versions offered, in no order: `1.1` and `2` (over TLS), or `h2c`. `1.1` and `2` if left out. */
+	/** Versions offered, in no particular order: `1.1` and `2` (over TLS), or `h2c`. Default `1.1` and `2`. */
 	readonly versions?: readonly HttpTransportVersion[];
-	/** TLS to the upstreams; plain text if left out. */
+	/** TLS to the upstreams; default plain text. */
 	readonly tls?: ClientTlsSettings;
-	/** Whether gzip is asked for where the client asked for nothing, and decoded; true if left out. */
+	/** Whether to request gzip if the client requested no coding, and decode it; default true. */
 	readonly compression?: boolean;
-	/** The PROXY protocol's header is sent on each connection, with the client's address. */
+	/** Version of the PROXY protocol header, sent on each connection with the client's address. */
 	readonly proxy_protocol?: 'v1' | 'v2';
-	/** `none`, or the proxy that connections are made through; those of the environment if left out. */
+	/** `none`, or the proxy to connect through; default the environment's. */
 	readonly forward_proxy?: 'none' | ForwardProxySettings;
-	/** DNS servers, `host:port`; those of the system if left out. */
+	/** DNS servers, `host:port`; default the system's. */
 	readonly resolvers?: readonly string[];
-	/** Address that connections are made from. */
+	/** Address to connect from. */
 	readonly local_address?: string;
-	/** Milliseconds after which the next of a host's addresses is tried too; 300 if left out, -1 tries one after the other. */
+	/** Milliseconds after which the next of a host's addresses is tried too; default 300, -1 tries one after the other. */
 	readonly dial_fallback_delay?: number;
-	/** How long a body waits for 100 (Continue) after `Expect: 100-continue`; 1000 if left out. */
+	/** How long a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
 	readonly expect_continue_timeout?: number;
-	/** Bytes that one read of a socket gives at most, from LEAST_READ to MOST_READ; 65536 if left out. */
+	/** Maximum bytes of one read of a socket, from LEAST_READ to MOST_READ; default 65536. */
 	readonly read_buffer?: number;
 	/** Between two reads of a response, and between two writes of a request. */
 	readonly read_timeout?: number;
 	readonly write_timeout?: number;
-	/** Connections to one upstream of the whole process, idle ones included; requests wait for one. */
+	/** Maximum connections of the whole process to one upstream, including idle ones; further requests wait. */
 	readonly max_conns_per_host?: number;
-	/** Between two probes of an idle TCP connection; 30000 if left out. */
+	/** Between two probes of an idle TCP connection; default 30000. */
 	readonly keepalive_interval?: number;
-	/** Idle connections that one thread keeps to all upstreams together. */
+	/** Maximum idle connections of one thread to all upstreams together. */
 	readonly keepalive_idle_conns_total?: number;
 }
 
-/** The least `read_buffer`, in bytes. */
+/** Minimum `read_buffer`, in bytes. */
 export const LEAST_READ = 1024;
-/** The most, in bytes. */
+/** Maximum `read_buffer`, in bytes. */
 export const MOST_READ = 16_777_216;
 
 /** Versions of HTTP to upstreams. */
 export type HttpTransportVersion = '1.1' | '2' | 'h2c';
 
-/** A proxy that connections to upstreams are made through. */
+/** A proxy through which upstreams are reached. */
 export interface ForwardProxySettings {
 	/** `http://host:port`, `https://host:port` or `socks5://host:port`. */
 	readonly url: string;
@@ -51,52 +51,54 @@ export interface ForwardProxySettings {
 	readonly password?: string;
 }
 
-/** TLS as a client. */
+/** TLS settings of a client. */
 export interface ClientTlsSettings {
-	/** Name for SNI and verification, with placeholders; the upstream's host if left out. */
+	/** Name for SNI and verification, with placeholders; default the upstream's host. */
 	readonly server_name?: string;
-	/** True: any certificate is taken. */
+	/** True to accept any certificate. */
 	readonly insecure_skip_verify?: boolean;
-	/** What certificates are verified with; the system's authorities if left out. */
+	/** Authorities for verifying certificates; default the system's. */
 	readonly trust?: TrustPool;
-	/** Shown to upstreams that ask: absolute paths of PEM files, or the name of a certificate that this server manages. */
+	/**
+	 * Certificate for upstreams that request one: absolute paths of PEM files, or the name of a certificate that this server
+	 * manages.
+	 */
 	readonly client_certificate?: { readonly certificate: string; readonly key: string } | { readonly managed: string };
-	/** Groups for key exchange, by the names of TLS 1.3. */
+	/** Key exchange groups, by their TLS 1.3 names. */
 	readonly curves?: readonly string[];
-	/** `never` if left out. */
+	/** Default `never`. */
 	readonly renegotiation?: 'never' | 'freely';
-	/** Ports that are spoken to without TLS. */
+	/** Ports to which connections are made without TLS. */
 	readonly except_ports?: readonly number[];
-	/** Of the handshake; 10000 if left out. */
+	/** Timeout of the handshake; default 10000. */
 	readonly handshake_timeout?: number;
 }
 
-/** FastCGI (its specification of 1996). Times in milliseconds. */
+/** FastCGI (specification of 1996). Times in milliseconds. */
 export interface FastcgiTransportSettings {
 	readonly type: 'fastcgi';
-	/** Folder of the scripts, with placeholders; the site's `root` if left out. */
+	/** Folder of the scripts, with placeholders; default the site's `root`. */
 	readonly root?: string;
-	/** Extensions such as `.php`: the path up to the first that it holds is the script, the rest PATH_INFO. */
+	/** Extensions such as `.php`: the path up to the first occurrence is the script, the rest is PATH_INFO. */
 	readonly split?: readonly string[];
-	/** Further variables; values with placeholders. */
+	/** Additional variables; values may contain placeholders. */
 	readonly env?: readonly { readonly name: string; readonly value: string }[];
-	/** True: links in `root` are resolved. */
+	/** True to resolve symbolic links in `root`. */
 	readonly resolve_root_symlink?: boolean;
 	readonly read_timeout?: number;
 	readonly write_timeout?: number;
-	/** True: what scripts write to standard error is logged line by line even when they answer well. */
+	/** True to log what scripts write to standard error line by line, even if they succeed. */
 	readonly capture_stderr?: boolean;
 }
 
-/** Settings of any transport. */
 export type TransportSettings = HttpTransportSettings | FastcgiTransportSettings;
 
-/** True if gzip is asked for where the client asked for nothing. */
+/** Reports whether gzip is requested if the client requested no coding. */
 export function asksForGzip(transport: TransportSettings | undefined): boolean {
 	return transport === undefined || (transport.type === 'http' && transport.compression !== false);
 }
 
-/** True if connections of this transport are over TLS, whatever the port. */
+/** Reports whether connections of this transport use TLS on all ports. */
 export function usesTls(transport: TransportSettings | undefined): boolean {
 	return transport?.type === 'http' && transport.tls !== undefined;
 }

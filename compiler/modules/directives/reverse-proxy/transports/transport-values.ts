@@ -1,4 +1,4 @@
-/** What a transport is told with each request: names with placeholders, the client's address, variables of FastCGI. */
+/** Per-request values for a transport: names with placeholders, the client's address, FastCGI variables. */
 import type { CompileContext } from '../../../../codegen/compile-context.ts';
 import type { Exchange } from '../../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../../exchange/header-list.ts';
@@ -6,10 +6,10 @@ import type { ProxiedClient, TransportValues } from '../../../../exchange/leases
 import { compileCgiVariables } from '../../fastcgi/cgi-variables.ts';
 import type { UpstreamSettings } from '../upstream-pool.ts';
 
-/** Makes the values; `headers` are those that are sent. Undefined when the transport asks for nothing. */
+/** Computes the values; `headers` are those that are sent. Undefined if the transport needs none. */
 export type TransportValuesMaker = (x: Exchange, headers: HeaderList) => TransportValues;
 
-/** Compiles what the settings ask for. */
+/** Compiles the values that the settings need. */
 export function compileTransportValues(
 	settings: UpstreamSettings,
 	cx: CompileContext,
@@ -31,7 +31,9 @@ export function compileTransportValues(
 	});
 }
 
-/** What cannot be a name for TLS would end the handshake with an error of the library's: the upstream's own name stands. */
+/**
+ * An invalid TLS name would fail the handshake with an error of the TLS library, so the upstream's own name is used instead.
+ */
 function hostName(text: string): string {
 	return /^[A-Za-z0-9._:-]{1,253}$/.test(text) ? text : '';
 }
@@ -39,7 +41,7 @@ function hostName(text: string): string {
 function clientOf({ connection }: Exchange, address: string): ProxiedClient {
 	return {
 		address,
-		// The port of a client behind another proxy is not known.
+		// The port of a client behind another proxy is unknown.
 		port: address === connection.remoteAddress ? connection.remotePort : 0,
 		localAddress: connection.localAddress,
 		localPort: connection.localPort,
