@@ -1,6 +1,6 @@
 /**
- * Many conditions in a row, tried by the first segment of the path: of twenty `handle /x/*` only those are asked whose
- * segment is the request's. The answer is that of asking one after another.
+ * Dispatches many conditions by the first segment of the path: of twenty `handle /x/*`, only those for the request's segment
+ * are evaluated. The result is the same as evaluating them in order.
  */
 import type { Matcher } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -10,20 +10,20 @@ import { TextTable } from '../exchange/text-table.ts';
 import { pathsOf } from '../modules/matchers/index.ts';
 import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 
-/** A condition, and what runs when it is the first that holds. */
+/** A condition, and the handler that runs if it is the first to hold. */
 export interface Branch {
 	readonly when: Matcher | undefined;
-	/** Undefined holds always. */
+	/** Undefined always holds. */
 	readonly predicate: Predicate | undefined;
 	readonly handler: Handler;
 }
 
-/** From this many branches with a segment of their own on, one look-up costs less than asking each. */
+/** From this many branches with their own segment, one lookup costs less than evaluating each. */
 const TABLE_FROM = 4;
 
 /**
- * Whether a table serves these branches. The first one has to look at the path: a malformed path is an error
- * from the first look on, and whether another condition answers before must not change.
+ * Reports whether a table can serve these branches. The first one must use the path: a malformed path is an error on first use,
+ * and whether another condition answers first must not change.
  */
 export function fitsTable(branches: readonly Branch[]): boolean {
 	if (branches.length < TABLE_FROM || segmentsOf(branches[0]!.when) === undefined) return false;
@@ -31,12 +31,12 @@ export function fitsTable(branches: readonly Branch[]): boolean {
 }
 
 /**
- * Which beginnings of paths have which place, by their list: sites that have the same routes share one, and it stays in
- * the processor's cache where a thousand of them would not.
+ * Maps lists of path prefixes to lookup tables. Sites with the same routes share one, which stays in the processor's cache
+ * where a thousand copies would not.
  */
 export type SharedTables = Map<string, TextTable<number>>;
 
-/** The first branch that holds runs; `otherwise` when none does. `shared` are the tables of what is built together. */
+/** Runs the first branch that holds, or `otherwise` if none does. `shared` holds the tables of sites built together. */
 export function compileBranchTable(
 	branches: readonly Branch[],
 	otherwise: Handler,
@@ -55,7 +55,7 @@ export function compileBranchTable(
 	});
 	const handlers: Handler[] = [];
 	for (const [key, own] of places) {
-		// Only these are looked at: with each of ten thousand branches the time would be their square.
+		// Only these are examined: examining each of ten thousand branches would take quadratic time.
 		const candidates = merged(own, anywhere).map(index => keyed[index]!);
 		handlers.push(handlerFor(key, candidates, otherwise));
 	}
@@ -67,14 +67,14 @@ export function compileBranchTable(
 	const table = tableOf([...places.keys()], shared);
 	return x => {
 		const path = loweredPath(x.request);
-		// The text up to the second slash, that slash included.
+		// Returns the text up to and including the second slash.
 		const end = path.indexOf('/', 1);
 		const place = table.get(path, end === -1 ? path.length : end + 1);
 		return (place === undefined ? elsewhere : handlers[place]!)(x);
 	};
 }
 
-/** The place of each text in a list. */
+/** Returns the lookup table for a list of texts. */
 function tableOf(texts: readonly string[], shared: SharedTables): TextTable<number> {
 	const name = JSON.stringify(texts);
 	const known = shared.get(name);
@@ -86,11 +86,11 @@ function tableOf(texts: readonly string[], shared: SharedTables): TextTable<numb
 
 interface KeyedBranch {
 	readonly branch: Branch;
-	/** Beginnings of the paths for which the branch may hold, and whether they alone decide; undefined: any path. */
+	/** Path prefixes for which the branch may hold, and whether they alone decide; undefined: any path. */
 	readonly keys: ReadonlyMap<string, boolean> | undefined;
 }
 
-/** Two rising series as one. */
+/** Merges two ascending lists. */
 function merged(one: readonly number[], other: readonly number[]): readonly number[] {
 	if (other.length === 0) return one;
 	const out: number[] = [];
@@ -101,14 +101,14 @@ function merged(one: readonly number[], other: readonly number[]): readonly numb
 	return out;
 }
 
-/** What serves the paths of one beginning, or those whose beginning no branch has. */
+/** Returns the handler for paths with one prefix, or for those whose prefix no branch has. */
 function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], otherwise: Handler): Handler {
 	const candidates: Branch[] = [];
 	for (const { branch, keys } of keyed) {
 		const decided = keys && (key === undefined ? undefined : keys.get(key));
 		if (keys && decided === undefined) continue;
 		if (decided || !branch.predicate) {
-			// Nothing after a branch that holds for all these paths is ever reached.
+			// Nothing after a branch that holds for all these paths is reachable.
 			if (candidates.length === 0) return branch.handler;
 			candidates.push({ ...branch, predicate: undefined });
 			break;
@@ -119,7 +119,7 @@ function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], othe
 	return x => (firstThatHolds(candidates, x)?.handler ?? otherwise)(x);
 }
 
-/** The branch that runs, asking one after another. */
+/** Returns the first branch that holds, evaluating them in order. */
 export function firstThatHolds(candidates: readonly Branch[], x: Exchange): Branch | undefined {
 	for (let i = 0; i < candidates.length; i++) {
 		const { predicate } = candidates[i]!;
@@ -140,11 +140,11 @@ function keysOf({ when }: Branch): Map<string, boolean> | undefined {
 	return keys;
 }
 
-/** First segments without which a condition cannot hold; undefined when it may hold for any path. */
+/** Returns the first segments without which a condition cannot hold; undefined if it may hold for any path. */
 function segmentsOf(when: Matcher | undefined): Set<string> | undefined {
 	if (!when) return undefined;
 	if (when.type === 'all') {
-		// Only what is asked first may be skipped: a later condition can leave captures behind.
+		// Only the first part may be skipped: evaluating later ones can store captures.
 		const [first] = when.of as readonly Matcher[];
 		return segmentsOf(first);
 	}

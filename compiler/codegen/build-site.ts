@@ -1,4 +1,4 @@
-/** One site of a document to the closure that serves it, error routes included. */
+/** Builds the closure that serves one site, including error routes. */
 import type { ErrorRoute, Settings, Site, Step } from '../document/document.ts';
 import { isStream } from '../exchange/body.ts';
 import { compileClientIp } from '../exchange/client-ip.ts';
@@ -16,26 +16,26 @@ import { type LogChoice, SiteLogs } from './site-logs.ts';
 import { compileStatuses } from './statuses.ts';
 import { StepNumbers } from './step-numbers.ts';
 
-/** What a site is built with. */
+/** Dependencies of building a site. */
 export interface BuildEnvironment {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
 	readonly routes: { readonly [name: string]: readonly Step[] };
 	readonly leases: Leases;
-	/** Facts of the machine for `{env.*}` and `{system.*}`; `NO_FACTS` when nothing will be served. */
+	/** Facts about the machine for `{env.*}` and `{system.*}`; `NO_FACTS` if nothing will be served. */
 	readonly facts: HostFacts;
-	/** For `explain`: costs nothing where it is left out. */
+	/** For `explain`; costs nothing if omitted. */
 	readonly tracer?: BuildTracer | undefined;
-	/** Filled while sites are built together. */
+	/** Shared and filled by sites that are built together. */
 	readonly shared?: SharedCode | undefined;
 }
 
 /**
  * Builds a site. `index` is its place in `document.sites`, for pointers. The closure sets `x.site` and `x.accessLogs`; a
- * pipeline that nobody answers leaves 200 without a body. Errors go to the error routes with the request's method and
- * URI as they came and `x.error` set; an error route that does not answer lets the next run, and when none answers
- * the error is thrown as HttpError. A site without error routes throws what its handlers threw.
- * Throws BuildError for a document that has the right shape but cannot be built.
+ * pipeline that does not answer leaves 200 with an empty body. Errors go to the error routes with the request's original method
+ * and URI and with `x.error` set; if an error route does not answer, the next runs, and if none answers, the error is thrown as
+ * HttpError. A site without error routes throws what its handlers threw. Throws BuildError for a document that matches the
+ * schema but cannot be built.
  */
 export function buildSite(site: Site, index: number, env: BuildEnvironment): BuiltSite {
 	const pointer = `/sites/${index}`;
@@ -74,7 +74,7 @@ function clientIpOf(settings: Settings): (x: Exchange) => string {
 	}
 }
 
-/** Behind trusted proxies the log wants the client's address, which nothing else may have asked for. */
+/** The log needs the client's address behind trusted proxies, which nothing else may have computed. */
 function beginning(main: Handler, scope: SiteScope): Handler {
 	const trusted = scope.settings.trusted_proxies as readonly string[] | undefined;
 	if (!scope.logs.used || !trusted || trusted.length === 0) return main;
@@ -117,7 +117,7 @@ function guarded(
 	};
 }
 
-/** Error routes in order, each falling through to the next that covers the status. */
+/** Compiles error routes in order, each falling through to the next that covers the status. */
 function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	let chain: Handler = x => {
 		throw asHttpError(x.error?.cause);
@@ -135,7 +135,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	}
 	const first = chain;
 	return (x: Exchange, thrown: unknown): void | Promise<void> => {
-		// Nothing can be answered any more.
+		// It is too late to answer.
 		if (x.aborted || x.upgraded) throw thrown;
 		const error = asHttpError(thrown);
 		x.stepBase = 0;
@@ -153,7 +153,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let pending: void | Promise<void>;
 		const fail = (second: unknown): never => {
-			// When no error route has answered, whoever failed first counts as having answered, as without error routes.
+			// If no error route answered, the handler that failed first counts as having answered, as without error routes.
 			if (x.answeredBy === '') x.answeredBy = failedBy;
 			throw errorOfErrorRoute(error, second);
 		};
@@ -166,7 +166,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	};
 }
 
-/** Error routes that fail too change nothing about the status that the client gets. */
+/** Returns the error when an error route fails too; the client still gets the original status. */
 function errorOfErrorRoute(first: HttpError, second: unknown): HttpError {
 	if (second === first) return first;
 	const { message: text, unforeseen } = asHttpError(second);
@@ -178,7 +178,7 @@ function errorOfErrorRoute(first: HttpError, second: unknown): HttpError {
 	});
 }
 
-/** What was thrown as an HttpError: anything unexpected is a 500. */
+/** Converts a thrown value to an HttpError; anything unexpected is a 500. */
 function asHttpError(thrown: unknown): HttpError {
 	if (thrown instanceof HttpError) return thrown;
 	const message = thrown instanceof Error ? thrown.message : String(thrown);

@@ -1,15 +1,15 @@
-/** Where the captures of regular expressions are kept: `RegExpExecArray`s among the variables of an exchange. */
+/** Stores captures of regular expressions: `RegExpExecArray`s among the variables of an exchange. */
 import type { Exchange } from '../exchange/exchange.ts';
 
-/** Variable of the last match of any expression: `{http.regexp.1}`. */
+/** Variable with the last match of any expression: `{http.regexp.1}`. */
 export const LAST_CAPTURES = 'http.regexp';
-/** Before the name of an expression: `{http.regexp.NAME.1}`. */
+/** Prefix of variables with the match of a named expression: `{http.regexp.NAME.1}`. */
 export const NAMED_CAPTURES = 'http.regexp.';
 
-/** Variable of the groups of the last URL pattern that matched: {@link UrlPatternGroups}. */
+/** Variable with the groups of the last matching URL pattern: {@link UrlPatternGroups}. */
 export const URL_PATTERN_GROUPS = 'http.url_pattern';
 
-/** The groups of a URL pattern that matched. */
+/** The groups of a matching URL pattern. */
 export class UrlPatternGroups {
 	readonly #components = new Map<string, { readonly names: readonly string[]; readonly match: readonly string[] }>();
 
@@ -18,7 +18,7 @@ export class UrlPatternGroups {
 		this.#components.set(component, { names, match });
 	}
 
-	/** Returns the text of a group, which is empty if the group took no part. */
+	/** Returns the text of a group, empty if it did not participate. */
 	get(component: string, name: string): string {
 		const found = this.#components.get(component);
 		const at = found?.names.indexOf(name) ?? -1;
@@ -26,20 +26,20 @@ export class UrlPatternGroups {
 	}
 }
 
-/** Variable of what the last `file` matcher found: `{http.matchers.file.relative}`. */
+/** Variable with the result of the last `file` matcher: `{http.matchers.file.relative}`. */
 export const FILE_MATCH = 'http.matchers.file';
 
-/** What a `file` matcher found. */
+/** The result of a `file` matcher. */
 export interface FileMatch {
-	/** Path below the root, with its slash. */
+	/** Path below the root, with a leading slash. */
 	readonly relative: string;
 	readonly absolute: string;
 	readonly type: 'file' | 'directory';
-	/** What `split_path` cut off. */
+	/** The part cut off by `split_path`. */
 	readonly remainder: string;
 }
 
-/** Keeps a match; `key` is NAMED_CAPTURES and the name, or '' for an expression without a name. */
+/** Stores a match; `key` is NAMED_CAPTURES and the name, or '' for an unnamed expression. */
 export function keepCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
 	x.variables.set(LAST_CAPTURES, match);
 	if (key !== '') x.variables.set(key, match);

@@ -1,4 +1,6 @@
-/** Builds every site once with fakes, so that whatever only code generation can find is found before anything is applied. */
+/**
+ * Builds every site once with fakes, so that mistakes that only code generation can find are found before anything is applied.
+ */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';
@@ -9,17 +11,17 @@ import { BuildError } from './compile-context.ts';
 import { NO_FACTS } from './placeholders/index.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 
-/** Sites that are known to build with the same settings, upstreams and routes, each with what it has asked of files. */
+/** Sites known to build with the same settings, upstreams and routes, each with its recorded file reads. */
 export type BuiltSites = WeakMap<Site, readonly Asked[]>;
 
-/** What most sites have asked. */
+/** The recorded reads of most sites. */
 const NOTHING: readonly Asked[] = [];
 
 /**
- * Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. Sites that are `built` are not
- * built again while their files stay as they are; those found so are added.
+ * Reports what cannot be built, at its pointer; for each pipeline of a site, the first mistake. Sites in `built` are not built
+ * again unless their files changed; sites that build are added.
  * @param reader Reads the files that pools name.
- * @param facts Of the machine that is to serve it. Without them nothing that comes from its environment is judged.
+ * @param facts About the machine that will serve the document. Without them, values from its environment are not checked.
  */
 export function checkBuild(
 	document: Document,

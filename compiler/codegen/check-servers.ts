@@ -1,4 +1,4 @@
-/** Checks of `settings.servers` that a schema cannot express: addresses, ranges, and what may stand only once. */
+/** Checks `settings.servers` beyond what a schema can express: addresses, ranges, and uniqueness. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document } from '../document/document.ts';
 import { parseServerListener, type ServerSettings } from '../document/server-settings.ts';
@@ -14,7 +14,7 @@ export function checkServers(document: Document, report: Report): void {
 		};
 		const { listener } = server;
 		if (listener !== undefined && !parseServerListener(listener)) {
-			problem('servers/listener', '/listener', `\`${listener.slice(0, 200)}\` is not an address to listen on.`);
+			problem('servers/listener', '/listener', `\`${listener.slice(0, 200)}\` is not a listener address.`);
 		}
 		if (servers.findIndex(other => other.listener === listener) < index) {
 			const message = `cannot have 'servers' global options with duplicate listener addresses: ${listener ?? ''}`;

@@ -1,4 +1,4 @@
-/** Leases for a trial build that lead nowhere, but say of files that they name whether they can be used. */
+/** Leases for a trial build: they connect to nothing, but check the files they are given. */
 
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';
 import { readTlsMaterial } from '../modules/directives/reverse-proxy/transports/tls-material.ts';
@@ -6,8 +6,8 @@ import type { Reader } from '../source/reader.ts';
 import { fakeLeases } from './fake-leases.ts';
 
 /**
- * Stand-ins that read through the compiler's reader. They throw MaterialError for certificates that cannot be used. `live`:
- * what comes from the environment is known, and is judged.
+ * Returns fakes that read through the compiler's reader. They throw MaterialError for unusable certificates. `live`: values
+ * from the environment are known and are checked.
  */
 export function checkingLeases(reader: Reader, live: boolean): Leases {
 	return {

@@ -1,22 +1,22 @@
-/** Named routes while a site is built: each is compiled once for the site, however often and from wherever it is run. */
+/** Compiles named routes: each once per site, however often and from wherever it is run. */
 import { escapePointer } from '../document/validate.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
 import { SiteCompiler } from './site-compiler.ts';
 
-/** Runs a route and goes on with `next` when the route did not answer. */
+/** Runs a route and continues with `next` if the route did not answer. */
 export type RouteRunner = (x: Exchange, next: Handler) => void | Promise<void>;
 
-/** Variable of the handlers that the routes being run go back to, the innermost last. */
+/** Variable with the handlers to which the running routes return, innermost last. */
 const RETURNS = 'svc.routes.returns';
 
-/** Routes inside of routes that one request may be in. */
+/** Maximum nesting of routes in one request. */
 const MOST_NESTED = 100;
 
 /**
- * The runner of a route, which is compiled when first asked for. A route may run itself, also through others: its runner
- * is there before it is compiled. Throws BuildError for a name that stands for nothing.
+ * Returns the runner of a route, compiling it on first use. A route may run itself, also through others, so its runner exists
+ * before it is compiled. Throws BuildError for an unknown name.
  */
 export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 	const { scope } = place;
@@ -32,8 +32,8 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 			returns = [];
 			x.variables.set(RETURNS, returns);
 		}
-		// What stays behind when a route answers does no harm: it lies below whatever is run after it.
-		if (returns.length >= MOST_NESTED) throw new HttpError(500, `The route \`${name}\` runs itself without end.`);
+		// Whatever remains after a route answered does no harm: it lies below what runs later.
+		if (returns.length >= MOST_NESTED) throw new HttpError(500, `The route \`${name}\` invokes itself endlessly.`);
 		const { stepBase } = x;
 		x.stepBase = 0;
 		returns.push(stepBase === 0 ? next : countingFrom(stepBase, next));
@@ -44,7 +44,7 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 	return runner;
 }
 
-/** Steps of routes have numbers of their own: where it goes on, those of the site count again. */
+/** Steps of routes have their own numbers; after the route, those of the site apply again. */
 function countingFrom(stepBase: number, next: Handler): Handler {
 	return x => {
 		x.stepBase = stepBase;

@@ -1,4 +1,7 @@
-/** Steps to one closure: `next` bound at build, conditions as branches, exclusive groups without a lookup. */
+/**
+ * Compiles steps to one closure: `next` is bound at build time, conditions become branches, and exclusive groups need no
+ * lookup.
+ */
 import type { Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
@@ -7,13 +10,13 @@ import { HANDLERS } from './handlers.ts';
 import { withWholeBody } from './request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';
 
-/** Bits of `x.exclusive` that can be used as a signed 32-bit integer. */
+/** Bits of `x.exclusive` that a signed 32-bit integer provides. */
 const EXCLUSIVE_BITS = 31;
 
 /**
- * Compiles the steps at `place`, the last bound to `next`. Of the steps that share an `exclusive` name only the first
- * whose `when` holds runs: those that stand together become plain branches; a group with other steps in between
- * takes a bit of `x.exclusive` for the site, cleared where the pipeline begins.
+ * Compiles the steps at `place`, the last bound to `next`. Of steps with the same `exclusive` name, only the first whose `when`
+ * holds runs: adjacent ones become plain branches; a group with other steps in between uses a bit of `x.exclusive` for the
+ * site, cleared where the pipeline begins.
  */
 export function compilePipeline(place: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
 	const scattered = scatteredGroups(place, steps);
@@ -22,7 +25,7 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 		const name = steps[end - 1]!.exclusive;
 		const group = name === undefined ? undefined : scattered.get(name);
 		const start = group ? end - 1 : runStart(steps, end);
-		// Every member of a group goes on to the same step, whatever its branch.
+		// Every member of a group continues with the same step, whatever its branch.
 		const after = following;
 		const run: BuiltStep[] = [];
 		for (let i = end - 1; i >= start; i--) {
@@ -44,7 +47,7 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 	};
 }
 
-/** Remembers per exchange whether a member of a group has run. */
+/** Records per exchange whether a member of a group has run. */
 interface ExclusiveGroup {
 	has(x: Exchange): boolean;
 	mark(x: Exchange): void;
@@ -58,7 +61,7 @@ function scatteredGroups(place: SiteCompiler, steps: readonly Step[]): Map<strin
 		if (exclusive === undefined) return;
 		const last = lastSeen.get(exclusive);
 		if (last !== undefined && last !== i - 1 && !groups.has(exclusive)) {
-			// The bit is free in this site; in another it may not be.
+			// The bit is free in this site, but may not be in another.
 			place.scope.bound++;
 			groups.set(exclusive, exclusiveGroup(place.scope.nextExclusive++));
 		}
@@ -80,7 +83,7 @@ function exclusiveGroup(number: number): ExclusiveGroup {
 			},
 		};
 	}
-	// A site with more groups than bits: the rest are kept by name.
+	// If a site has more groups than bits, the others are recorded by name.
 	const name = `svc.exclusive.${number}`;
 	return {
 		has: x => x.variable(name) === true,
@@ -93,7 +96,7 @@ function exclusiveGroup(number: number): ExclusiveGroup {
 	};
 }
 
-/** Where the steps begin that are tried one after another up to `end`: one group, or steps that all have a condition. */
+/** Returns where the steps that are tried in order up to `end` begin: one group, or steps that all have a condition. */
 function runStart(steps: readonly Step[], end: number): number {
 	const { exclusive, when } = steps[end - 1]!;
 	let start = end - 1;
@@ -108,9 +111,9 @@ function runStart(steps: readonly Step[], end: number): number {
 	return start;
 }
 
-/** A step that has been compiled, its condition apart. */
+/** A compiled step without its condition. */
 interface BuiltStep extends Branch {
-	/** Whether the condition itself looks at the request's body, which has to be read before. */
+	/** Whether the condition itself uses the request body, which must be read first. */
 	readonly asksBody: boolean;
 }
 

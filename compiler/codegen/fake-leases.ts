@@ -1,4 +1,4 @@
-/** Leases that lead nowhere: with them a graph can be built to see that it can be built. */
+/** Leases that connect to nothing, with which a graph can be built to check that it builds. */
 import { EmptyCache } from '../exchange/empty-cache.ts';
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';
 import { UpstreamError } from '../exchange/leases.ts';
@@ -24,7 +24,7 @@ const FAKE_LEASES: FakeLeases = {
 	}),
 	access_log: () => ({ record: () => {} }),
 	password_verifier: () => ({ live: false, verify: () => false }),
-	// Always the same ids: what a dry run shows can be compared.
+	// Always the same IDs, so that the results of dry runs can be compared.
 	tracer: () => ({
 		newTraceId: () => '00000000000000000000000000000001',
 		newSpanId: () => '0000000000000001',
@@ -37,7 +37,7 @@ const FAKE_LEASES: FakeLeases = {
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
 };
 
-/** Gives a fake for every kind. */
+/** Returns a fake of every kind. */
 export const fakeLeases: Leases = {
 	lease: (kind, settings) => FAKE_LEASES[kind](settings),
 };

@@ -1,14 +1,14 @@
-/** The folder that files of a request are below: as written, by its placeholders, or the variable `root`. */
+/** The root folder for a request's files: as written, with placeholders, or from the variable `root`. */
 import { resolve } from 'node:path';
 import type { Exchange } from '../exchange/exchange.ts';
 import { HttpError } from '../exchange/http-error.ts';
 import type { CompileContext } from './compile-context.ts';
 
-/** Compiles a root. Without one it is the variable `root`, or the working directory. */
+/** Compiles a root. The default is the variable `root`, otherwise the working directory. */
 export function compileRoot(root: string | undefined, cx: CompileContext): (x: Exchange) => string {
 	if (root === undefined) {
 		const workingDirectory = resolve('.');
-		// Most sites have one root: what it resolves to is worked out again only when the variable holds another text.
+		// Most sites have one root, so it is resolved again only if the variable changes.
 		let last = '';
 		let lastRoot = workingDirectory;
 		return x => {
@@ -27,10 +27,10 @@ export function compileRoot(root: string | undefined, cx: CompileContext): (x: E
 	return () => constant;
 }
 
-/** A root that may hold what the client sent, such as a host named `..`: it must not climb out of the folders before it. */
+/** A root with client data, such as a host named `..`, must not climb out of its parent folders. */
 function rootOfRequest(root: string): string {
 	if (root.includes('/..') && root.split('/').includes('..', 1)) {
-		throw new HttpError(400, 'The root of files for this request holds `..`.');
+		throw new HttpError(400, 'The file root for this request contains `..`.');
 	}
 	return resolve(root);
 }

@@ -1,8 +1,8 @@
-/** The handlers that a document's steps can name, from the registry of directives. */
+/** The handlers available to a document's steps, from the registry of directives. */
 import type { HandlerDirective } from '../modules/directives/directive.ts';
 import { directives } from '../modules/directives/index.ts';
 
-/** Modules with a closure of their own, by handler name. Sugar, which lowers to other handlers, is not among them. */
+/** Modules with a closure of their own, by handler name. Sugar, which lowers to other handlers, is not included. */
 export const HANDLERS: ReadonlyMap<string, HandlerDirective> = new Map(
 	directives.flatMap(directive =>
 		directive.kind === 'handler' && directive.id !== '' && directive.compile

@@ -1,4 +1,4 @@
-/** A checked document to its listeners: which sites each serves, in the order in which they are tried. */
+/** Plans the listeners of a checked document: which sites each serves, in order of precedence. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { bindHost } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
@@ -22,12 +22,12 @@ import { REDIRECT_ALL } from './tls/redirects.ts';
 
 interface Listener {
 	readonly socket: PlannedSocket;
-	/** Every address that leads here. */
+	/** All addresses that use this listener. */
 	readonly addresses: PlacedAddress[];
 	readonly entries: ListenedEntry[];
-	/** Address without its scheme to the site that has it. */
+	/** Maps addresses without a scheme to their site. */
 	readonly taken: Map<string, { readonly site: number; readonly pointer: string }>;
-	/** Entry of a site and path, so that hosts of one site stand together. */
+	/** The entry of a site and path, which groups the hosts of one site. */
 	readonly bySite: Map<string, ListenedEntry>;
 }
 
@@ -45,8 +45,8 @@ interface ListenedEntry {
 }
 
 /**
- * Plans the listeners of a document, and its TLS. Reports at `/sites/N/addresses/M` and `/sites/N/tls`; what was reported
- * is left out. Without `files` no certificate file is looked at.
+ * Plans the listeners and the TLS of a document. Reports mistakes at `/sites/N/addresses/M` and `/sites/N/tls` and omits what
+ * was reported. Without `files`, certificate files are not read.
  */
 export function planDocument(document: Document, report: Report, files?: PlanFiles): Plan {
 	const ports: SchemePorts = { http: document.settings?.http_port ?? 80, https: document.settings?.https_port ?? 443 };
@@ -82,7 +82,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
 		const hosts = (site.bind?.length ? site.bind : everywhere.length > 0 ? everywhere : ['']).map(bindHost);
-		// Those that are none have been reported with the other values that can never be used.
+		// Invalid ones have already been reported with other unusable values.
 		const bound = hosts.map(parseListenHost).filter(isListenHost);
 		site.addresses.forEach((text, at) => {
 			const pointer = `/sites/${index}/addresses/${at}`;
@@ -92,7 +92,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 				return;
 			}
 			if (address.host.includes('{')) {
-				const message = 'A placeholder cannot stand in a site address: listeners are known before there is a request.';
+				const message = 'A placeholder cannot be used in a site address: listeners must be known at load time.';
 				report({ code: 'address/placeholder', severity: 'error', pointer, message });
 				return;
 			}
@@ -110,7 +110,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	return listeners;
 }
 
-/** The protocols that the `bind`s of a listener's sites name, all together. */
+/** Returns the protocols that the `bind`s of a listener's sites name, combined. */
 function spokenAt({ socket, addresses }: Listener, { settings, sites }: Document): string[] {
 	const spoken = new Set<string>();
 	for (const { site } of addresses) {
@@ -125,7 +125,7 @@ function spokenAt({ socket, addresses }: Listener, { settings, sites }: Document
 	return [...spoken];
 }
 
-/** A TLS listener that speaks nothing that exists over TLS would refuse every client. */
+/** Rejects a TLS listener without any protocol available over TLS: it could serve no client. */
 function refuseMuteTls(
 	{ socket, addresses }: Listener,
 	bound: readonly string[],
@@ -143,17 +143,17 @@ function refuseMuteTls(
 		code: 'servers/h2c-over-tls',
 		severity: 'error',
 		pointer,
-		message: `[${socketText(socket)}] is served over TLS, where there is no \`h2c\`: no client could be answered.`,
+		message: `[${socketText(socket)}] is served over TLS, where \`h2c\` is not available: no client could be served.`,
 		hint: 'Add `h1` or `h2`, or give the sites an http:// address.',
 	});
 }
 
-/** Plain by its scheme or by the HTTP port, whatever else is said. */
+/** Plain HTTP because of its scheme or the HTTP port, whatever else is configured. */
 function isPlain(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.scheme === 'http' || (address.scheme === undefined && effectivePort(address, ports) === ports.http);
 }
 
-/** What a listener speaks; addresses that want it otherwise than the first are reported. */
+/** Returns the scheme of a listener; reports addresses that contradict the first. */
 function schemeOf(
 	{ socket, addresses }: Listener,
 	sites: readonly Site[],
@@ -174,14 +174,14 @@ function schemeOf(
 			severity: 'error',
 			pointer,
 			message: `server listening on [${shown}] is configured for ${other} and cannot natively multiplex HTTP and HTTPS: ${address.text} (try specifying ${scheme}:// in the address)`,
-			hint: 'Give one of the two another port.',
+			hint: 'Give one of them a different port.',
 		});
 		break;
 	}
 	return scheme ?? 'http';
 }
 
-/** `tls` in a site that no TLS listener serves would do nothing. */
+/** Rejects `tls` in a site without a TLS listener, where it would have no effect. */
 function refuseIdleTls(
 	document: Document,
 	listeners: ReadonlyMap<string, Listener>,
@@ -222,12 +222,12 @@ function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
 	return { key, host, port, addresses };
 }
 
-/** Redirects go before the sites of a listener that take every host, or to a listener of their own. */
+/** Redirects go before a listener's sites for all hosts, or to a listener of their own. */
 function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: SchemePorts): ListenerSpec[] {
 	const result = new Map(specs.map(spec => [spec.key, spec]));
 	const managed = tls.certificates.managed.policies.length > 0;
 	for (const [host, entries] of tls.redirects) {
-		// No HTTP port belongs to a socket that is no TCP port.
+		// Only TCP ports have a corresponding HTTP port.
 		if (host.includes('/')) continue;
 		const socket = plannedSocket({ network: 'tcp', host, only6: false }, ports.http);
 		const { key } = socket;
@@ -258,8 +258,8 @@ function listenerOf(
 		listeners.set(socket.key, listener);
 	}
 	if (listener.socket.mode !== socket.mode) {
-		const message = `\`${socket.host}\` is given different permissions by two sites.`;
-		const hint = 'Write the same permissions wherever the socket is named.';
+		const message = `Two sites give \`${socket.host}\` different permissions.`;
+		const hint = 'Use the same permissions wherever the socket is named.';
 		report({ code: 'bind/mode', severity: 'error', pointer, message, hint });
 	}
 	return listener;
@@ -275,7 +275,7 @@ function addTo(listener: Listener, address: SiteAddress, site: number, pointer: 
 			severity: 'error',
 			pointer,
 			message: `ambiguous site definition: ${formatSiteAddress(address)}`,
-			hint: `Site ${earlier.site + 1} has the same address on the same listener; one of them would never be reached.`,
+			hint: `Site ${earlier.site + 1} has the same address on the same listener, so one of them would be unreachable.`,
 		});
 		return;
 	}
@@ -311,7 +311,7 @@ function servedSites(listener: Listener): ListenedSite[] {
 	}));
 }
 
-/** The most specific host: the longest, stars not counted; of two as long the exact one. */
+/** The most specific host is the longest, not counting stars; of two equally long ones, the exact one. */
 function specificity(entry: ListenedEntry): { length: number; wild: boolean } {
 	let length = -1;
 	let wild = true;

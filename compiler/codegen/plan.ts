@@ -1,49 +1,49 @@
-/** What a document compiles to, as far as it can be known without a runtime: listeners, and which sites each serves. */
+/** The plan of a document, everything known without a runtime: its listeners, and the sites each serves. */
 
 import type { Document } from '../document/document.ts';
 import type { PlannedSocket } from './planned-socket.ts';
 import type { PlannedCertificates } from './tls/plan-tls.ts';
 import type { ListenerTls } from './tls/site-tls.ts';
 
-/** A place to listen. Two documents need the same sockets when their listener keys are the same set. */
+/** A listener. Two documents need the same sockets if they have the same set of listener keys. */
 export interface ListenerSpec extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
-	/** Sites served there, in the order in which they are tried: most specific host first, catch-all last. */
+	/** Sites served there, in order of precedence: most specific host first, catch-all last. */
 	readonly sites: readonly ListenedSite[];
-	/** How it shakes hands; there when the scheme is `https`. */
+	/** TLS parameters; present if the scheme is `https`. */
 	readonly tls?: ListenerTls;
-	/** `h1`, `h2`, `h2c`: what sites' `bind`s say instead of `settings.servers`. */
+	/** `h1`, `h2`, `h2c`: set by sites' `bind`s instead of `settings.servers`. */
 	readonly protocols?: readonly string[];
 }
 
-/** A site as one listener serves it. */
+/** A site as served by one listener. */
 export interface ListenedSite {
 	/** Index in `document.sites`; −1 for a redirect. */
 	readonly site: number;
 	/** Lower-case hosts: exact, or with `*` labels; empty matches every host. */
 	readonly hosts: readonly string[];
-	/** Deprecated address path of Compatfile. */
+	/** Deprecated path of a Compatfile address. */
 	readonly paths: readonly string[];
-	/** The hosts are redirected to HTTPS on this port instead; 0 names none in the URL. */
+	/** The hosts are instead redirected to HTTPS on this port; 0 omits it from the URL. */
 	readonly redirect?: number;
 }
 
-/** What the files hold that a document names and that are read when it is loaded. Equal texts stand for equal contents. */
+/** The contents of files that a document names and that are read at load time, as texts that are equal if the contents are. */
 export interface NamedFiles {
 	/** All of them: two equal documents are the same configuration only if this is equal too. */
 	readonly identity: string;
-	/** By site, those that are read when its handlers are built; '' for none. */
+	/** By site, the files that are read when its handlers are built; '' if none. */
 	readonly sites: readonly string[];
-	/** The latter one by one, by path as the document has it. */
+	/** The same individually, by path as in the document. */
 	readonly contents: { readonly [path: string]: string };
 }
 
-/** A document that has been checked, with its listeners. */
+/** A checked document with its listeners. */
 export interface Plan {
 	readonly document: Document;
 	readonly listeners: readonly ListenerSpec[];
-	/** None if left out. */
+	/** Absent if there are none. */
 	readonly certificates?: PlannedCertificates;
-	/** Undefined when it names no file. */
+	/** Undefined if it names no files. */
 	readonly files?: NamedFiles;
 }

@@ -1,13 +1,13 @@
-/** The socket of a listener, as a document names it. */
+/** The socket of a listener, as named in a document. */
 import type { ListenHost } from '../document/listen-host.ts';
 
-/** What is bound, and how it is told from others. */
+/** What to bind, and its identity. */
 export interface PlannedSocket {
-	/** `tcp/127.0.0.1:8080`, `tcp6/[::]:80`, `unix//run/svc.sock`, `fd/3`: identifies the listener across loads. */
+	/** `tcp/127.0.0.1:8080`, `tcp6/[::]:80`, `unix//run/svc.sock` or `fd/3`: identifies the listener across loads. */
 	readonly key: string;
-	/** Address to bind, '' for every interface of both families; `unix//path` and `fd/3` for what is no TCP port. */
+	/** Address to bind, '' for every interface of both families; `unix//path` and `fd/3` for sockets other than TCP. */
 	readonly host: string;
-	/** 0 for what is no TCP port. */
+	/** 0 for sockets other than TCP. */
 	readonly port: number;
 	/** IPv6 clients only. */
 	readonly only6?: true;
@@ -15,7 +15,7 @@ export interface PlannedSocket {
 	readonly mode?: number;
 }
 
-/** The socket of a host; the port counts where it is TCP. */
+/** Returns the socket of a host; the port applies to TCP only. */
 export function plannedSocket(at: ListenHost, port: number): PlannedSocket {
 	switch (at.network) {
 		case 'tcp': {
@@ -32,7 +32,7 @@ export function plannedSocket(at: ListenHost, port: number): PlannedSocket {
 	}
 }
 
-/** As messages show it: `127.0.0.1:8080`, `[::1]:8080`, `:8080`, `unix//run/svc.sock`. */
+/** Formats a socket for messages: `127.0.0.1:8080`, `[::1]:8080`, `:8080`, `unix//run/svc.sock`. */
 export function socketText({ host, port }: { readonly host: string; readonly port: number }): string {
 	return host.includes('/') ? host : `${hostText(host)}:${port}`;
 }

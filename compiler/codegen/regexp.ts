@@ -1,6 +1,6 @@
 /**
- * Regular expressions of the languages: RE2's syntax. Whatever the subject, the time to search it is linear in its length:
- * an expression with which `RegExp` could take longer is run by {@link LinearRegExp}.
+ * Regular expressions in RE2 syntax. Search time is linear in the length of the subject: an expression with which `RegExp`
+ * could take longer is run by {@link LinearRegExp}.
  */
 import { fastLength, type Starts, startsOf } from './regexp/backtracking.ts';
 import { LinearRegExp } from './regexp/linear-regexp.ts';
@@ -15,12 +15,12 @@ import { ReverseAutomaton } from './regexp/reverse-automaton.ts';
 export { REQUESTED } from './regexp/regexp-bounds.ts';
 export { RegexpError, RegexpTooLarge } from './regexp/regexp-error.ts';
 
-/** Most nodes of a program that may need all of them for each character of a subject. */
+/** Maximum nodes of a program that may need all of them for each character of a subject. */
 const MAX_ACTIVE = 350;
-/** Most instructions of any expression between two characters. */
+/** Maximum instructions of any expression between two characters. */
 const MAX_PATH = 300;
 
-/** What has to precede an expression of `RegExp` so that it is tried only where it can start to match. */
+/** Prefixes that let `RegExp` try an expression only where it can start to match. */
 const PREFIXES: { readonly [starts in Starts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
 
 /**
@@ -30,7 +30,7 @@ const PREFIXES: { readonly [starts in Starts]: string } = { anywhere: '', lines:
  */
 export function compileRegexp(source: string, flags = '', bounds: RegexpBounds = CONFIGURED): RegExp {
 	const parsed = parseRegexp(source, flags.includes('i'), bounds);
-	// A search that goes on from the middle of a line must find what begins there.
+	// A search that continues in the middle of a line must find matches that begin there.
 	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : startsOf(parsed.root);
 	const length = fastLength(parsed.root, starts);
 	const js = length < 0 ? '' : PREFIXES[starts] + regexpSource(parsed);

@@ -1,4 +1,4 @@
-/** What stands in for the matches of a regular expression: text with `$1`, `${name}` and placeholders. */
+/** Replacement text for matches of a regular expression, with `$1`, `${name}` and placeholders. */
 import type { Exchange } from '../exchange/exchange.ts';
 import type { CompileContext, Template } from './compile-context.ts';
 
@@ -9,8 +9,8 @@ export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => stri
 type Piece = { readonly text: Template } | { readonly group: string };
 
 /**
- * Compiles a replacement. `$name` takes the longest run of word characters, `${name}` ends where it says, `$$` is a dollar
- * sign, a group that is not there is nothing. Values of placeholders are data: a `$` in them is a dollar sign.
+ * Compiles a replacement. `$name` takes the longest run of word characters, `${name}` is delimited, `$$` is a dollar sign, and
+ * a missing group is empty. Placeholder values are data: a `$` in them is literal.
  */
 export function compileReplacement(
 	text: string,
@@ -46,7 +46,7 @@ export function compileReplacement(
 	};
 }
 
-/** `match` holds the arguments of a replacer: whole match, groups, offset, subject and perhaps named groups. */
+/** `match` holds the arguments of a replacer: whole match, groups, offset, subject and possibly named groups. */
 function groupText(match: readonly unknown[], group: string): string {
 	const last = match.at(-1);
 	const named =
@@ -57,8 +57,8 @@ function groupText(match: readonly unknown[], group: string): string {
 }
 
 /**
- * Compiles the expression that is looked for. One with placeholders is made per request, the values standing in it as they
- * are; when that gives no valid expression the result is undefined and nothing is replaced.
+ * Compiles the expression to search for. One with placeholders is compiled per request with the values inserted verbatim; if
+ * the result is invalid, it is undefined and nothing is replaced.
  */
 export function compileSearch(source: string, cx: CompileContext): (x: Exchange) => RegExp | undefined {
 	if (!cx.hasPlaceholders(source)) {

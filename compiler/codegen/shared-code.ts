@@ -1,13 +1,13 @@
 /**
- * What sites that are built together have in common: a thousand hosts with the same routes run one pipeline, which stays
- * in the processor's cache where a thousand equal ones would not.
+ * Code shared by sites that are built together: a thousand hosts with the same routes run one pipeline, which stays in the
+ * processor's cache where a thousand copies would not.
  */
 import { hash } from 'node:crypto';
 import type { Step } from '../document/document.ts';
 import type { Handler } from '../exchange/handler.ts';
 import type { SharedTables } from './branch-table.ts';
 
-/** Characters of steps that are kept as they are, to know them again by. */
+/** Maximum characters of steps stored verbatim for comparison; longer ones are hashed. */
 const SHORT = 128;
 
 /** Filled while sites are built, and dropped with the build. */
@@ -15,7 +15,7 @@ export class SharedCode {
 	readonly tables: SharedTables = new Map();
 	readonly #pipelines = new Map<string, Handler>();
 
-	/** What such steps have been compiled to; else `compile` does it, and tells whether others may have it too. */
+	/** Returns the existing pipeline for such steps, or compiles it; `own` says that others must not share it. */
 	pipeline(steps: readonly Step[], compile: () => { handler: Handler; own: boolean }): Handler {
 		const text = JSON.stringify(steps);
 		const key = text.length <= SHORT ? text : hash('sha256', text, 'base64');

@@ -1,4 +1,4 @@
-/** The access logs of one site: which of them take a request's entry. */
+/** The access logs of one site: which of them get a request's entry. */
 
 import type { Settings, SiteLog } from '../document/document.ts';
 import type { AccessLogSettings } from '../document/log-namespaces.ts';
@@ -7,16 +7,16 @@ import { canonicalHost, hostMatches } from '../exchange/authority.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { AccessLog, Leases } from '../exchange/leases.ts';
 
-/** Chooses the logs of a request. */
+/** Selects the logs of a request. */
 export type LogChoice = (x: Exchange) => readonly AccessLog[];
 
 /** The leased logs of a site. */
 export class SiteLogs {
-	/** Every log that the site writes to by itself. */
+	/** All logs that the site writes to by default. */
 	readonly all: readonly AccessLog[];
-	/** Those that are limited to hosts are left out for the others; those of `log_name` alone always. Undefined: none ever. */
+	/** Selects logs by host, and never those used only by `log_name`. Undefined: there are none. */
 	readonly choose: LogChoice | undefined;
-	/** True once some log takes entries, be it through `log_name` only. */
+	/** True once any log gets entries, even only through `log_name`. */
 	used: boolean;
 	readonly #byName = new Map<string, readonly AccessLog[]>();
 	readonly #settings: Settings;
@@ -51,7 +51,7 @@ export class SiteLogs {
 			);
 	}
 
-	/** The logs of a name: the site's own, or those of the process that take its logger. */
+	/** Returns the logs of a name: the site's own, or the process logs that include its logger. */
 	named(name: string): readonly AccessLog[] {
 		let logs = this.#byName.get(name);
 		if (!logs) {

@@ -1,4 +1,4 @@
-/** Which site of a listener serves a request: by host in constant time, however many sites there are. */
+/** Finds the site of a listener that serves a request, by host, in constant time for any number of sites. */
 import type { Request } from '../exchange/exchange.ts';
 import { TextTable } from '../exchange/text-table.ts';
 import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
@@ -6,11 +6,11 @@ import type { ListenedSite } from './plan.ts';
 
 /** A site at one of its hosts. */
 interface Candidate {
-	/** Place in the order of trying: the first that matches serves. */
+	/** Precedence: the first match serves. */
 	readonly order: number;
-	/** Index in `document.sites`, or what {@link redirectPort} reads. */
+	/** Index in `document.sites`, or a value for {@link redirectPort}. */
 	readonly site: number;
-	/** The deprecated path of an address; undefined takes every path. */
+	/** Tests the deprecated path of an address; undefined matches every path. */
 	readonly path: ((request: Request) => boolean) | undefined;
 }
 
@@ -18,30 +18,30 @@ const NONE: readonly Candidate[] = [];
 
 const FIRST_REDIRECT = -2;
 
-/** The port of HTTPS that a found index redirects to, 0 for none in the URL; undefined for a site. */
+/** Returns the HTTPS port to which a found index redirects, 0 to omit it from the URL; undefined for a site. */
 export function redirectPort(found: number): number | undefined {
 	return found > FIRST_REDIRECT ? undefined : FIRST_REDIRECT - found;
 }
 
 /**
- * The sites of one listener, in the order in which they are tried: hosts with `*` labels stand for exactly one label each,
- * a site without hosts takes every request. Immutable; it holds indexes and no sites, so a generation that replaces
- * some sites of ten thousand and leaves the addresses alone uses the same table.
+ * The sites of one listener, in order of precedence: `*` labels match exactly one label each, a site without hosts matches
+ * every request. Immutable; it contains indexes and no sites, so a generation that replaces some of ten thousand sites but no
+ * addresses reuses the table.
  */
 export class SiteTable {
-	/** Sites by hosts that need no other look-up: no path to look at, and no inexact candidate comes first. */
+	/** Sites by hosts that need no further checks: no path, and no inexact candidate comes first. */
 	readonly #direct: TextTable<number>;
-	/** Sites by all exact hosts; undefined where there are none. */
+	/** Sites by all exact hosts; undefined if there are none. */
 	readonly #exact: TextTable<readonly Candidate[]> | undefined;
 	/** Wildcard hosts by their text. */
 	readonly #wildcard = new Map<string, Candidate[]>();
-	/** For each number of labels, which of them are `*` in some wildcard host: bit 0 is the first label. */
+	/** For each number of labels, which of them are `*` in some wildcard host; bit 0 is the first label. */
 	readonly #shapes: number[][] = [];
 	readonly #every: Candidate[] = [];
-	/** The least order among wildcard and host-less candidates: an exact host before it needs no other look-up. */
+	/** Lowest order among wildcard and host-less candidates: an exact host before it needs no other lookup. */
 	#firstInexact = Number.POSITIVE_INFINITY;
 
-	/** `listed` in the order in which they are tried; hosts canonical (see `canonicalHost`). */
+	/** `listed` in order of precedence; hosts in canonical form (see `canonicalHost`). */
 	constructor(listed: readonly ListenedSite[]) {
 		const exact = new Map<string, Candidate[]>();
 		for (let order = 0; order < listed.length; order++) {
@@ -66,7 +66,10 @@ export class SiteTable {
 		this.#direct = new TextTable(direct);
 	}
 
-	/** Index in `document.sites` of the site that serves a request, −1, or less for a redirect (see {@link redirectPort}). Throws HttpError 400 where a path must be looked at and is malformed. */
+	/**
+	 * Returns the index in `document.sites` of the site that serves a request, −1 if there is none, or less for a redirect (see
+	 * {@link redirectPort}). Throws HttpError 400 if a path must be compared and is malformed.
+	 */
 	find(request: Request): number {
 		const host = request.host;
 		const direct = this.#direct.get(host, host.length);
@@ -99,7 +102,7 @@ export class SiteTable {
 	#bestWildcard(request: Request, host: string, best: Candidate | undefined): Candidate | undefined {
 		const labels = host.split('.');
 		const shapes = this.#shapes[labels.length];
-		// `*` stands for one label: an empty one is none.
+		// `*` matches one label, but not an empty one.
 		if (!shapes || labels.includes('')) return best;
 		let found = best;
 		for (const shape of shapes) {

@@ -1,6 +1,6 @@
-/** Lists of statuses and classes of them: `404`, `5xx`. */
+/** Lists of statuses and status classes: `404`, `5xx`. */
 
-/** Places that can refuse what they hold. */
+/** Contexts that can reject their contents. */
 interface Refusing {
 	refuse(message: string, code?: string): never;
 }

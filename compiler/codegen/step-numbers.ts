@@ -1,4 +1,4 @@
-/** Numbers of the steps that a site may run: its own from 0, those of named routes from FIRST_ROUTE_STEP. */
+/** Numbers the steps that a site may run: its own from 0, those of named routes from FIRST_ROUTE_STEP. */
 import type { Site, Step } from '../document/document.ts';
 import { FIRST_ROUTE_STEP } from '../exchange/step-place.ts';
 
@@ -11,7 +11,7 @@ export function eachStep(value: object, pointer: string, take: (step: Step, poin
 	}
 }
 
-/** The numbers, counted when first asked for. */
+/** The numbers, assigned on first use. */
 export class StepNumbers {
 	readonly #site: Site;
 	readonly #routes: { readonly [name: string]: readonly Step[] };
@@ -22,7 +22,7 @@ export class StepNumbers {
 		this.#routes = routes;
 	}
 
-	/** The number of a step; 0 for one that the document does not have. */
+	/** Returns the number of a step; 0 for one that is not in the document. */
 	of(step: Step): number {
 		this.#numbers ??= this.#counted();
 		return this.#numbers.get(step) ?? 0;

@@ -1,14 +1,14 @@
-/** Texts with `{placeholders}`, compiled to closures: constants folded, values inserted as data. */
+/** Compiles texts with `{placeholders}` to closures: constants are folded, values are inserted as data. */
 import type { Exchange } from '../exchange/exchange.ts';
 import { decodeFieldText } from '../exchange/field-syntax.ts';
 import type { Template, ValueEscape } from './compile-context.ts';
 import { compilePlaceholder, holdsBytes } from './placeholders/index.ts';
 import { type PlaceholderScope, type Resolver, valueText } from './placeholders/placeholder.ts';
 
-/** More unclosed `{` than this is taken for an attack on the scanner. */
+/** More unclosed `{` than this count as an attack on the scanner. */
 const MAX_UNCLOSED = 100;
 
-/** An escape for bytes of fields that go into fields again: they stay as they are. */
+/** An encoding for field bytes that are inserted into fields again: none. */
 export function asBytes(value: string): string {
 	return value;
 }
@@ -18,10 +18,10 @@ type Part = string | DynamicPart;
 
 interface DynamicPart {
 	readonly resolve: Resolver;
-	/** Whether the value is bytes that are wanted as a text. */
+	/** Whether the value is bytes that must be decoded to text. */
 	readonly decodes: boolean;
 	readonly encode: ((value: string) => string) | undefined;
-	/** What stands there when the name means nothing for a request. */
+	/** Text inserted if the placeholder has no value for a request. */
 	readonly otherwise: string;
 }
 
@@ -29,9 +29,8 @@ interface DynamicPart {
 export class TemplateError extends Error {}
 
 /**
- * Compiles a text. A placeholder runs from an unescaped `{` to the next unescaped `}`; `\{` and `\}` are plain braces.
- * Unknown names stay as written (`keep`) or become nothing (`empty`). What a value holds is never expanded again.
- * Throws TemplateError.
+ * Compiles a text. A placeholder extends from an unescaped `{` to the next unescaped `}`; `\{` and `\}` are literal braces.
+ * Unknown names stay as written (`keep`) or become empty (`empty`). Values are never expanded again. Throws TemplateError.
  */
 export function compileTemplate(
 	text: string,
@@ -43,12 +42,12 @@ export function compileTemplate(
 	return assemble(split(text, unknown, scope, encode));
 }
 
-/** A template of a text without placeholders. */
+/** Returns the template of a text without placeholders. */
 export function constantTemplate(text: string): Template {
 	return { constant: text, render: () => text };
 }
 
-/** True if a text holds a placeholder that is known and varies, or would be unknown only for some requests. */
+/** Reports whether a text contains a known placeholder whose value varies, or that may be unknown for some requests. */
 export function hasPlaceholders(text: string, scope: PlaceholderScope): boolean {
 	return text.includes('{') && split(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
 }
@@ -73,7 +72,7 @@ function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope,
 		}
 		const name = text.slice(i + 1, end);
 		const compiled = compilePlaceholder(name, scope);
-		// Kept as it is, but what stands inside of it may be a placeholder: `{"path": "{http.request.uri}"}`.
+		// Left as written, but it may contain a placeholder: `{"path": "{http.request.uri}"}`.
 		if (compiled === undefined && unknown === 'keep') continue;
 		literal += text.slice(from, i);
 		if (typeof compiled === 'string') literal += encode?.(name)?.(compiled) ?? compiled;

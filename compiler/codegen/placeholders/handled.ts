@@ -1,11 +1,11 @@
-/** Placeholders of what single handlers found: who was authenticated, and the response that was intercepted. */
+/** Placeholders with the results of single handlers: the authenticated user, and the intercepted response. */
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { family, type Placeholder, plain } from './placeholder.ts';
 
-/** Variable that holds the {@link InterceptedResponse}. */
+/** Variable with the {@link InterceptedResponse}. */
 export const INTERCEPTED_VARIABLE = 'http.intercept';
 
-/** The head of a response that `intercept` has put aside. */
+/** The head of a response that `intercept` has intercepted. */
 export interface InterceptedResponse {
 	readonly status: number;
 	readonly headers: HeaderList;
@@ -13,19 +13,19 @@ export interface InterceptedResponse {
 
 /** `http.auth.*`, `http.cache.status` and `http.intercept.*`. */
 export const HANDLED_PLACEHOLDERS: readonly Placeholder[] = [
-	family('http.auth.*', 'Who was authenticated: `user.id`; `candidate.id` is who was refused.', path => {
+	family('http.auth.*', 'The authenticated user: `user.id`; `candidate.id` is a rejected user.', path => {
 		const variable = `http.auth.${path}`;
 		return x => x.variable(variable);
 	}),
-	plain('http.cache.status', 'What a cache did: `hit`, `miss`, `stale`, `bypass`; nothing where none was asked.', x =>
+	plain('http.cache.status', 'Cache result: `hit`, `miss`, `stale` or `bypass`; empty without a cache.', x =>
 		x.cacheStatus === '' ? undefined : x.cacheStatus,
 	),
 	plain(
 		'http.intercept.status_code',
-		'Status of the response that was intercepted.',
+		'Status of the intercepted response.',
 		x => (x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.status,
 	),
-	family('http.intercept.header.*', 'A field of the response that was intercepted, several joined by commas.', name => {
+	family('http.intercept.header.*', 'A field of the intercepted response; several are joined by commas.', name => {
 		const lower = name.toLowerCase();
 		return x => (x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.headers.getAll(lower).join(',');
 	}),

@@ -1,4 +1,4 @@
-/** The registry of placeholders and their lookup by full name. */
+/** The registry of placeholders, with lookup by full name. */
 
 import { fakeLeases } from '../fake-leases.ts';
 import { MAPPED, mappedValue } from '../mapped-names.ts';
@@ -9,7 +9,7 @@ import type { HostFacts, Placeholder, PlaceholderScope, Resolver } from './place
 import { REQUEST_PLACEHOLDERS } from './request.ts';
 import { TLS_PLACEHOLDERS } from './tls.ts';
 
-/** Every placeholder of this build. */
+/** All placeholders of this build. */
 export const placeholders: readonly Placeholder[] = [
 	...MACHINE_PLACEHOLDERS,
 	...REQUEST_PLACEHOLDERS,
@@ -26,7 +26,7 @@ const FAMILIES: readonly Placeholder[] = placeholders
 	.filter(p => p.name.endsWith('*'))
 	.sort((a, b) => b.name.length - a.name.length);
 
-/** Compiles the placeholder of that full name; a string is a constant, undefined an unknown name. */
+/** Compiles the placeholder with a full name; a string is a constant, undefined an unknown name. */
 export function compilePlaceholder(name: string, scope: PlaceholderScope): Resolver | string | undefined {
 	const exact = EXACT.get(name);
 	if (exact) return exact.compile('', scope);
@@ -42,7 +42,7 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Resol
 /** Names whose values are parts of fields. */
 const OF_FIELDS = /^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
 
-/** True for a placeholder whose value is bytes of a field, one character a byte, where all others are texts. */
+/** Reports whether a placeholder's value is the bytes of a field, one character per byte; all others are text. */
 export function holdsBytes(fullName: string): boolean {
 	return OF_FIELDS.test(fullName);
 }
@@ -64,12 +64,12 @@ const CHECK: PlaceholderScope = {
 	needsBody: () => {},
 };
 
-/** True for the full name of a placeholder of this build, such as `http.request.header.Accept`. */
+/** Reports whether a full name, such as `http.request.header.Accept`, is a placeholder of this build. */
 export function isKnownPlaceholder(fullName: string): boolean {
 	return compilePlaceholder(fullName, CHECK) !== undefined;
 }
 
-/** Full names of all placeholders, for completion and did-you-mean; a final `*` stands for a parameter. */
+/** Returns the full names of all placeholders, for completion and "did you mean"; a final `*` is a parameter. */
 export function placeholderNames(): readonly string[] {
 	return placeholders.map(placeholder => placeholder.name);
 }

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { family, type Placeholder, plain } from './placeholder.ts';
 
-/** Bytes of a file that `{file.*}` shows. */
+/** Maximum bytes of a file for `{file.*}`. */
 const MOST_OF_A_FILE = 1024 * 1024;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -25,29 +25,27 @@ function clock(date: Date): string {
 	return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-/** `02/Jan/2006:15:04:05 -0700`, the date of the Common Log Format, in local time. */
+/** Formats `02/Jan/2006:15:04:05 -0700`, the date of the Common Log Format, in local time. */
 function commonLogDate(date: Date): string {
 	return `${two(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clock(date)} ${offset(date)}`;
 }
 
-/** `2006-01-02 15:04:05.000 -0700`, local time. */
+/** Formats `2006-01-02 15:04:05.000 -0700`, in local time. */
 function timeText(date: Date): string {
 	const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 	return `${day} ${clock(date)}.${String(date.getMilliseconds()).padStart(3, '0')} ${offset(date)}`;
 }
 
-/** `env.*`, `system.*` and `time.*`. What cannot change while the process runs is folded into the text at build. */
+/**
+ * `env.*`, `system.*` and `time.*`. Values that cannot change while the process runs are folded into the text at build time.
+ */
 export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
-	family('env.*', 'An environment variable, nothing when it is not set.', (name, { facts }) => facts.env(name) ?? ''),
-	family(
-		'file.*',
-		'The first MiB of a file, without its last line end; nothing when it cannot be read.',
-		(path, scope) => {
-			const files = scope.files();
-			const full = resolve(scope.facts.workingDirectory, path);
-			return () => textOf(files.readStart(full, MOST_OF_A_FILE));
-		},
-	),
+	family('env.*', 'An environment variable, empty if it is not set.', (name, { facts }) => facts.env(name) ?? ''),
+	family('file.*', 'The first MiB of a file, without its last newline; empty if it cannot be read.', (path, scope) => {
+		const files = scope.files();
+		const full = resolve(scope.facts.workingDirectory, path);
+		return () => textOf(files.readStart(full, MOST_OF_A_FILE));
+	}),
 	{ name: 'system.hostname', summary: 'Name of this machine.', compile: (_, { facts }) => facts.hostname },
 	{ name: 'system.slash', summary: 'Separator of file paths.', compile: () => '/' },
 	{ name: 'system.os', summary: 'Operating system, such as `linux`.', compile: (_, { facts }) => facts.os },
@@ -59,7 +57,7 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 	},
 	{
 		name: 'http.shutting_down',
-		summary: 'True while a stop waits before it begins (`shutdown_delay`).',
+		summary: 'True while a stop is delayed (`shutdown_delay`).',
 		compile:
 			(_, { facts: { stopsAt } }) =>
 			() =>
@@ -67,7 +65,7 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 	},
 	{
 		name: 'http.time_until_shutdown',
-		summary: 'Time until such a stop begins, such as `4s`.',
+		summary: 'Remaining delay of a stop, such as `4s`.',
 		compile:
 			(_, { facts: { stopsAt } }) =>
 			x => {
@@ -75,9 +73,11 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 				return at === 0 ? null : `${Math.max(0, Math.ceil((at - x.now()) / 1000))}s`;
 			},
 	},
-	plain('time.now', 'The time, as text in local time.', x => timeText(new Date(x.now()))),
-	plain('time.now.http', 'The time in the form of HTTP dates.', x => new Date(x.now()).toUTCString()),
-	plain('time.now.common_log', 'The time in the form of the Common Log Format.', x => commonLogDate(new Date(x.now()))),
+	plain('time.now', 'The time as text, in local time.', x => timeText(new Date(x.now()))),
+	plain('time.now.http', 'The time in the format of HTTP dates.', x => new Date(x.now()).toUTCString()),
+	plain('time.now.common_log', 'The time in the format of the Common Log Format.', x =>
+		commonLogDate(new Date(x.now())),
+	),
 	plain('time.now.year', 'The year.', x => new Date(x.now()).getFullYear()),
 	plain('time.now.unix', 'Seconds since 1970.', x => Math.floor(x.now() / 1000)),
 	plain('time.now.unix_ms', 'Milliseconds since 1970.', x => x.now()),

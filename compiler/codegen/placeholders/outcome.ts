@@ -1,4 +1,6 @@
-/** Placeholders of what handlers and matchers found: the response, variables, captures, errors and the proxied answer. */
+/**
+ * Placeholders with the results of handlers and matchers: the response, variables, captures, errors and the proxied response.
+ */
 
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -37,9 +39,9 @@ function group(match: RegExpExecArray | undefined, name: string): string | undef
 
 const FILE_FACTS = {
 	relative: 'Path of the matched file below the root.',
-	absolute: 'Whole path of the matched file.',
+	absolute: 'Absolute path of the matched file.',
 	type: '`file` or `directory`.',
-	remainder: 'What `split_path` cut off behind the matched file.',
+	remainder: 'The part of the path that `split_path` cut off.',
 };
 
 const URL_COMPONENTS: ReadonlySet<string> = new Set([
@@ -53,7 +55,7 @@ function splitAtDot(text: string): readonly [string, string | undefined] {
 
 /** `http.response.*`, `http.vars.*`, `http.regexp.*`, `http.error.*` and `http.reverse_proxy.*`. */
 export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
-	family('http.response.header.*', 'A field of the response being built, several joined by commas.', name => {
+	family('http.response.header.*', 'A field of the response so far; several are joined by commas.', name => {
 		const lower = name.toLowerCase();
 		return x => x.response.headers.getAll(lower).join(',');
 	}),
@@ -65,7 +67,7 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 		x => `${Number(((performance.now() - x.startedAt) / 1000).toFixed(9))}s`,
 	),
 	plain('http.response.duration_ms', 'Milliseconds since the request arrived.', x => performance.now() - x.startedAt),
-	family('http.vars.*', 'A variable of the request: `root`, `client_ip`, what `vars` has set.', (name, scope) =>
+	family('http.vars.*', 'A variable of the request: `root`, `client_ip`, or one set by `vars`.', (name, scope) =>
 		name === CLIENT_IP_VARIABLE ? scope.clientIp : x => x.variable(name) ?? null,
 	),
 	family(
@@ -88,7 +90,7 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 	),
 	family(
 		'http.url_pattern.*',
-		'A group of the last URL pattern that matched: `pathname.NAME`, or `search.0` for one without a name.',
+		'A group of the last matching URL pattern: `pathname.NAME`, or `search.0` for an unnamed one.',
 		path => {
 			const [component, name] = splitAtDot(path);
 			if (name === undefined || !URL_COMPONENTS.has(component)) return undefined;
@@ -104,11 +106,11 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.error.status_code', 'Status of the error.', x => x.error?.status),
 	plain('http.error.status_text', 'Text of that status.', x => x.error && (STATUS_CODES[x.error.status] ?? '')),
 	plain('http.error.message', 'Message of the error.', x => x.error?.message),
-	plain('http.error.trace', 'Where the error came from; nothing in this build.', x => x.error && ''),
-	plain('http.error.id', 'Nine random characters that name this error.', errorId),
+	plain('http.error.trace', 'Origin of the error; empty in this build.', x => x.error && ''),
+	plain('http.error.id', 'Nine random characters that identify this error.', errorId),
 	family(
 		'http.reverse_proxy.*',
-		'What proxying found: `upstream.hostport`, `status_code`, `header.NAME` and others.',
+		'Results of proxying: `upstream.hostport`, `status_code`, `header.NAME` and others.',
 		path => {
 			return x => proxyFactsOf(x)?.placeholder(path);
 		},

@@ -1,51 +1,54 @@
-/** What one placeholder, or one family of them, is. Registered in placeholders/index.ts. */
+/** The definition of a placeholder or a family of placeholders. Registered in placeholders/index.ts. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { FileReader } from '../../exchange/leases.ts';
 
-/** Reads a value of a request; undefined when the name means nothing for this request. Values are data. */
+/** Reads a value of a request; undefined if there is none. Values are data. */
 export type Resolver = (x: Exchange) => unknown;
 
-/** Facts of the machine and process that placeholders may show; handed in, because the compiler asks no system. */
+/** Facts about the machine and process for placeholders; injected, because the compiler does not query the system. */
 export interface HostFacts {
 	readonly hostname: string;
 	readonly os: string;
 	readonly arch: string;
 	readonly workingDirectory: string;
-	/** When a stop that waits will begin, in milliseconds since 1970; 0 while none does. Left out: no stop ever waits. */
+	/** When a delayed stop will begin, in milliseconds since 1970; 0 if none is pending. Omitted if stops are never delayed. */
 	readonly stopsAt?: () => number;
-	/** An environment variable, or undefined when it is not set. */
+	/** Returns an environment variable, or undefined if it is not set. */
 	env(name: string): string | undefined;
 }
 
-/** What compiling a placeholder may use. */
+/** What the compilation of a placeholder may use. */
 export interface PlaceholderScope {
 	readonly facts: HostFacts;
-	/** Address of the client behind trusted proxies. */
+	/** Returns the client's address, determined through trusted proxies. */
 	readonly clientIp: (x: Exchange) => string;
-	/** Whether `map` makes a placeholder of that name. */
+	/** Reports whether `map` defines a placeholder of that name. */
 	isMapped(name: string): boolean;
-	/** Reads files, for `{file.*}`. */
+	/** Returns a reader of files, for `{file.*}`. */
 	files(): FileReader;
-	/** Says that the value needs the whole request body: codegen reads it before the step runs. */
+	/** Declares that the value needs the whole request body, which is then read before the step runs. */
 	needsBody(): void;
 }
 
 /** A placeholder or, if its name ends in `*`, a family of placeholders. */
 export interface Placeholder {
-	/** Full name; a final `*` stands for a parameter: `http.request.header.*`. */
+	/** Full name; a final `*` is a parameter: `http.request.header.*`. */
 	readonly name: string;
 	/** One sentence, for completion and the manual. */
 	readonly summary: string;
-	/** Compiles for the parameter ('' without one). A string is a constant; undefined: no such name. */
+	/**
+	 * Compiles the placeholder for a parameter ('' if it has none). A string is a constant; undefined means that the name does
+	 * not exist.
+	 */
 	readonly compile: (parameter: string, scope: PlaceholderScope) => Resolver | string | undefined;
 }
 
-/** A placeholder without a parameter that reads the request. */
+/** Defines a placeholder without a parameter that reads the request. */
 export function plain(name: string, summary: string, resolve: Resolver): Placeholder {
 	return { name, summary, compile: () => resolve };
 }
 
-/** A family: the parameter, never empty and without braces, is compiled in. */
+/** Defines a family: the parameter, never empty and without braces, is compiled in. */
 export function family(
 	name: `${string}*`,
 	summary: string,
@@ -58,7 +61,7 @@ export function family(
 	};
 }
 
-/** Text of a placeholder's value: strings as they are, numbers in decimal, null nothing, lists as `[a b]`. */
+/** Converts a placeholder's value to text: strings unchanged, numbers in decimal, null as empty, lists as `[a b]`. */
 export function valueText(value: unknown): string {
 	if (typeof value === 'string') return value;
 	if (value === null || value === undefined) return '';

@@ -6,7 +6,7 @@ import { requestBodyBytes } from '../request-body.ts';
 import { family, type Placeholder, plain } from './placeholder.ts';
 import { URI_PLACEHOLDERS } from './uri.ts';
 
-/** Variable under which the UUID of a request is kept once it has been made. */
+/** Variable with the UUID of a request, once generated. */
 export const UUID_VARIABLE = 'http.request.uuid';
 
 function hostPort(host: string, port: number): string {
@@ -23,7 +23,7 @@ function protocolName(x: Exchange): string {
 	return x.protocol.endsWith('.0') && !x.protocol.endsWith('/1.0') ? x.protocol.slice(0, -2) : x.protocol;
 }
 
-/** Elapsed time as text: `1.25ms`, `2.5s`. */
+/** Formats elapsed time: `1.25ms`, `2.5s`. */
 function elapsedText(x: Exchange): string {
 	const ms = performance.now() - x.startedAt;
 	if (ms >= 1000) return `${Number((ms / 1000).toFixed(9))}s`;
@@ -31,7 +31,7 @@ function elapsedText(x: Exchange): string {
 	return `${Number((ms * 1000).toFixed(3))}µs`;
 }
 
-/** First value of a cookie, its name compared without regard to case; undefined when it was not sent. */
+/** Returns the first value of a cookie, ignoring the case of its name; undefined if it was not sent. */
 export function cookie(x: Exchange, lowerName: string): string | undefined {
 	for (const field of x.request.headers.getAll('cookie')) {
 		for (const pair of field.split(';')) {
@@ -59,20 +59,20 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.request.proto', 'Protocol version, such as `HTTP/1.1` or `HTTP/2.0`.', x => x.protocol),
 	plain('http.request.proto_name', 'Protocol, such as `HTTP/1.1` or `HTTP/2`.', protocolName),
 	plain('http.request.host', 'Host without port, in lower case.', x => x.request.host),
-	plain('http.request.sent_host', 'Host without port, as it was sent: `{host}` in a Compatfile.', x =>
+	plain('http.request.sent_host', 'Host without port, as sent: `{host}` in a Compatfile.', x =>
 		sentHost(x.request.authority),
 	),
-	plain('http.request.hostport', 'Host as it was sent, with its port.', x => x.request.authority),
-	plain('http.request.port', 'Port of the host as it was sent, nothing if there was none.', port),
-	family('http.request.host.labels.*', 'A label of the host, counted from the right: 0 is the last.', index => {
+	plain('http.request.hostport', 'Host as sent, with its port.', x => x.request.authority),
+	plain('http.request.port', 'Port of the host as sent, empty if there was none.', port),
+	family('http.request.host.labels.*', 'A label of the host, counted from the right; 0 is the last.', index => {
 		if (!/^\d{1,3}$/.test(index)) return undefined;
 		return x => x.request.host.split('.').at(-1 - Number(index)) ?? '';
 	}),
-	plain('http.request.local', 'Address and port at which the connection arrived.', x =>
+	plain('http.request.local', 'Local address and port of the connection.', x =>
 		hostPort(x.connection.localAddress, x.connection.localPort),
 	),
-	plain('http.request.local.host', 'Address at which the connection arrived.', x => x.connection.localAddress),
-	plain('http.request.local.port', 'Port at which the connection arrived.', x => x.connection.localPort),
+	plain('http.request.local.host', 'Local address of the connection.', x => x.connection.localAddress),
+	plain('http.request.local.port', 'Local port of the connection.', x => x.connection.localPort),
 	plain('http.request.remote', 'Address and port of the peer.', x =>
 		hostPort(x.connection.remoteAddress, x.connection.remotePort),
 	),
@@ -80,7 +80,7 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.request.remote.port', 'Port of the peer.', x => x.connection.remotePort),
 	family(
 		'http.request.remote.host/*',
-		'Address of the peer cut to a prefix: `/24`, or `/24,64` for both families.',
+		'Address of the peer truncated to a prefix: `/24`, or `/24,64` for both families.',
 		bits => {
 			const lengths = /^(\d{1,2})(?:,(\d{1,3}))?$/.exec(bits);
 			if (!lengths) return undefined;
@@ -91,7 +91,7 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 		},
 	),
 	...URI_PLACEHOLDERS,
-	family('http.request.header.*', 'A field of the request, several joined by commas.', name => {
+	family('http.request.header.*', 'A field of the request; several are joined by commas.', name => {
 		const lower = name.toLowerCase();
 		return x => {
 			const values = x.request.headers.getAll(lower);

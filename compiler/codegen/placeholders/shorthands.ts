@@ -1,4 +1,4 @@
-/** Short names of placeholders (`{host}`, `{header.X}`), written out once while a file is lowered. */
+/** Short names of placeholders (`{host}`, `{header.X}`), expanded once during lowering. */
 import type { Dialect } from '../../dialects/dialect.ts';
 
 /** Short name to full name. */
@@ -40,7 +40,7 @@ export const SHORTHANDS: { readonly [short: string]: string } = {
 	tls_client_certificate_der_base64: 'http.request.tls.client.certificate_der_base64',
 };
 
-/** First part of a short name with a parameter, and what it stands for. */
+/** Maps the first part of a short name with a parameter to its full name. */
 const PREFIXES: { readonly [prefix: string]: string } = {
 	header: 'http.request.header.',
 	cookie: 'http.request.cookie.',
@@ -58,7 +58,7 @@ const PREFIXES: { readonly [prefix: string]: string } = {
 
 const DOTTED: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
 
-/** Full name of a short one, or the name itself. */
+/** Returns the full name of a short one, or the name itself. */
 export function fullPlaceholderName(name: string): string {
 	if (Object.hasOwn(SHORTHANDS, name)) return SHORTHANDS[name]!;
 	const dot = name.indexOf('.');
@@ -70,15 +70,15 @@ export function fullPlaceholderName(name: string): string {
 	return pattern.test(parameter) ? PREFIXES[prefix] + parameter : name;
 }
 
-/** Names that stand for something else in a Compatfile than in a Configfile, and the placeholders that give it. */
+/** Maps names with a different meaning in a Compatfile to the placeholders that express it. */
 const COMPATIBLE: { readonly [full: string]: string } = {
 	'http.request.host': 'http.request.sent_host',
 	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
 };
 
 /**
- * Writes every short placeholder of a text in full, as the dialect means it. Escaped braces (`\{host}`) and unknown names
- * stay as they are.
+ * Expands every short placeholder of a text, with the meaning of the dialect. Escaped braces (`\{host}`) and unknown names are
+ * left as written.
  */
 export function expandShorthands(text: string, dialect: Dialect = 'configfile'): string {
 	if (!text.includes('{')) return text;
@@ -88,12 +88,12 @@ export function expandShorthands(text: string, dialect: Dialect = 'configfile'):
 	});
 }
 
-/** What a full name means in the compatible language. */
+/** Returns what a full name means in the compatible language. */
 export function compatibleName(full: string): string {
 	return Object.hasOwn(COMPATIBLE, full) ? COMPATIBLE[full]! : full;
 }
 
-/** The short names, parameters as `*`, for completion and did-you-mean. */
+/** Returns the short names, with `*` for parameters, for completion and "did you mean". */
 export function shorthandNames(): readonly string[] {
 	return [...Object.keys(SHORTHANDS), ...Object.keys(PREFIXES).map(prefix => `${prefix}.*`)];
 }

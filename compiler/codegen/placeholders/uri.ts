@@ -1,4 +1,4 @@
-/** Placeholders of the request's URI, as it is now and as it came. */
+/** Placeholders of the request URI, current and original. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
 import { escapeQueryText, parseQueryLeniently } from '../../exchange/uri-escape.ts';
@@ -14,7 +14,7 @@ function uri(path: string, query: string | undefined): string {
 	return query === undefined ? path : `${path}?${query}`;
 }
 
-/** Decoded where that is possible: a placeholder is no place to refuse a request. */
+/** Decodes if possible: a placeholder should not reject a request. */
 function decoded(path: string): string {
 	return decodePercent(path) ?? path;
 }
@@ -27,7 +27,7 @@ function file(path: string): string {
 	return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** Extension with its dot, '' when the name has none. */
+/** Returns the extension with its dot, '' if there is none. */
 function withoutSlashes(path: string): string {
 	let end = path.length;
 	while (end > 0 && path[end - 1] === '/') end -= 1;
@@ -69,7 +69,7 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 		directory(decoded(x.request.path)),
 	),
 	plain('http.request.uri.path.file', 'Last segment of the path.', x => file(decoded(x.request.path))),
-	plain('http.request.uri.path.file.base', 'Last name of the path, that of a folder too, without the extension.', x => {
+	plain('http.request.uri.path.file.base', `Last name of the path, including a folder's, without the extension.`, x => {
 		const path = decoded(x.request.path);
 		const name = file(path);
 		// The folder `/a.d/` has no extension.
@@ -79,24 +79,22 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.request.uri.path.file.ext', 'Extension of the last segment, with its dot.', x =>
 		extension(file(decoded(x.request.path))),
 	),
-	plain('http.request.uri.query', 'Query as it stands.', x => x.request.query ?? ''),
+	plain('http.request.uri.query', 'Query, verbatim.', x => x.request.query ?? ''),
 	plain('http.request.uri.query_escaped', 'Query, encoded for use in a query.', x =>
 		escapeQueryText(x.request.query ?? ''),
 	),
-	plain('http.request.uri.prefixed_query', 'Query with its `?`, nothing if it is empty.', x =>
+	plain('http.request.uri.prefixed_query', 'Query with its `?`, empty if there is no query.', x =>
 		prefixed(x.request.query),
 	),
-	family('http.request.uri.query.*', 'A parameter of the query, decoded, several joined by commas.', name => {
+	family('http.request.uri.query.*', 'A parameter of the query, decoded; several are joined by commas.', name => {
 		return x => (x.request.query ? (parseQueryLeniently(x.request.query).get(name)?.join(',') ?? '') : '');
 	}),
-	plain('http.request.orig_method', 'Method as it came.', x => x.received.method),
-	plain('http.request.orig_uri', 'Path and query as they came.', x => uri(x.received.path, x.received.query)),
-	plain('http.request.orig_uri.path', 'Path as it came, decoded.', x => decoded(x.received.path)),
-	family('http.request.orig_uri.path.*', 'A segment of the path as it came, counted from 0.', segment(originalPath)),
-	plain('http.request.orig_uri.path.dir', 'Directory of the path as it came.', x =>
-		directory(decoded(x.received.path)),
-	),
-	plain('http.request.orig_uri.path.file', 'Last segment of the path as it came.', x => file(decoded(x.received.path))),
-	plain('http.request.orig_uri.query', 'Query as it came.', x => x.received.query ?? ''),
-	plain('http.request.orig_uri.prefixed_query', 'Query as it came, with its `?`.', x => prefixed(x.received.query)),
+	plain('http.request.orig_method', 'Original method.', x => x.received.method),
+	plain('http.request.orig_uri', 'Original path and query.', x => uri(x.received.path, x.received.query)),
+	plain('http.request.orig_uri.path', 'Original path, decoded.', x => decoded(x.received.path)),
+	family('http.request.orig_uri.path.*', 'A segment of the original path, counted from 0.', segment(originalPath)),
+	plain('http.request.orig_uri.path.dir', 'Directory of the original path.', x => directory(decoded(x.received.path))),
+	plain('http.request.orig_uri.path.file', 'Last segment of the original path.', x => file(decoded(x.received.path))),
+	plain('http.request.orig_uri.query', 'Original query.', x => x.received.query ?? ''),
+	plain('http.request.orig_uri.prefixed_query', 'Original query, with its `?`.', x => prefixed(x.received.query)),
 ];

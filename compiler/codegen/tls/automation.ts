@@ -1,4 +1,4 @@
-/** Which names of a document get certificates, and how (automatic HTTPS). */
+/** Automatic HTTPS: which names of a document get certificates, and how. */
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Settings } from '../../document/document.ts';
@@ -8,14 +8,14 @@ import type { TlsAddress } from './served-names.ts';
 import { coveringWildcards, isInternalName, qualifies } from './server-names.ts';
 import type { LoadedCertificate, SiteTls } from './site-tls.ts';
 
-/** What of automatic HTTPS is left out. */
+/** The disabled parts of automatic HTTPS. */
 export interface AutoHttpsModes {
 	readonly certificates: boolean;
 	readonly redirects: boolean;
 	readonly ignoreLoaded: boolean;
 }
 
-/** The modes of a document. */
+/** Returns the modes of a document. */
 export function autoHttpsModes(settings: Settings): AutoHttpsModes {
 	const modes = (settings.auto_https ?? []) as readonly string[];
 	const off = modes.includes('off');
@@ -26,12 +26,12 @@ export function autoHttpsModes(settings: Settings): AutoHttpsModes {
 	};
 }
 
-/** Everything about a certificate but its name. */
+/** All properties of a certificate except its name. */
 type Way = Omit<AutomationPolicy, 'subjects'>;
 
 interface Named {
 	readonly way: Way;
-	/** Whether the site itself says how, so that another that says otherwise contradicts it. */
+	/** Whether the site itself says how, so that a site that says otherwise contradicts it. */
 	readonly explicit: boolean;
 	readonly forced: boolean;
 	readonly pointer: string;
@@ -67,10 +67,10 @@ export function planCertificates(
 	};
 }
 
-/** Policies that differ in their names only are one. */
+/** Merges policies that differ only in their names. */
 class PolicySet {
 	readonly #ways = new Map<string, { readonly way: Way; readonly subjects: string[] }>();
-	/** Ways are few and shared: each is turned to text once. */
+	/** Ways are few and shared, so each is serialized once. */
 	readonly #keys = new WeakMap<Way, string>();
 
 	add(name: string, way: Way): void {
@@ -98,7 +98,7 @@ class PolicySet {
 	}
 }
 
-/** Names of sites, each with how its certificate is obtained; '' for on-demand certificates of every name. */
+/** Returns the names of sites, each with how its certificate is obtained; '' for on-demand certificates of any name. */
 function namesToManage(
 	addresses: readonly TlsAddress[],
 	settings: Settings,
@@ -120,7 +120,7 @@ function namesToManage(
 			continue;
 		}
 		if (!qualifies(host)) {
-			// The compatible server takes a name with an empty label, and never gets a certificate for it.
+			// The compatible server accepts a name with an empty label, but never gets a certificate for it.
 			const isTaken = host.includes('..') && !host.startsWith('.') && !host.endsWith('.');
 			report({
 				code: 'tls/name-does-not-qualify',
@@ -145,7 +145,7 @@ function namesToManage(
 	return names;
 }
 
-/** Whether a site says anything about how its certificates are obtained. */
+/** Reports whether a site says anything about how its certificates are obtained. */
 function says(tls: SiteTls | undefined): boolean {
 	if (!tls) return false;
 	const { issuers, acme, managers, key_type, on_demand, reuse_private_keys, renewal_window_ratio } = tls;
@@ -153,7 +153,7 @@ function says(tls: SiteTls | undefined): boolean {
 	return anything !== undefined;
 }
 
-/** How certificates are obtained, one object for all names that are treated alike. */
+/** How certificates are obtained, as one object for all names that are treated alike. */
 class Ways {
 	readonly #settings: Settings;
 	readonly #usual = new Map<boolean, Way>();
@@ -194,14 +194,14 @@ class Ways {
 	}
 }
 
-/** Names nobody knows before could be asked for without end: somebody has to permit them. */
+/** Unknown names could be requested without end, so their certificates need a permission. */
 function permitted(host: string, way: Way, settings: Settings, pointer: string, report: Report): void {
 	if (way.on_demand !== true || settings.on_demand_tls !== undefined) return;
 	if (host !== '' && !host.includes('*')) return;
 	if (way.issuers.every(({ issuer }) => issuer === 'internal')) return;
 	const message =
 		'on-demand TLS cannot be enabled without a permission module to prevent abuse; please refer to documentation for details';
-	const hint = 'Say with `on_demand_tls { ask <url> }` who permits names.';
+	const hint = 'Use `on_demand_tls { ask <url> }` to decide which names are permitted.';
 	report({
 		code: 'tls/no-permission',
 		severity: way.managers ? 'warning' : 'error',
@@ -220,14 +220,14 @@ function reportConflict(host: string, pointer: string, report: Report): void {
 	report({ code: 'tls/ambiguous-automation', severity: 'error', pointer, message, hint });
 }
 
-/** Names of a Tailscale network have certificates of its daemon alone, unless somebody says where else they come from. */
+/** Names of a Tailscale network get certificates only from its daemon, unless another source is configured. */
 function reportTailscale(name: string, pointer: string, settings: Settings, report: Report): void {
 	if (settings.cert_issuers !== undefined || settings.local_certs === true || settings.acme_ca !== undefined) return;
 	report({
 		code: 'tls/unavailable',
 		severity: 'error',
 		pointer,
-		message: `Certificates of the Tailscale daemon, from which \`${name}\` has its own, are not supported by this build.`,
+		message: `\`${name}\` gets its certificate from the Tailscale daemon, which is not supported by this build.`,
 		hint: 'Give the site certificate files or `tls internal`.',
 	});
 }

@@ -1,4 +1,4 @@
-/** Reads certificate and key files and checks that they belong together; what has been checked is remembered by its bytes. */
+/** Reads certificate and key files and checks that they match; results are cached by content. */
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canonicalHost } from '../../exchange/authority.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
@@ -11,9 +11,9 @@ export interface FileMistake {
 	readonly hint?: string;
 }
 
-/** A pair that fits together. */
+/** A matching pair. */
 export interface CheckedPair {
-	/** Lower-case names and addresses that the certificate is for. */
+	/** Lower-case names and addresses of the certificate. */
 	readonly names: readonly string[];
 	/** Milliseconds since the epoch. */
 	readonly notAfter: number;
@@ -26,14 +26,14 @@ interface Known {
 	readonly outcome: CheckedPair | FileMistake;
 }
 
-/** Most pairs that are remembered. */
+/** Maximum cached pairs. */
 const MOST_KNOWN = 50_000;
 
-/** Checks pairs, each once for its bytes. */
+/** Checks pairs, each once per content. */
 export class CertificateCheck {
 	readonly #known = new Map<string, Known>();
 
-	/** The pair of two files; the same path twice is a bundle. */
+	/** Reads and checks the pair of two files; the same path twice is a bundle. */
 	pair(certificate: string, key: string, reader: Reader): CheckedPair | FileMistake {
 		const certificateBytes = readOrSay(certificate, 'certificate', reader);
 		if ('code' in certificateBytes) return certificateBytes;
@@ -49,7 +49,7 @@ export class CertificateCheck {
 	}
 }
 
-/** Tells a mistake from what was read. */
+/** Reports whether a result is a mistake. */
 export function isMistake(outcome: object): outcome is FileMistake {
 	return 'code' in outcome;
 }
@@ -68,12 +68,12 @@ function readOrSay(path: string, what: string, reader: Reader): Uint8Array | Fil
 	}
 }
 
-/** The certificate of a PEM text and the names it is for. Throws for what is no certificate. */
+/** Parses the certificate of a PEM text. Throws for anything else. */
 function parseCertificate(pem: Uint8Array): X509Certificate {
 	return new X509Certificate(pem);
 }
 
-/** Names and addresses of a certificate: its subject alternative names, else its common name. */
+/** Returns the names and addresses of a certificate: its subject alternative names, otherwise its common name. */
 function namesOf(certificate: X509Certificate): string[] {
 	const names: string[] = [];
 	for (const { kind, value } of alternativeNames(certificate)) {
@@ -88,8 +88,8 @@ function namesOf(certificate: X509Certificate): string[] {
 }
 
 /**
- * Subject alternative names by kind: `DNS`, `IP Address`, `email`, `URI`. Entries are parted by `, `; one that holds special
- * characters stands as a JSON string (Node, CVE-2021-44532).
+ * Returns subject alternative names by kind: `DNS`, `IP Address`, `email`, `URI`. Entries are separated by `, `; one with
+ * special characters is a JSON string (Node, CVE-2021-44532).
  */
 export function alternativeNames(certificate: X509Certificate): { readonly kind: string; readonly value: string }[] {
 	const entries = (certificate.subjectAltName ?? '').match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];
@@ -110,7 +110,7 @@ function unquoted(text: string): string {
 	}
 }
 
-/** Tells whether bytes are those that were checked. */
+/** Returns a digest that identifies checked bytes. */
 export function pairDigest(certificate: Uint8Array, key: Uint8Array): string {
 	return createHash('sha256').update(certificate).update(key).digest('base64');
 }
@@ -128,7 +128,7 @@ export function checkPair(
 	} catch {
 		return {
 			code: 'tls/malformed-certificate',
-			message: `\`${certificatePath}\` holds no certificate in PEM form.`,
+			message: `\`${certificatePath}\` contains no certificate in PEM form.`,
 			hint: 'It must begin with `-----BEGIN CERTIFICATE-----`: the server certificate first, then its chain.',
 		};
 	}
@@ -141,14 +141,14 @@ export function checkPair(
 			code: 'tls/malformed-key',
 			message: encrypted
 				? `The key in \`${keyPath}\` is encrypted.`
-				: `\`${keyPath}\` holds no private key in PEM form.`,
+				: `\`${keyPath}\` contains no private key in PEM form.`,
 			...(encrypted ? { hint: 'Store it without a passphrase, readable by the server only.' } : {}),
 		};
 	}
 	if (!certificate.checkPrivateKey(key)) {
 		return {
 			code: 'tls/key-mismatch',
-			message: `The key in \`${keyPath}\` is not that of the certificate in \`${certificatePath}\`.`,
+			message: `The key in \`${keyPath}\` does not belong to the certificate in \`${certificatePath}\`.`,
 		};
 	}
 	const weakness = weaknessOf(key);
@@ -156,7 +156,7 @@ export function checkPair(
 		return {
 			code: 'tls/weak-key',
 			message: `The key in \`${keyPath}\` ${weakness}.`,
-			hint: 'Have the certificate issued again for a new key, best one on the curve P-256.',
+			hint: 'Have the certificate reissued for a new key, preferably on the curve P-256.',
 		};
 	}
 	return {

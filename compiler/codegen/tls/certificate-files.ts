@@ -1,4 +1,4 @@
-/** The certificate files that a document names: read, checked and known by their names. */
+/** Reads and checks the certificate files that a document names. */
 import { X509Certificate } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import type { Report } from '../../diagnostics/diagnostic.ts';
@@ -8,17 +8,17 @@ import { ReadError, type Reader } from '../../source/reader.ts';
 import { type CertificateCheck, isMistake } from './certificate-check.ts';
 import type { LoadedCertificate, TrustedLeaves } from './site-tls.ts';
 
-/** What the sites of a document load. */
+/** The certificates that the sites of a document load. */
 export interface DocumentFiles {
 	readonly loaded: readonly LoadedCertificate[];
-	/** Ids of the certificates of each site that has some, the preferred first. */
+	/** IDs of the certificates of each site that has some, most preferred first. */
 	readonly bySite: ReadonlyMap<number, readonly string[]>;
 }
 
-/** Folders below one that is loaded, at most. */
+/** Maximum depth of folders. */
 const DEEPEST = 16;
 
-/** Reads every certificate and key that the sites name, and reports what is wrong with them at the site. */
+/** Reads every certificate and key that the sites name, and reports mistakes at the site. */
 export function readDocumentFiles(
 	document: Document,
 	reader: Reader,
@@ -60,7 +60,7 @@ export function readDocumentFiles(
 	return { loaded: [...loaded.values()], bySite };
 }
 
-/** PEM files of a folder and those below it, in lexical order. */
+/** Returns the PEM files of a folder and its subfolders, in lexical order. */
 function bundles(written: string, reader: Reader, pointer: string, report: Report, depth = 0): string[] {
 	const folder = resolve(reader.workingDirectory, written);
 	const found: string[] = [];
@@ -82,7 +82,7 @@ function bundles(written: string, reader: Reader, pointer: string, report: Repor
 	return found;
 }
 
-/** Certificates in PEM texts: each checked. Throws for a text without one. */
+/** Returns the certificates in PEM texts, each checked. Throws for a text without one. */
 export function certificatesIn(text: string): string[] {
 	const found = text.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
 	if (found.length === 0) throw new TypeError('There is no certificate.');
@@ -114,7 +114,7 @@ function checkPemFiles(files: readonly string[], reader: Reader, pointer: string
 			const message =
 				error instanceof ReadError
 					? `The file \`${path}\` cannot be read: the system says ${error.code}.`
-					: `\`${path}\` holds no certificate in PEM form.`;
+					: `\`${path}\` contains no certificate in PEM form.`;
 			const code = error instanceof ReadError ? 'tls/unreadable-file' : 'tls/malformed-certificate';
 			report({ code, severity: 'error', pointer, message });
 		}

@@ -1,25 +1,25 @@
-/** Which names get certificates and how: what automatic HTTPS makes of a document, for the certificate manager. */
+/** The plan for the certificate manager: which names get certificates and how, according to automatic HTTPS. */
 
-/** One issuer as documents have it: `{"issuer":"acme",…}`. */
+/** One issuer in a document: `{"issuer":"acme",…}`. */
 export interface IssuerSettings {
 	readonly issuer: string;
 	readonly [setting: string]: unknown;
 }
 
-/** How the certificates of some names are obtained and kept. */
+/** How the certificates of some names are obtained and maintained. */
 export interface AutomationPolicy {
-	/** Lower-case names, wildcards (`*.example.com`) and addresses. Empty: every name, for on-demand certificates. */
+	/** Lower-case names, wildcards (`*.example.com`) and addresses. Empty: any name, for on-demand certificates. */
 	readonly subjects: readonly string[];
-	/** In order of preference; never empty. Settings of the process (`email`, `acme_ca`, …) have been filled in. */
+	/** In order of preference; never empty. Settings of the process (`email`, `acme_ca`, …) have been merged. */
 	readonly issuers: readonly IssuerSettings[];
-	/** `p256` if left out. */
+	/** Default `p256`. */
 	readonly key_type?: string | undefined;
-	/** Obtained when a client asks for it by name, not at start. */
+	/** Obtained when a client requests the name, not at start. */
 	readonly on_demand?: boolean | undefined;
 	readonly reuse_private_keys?: boolean | undefined;
-	/** Part of a certificate's life that is left when it is renewed, from 0 to 1. */
+	/** Remaining share of a certificate's lifetime at which it is renewed, from 0 to 1. */
 	readonly renewal_window_ratio?: number | undefined;
-	/** Asked for a certificate at handshake time before any issuer is, in this order: `{"manager":"http","url":…}`. */
+	/** Queried for a certificate during the handshake, before any issuer and in this order: `{"manager":"http","url":…}`. */
 	readonly managers?: readonly CertificateSource[] | undefined;
 }
 
@@ -29,11 +29,13 @@ export interface CertificateSource {
 	readonly [setting: string]: unknown;
 }
 
-/** Everything that is to be managed for a document. */
+/** All certificates to be managed for a document. */
 export interface CertificatePlan {
-	/** No name stands in two policies; a name is looked up exactly first, then by wildcard, then among those without subjects. */
+	/**
+	 * No name is in two policies; a name is looked up exactly first, then by wildcard, then among policies without subjects.
+	 */
 	readonly policies: readonly AutomationPolicy[];
-	/** Internal authorities that something uses: `local` and others. */
+	/** Internal authorities in use: `local` and others. */
 	readonly authorities: readonly string[];
 	/** Ports on which challenges arrive. */
 	readonly http_port: number;

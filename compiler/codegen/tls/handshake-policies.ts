@@ -1,4 +1,4 @@
-/** How each TLS listener shakes hands: the policies of its sites by server name. */
+/** Plans the handshakes of each TLS listener: the policies of its sites by server name. */
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Settings } from '../../document/document.ts';
 import type { ServerSettings } from '../../document/server-settings.ts';
@@ -6,7 +6,7 @@ import type { TlsAddress } from './served-names.ts';
 import { coveringWildcards } from './server-names.ts';
 import type { HandshakePolicy, ListenerTls, SiteTls } from './site-tls.ts';
 
-/** The policy of a site; `certificates` are the ids of its loaded certificates. */
+/** Returns the policy of a site; `certificates` are the IDs of its loaded certificates. */
 export function handshakePolicy(tls: SiteTls, certificates: readonly string[]): HandshakePolicy {
 	const { min_version, max_version, ciphers, curves, alpn, client_auth, insecure_secrets_log } = tls;
 	return {
@@ -21,13 +21,13 @@ export function handshakePolicy(tls: SiteTls, certificates: readonly string[]): 
 	};
 }
 
-/** A name or place with two policies that differ. */
+/** A name or address with two policies that differ. */
 export interface PolicyConflict {
 	readonly address: TlsAddress;
 	readonly fields: readonly string[];
 }
 
-/** Plans a listener. `policyOf` gives the policy of a site, undefined for one without `tls`. */
+/** Plans a listener. `policyOf` returns the policy of a site, undefined for one without `tls`. */
 export function planHandshakes(
 	addresses: readonly TlsAddress[],
 	policyOf: (address: TlsAddress) => HandshakePolicy | undefined,
@@ -76,7 +76,7 @@ export function planHandshakes(
 	};
 }
 
-/** Settings that cannot both hold for one name. Certificates add up to a choice, so they do not count. */
+/** Returns settings that cannot both apply to one name. Certificates are combined, so they do not count. */
 function differing(a: HandshakePolicy, b: HandshakePolicy): string[] {
 	const fields = [
 		'min_version',
@@ -90,7 +90,7 @@ function differing(a: HandshakePolicy, b: HandshakePolicy): string[] {
 	return fields.filter(field => canonicalJson(a[field] ?? null) !== canonicalJson(b[field] ?? null));
 }
 
-/** A site below a wildcard that asks for client certificates, and that says nothing of them itself, does not ask for them. */
+/** A site below a wildcard site that requests client certificates does not request them unless it says so itself. */
 function shield(
 	addresses: readonly TlsAddress[],
 	names: Map<string, number>,

@@ -1,10 +1,10 @@
-/** What is answered where automatic HTTPS redirects. */
+/** The response of automatic HTTPS redirects. */
 import type { Exchange } from '../../exchange/exchange.ts';
 
-/** Stands as the handler that answered. */
+/** Name of the handler that answered. */
 export const HTTPS_REDIRECT = 'https_redirect';
 
-/** Sends the client to the same URL over HTTPS; the port 0 names none. */
+/** Redirects the client to the same URL over HTTPS; port 0 omits the port. */
 export function redirectToHttps(x: Exchange, port: number): void {
 	const { request, received, response } = x;
 	const host = request.host.includes(':') ? `[${request.host}]` : request.host;

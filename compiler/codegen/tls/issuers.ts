@@ -1,4 +1,4 @@
-/** Which issuers a name's certificate comes from: those of its site, else those of the process, else the usual ones. */
+/** Selects the issuers of a name's certificate: its site's, otherwise the process's, otherwise the defaults. */
 import type { Settings } from '../../document/document.ts';
 import { FALLBACK_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
 import type { IssuerSettings } from './certificate-plan.ts';
@@ -7,7 +7,7 @@ import type { SiteTls } from './site-tls.ts';
 
 const INTERNAL: readonly IssuerSettings[] = [{ issuer: 'internal' }];
 
-/** The issuers of a name, in order of preference; never empty. `name` is '' for every name. */
+/** Returns the issuers of a name, in order of preference; never empty. `name` is '' for any name. */
 export function issuersOf(name: string, tls: SiteTls | undefined, settings: Settings): readonly IssuerSettings[] {
 	if (tls?.issuers && tls.issuers.length > 0) return tls.issuers.map(issuer => withDefaults(issuer, settings));
 	if (tls?.acme && Object.keys(tls.acme).length > 0) return publicIssuers(tls.acme, settings);
@@ -17,7 +17,7 @@ export function issuersOf(name: string, tls: SiteTls | undefined, settings: Sett
 	return name !== '' && isInternalName(name) ? INTERNAL : publicIssuers({}, settings);
 }
 
-/** The default authority and, when an email is known and no directory is named, the other free one. */
+/** Returns the default authority and, if an email is known and no directory is named, the other free one. */
 function publicIssuers(words: { readonly [setting: string]: unknown }, settings: Settings): IssuerSettings[] {
 	const first = withDefaults({ issuer: 'acme', ...words }, settings);
 	if (first.email === undefined || first.directory !== undefined) return [first];
@@ -25,7 +25,7 @@ function publicIssuers(words: { readonly [setting: string]: unknown }, settings:
 	return [first, { ...rest, issuer: 'acme', directory: FALLBACK_DIRECTORY }];
 }
 
-/** An ACME issuer with what the settings of the process say of those that do not say it themselves. */
+/** Returns an ACME issuer with the defaults from the settings of the process. */
 function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSettings {
 	if (issuer.issuer !== 'acme') return issuer;
 	const { default_dns: byDefault, ...own } = issuer;
@@ -46,7 +46,7 @@ function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSetting
 	return { ...filled, ...own } as IssuerSettings;
 }
 
-/** Ids of the internal authorities that issuers sign with. */
+/** Returns the IDs of the internal authorities that issuers sign with. */
 export function authoritiesOf(issuers: readonly IssuerSettings[]): string[] {
 	return issuers.filter(({ issuer }) => issuer === 'internal').map(({ ca }) => (typeof ca === 'string' ? ca : 'local'));
 }

@@ -1,17 +1,19 @@
-/** Which private keys are too weak for TLS: what OpenSSL refuses when a certificate is used is said when it is read. */
+/** Detects private keys too weak for TLS when they are read: OpenSSL would refuse them only when they are used. */
 import type { KeyObject } from 'node:crypto';
 
-/** Bits that the library asks of keys at its level of security (2: as strong as 112 bits). */
+/** Minimum key sizes at the library's security level 2, equivalent to 112 bits. */
 const LEAST_RSA = 2048;
 const LEAST_CURVE = 224;
 
-/** What is weak about a key, as part of a sentence: `has 1024 bits where 2048 are the least`; undefined for a good one. */
+/**
+ * Returns what is weak about a key, as part of a sentence: `has 1024 bits where 2048 are the least`; undefined for a good one.
+ */
 export function weaknessOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): string | undefined {
 	if (type === 'rsa' || type === 'rsa-pss' || type === 'dsa') return tooFew(details?.modulusLength, LEAST_RSA);
-	// Curves have their sizes in their names: secp192k1, prime256v1.
+	// The names of curves contain their sizes: secp192k1, prime256v1.
 	return type === 'ec' ? tooFew(Number(/\d{3}/.exec(details?.namedCurve ?? '')?.[0]), LEAST_CURVE) : undefined;
 }
 
 function tooFew(bits: number | undefined, least: number): string | undefined {
-	return bits !== undefined && bits < least ? `has ${bits} bits where ${least} are the least` : undefined;
+	return bits !== undefined && bits < least ? `has ${bits} bits but at least ${least} are required` : undefined;
 }

@@ -1,4 +1,4 @@
-/** The TLS of a document: listeners that speak it, their policies, the certificates to keep, the redirects to them. */
+/** Plans the TLS of a document: its TLS listeners, their policies, the certificates to manage, and the redirects. */
 
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import { canonicalJson } from '../../document/canonical-json.ts';
@@ -17,16 +17,16 @@ import { planRedirects } from './redirects.ts';
 import type { TlsAddress } from './served-names.ts';
 import type { ClientAuth, HandshakePolicy, ListenerTls, LoadedCertificate } from './site-tls.ts';
 
-/** What a document asks of the process beside its listeners. */
+/** What a document requires from the process in addition to its listeners. */
 export interface PlannedCertificates {
 	readonly managed: CertificatePlan;
 	/** Certificates from files. */
 	readonly loaded: readonly LoadedCertificate[];
-	/** Names that are served with TLS, sorted: one more needs a restart. */
+	/** Names served over TLS, sorted; adding one needs a restart. */
 	readonly names: readonly string[];
-	/** Listeners that ask for client certificates, as `host:port`. */
+	/** Listeners that request client certificates, as `host:port`. */
 	readonly mutual: readonly string[];
-	/** Every way in which clients are asked for certificates. */
+	/** All client certificate settings in use. */
 	readonly client_auth: readonly ClientAuth[];
 }
 
@@ -34,7 +34,7 @@ export interface PlannedCertificates {
 export interface PlanFiles {
 	readonly reader: Reader;
 	readonly check: CertificateCheck;
-	/** Of the machine that is to serve the document, if they are known. */
+	/** About the machine that will serve the document, if known. */
 	readonly facts?: HostFacts | undefined;
 }
 
@@ -43,11 +43,11 @@ export interface PlannedTls {
 	readonly certificates: PlannedCertificates;
 	/** By the listener's key. */
 	readonly listeners: ReadonlyMap<string, ListenerTls>;
-	/** Redirects by the host that listeners are bound to; empty when there are none. */
+	/** Redirects by the host to which listeners are bound; empty if there are none. */
 	readonly redirects: ReadonlyMap<string, readonly ListenedSite[]>;
 }
 
-/** TLS addresses of one listener, in the order in which sites are tried. */
+/** TLS addresses of one listener, in order of precedence. */
 export interface TlsListener {
 	readonly key: string;
 	readonly host: string;
@@ -55,7 +55,7 @@ export interface TlsListener {
 	readonly addresses: readonly TlsAddress[];
 }
 
-/** Plans TLS. Without `files` certificate files are taken to exist and to cover nothing. */
+/** Plans TLS. Without `files`, certificate files are assumed to exist and to cover nothing. */
 export function planTls(
 	document: Document,
 	listeners: readonly TlsListener[],
@@ -81,7 +81,7 @@ export function planTls(
 		const server = serverSettingsFor(settings, { host, port });
 		const tls = planHandshakes(addresses, policyOf, settings, server, ({ address, fields }) => {
 			const message = `two policies with same match criteria have conflicting ${fields.map(field => `\`${field}\``).join(', ')}`;
-			const hint = 'Sites that share a name on a listener shake hands in one way.';
+			const hint = 'Sites that share a name on a listener must use the same TLS settings.';
 			report({
 				code: 'tls/conflicting-policies',
 				severity: 'error',

@@ -1,16 +1,16 @@
-/** Redirects from HTTP to HTTPS: which hosts of which HTTP listener lead to which port. */
+/** Plans redirects from HTTP to HTTPS: which hosts of which HTTP listener redirect to which port. */
 
 import type { SchemePorts } from '../../document/site-address.ts';
 import type { ListenedSite } from '../plan.ts';
 import type { TlsAddress } from './served-names.ts';
 
-/** Hosts in the order in which their redirects are tried: exact ones, wildcards, every host; longer first, then by letters. */
+/** Orders hosts by precedence of their redirects: exact ones, wildcards, all hosts; longer first, then alphabetically. */
 function byPrecedence(a: string, b: string): number {
 	const rank = (host: string) => (host === '' ? 2 : host.includes('*') ? 1 : 0);
 	return rank(a) - rank(b) || b.length - a.length || (a < b ? -1 : a > b ? 1 : 0);
 }
 
-/** For each host that TLS listeners are bound to, the redirects of its HTTP listener. The port 0 stands for none. */
+/** Returns the redirects of the HTTP listener for each host to which TLS listeners are bound. Port 0 means none. */
 export function planRedirects(
 	addresses: readonly TlsAddress[],
 	ports: SchemePorts,
@@ -31,7 +31,7 @@ export function planRedirects(
 	return redirects;
 }
 
-/** Entries of consecutive hosts that lead to the same port are one. */
+/** Consecutive hosts that redirect to the same port share an entry. */
 function entriesOf(targets: ReadonlyMap<string, number>, ports: SchemePorts): ListenedSite[] {
 	const shown = (port: number) =>
 		port === ports.https || port === ports.http || port === 443 || port === 80 ? 0 : port;
@@ -49,5 +49,5 @@ function entriesOf(targets: ReadonlyMap<string, number>, ports: SchemePorts): Li
 	return entries;
 }
 
-/** What redirects every other host. */
+/** Redirects all other hosts. */
 export const REDIRECT_ALL: ListenedSite = { site: -1, hosts: [], paths: [], redirect: 0 };

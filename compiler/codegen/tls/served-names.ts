@@ -1,14 +1,14 @@
-/** What automatic HTTPS looks at: the sites of a document as its TLS listeners serve them. */
+/** The input of automatic HTTPS: the sites of a document as served by its TLS listeners. */
 import type { SiteTls } from './site-tls.ts';
 
 /** One address of a site on a TLS listener. */
 export interface TlsAddress {
 	/** Index in `document.sites`. */
 	readonly site: number;
-	/** '' is every name. */
+	/** '' is any name. */
 	readonly host: string;
 	readonly tls: SiteTls | undefined;
-	/** Host that the listener is bound to. */
+	/** Host to which the listener is bound. */
 	readonly bound: string;
 	readonly port: number;
 	/** JSON pointer of the address. */

@@ -1,18 +1,24 @@
-/** Names that certificates are for: which are internal, which can be managed, which cover others. */
+/** Classifies names for certificates: which are internal, which can be managed, which cover others. */
 import { parseIp } from '../../exchange/ip-address.ts';
 import { IpRanges, PRIVATE_RANGES } from '../../exchange/ip-ranges.ts';
 
 const PRIVATE = new IpRanges([...PRIVATE_RANGES, '169.254.0.0/16', 'fe80::/10']);
 const INTERNAL_SUFFIXES = ['.localhost', '.local', '.internal', '.home.arpa'];
 
-/** True for names that no public authority certifies: `localhost`, `.internal` and its like, single labels, private addresses. */
+/**
+ * Reports whether no public authority certifies a name: `localhost`, `.internal` and the like, single labels, private
+ * addresses.
+ */
 export function isInternalName(name: string): boolean {
 	if (parseIp(name)) return PRIVATE.contains(name);
 	if (name === 'localhost' || !name.includes('.')) return true;
 	return INTERNAL_SUFFIXES.some(suffix => name.endsWith(suffix));
 }
 
-/** True when a certificate can be had for the name: letters that names have, no dot at an end, `*` only as whole labels at the left. */
+/**
+ * Reports whether a certificate can be obtained for a name: valid characters, no dot at either end, `*` only as whole leading
+ * labels.
+ */
 export function qualifies(name: string): boolean {
 	if (name === '' || name.startsWith('.') || name.endsWith('.')) return false;
 	if (parseIp(name)) return true;
@@ -25,7 +31,7 @@ export function qualifies(name: string): boolean {
 	});
 }
 
-/** The wildcards that cover a name, the narrowest first: `*.example.com`, `*.*.com`; none for addresses. */
+/** Returns the wildcards that cover a name, narrowest first: `*.example.com`, `*.*.com`; none for addresses. */
 export function coveringWildcards(name: string): string[] {
 	if (name.includes(':') || parseIp(name)) return [];
 	const labels = name.split('.');
@@ -37,7 +43,7 @@ export function coveringWildcards(name: string): string[] {
 	return found.filter(wildcard => wildcard !== name);
 }
 
-/** What stands for a name in a table of exact names and wildcards; undefined when nothing does. */
+/** Looks up a name in a table of exact names and wildcards; undefined if nothing matches. */
 export function lookUpName<T>(table: ReadonlyMap<string, T>, name: string): T | undefined {
 	const exact = table.get(name);
 	if (exact !== undefined) return exact;

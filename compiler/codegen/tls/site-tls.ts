@@ -1,4 +1,4 @@
-/** `tls` of a site and of a listener: the forms that documents and plans have. */
+/** `tls` of a site and of a listener, as in documents and plans. */
 import type { TrustPool } from '../../modules/providers/trust-pools/trust-pool.ts';
 import type { CertificateSource, IssuerSettings } from './certificate-plan.ts';
 
@@ -8,15 +8,15 @@ export interface CertificateFiles {
 	readonly key: string;
 }
 
-/** How clients authenticate themselves by a certificate. */
+/** How clients authenticate with certificates. */
 export interface ClientAuth {
 	readonly mode: 'request' | 'require' | 'verify_if_given' | 'require_and_verify';
 	readonly trust_pool?: TrustPool;
-	/** What a client's own certificate must be one of. */
+	/** Restricts which client certificates are admitted. */
 	readonly trusted_leaves?: TrustedLeaves;
 }
 
-/** Certificates by which clients are known one by one. */
+/** Individually admitted certificates. */
 export interface TrustedLeaves {
 	/** DER in base64. */
 	readonly certificates?: readonly string[];
@@ -46,59 +46,59 @@ export interface SiteTls {
 	readonly reuse_private_keys?: boolean;
 	readonly renewal_window_ratio?: number;
 	readonly client_auth?: ClientAuth;
-	/** File that takes the secrets of every connection (NSS key log). */
+	/** File to which the secrets of every connection are written (NSS key log). */
 	readonly insecure_secrets_log?: string;
 }
 
-/** What a handshake goes by. */
+/** The parameters of a handshake. */
 export interface HandshakePolicy {
 	readonly min_version?: 'tls1.2' | 'tls1.3';
 	readonly max_version?: 'tls1.2' | 'tls1.3';
 	readonly ciphers?: readonly string[];
 	readonly curves?: readonly string[];
 	readonly alpn?: readonly string[];
-	/** Ids of loaded certificates, the first of which that covers the name is served; else the first. */
+	/** IDs of loaded certificates; the first one that covers the name is served, otherwise the first. */
 	readonly certificates?: readonly string[];
 	readonly client_auth?: ClientAuth;
 	readonly insecure_secrets_log?: string;
 }
 
-/** How a TLS listener shakes hands. */
+/** The TLS parameters of a listener. */
 export interface ListenerTls {
 	readonly policies: readonly HandshakePolicy[];
 	/** Index of the policy of a server name, exact or a wildcard. */
 	readonly names: { readonly [name: string]: number };
-	/** Index of the policy of every other name. */
+	/** Index of the policy of all other names. */
 	readonly other: number;
-	/** Whether a request's host must be the server name of the handshake: 421 else. */
+	/** Whether a request's host must equal the server name of the handshake; otherwise 421. */
 	readonly strict_sni_host: boolean;
-	/** Stands in for the name that a client did not send. */
+	/** Server name assumed if the client sent none. */
 	readonly default_sni?: string;
-	/** Tried when there is no certificate for a name. */
+	/** Used if there is no certificate for a name. */
 	readonly fallback_sni?: string;
-	/** What ALPN offers where a policy does not say: `h1`, `h2`. */
+	/** Protocols that ALPN offers unless a policy says otherwise: `h1`, `h2`. */
 	readonly protocols?: readonly string[];
-	/** Plain HTTP on the port is redirected. */
+	/** Whether plain HTTP on the port is redirected. */
 	readonly http_redirect?: boolean;
 }
 
-/** A certificate from files, as it is to be loaded. */
+/** A certificate to load from files. */
 export interface LoadedCertificate {
-	/** Tells it from others: made of its paths. */
+	/** Identifies it; derived from its paths. */
 	readonly id: string;
 	/** PEM file of the certificate and its chain. */
 	readonly certificate: string;
-	/** PEM file of the key; the same file in a bundle. */
+	/** PEM file of the key; the same file for a bundle. */
 	readonly key: string;
-	/** Names that it is for, lower case. */
+	/** Names that it covers, lower case. */
 	readonly names: readonly string[];
 	/** Milliseconds since the epoch. */
 	readonly notAfter: number;
-	/** Of the bytes that were checked: see `pairDigest`. */
+	/** Digest of the checked bytes: see `pairDigest`. */
 	readonly digest: string;
 }
 
-/** What of TLS a document asks of the process as a whole. */
+/** The TLS settings of a document that concern the process as a whole. */
 export interface LoadedFiles {
 	readonly certificates: readonly LoadedCertificate[];
 }

@@ -1,4 +1,4 @@
-/** `all`, `any` and `not`: matchers made of matchers. */
+/** `all`, `any` and `not`: combine matchers. */
 import type { Matcher } from '../../document/document.ts';
 import { MATCHER } from '../../document/references.ts';
 import type { Predicate } from '../../exchange/handler.ts';
@@ -13,14 +13,14 @@ interface NotMatcher extends Matcher {
 	readonly of: Matcher;
 }
 
-/** Holds when all of its matchers hold; without any it holds. Written `and` in Configfile, a block in both languages. */
+/** Holds if all of its matchers hold, or if it has none. Written `and` in a Configfile, and as a block in both languages. */
 export const all = requestMatcher<ListMatcher>({
 	id: 'all',
 	usage: '<matcher> and <matcher>',
-	summary: 'Holds when all of its matchers hold.',
+	summary: 'Holds if all of its matchers hold.',
 	documentation: [
-		"In Configfile matchers are joined by `and`; in both languages the lines of a named matcher's block are. Matchers",
-		'after the first that does not hold are not asked.',
+		"In a Configfile, matchers are joined by `and`; in both languages, the lines of a named matcher's block are. Matchers",
+		'after the first that does not hold are not evaluated.',
 		'',
 		'```',
 		'@api {',
@@ -43,13 +43,13 @@ export const all = requestMatcher<ListMatcher>({
 	},
 });
 
-/** Holds when any of its matchers holds; without any it does not. Written `or` in Configfile. */
+/** Holds if any of its matchers holds; without any, it does not. Written `or` in a Configfile. */
 export const any = requestMatcher<ListMatcher>({
 	id: 'any',
 	usage: '<matcher> or <matcher>',
-	summary: 'Holds when any of its matchers holds.',
+	summary: 'Holds if any of its matchers holds.',
 	documentation: [
-		'In Configfile matchers are joined by `or`. Matchers after the first that holds are not asked.',
+		'In a Configfile, matchers are joined by `or`. Matchers after the first that holds are not evaluated.',
 		'',
 		'```',
 		'@staff remote_ip private_ranges or header X-Staff yes',
@@ -73,13 +73,13 @@ export const any = requestMatcher<ListMatcher>({
 	},
 });
 
-/** Holds when its matcher does not. */
+/** Holds if its matcher does not. */
 export const not = requestMatcher<NotMatcher>({
 	id: 'not',
 	usage: 'not <matcher> | not { <matcher>… }',
-	summary: 'Holds when its matcher does not hold.',
+	summary: 'Holds if its matcher does not hold.',
 	documentation: [
-		'The matchers of a block must all hold together for `not` not to hold.',
+		'With a block, `not` holds unless all matchers of the block hold.',
 		'',
 		'```',
 		'@write not method GET HEAD OPTIONS',

@@ -1,10 +1,10 @@
-/** Path patterns that hold `%`: what they write as `%XX` is compared with the escapes of the path, the rest decoded. */
+/** Path patterns that contain `%`: parts written as `%XX` are compared with the path's escapes, the rest is decoded. */
 import { compileGlob } from './glob.ts';
 
 /**
- * Compiles a pattern in lower case to a test of the escaped path in lower case. Along the pattern the path becomes the
- * text that is compared: still escaped where the pattern says so, decoded elsewhere. The pattern is then a glob for that
- * text, in which `%*` is a wildcard as `*` is: neither matches a slash, but an escaped one is none to `%*`.
+ * Compiles a lower-case pattern to a test of the lower-case escaped path. Guided by the pattern, the path is converted to the
+ * text to compare: escaped where the pattern has an escape, decoded elsewhere. The pattern is then a glob for that text, in
+ * which `%*` is a wildcard like `*`: neither matches a slash, but to `%*` an escaped slash is not one.
  */
 export function compileEscapedPattern(pattern: string): (escapedPath: string) => boolean {
 	const glob = compileGlob(pattern.replaceAll('%*', '*'));
@@ -16,7 +16,7 @@ export function compileEscapedPattern(pattern: string): (escapedPath: string) =>
 	};
 }
 
-/** The bytes that are compared, each as one character; undefined where the pattern cannot match. */
+/** Returns the bytes to compare, each as one character; undefined if the pattern cannot match. */
 function comparedText(pattern: string, path: string): string | undefined {
 	let text = '';
 	let p = 0;
@@ -31,7 +31,8 @@ function comparedText(pattern: string, path: string): string | undefined {
 			p += 3;
 		} else if (c === '%' || c === '*') {
 			if (c === '%') p++;
-			// A wildcard runs to the next character of the pattern, which may be the last digit of the escape that it begins at.
+			// A wildcard extends to the next character of the pattern, which may be the last digit of the escape where it
+			// begins.
 			if (isEscape) at += 2;
 			const end = p + 1 < pattern.length ? path.indexOf(pattern[p + 1]!, at) : path.length;
 			const run = end === -1 ? undefined : c === '%' ? path.slice(at, end) : decoded(path.slice(at, end));
@@ -51,7 +52,7 @@ function comparedText(pattern: string, path: string): string | undefined {
 	return text + (decoded(rest) ?? rest);
 }
 
-/** Bytes of an escaped text, each as one character; undefined if an escape is malformed. */
+/** Returns the bytes of an escaped text, each as one character; undefined if an escape is malformed. */
 function decoded(text: string): string | undefined {
 	if (!text.includes('%')) return text;
 	if (/%(?![0-9a-f]{2})/.test(text)) return undefined;

@@ -1,4 +1,4 @@
-/** Compiles the `file` matcher: from entries to candidates below a root to the one that a policy takes. */
+/** Compiles the `file` matcher: expands entries to candidates below a root, from which a policy selects one. */
 import { FILE_MATCH, type FileMatch } from '../../codegen/captures.ts';
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import { compileRoot } from '../../codegen/file-root.ts';
@@ -10,11 +10,11 @@ import { cleanPath } from '../../exchange/request-path.ts';
 import type { FileMatcher } from './file.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 
-/** A path to look at, cleaned. */
+/** A cleaned path to check. */
 interface Candidate {
 	readonly path: string;
 	readonly remainder: string;
-	/** Whether it must be a folder; anything but a folder otherwise. */
+	/** True if it must be a folder, false if it must not be one. */
 	readonly folder: boolean;
 }
 
@@ -22,22 +22,22 @@ interface Candidate {
 type Entry = { readonly status: number } | PathEntry;
 
 /**
- * An entry that names a path. It asks for a folder by the slash that is written at its end. One that a placeholder brings
- * counts only where that is said, or `{path}` would take the folder from the `{path}/index.php` behind it.
+ * An entry that names a path. A trailing slash in the text asks for a folder. A slash from a placeholder counts only if so
+ * configured; otherwise `{path}` would take the folder before `{path}/index.php` is tried.
  */
 interface PathEntry {
 	readonly text: Template;
 	readonly folder: boolean | 'as-rendered';
 }
 
-/** Candidates that the globs of one entry may give. */
+/** Maximum candidates from the globs of one entry. */
 const MOST_CANDIDATES = 10_000;
 
-/** What the matcher tries when no file is named. */
+/** What the matcher tries if no file is named. */
 export const REQUEST_PATH = '{http.request.uri.path}';
 const DEFAULT_FILE_SYSTEM = 'default';
 
-/** Compiles to a test that remembers what it found for `{http.matchers.file.*}`. */
+/** Compiles to a test that stores its result for `{http.matchers.file.*}`. */
 export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Predicate {
 	const reader = cx.lease('files', {});
 	const rootOf = compileRoot(matcher.root, cx);
@@ -73,13 +73,13 @@ function compileEntry(text: string, rendered: boolean, cx: CompileContext): Entr
 		if (status < 200) return cx.refuse(`\`${text}\` is not an error status.`, 'file/bad-status');
 		return { status };
 	}
-	// What stands in the configuration may be a glob, what a request brings is text.
+	// Configured text may be a glob; request data is literal.
 	return { text: cx.template(text, 'empty', () => escapeGlob), folder: rendered ? 'as-rendered' : text.endsWith('/') };
 }
 
 interface Found {
 	readonly candidate: Candidate;
-	/** Nothing for the last one of a policy that does not mind what it is: it counts as a file. */
+	/** Undefined for the last candidate of a policy that does not check it: it counts as a file. */
 	readonly facts: FileFacts | undefined;
 }
 
@@ -92,7 +92,7 @@ function firstThere(reader: FileReader, entries: readonly Entry[], policy: strin
 	return (x, root) => {
 		for (let i = 0; i < entries.length; i++) {
 			const entry = entries[i]!;
-			if ('status' in entry) throw new HttpError(entry.status, 'file: none of the files is there');
+			if ('status' in entry) throw new HttpError(entry.status, 'file: none of the files exists');
 			for (const candidate of candidatesOf(x, root, entry)) {
 				if (i === entries.length - 1) {
 					if (blind) return { candidate, facts: undefined };
@@ -106,7 +106,7 @@ function firstThere(reader: FileReader, entries: readonly Entry[], policy: strin
 	};
 }
 
-/** Whether the second is to be taken instead of the first. */
+/** Reports whether the second candidate is better than the first. */
 const BETTER = {
 	smallest_size: (a: FileFacts, b: FileFacts) => b.size < a.size,
 	largest_size: (a: FileFacts, b: FileFacts) => b.size > a.size,
@@ -132,13 +132,13 @@ function bestOfAll(
 	};
 }
 
-/** What is there, if it is a folder where one is asked for and none where not. */
+/** Returns the facts of what exists, if it is a folder or not, as required. */
 function strictly(reader: FileReader, root: string, { path, folder }: Candidate): FileFacts | undefined {
 	const facts = reader.stat(root, lookupPath(path), false);
 	return facts && (facts.type === 'directory') === folder ? facts : undefined;
 }
 
-/** Whether anything is there: a folder where one is asked for, or what it may be where not. */
+/** Reports whether the path exists: as a folder if required, otherwise as anything. */
 function isThere(reader: FileReader, root: string, { path, folder }: Candidate): boolean {
 	const facts = reader.stat(root, lookupPath(path), false);
 	return facts !== undefined && (!folder || facts.type === 'directory');
@@ -148,7 +148,7 @@ function lookupPath(path: string): string {
 	return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
-/** The candidates of one rendered entry, globs expanded. */
+/** Returns the candidates of one rendered entry, with globs expanded. */
 function candidates(
 	reader: FileReader,
 	root: string,
@@ -167,10 +167,10 @@ function candidates(
 	return expand(reader, root, pattern).map(path => ({ path, remainder, folder }));
 }
 
-/** Behind the first of the ends that stands at the end of a segment; the whole length when there is none. */
+/** Returns the position after the first extension that ends a segment; the whole length if there is none. */
 function splitPosition(path: string, splits: readonly string[]): number {
 	const lower = path.toLowerCase();
-	// Letters that change their length in lower case would shift the position.
+	// Letters whose length changes in lower case would shift the position.
 	const subject = lower.length === path.length ? lower : path;
 	for (const split of splits) {
 		const wanted = split.toLowerCase();
@@ -182,7 +182,7 @@ function splitPosition(path: string, splits: readonly string[]): number {
 	return path.length;
 }
 
-/** The paths that a pattern stands for, in the order of their names. */
+/** Returns the paths that match a pattern, sorted by name. */
 function expand(reader: FileReader, root: string, pattern: string): string[] {
 	let paths = [''];
 	for (const segment of pattern.slice(1).split('/')) {
@@ -203,7 +203,7 @@ function expand(reader: FileReader, root: string, pattern: string): string[] {
 	return paths;
 }
 
-/** The text without the backslashes that escape. */
+/** Removes the backslashes that escape. */
 function unescaped(text: string): string {
 	return text.includes('\\') ? text.replace(/\\(.)/gs, '$1') : text;
 }

@@ -1,11 +1,11 @@
-/** `file`: files and folders that are there. */
+/** `file`: matches if files or folders exist. */
 import type { Matcher } from '../../document/document.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { compileFileMatcher, REQUEST_PATH } from './file-candidates.ts';
 import { requestMatcher } from './matcher.ts';
 
-/** Which of several files is taken. */
+/** How one of several files is selected. */
 export const TRY_POLICIES = [
 	'first_exist',
 	'first_exist_fallback',
@@ -14,7 +14,7 @@ export const TRY_POLICIES = [
 	'most_recently_modified',
 ] as const;
 
-/** The policy of the document that is `first_exist_fallback` in a Compatfile, where also the last one must be there. */
+/** The document's policy for `first_exist_fallback` of a Compatfile, where even the last file must exist. */
 export const COMPATIBLE_FALLBACK = 'first_exist_last_any';
 
 /** The policies of the document. */
@@ -23,10 +23,10 @@ const POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK] as const;
 /** The matcher in the document. */
 export interface FileMatcher extends Matcher {
 	readonly type: 'file';
-	/** Paths below the root, with placeholders and globs; `=404` raises that error. None: the path of the request. */
+	/** Paths below the root, with placeholders and globs; `=404` raises that error. Default the requested path. */
 	readonly files?: readonly string[];
 	readonly root?: string;
-	/** `rendered`: the slash that asks for a folder may come from a placeholder; written ones alone do if left out. */
+	/** `rendered`: a slash that asks for a folder may come from a placeholder; by default only literal ones count. */
 	readonly slashes?: 'rendered';
 	readonly policy?: (typeof POLICIES)[number];
 	readonly split_path?: readonly string[];
@@ -38,23 +38,23 @@ const USAGE = 'file [<file>…] [{ root <path>; try_files <file>…; try_policy 
 export const file = requestMatcher<FileMatcher>({
 	id: 'file',
 	usage: USAGE,
-	summary: 'Matches when a file is there.',
+	summary: 'Matches if a file exists.',
 	documentation: [
-		'Tries the files in order; without any it tries the path of the request (in a Compatfile a slash at its end does not count,',
-		'and a folder does not match). A file may hold placeholders and the globs `*`,',
-		'`?` and `[a-z]`; what a placeholder holds is no glob, and no path leads out of the root. A path that ends in a slash must',
-		'be a folder, any other must be none. `=404` raises that error instead of trying on.',
+		'Tries the files in order; the default is the requested path (in a Compatfile without its trailing slash,',
+		'and not matching folders). A file may contain placeholders and the globs `*`,',
+		'`?` and `[a-z]`; globs in placeholder values are literal, and no path leads out of the root. A path with a trailing slash must',
+		'be a folder, any other must not be one. `=404` raises that error instead of trying further files.',
 		'',
 		'| Line | Meaning |',
 		'| --- | --- |',
-		'| `root PATH` | folder that the files are below; the variable `root` if left out |',
-		'| `try_files FILE…` | more files |',
-		'| `try_policy first_exist` | the first that is there, which is the default |',
-		'| `try_policy first_exist_fallback` | the same, the last one taken without looking (in a Compatfile it must be there, a folder or not) |',
-		'| `try_policy smallest_size \\| largest_size \\| most_recently_modified` | the one of all that is so |',
-		'| `split_path EXT…` | a path is cut behind the first segment that ends so, and the rest not looked at |',
+		'| `root PATH` | root folder of the files; default the variable `root` |',
+		'| `try_files FILE…` | additional files |',
+		'| `try_policy first_exist` | selects the first that exists (default) |',
+		'| `try_policy first_exist_fallback` | the same, but the last one is selected without checking (in a Compatfile it must exist, as a file or folder) |',
+		'| `try_policy smallest_size \\| largest_size \\| most_recently_modified` | selects among all that exist |',
+		'| `split_path EXT…` | cuts paths after the first segment with such an extension and checks only that part |',
 		'',
-		'What was found is `{file_match.relative}`, `{file_match.absolute}`, `{file_match.type}` (`file` or `directory`) and',
+		'The result is `{file_match.relative}`, `{file_match.absolute}`, `{file_match.type}` (`file` or `directory`) and',
 		'`{file_match.remainder}`. Symbolic links that lead out of the root are not followed.',
 		'',
 		'```',
@@ -89,7 +89,7 @@ export const file = requestMatcher<FileMatcher>({
 			},
 			'file',
 		);
-		// The compatible server cleans the path, which takes its slash, and looks for a file that is no folder.
+		// The compatible server cleans the path, which removes its slash, and looks for a file that is not a folder.
 		if (files.length === 0 && cx.dialect === 'compatfile') files.push(REQUEST_PATH);
 		return { type: 'file', ...(files.length > 0 ? { files } : {}), ...fields } as FileMatcher;
 	},
@@ -101,31 +101,31 @@ export const file = requestMatcher<FileMatcher>({
 				minItems: 1,
 				description: 'Paths below the root, with placeholders and globs; `=404` raises that error.',
 			},
-			root: { type: 'string', description: 'Folder that the files are below. The variable `root` if left out.' },
+			root: { type: 'string', description: 'Root folder of the files; default the variable `root`.' },
 			slashes: {
 				enum: ['rendered'],
 				description:
-					'The slash that asks for a folder may come from a placeholder; only a written one counts if left out.',
+					'Whether a slash that asks for a folder may come from a placeholder; by default only literal ones count.',
 			},
 			policy: {
 				enum: POLICIES,
 				default: 'first_exist',
 				description: [
-					'Which of several files is taken. `first_exist` if left out; `first_exist_fallback` takes the last one without',
-					'looking, `first_exist_last_any` takes whatever stands there under the last name, be it a folder.',
+					'How one of several files is selected; default `first_exist`. `first_exist_fallback` selects the last one without',
+					'checking, `first_exist_last_any` selects whatever exists under the last name, even a folder.',
 				].join(' '),
 			},
 			split_path: {
 				type: 'array',
 				items: { type: 'string', minLength: 1 },
-				description: 'Ends of segments behind which a path is cut.',
+				description: 'Extensions of segments after which a path is cut.',
 			},
 		},
 	},
 	compile: compileFileMatcher,
 });
 
-/** Reads a policy; `how` begins the message of the compatible server. */
+/** Parses a policy; `how` is the beginning of the compatible server's message. */
 export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'unrecognized'): FileMatcher['policy'] {
 	const policy = TRY_POLICIES.find(name => name === word.text);
 	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK;
@@ -140,7 +140,7 @@ export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'u
 	return undefined;
 }
 
-/** `=404` must be the status of a final response. */
+/** Checks that `=404` is the status of a final response. */
 export function checkStatus({ text, span }: Word, cx: LowerContext): void {
 	if (!/^=\d+$/.test(text) || /^=[2-9]\d\d$/.test(text)) return;
 	cx.problem('error', 'file/bad-status', span, `\`${text}\` is not an error status.`, {

@@ -1,11 +1,11 @@
-/** Glob patterns of paths and names: `*`, `?`, `[a-z]`, `\` escapes. `*` and `?` never match a slash. */
+/** Glob patterns for paths and names: `*`, `?`, `[a-z]`, `\` escapes. `*` and `?` never match a slash. */
 
 /** One element of a segment: a character, any one character, any run, or a class. */
 export type GlobElement = string | typeof ANY_CHARACTER | typeof ANY_RUN | CharacterClass;
 
-/** What `?` stands for. */
+/** Matches like `?`. */
 export const ANY_CHARACTER = 1;
-/** What `*` stands for: none too. */
+/** Matches like `*`, including nothing. */
 export const ANY_RUN = 2;
 
 interface CharacterClass {
@@ -15,8 +15,8 @@ interface CharacterClass {
 }
 
 /**
- * Compiles a glob that must match a whole path; undefined when it is malformed (an unclosed class, an escape at the end).
- * Each segment is matched on its own with one level of backtracking, so the work is at most pattern times path.
+ * Compiles a glob that must match a whole path; undefined if it is malformed (an unclosed class, a trailing escape). Each
+ * segment is matched separately with one level of backtracking, so the work is at most pattern times path.
  */
 export function compileGlob(pattern: string): ((path: string) => boolean) | undefined {
 	const segments: GlobElement[][] = [[]];
@@ -73,7 +73,7 @@ function parseClass(characters: readonly string[], from: number): { element: Glo
 	}
 }
 
-/** Matches a whole segment, in time of the number of elements times its length. */
+/** Matches a whole segment, in time proportional to the number of elements times its length. */
 export function matchesElements(elements: readonly GlobElement[], text: string): boolean {
 	const characters = isAscii(text) ? text : Array.from(text);
 	let e = 0;
@@ -89,7 +89,7 @@ export function matchesElements(elements: readonly GlobElement[], text: string):
 			e++;
 			c++;
 		} else if (star !== -1) {
-			// The last star takes one more: an earlier one could not do better.
+			// The last star takes one more; backtracking to an earlier one could not help.
 			e = star + 1;
 			c = ++starAt;
 		} else return false;
@@ -111,7 +111,7 @@ function isAscii(text: string): boolean {
 	return true;
 }
 
-/** Makes text match itself only. */
+/** Escapes text so that it matches only itself. */
 export function escapeGlob(text: string): string {
 	return text.replace(/[*?[\]\\]/g, '\\$&');
 }

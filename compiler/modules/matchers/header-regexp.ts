@@ -1,4 +1,4 @@
-/** `header_regexp`: a field of the request by a regular expression, with captures. */
+/** `header_regexp`: matches a request field with a regular expression, with captures. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText, isToken } from '../../exchange/field-syntax.ts';
 import { requestMatcher } from './matcher.ts';
@@ -21,11 +21,11 @@ const USAGE = 'header_regexp [<name>] <field> <regexp>';
 export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 	id: 'header_regexp',
 	usage: USAGE,
-	summary: 'Matches a field of the request by a regular expression.',
+	summary: 'Matches a request field with a regular expression.',
 	documentation: [
-		'Holds when one of the values of the field matches; the expression may match anywhere in it. Captures are those of',
-		'the first such value, named as for `path_regexp`. In a block every field may have one expression, and all must hold.',
-		'`Host` is the host as it was sent.',
+		`Holds if one of the field's values matches; the expression may match anywhere in it. Captures are those of`,
+		'the first such value, named as for `path_regexp`. In a block, every field may have one expression, and all must hold.',
+		'`Host` is the host as the client sent it.',
 		'',
 		'```',
 		'@session header_regexp session Cookie session=([a-z0-9]+)',

@@ -1,4 +1,4 @@
-/** Rules about one field of a message: present, absent, or one of some values; for requests and for responses. */
+/** Rules about one field of a message: present, absent, or with one of some values; for requests and responses. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
@@ -7,7 +7,7 @@ import type { Line } from '../../syntax/ast.ts';
 import type { Schema } from '../directives/directive.ts';
 import { compileWildcardText } from './words.ts';
 
-/** One rule. Exactly one of `values`, `present` and `absent` is given. */
+/** A rule with exactly one of `values`, `present` and `absent`. */
 export interface HeaderRule {
 	readonly name: string;
 	/** Any of the field's values may equal any of these; leading and trailing `*` are wildcards. */
@@ -26,11 +26,11 @@ export const HEADER_RULE_PROPERTIES: { readonly [name: string]: Schema } = {
 		minItems: 1,
 		description: 'Values, any of which may match; `*` at the beginning and the end is a wildcard.',
 	},
-	present: { type: 'boolean', const: true, description: 'The field must be there.' },
-	absent: { type: 'boolean', const: true, description: 'The field must not be there.' },
+	present: { type: 'boolean', const: true, description: 'The field must be present.' },
+	absent: { type: 'boolean', const: true, description: 'The field must be absent.' },
 };
 
-/** Lowers `header FIELD VALUE`, `header FIELD *` and `header !FIELD`; undefined after a mistake was reported. */
+/** Lowers `header FIELD VALUE`, `header FIELD *` and `header !FIELD`; returns undefined after reporting a mistake. */
 export function lowerHeaderRule(line: Line, cx: LowerContext): HeaderRule | undefined {
 	const [word, field, value, surplus] = line.words;
 	const fail = (message: string, span = word!.span) => {
@@ -57,13 +57,13 @@ function isName(text: string): boolean {
 	return isToken(text);
 }
 
-/** Two rules about the same field as one, values being alternatives; undefined when they must stay two. */
+/** Merges two rules about the same field, with their values as alternatives; undefined if they cannot be merged. */
 export function mergeHeaderRules(a: HeaderRule, b: HeaderRule): HeaderRule | undefined {
 	if (a.name.toLowerCase() !== b.name.toLowerCase() || !a.values || !b.values) return undefined;
 	return { name: a.name, values: [...a.values, ...b.values] };
 }
 
-/** Compiles a rule over the values of its field. `valuesOf` gives them in order, none when the field is absent. */
+/** Compiles a rule about the values of its field. `valuesOf` returns them in order, none if the field is absent. */
 export function compileHeaderRule(
 	rule: HeaderRule,
 	cx: CompileContext,

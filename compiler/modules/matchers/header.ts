@@ -1,4 +1,4 @@
-/** `header`: a field of the request. */
+/** `header`: matches a request field. */
 import type { Matcher } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import {
@@ -19,12 +19,12 @@ interface HeaderMatcher extends Matcher, HeaderRule {
 export const header = requestMatcher<HeaderMatcher>({
 	id: 'header',
 	usage: 'header <field> <value> | !<field>',
-	summary: 'Matches a field of the request.',
+	summary: 'Matches a request field.',
 	documentation: [
-		'`header FIELD VALUE` holds when one of the values of the field equals VALUE, letter case counting; a `*` at the',
-		'beginning or the end of VALUE is a wildcard. `header FIELD *` holds when the field is there, `header !FIELD` when it',
-		'is not. In a block several lines for the same field are alternatives, lines for different fields must all hold.',
-		'`Host` is the host as it was sent.',
+		"`header FIELD VALUE` holds if one of the field's values equals VALUE, case-sensitively; a `*` at the",
+		'beginning or the end of VALUE is a wildcard. `header FIELD *` holds if the field is present, `header !FIELD` if it',
+		'is absent. In a block, several lines for the same field are alternatives, lines for different fields must all hold.',
+		'`Host` is the host as the client sent it.',
 		'',
 		'```',
 		'@websocket {',

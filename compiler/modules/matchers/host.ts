@@ -1,4 +1,4 @@
-/** `host`: the host that the request names. */
+/** `host`: matches the requested host. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Matcher } from '../../document/document.ts';
 import { canonicalHost, hostMatches } from '../../exchange/authority.ts';
@@ -13,17 +13,17 @@ interface HostMatcher extends Matcher {
 
 const USAGE = 'host <name>…';
 
-/** From this many exact hosts on a set is faster than comparing them one by one. */
+/** From this many exact hosts, a set is faster than comparing them one by one. */
 const SET_FROM = 5;
 
 /** The `host` matcher. */
 export const host = requestMatcher<HostMatcher>({
 	id: 'host',
 	usage: USAGE,
-	summary: 'Matches the host of the request, without its port.',
+	summary: 'Matches the requested host, without its port.',
 	documentation: [
-		'Any of the names may match. Letter case, a trailing dot and the port do not count; international names are compared',
-		'in their ASCII form. A label `*` stands for exactly one label. Placeholders are filled in per request.',
+		'Any of the names may match. Case, a trailing dot and the port are ignored; international names are compared',
+		'in ASCII form. A label `*` matches exactly one label. Placeholders are resolved per request.',
 		'',
 		'```',
 		'@www host www.example.com *.example.org',
@@ -40,11 +40,11 @@ export const host = requestMatcher<HostMatcher>({
 			const first = seen.get(word.text.toLowerCase());
 			if (first !== undefined) {
 				const message = `host at index ${first} is repeated at index ${index}: ${word.text}`;
-				cx.problem('error', 'host/repeated', word.span, message, { label: 'named before' });
+				cx.problem('error', 'host/repeated', word.span, message, { label: 'already listed' });
 			}
 			if (!word.text.includes('{') && canonicalHost(word.text) === undefined) {
 				cx.problem('error', 'host/invalid', word.span, `\`${word.text}\` is not a host name.`, {
-					hint: 'Write a name such as `example.com`, `*.example.com` or an IP address, without scheme, port and path.',
+					hint: 'Write a name such as `example.com`, `*.example.com` or an IP address, without scheme, port or path.',
 				});
 			}
 			seen.set(word.text.toLowerCase(), index);

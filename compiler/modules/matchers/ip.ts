@@ -1,4 +1,4 @@
-/** `remote_ip` and `client_ip`: addresses by ranges. */
+/** `remote_ip` and `client_ip`: match addresses by ranges. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Matcher } from '../../document/document.ts';
 import { IpRanges, parseIpRange } from '../../exchange/ip-ranges.ts';
@@ -15,7 +15,7 @@ const SCHEMA = textsSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`
 
 const RANGES = [
 	'A range is an address, a CIDR range such as `10.0.0.0/8` or `2001:db8::/32`, or `private_ranges` for the private',
-	'networks. An IPv4 address that came mapped into IPv6 is compared as IPv4. `fe80::1%eth0` holds for that zone only.',
+	'networks. IPv4 addresses mapped into IPv6 are compared as IPv4. `fe80::1%eth0` matches in that zone only.',
 ];
 
 /** The `remote_ip` matcher. */
@@ -24,7 +24,7 @@ export const remoteIp = requestMatcher<IpMatcher>({
 	usage: 'remote_ip <range>…',
 	summary: 'Matches the address of the connection.',
 	documentation: [
-		'The address of the peer, which behind a proxy is the proxy: `client_ip` looks further.',
+		"The address of the peer; behind a proxy, that is the proxy's: use `client_ip`.",
 		...RANGES,
 		'',
 		'```',
@@ -45,9 +45,9 @@ export const remoteIp = requestMatcher<IpMatcher>({
 export const clientIp = requestMatcher<IpMatcher>({
 	id: 'client_ip',
 	usage: 'client_ip <range>…',
-	summary: 'Matches the address of the client, behind the proxies that `trusted_proxies` names.',
+	summary: "Matches the client's address, determined through the proxies in `trusted_proxies`.",
 	documentation: [
-		'The address that a trusted proxy reports, or that of the connection.',
+		'The address reported by a trusted proxy, or otherwise that of the connection.',
 		...RANGES,
 		'',
 		'```',
@@ -81,12 +81,12 @@ function lower(type: 'remote_ip' | 'client_ip', line: Line, cx: LowerContext): I
 	return { type, ranges: args.map(word => cx.template(word)) };
 }
 
-/** Placeholders in ranges are those known at build, such as `{env.OFFICE}`. */
+/** Placeholders in ranges must be known at load time, such as `{env.OFFICE}`. */
 function compileRanges(matcher: IpMatcher, cx: CompileContext): IpRanges {
 	const texts = matcher.ranges.flatMap(text => {
 		const { constant } = cx.template(text, 'empty');
 		if (constant === undefined)
-			return cx.refuse(`\`${text}\` varies: a range must be known when loading.`, 'address/invalid-range');
+			return cx.refuse(`\`${text}\` is not constant: a range must be known at load time.`, 'address/invalid-range');
 		return constant.split(/[\s,]+/).filter(part => part !== '');
 	});
 	try {

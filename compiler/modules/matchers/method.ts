@@ -1,4 +1,4 @@
-/** `method`: the request's method. */
+/** `method`: matches the request method. */
 import type { Matcher } from '../../document/document.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
 import { requestMatcher } from './matcher.ts';
@@ -15,9 +15,9 @@ const USAGE = 'method <method>…';
 export const method = requestMatcher<MethodMatcher>({
 	id: 'method',
 	usage: USAGE,
-	summary: 'Matches the method of the request.',
+	summary: 'Matches the request method.',
 	documentation: [
-		'Any of the methods may match. They are written in any letter case and compared in upper case with the method as sent.',
+		'Any of the methods may match. They may be written in any case; their upper-case form is compared with the method as sent.',
 		'',
 		'```',
 		'@write method POST PUT PATCH DELETE',

@@ -1,4 +1,4 @@
-/** Path patterns: exact, prefix, suffix, substring, glob, and the forms that look at percent-encodings. */
+/** Path patterns: exact, prefix, suffix, substring, glob, and forms that consider percent-encodings. */
 import type { Request } from '../../exchange/exchange.ts';
 import {
 	escapedCleanPath,
@@ -9,18 +9,18 @@ import {
 import { compileEscapedPattern } from './escaped-path-pattern.ts';
 import { compileGlob } from './glob.ts';
 
-/** Tells of a request whether its path matches. Throws HttpError 400 for a malformed path. */
+/** Reports whether a request's path matches. Throws HttpError 400 for a malformed path. */
 export type PathTest = (request: Request) => boolean;
 
-/** From this many exact patterns on a set is faster than comparing them one by one. */
+/** From this many exact patterns, a set is faster than comparing them one by one. */
 const SET_FROM = 5;
 
-/** A pattern that cannot be: an unclosed character class. */
+/** An invalid pattern: an unclosed character class. */
 export class PathPatternError extends Error {}
 
 /**
- * Compiles patterns, of which any may match. Comparison is without regard to case, on the path decoded and cleaned; a
- * pattern with `//` sees the slashes as they are, one with `%` the escapes. Throws PathPatternError.
+ * Compiles patterns, any of which may match. Comparison ignores case and uses the decoded and cleaned path; a pattern with `//`
+ * sees unmerged slashes, one with `%` the escapes. Throws PathPatternError.
  */
 export function compilePathPatterns(patterns: readonly string[]): PathTest {
 	if (patterns.includes('*')) return () => true;
@@ -46,12 +46,12 @@ function isExact(pattern: string): boolean {
 }
 
 /**
- * The first segment, in lower case, that a path needs for this pattern to match it: `/api` for `/API/*`. Undefined when
- * paths of several first segments match, or when the pattern does not look at the normalized path.
+ * Returns the lower-case first segment that a path needs in order to match this pattern: `/api` for `/API/*`. Undefined if
+ * several first segments can match, or if the pattern does not use the normalized path.
  */
 export function firstSegmentOf(pattern: string): string | undefined {
 	const text = /^\/[^/*?[\\%{]+(?=\/|$)/.exec(pattern)?.[0];
-	// Slashes that are not merged and escapes are compared with another form of the path.
+	// Unmerged slashes and escapes are compared with another form of the path.
 	return text === undefined || pattern.includes('//') || pattern.includes('%') ? undefined : text.toLowerCase();
 }
 
@@ -61,7 +61,7 @@ function compilePathPattern(pattern: string): PathTest {
 		const test = compileEscapedPattern(pattern);
 		const merge = !pattern.includes('//');
 		return request => {
-			// A malformed path is an error whatever the pattern looks at.
+			// A malformed path is an error whatever form the pattern uses.
 			normalizedPath(request);
 			return test(escapedCleanPath(request.path, merge).toLowerCase());
 		};
@@ -96,7 +96,7 @@ function compileText(pattern: string): (path: string) => boolean {
 	return glob;
 }
 
-/** Splits a pattern with placeholders so that what a value holds is never a wildcard: wildcards stand in `wild` pieces. */
+/** Splits a pattern with placeholders so that wildcards in values are literal: only `wild` pieces are wildcards. */
 export function splitPattern(pattern: string): { readonly text: string; readonly wild: boolean }[] {
 	const pieces: { text: string; wild: boolean }[] = [];
 	let depth = 0;

@@ -1,4 +1,4 @@
-/** `path_regexp`: the request's path by a regular expression, with captures. */
+/** `path_regexp`: matches the request path with a regular expression, with captures. */
 import { normalizedPath } from '../../exchange/request-path.ts';
 import { requestMatcher } from './matcher.ts';
 import {
@@ -15,14 +15,14 @@ const USAGE = 'path_regexp [<name>] <regexp>';
 export const pathRegexp = requestMatcher<RegexpMatcher>({
 	id: 'path_regexp',
 	usage: USAGE,
-	summary: 'Matches the path of the request by a regular expression.',
+	summary: 'Matches the request path with a regular expression.',
 	documentation: [
-		'The expression may match anywhere in the path, which is decoded and cleaned as for `path`; letter case counts',
+		'The expression may match anywhere in the path, which is decoded and cleaned as for `path`. Case is significant',
 		'unless the expression begins with `(?i)`. Captures are `{re.NAME.1}` or `{re.NAME.group}`, and `{re.1}` for the last',
-		'expression that matched; the name is that of the named matcher if none is given.',
+		'expression that matched; the default name is that of the named matcher.',
 		'',
-		"The syntax is RE2's: no lookaround, no backreferences. A search takes time in proportion to the length of the path,",
-		'whatever the path. An expression that is too large for that, as by nested repeat counts, is refused.',
+		"The syntax is RE2's: no lookaround, no backreferences. Search time is proportional to the length of the path,",
+		'whatever the path. An expression that is too large for that, for example because of nested repeat counts, is rejected.',
 		'',
 		'```',
 		'@post path_regexp post ^/posts/(\\d+)$',

@@ -1,4 +1,4 @@
-/** `path`: the request's path by exact text, prefix, suffix, substring or glob. */
+/** `path`: matches the request path by exact text, prefix, suffix, substring or glob. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { suggest } from '../../diagnostics/suggest.ts';
 import type { Matcher } from '../../document/document.ts';
@@ -16,29 +16,29 @@ interface PathMatcher extends Matcher {
 
 const USAGE = 'path <pattern>…';
 
-/** What a word without a slash most likely was to be. */
+/** The operators that a word without a slash most likely misspells. */
 const OPERATORS: readonly string[] = ['and', 'or', 'not'];
 
 /** The `path` matcher. */
 export const path = requestMatcher<PathMatcher>({
 	id: 'path',
 	usage: USAGE,
-	summary: 'Matches the path of the request.',
+	summary: 'Matches the request path.',
 	documentation: [
-		'Any of the patterns may match. Letter case does not count; the path is decoded, its dots are resolved and runs of',
-		'slashes merged before it is compared, so that no other spelling of a path gets around a matcher.',
+		'Any of the patterns may match. Case is ignored; the path is decoded, its dots are resolved and repeated',
+		'slashes merged before comparing, so that no alternative spelling of a path evades a matcher.',
 		'',
 		'| Pattern | Matches |',
 		'| --- | --- |',
 		'| `/x` | exactly this path |',
-		'| `/x*` | what begins with it; `/x/*` does not match `/x` |',
-		'| `*.x` | what ends with it |',
-		'| `*x*` | what holds it |',
-		'| `/a/*/b`, `/a/?`, `/[ab]/*` | a glob of the whole path; `*` and `?` match no slash |',
-		'| `/a%2Fb`, `/a/%*` | with `%`: what is written as an escape is compared with the escapes of the path |',
+		'| `/x*` | paths that begin with it; `/x/*` does not match `/x` |',
+		'| `*.x` | paths that end with it |',
+		'| `*x*` | paths that contain it |',
+		'| `/a/*/b`, `/a/?`, `/[ab]/*` | a glob for the whole path; `*` and `?` do not match slashes |',
+		'| `/a%2Fb`, `/a/%*` | with `%`: escapes in the pattern are compared with the escapes of the path |',
 		'',
-		'Placeholders are filled in per request; a `*` in a value is no wildcard. A pattern with `//` sees slashes unmerged.',
-		'A path that cannot be decoded makes the request an error 400.',
+		'Placeholders are resolved per request; a `*` in a value is literal. A pattern with `//` sees unmerged slashes.',
+		'A path that cannot be decoded causes an error 400.',
 		'',
 		'```',
 		'@api path /api/* /v2/*',
@@ -56,12 +56,12 @@ export const path = requestMatcher<PathMatcher>({
 			if (operator !== undefined) {
 				const message = `\`${text}\` can match no path.`;
 				cx.problem('error', 'path/no-slash', span, message, { label: `did you mean \`${operator}\`?` });
-				// What follows belongs to another matcher then.
+				// What follows then belongs to another matcher.
 				break;
 			}
 			cx.problem('error', 'path/no-slash', span, `\`${text}\` can match no path.`, {
 				label: 'a path begins with `/`',
-				hint: `Write \`/${text}\`, or \`*${text}\` for what ends with it.`,
+				hint: `Write \`/${text}\`, or \`*${text}\` for paths that end with it.`,
 			});
 		}
 		return { type: 'path', patterns: args.map(word => cx.template(word)) };
@@ -91,13 +91,13 @@ function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
 	}
 }
 
-/** A pattern with placeholders: its kind is that of the text as written. */
+/** A pattern with placeholders; its kind follows from the text as written. */
 function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 	const pieces = splitPattern(pattern);
-	// `{%path}` has been written out by now: a percent sign that is left belongs to an escape.
+	// `{%path}` has been expanded by now: a remaining percent sign belongs to an escape.
 	if (pattern.includes('%')) {
 		return cx.refuse(
-			'A path pattern holds either placeholders or percent-encodings, not both.',
+			'A path pattern may contain either placeholders or percent-encodings, not both.',
 			'path/invalid-pattern',
 		);
 	}

@@ -1,4 +1,4 @@
-/** `protocol`: the protocol and version of the request. */
+/** `protocol`: matches the request's protocol and version. */
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { didYouMean } from '../../lower/did-you-mean.ts';
@@ -11,7 +11,7 @@ interface ProtocolMatcher extends Matcher {
 
 const USAGE = 'protocol http | https | grpc | http/<version>[+]';
 
-/** The versions, oldest first, as they are written and as an exchange names them. */
+/** The versions, oldest first, as written and as named in an exchange. */
 const VERSIONS: readonly (readonly [written: string, name: string])[] = [
 	['http/1.0', 'HTTP/1.0'],
 	['http/1.1', 'HTTP/1.1'],
@@ -27,8 +27,8 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 	usage: USAGE,
 	summary: 'Matches the protocol of the request.',
 	documentation: [
-		'`http` and `https` tell by TLS, `grpc` by the content type. `http/1.0`, `http/1.1`, `http/2` and `http/3` are exact,',
-		'with a `+` behind them that version or a newer one.',
+		'`http` and `https` differ by TLS, `grpc` matches by content type. `http/1.0`, `http/1.1`, `http/2` and `http/3` match exactly;',
+		'with a `+` appended, that version or a newer one.',
 		'',
 		'```',
 		'@modern protocol http/2+',
@@ -52,7 +52,7 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 		properties: {
 			protocol: {
 				type: 'string',
-				description: '`http`, `https`, `grpc`, or a version such as `http/1.1`, with `+` that version or newer.',
+				description: '`http`, `https`, `grpc`, or a version such as `http/1.1`; with `+`, that version or newer.',
 			},
 		},
 		required: ['protocol'],
@@ -60,7 +60,7 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 	compile: matcher => protocolTest(matcher.protocol),
 });
 
-/** A text that is no protocol matches nothing. */
+/** An unknown protocol matches nothing. */
 function protocolTest(text: string): Predicate {
 	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
 	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;

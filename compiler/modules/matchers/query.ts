@@ -1,4 +1,4 @@
-/** `query`: parameters of the request's query. */
+/** `query`: matches query parameters. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
@@ -7,7 +7,7 @@ import { requestMatcher } from './matcher.ts';
 
 interface QueryMatcher extends Matcher {
 	readonly type: 'query';
-	/** Name to values; `*` takes any value. No names: a request without parameters. */
+	/** Values by name; `*` matches any value. Without names: a request without parameters. */
 	readonly parameters: { readonly [name: string]: readonly string[] };
 }
 
@@ -17,10 +17,10 @@ const USAGE = 'query <name>=<value>…';
 export const query = requestMatcher<QueryMatcher>({
 	id: 'query',
 	usage: USAGE,
-	summary: 'Matches parameters of the query.',
+	summary: 'Matches query parameters.',
 	documentation: [
-		'Every name must be there with one of the values given for it; `name=*` takes any value. `query ""` matches requests',
-		'without parameters. Names and values may hold placeholders. A query that cannot be decoded matches nothing.',
+		'Every name must be present with one of its values; `name=*` matches any value. `query ""` matches requests',
+		'without parameters. Names and values may contain placeholders. A query that cannot be decoded matches nothing.',
 		'',
 		'```',
 		'@preview query preview=1 preview=yes',
@@ -63,7 +63,7 @@ export const query = requestMatcher<QueryMatcher>({
 				type: 'object',
 				additionalProperties: { type: 'array', secret: 'by-key', items: { type: 'string' } },
 				description:
-					'For each name the values of which one must be there; `*` is any. None: a request without parameters.',
+					'For each name the values of which one must be present; `*` is any. Empty: a request without parameters.',
 			},
 		},
 		required: ['parameters'],

@@ -1,4 +1,4 @@
-/** What the matchers by regular expression share: `[<name>] [<of>] <regexp>`, their fields, and keeping captures. */
+/** Shared by the regular expression matchers: `[<name>] [<of>] <regexp>`, their fields, and captures. */
 import { keepCaptures, NAMED_CAPTURES } from '../../codegen/captures.ts';
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Matcher } from '../../document/document.ts';
@@ -7,7 +7,7 @@ import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { Schema } from '../directives/directive.ts';
 
-/** Fields of every matcher by regular expression. */
+/** The fields of every regular expression matcher. */
 export interface RegexpMatcher extends Matcher {
 	readonly pattern: string;
 	/** Name of the captures. */
@@ -20,12 +20,12 @@ export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of its captures.' },
 };
 
-/** Said when one set holds two expressions where only one can be. */
+/** The message if one set contains two expressions where only one is allowed. */
 export const ONCE_PER_SET = 'regular expression can only be used once per named matcher';
 
 /**
- * Lowers the arguments: an optional name, what the expression is about when `of` is 1, the expression. The name is that of
- * the named matcher when none is given. Undefined after a mistake was reported.
+ * Lowers the arguments: an optional name, the subject if `of` is 1, and the expression. The default name is that of the named
+ * matcher. Returns undefined after reporting a mistake.
  */
 export function lowerRegexpArguments(
 	line: Line,
@@ -49,7 +49,7 @@ export function lowerRegexpArguments(
 	return { of: args.at(-2) ?? args[0]!, fields: { pattern, ...(name === undefined ? {} : { name }) } };
 }
 
-/** Compiles to a search of a text that keeps the captures when it finds something. */
+/** Compiles to a search of a text that stores the captures of a match. */
 export function compileRegexpSearch(
 	matcher: RegexpMatcher,
 	cx: CompileContext,

@@ -1,4 +1,4 @@
-/** Matchers of responses: statuses and fields, as in `header { match … }` and the blocks of proxies. */
+/** Response matchers: statuses and fields, as in `header { match … }` and the blocks of proxies. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileStatuses } from '../../codegen/statuses.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -14,9 +14,9 @@ import {
 	mergeHeaderRules,
 } from './header-rule.ts';
 
-/** Both parts must hold; of the statuses any, of the rules all. */
+/** Both parts must hold: any of the statuses, and all of the rules. */
 export interface ResponseMatcher {
-	/** `404`, `2xx`. */
+	/** Such as `404` or `2xx`. */
 	readonly status?: readonly string[];
 	readonly headers?: readonly HeaderRule[];
 }
@@ -24,7 +24,7 @@ export interface ResponseMatcher {
 /** Schema of a response matcher. */
 export const RESPONSE_MATCHER: Schema = {
 	type: 'object',
-	description: 'Which responses are meant; all if left out.',
+	description: 'Which responses match; default all.',
 	properties: {
 		status: {
 			type: 'array',
@@ -41,8 +41,8 @@ export const RESPONSE_MATCHER: Schema = {
 };
 
 /**
- * Lowers what follows the name of a response matcher: `status CODE…`, `header FIELD VALUE`, or a block of such lines.
- * Undefined after a mistake was reported.
+ * Lowers what follows the name of a response matcher: `status CODE…`, `header FIELD VALUE`, or a block of such lines. Returns
+ * undefined after reporting a mistake.
  */
 export function lowerResponseMatcher(
 	words: readonly Word[],
@@ -100,14 +100,14 @@ function addRule(rules: HeaderRule[], rule: HeaderRule): void {
 	rules.push(rule);
 }
 
-/** A test of a status and of fields. */
+/** A test of a status and fields. */
 export type ResponseTest = (x: Exchange, status: number, headers: HeaderList) => boolean;
 
 export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileContext): ResponseTest {
 	const covers = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
 	const rules = (matcher.headers ?? []).map(rule => {
 		const name = rule.name.toLowerCase();
-		// The values are read from the list at hand, which is not always that of the exchange.
+		// The values are read from the given list, which is not always the exchange's.
 		let values: readonly string[] = [];
 		const test = compileHeaderRule(rule, cx, () => values);
 		return (x: Exchange, headers: HeaderList) => {

@@ -1,4 +1,4 @@
-/** `tls`: requests over TLS. */
+/** `tls`: matches requests over TLS. */
 import type { Matcher } from '../../document/document.ts';
 import { requestMatcher } from './matcher.ts';
 
@@ -15,8 +15,8 @@ export const tls = requestMatcher<TlsMatcher>({
 	usage: USAGE,
 	summary: 'Matches requests over TLS.',
 	documentation: [
-		'Holds for requests over TLS; with `early_data` only for those that were sent before the handshake was completed,',
-		'which this server does not accept: then it never holds.',
+		'Holds for requests over TLS; with `early_data`, only for those sent before the handshake was completed,',
+		'which this server does not accept, so it never holds.',
 		'',
 		'```',
 		'@plain not tls',
@@ -38,6 +38,6 @@ export const tls = requestMatcher<TlsMatcher>({
 			},
 		},
 	},
-	// Early data of TLS 1.3 is not accepted: a request is here only after its handshake.
+	// TLS 1.3 early data is not accepted, so requests only arrive after the handshake.
 	compile: matcher => (matcher.early_data === true ? () => false : x => x.connection.tls !== undefined),
 });

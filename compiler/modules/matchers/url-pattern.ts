@@ -1,4 +1,4 @@
-/** `url_pattern`: the request's URL by a pattern of the WHATWG URL Pattern standard, with named groups. */
+/** `url_pattern`: matches the request URL with a WHATWG URL Pattern, with named groups. */
 
 import { URL_PATTERN_GROUPS, UrlPatternGroups } from '../../codegen/captures.ts';
 import type { CompileContext } from '../../codegen/compile-context.ts';
@@ -19,21 +19,21 @@ interface UrlPatternMatcher extends Matcher {
 
 const USAGE = 'url_pattern <pattern> [{ base_url <url>; ignore_case }]';
 
-/** Stands in for a base while a pattern without one is taken apart; only its path, query and fragment are kept. */
+/** Base URL for parsing a pattern without one; only its path, query and fragment are kept. */
 const NO_BASE = 'http://pattern.invalid';
 
 /** The `url_pattern` matcher. */
 export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	id: 'url_pattern',
 	usage: USAGE,
-	summary: 'Matches the URL of the request by a URL pattern.',
+	summary: 'Matches the request URL with a URL pattern.',
 	documentation: [
-		'The pattern is that of the URL Pattern standard: `:name` is a segment, `*` any text, `(\\d+)` an expression in the syntax',
-		'of RE2, `{…}?` an optional part. It is compared with scheme, host, port, the path decoded and cleaned as for `path`, and',
-		'the query. A pattern without `://` and without `base_url` holds for any scheme, host and port. `ignore_case` lets letter',
-		'case not count.',
+		'The pattern follows the URL Pattern standard: `:name` is a segment, `*` any text, `(\\d+)` an RE2',
+		'expression, `{…}?` an optional part. It is compared with scheme, host, port, the path decoded and cleaned as for `path`, and',
+		'the query. A pattern without `://` and without `base_url` matches any scheme, host and port. `ignore_case` ignores',
+		'case.',
 		'',
-		'Groups are `{http.url_pattern.pathname.NAME}`, those without a name counted from 0; the other components are',
+		'Groups are `{http.url_pattern.pathname.NAME}`, numbered from 0 if they have no name; the other components are',
 		'`protocol`, `username`, `password`, `hostname`, `port`, `search` and `hash`.',
 		'',
 		'```',
@@ -62,21 +62,21 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	conflict: () => 'url_pattern can only be used once per named matcher',
 	schema: {
 		properties: {
-			pattern: { type: 'string', description: 'Pattern of a URL, or of its path and what follows it.' },
-			base_url: { type: 'string', description: 'URL against which the pattern is taken.' },
-			ignore_case: { type: 'boolean', default: false, description: 'Letter case does not count.' },
+			pattern: { type: 'string', description: 'Pattern of a URL, or of its path, query and fragment.' },
+			base_url: { type: 'string', description: 'URL against which the pattern is resolved.' },
+			ignore_case: { type: 'boolean', default: false, description: 'Ignores case.' },
 		},
 		required: ['pattern'],
 	},
 	compile: compileUrlPattern,
 });
 
-/** Components in the order in which they are compared: those that patterns say most about come first. */
+/** Components in the order of comparison: those that patterns restrict most come first. */
 const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash', 'username', 'password'] as const;
 type Component = (typeof COMPONENTS)[number];
-/** Matches every URL; it tells what the components of one are, canonical as the standard wants them. */
+/** Matches every URL; used to split a URL into its canonical components. */
 const ANY_URL = new URLPattern({});
-/** Components that are canonical already, which is nearly always so. */
+/** Components that are already canonical, which is nearly always the case. */
 const PLAIN_PATHNAME = /^\/[\w!$&'()*+,;=:@/.~%-]*$/;
 const PLAIN_SEARCH = /^(?:[\w!$&()*+,;=:@/.~%-][\w!$&()*+,;=:@/?.~%-]*)?$/;
 const PLAIN_HOSTNAME = /^(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*$/;
@@ -121,12 +121,12 @@ function compileComponent(
 		const message = `\`${matcher.pattern}\` has a group inside a group. Use \`(?:…)\` for the inner one.`;
 		return cx.refuse(message, 'url-pattern/invalid');
 	}
-	// The standard ignores case in these only; the others have one case.
+	// The standard ignores case only in these; the others are already lower case.
 	const ignoresCase = matcher.ignore_case === true && ['pathname', 'search', 'hash'].includes(component);
 	return { component, names, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
 }
 
-/** The components of the request's URL; undefined if it is not one. */
+/** Returns the components of the request URL; undefined if it is invalid. */
 function canonicalUrl(x: Exchange, pathname: string): { readonly [component in Component]: string } | undefined {
 	const { request } = x;
 	const port = portOf(x);
@@ -171,7 +171,7 @@ function portOf(x: Exchange): string {
 	return colon > authority.lastIndexOf(']') ? authority.slice(colon + 1) : '';
 }
 
-/** The decoded path as a URL's: what is left of `%` and `\` is data, and must become neither an escape nor a slash. */
+/** Returns the decoded path in URL form: a remaining `%` or `\` is data and must become neither an escape nor a slash. */
 function asPathname(path: string): string {
 	return path.replaceAll('%', '%25').replaceAll('\\', '%5C');
 }

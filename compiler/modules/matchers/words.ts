@@ -1,4 +1,4 @@
-/** What the matchers' lowerings share: their arguments, and predicates over texts that may hold placeholders. */
+/** Shared by the lowering of matchers: arguments, and predicates over texts with placeholders. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileFieldBytes } from '../../codegen/field-template.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -6,14 +6,14 @@ import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { Schema } from '../directives/directive.ts';
 
-/** Arguments of a matcher's line, at least one. Reports a missing one and a block. */
+/** Returns the arguments of a matcher's line, at least one. Reports missing ones and a block. */
 export function matcherArguments(line: Line, cx: LowerContext, usage: string): readonly Word[] | undefined {
 	const args = line.words.slice(1);
 	cx.noBlock(line);
 	return cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage) ? args : undefined;
 }
 
-/** Schema of a matcher that is a list of texts, one at least. */
+/** Schema of a matcher with a list of one or more texts. */
 export function textsSchema(
 	name: string,
 	description: string,
@@ -24,17 +24,17 @@ export function textsSchema(
 	};
 }
 
-/** Joins the lists of two matchers of one kind, each text once. */
+/** Joins the lists of two matchers of one kind, without duplicates. */
 export function joined(a: readonly string[], b: readonly string[]): string[] {
 	return [...new Set([...a, ...b])];
 }
 
-/** A test of a value against a text that may hold placeholders, wildcards at its ends counting as written. */
+/** Tests a value against a text that may contain placeholders; only literal wildcards count. */
 export type TextTest = (value: string, x: Exchange) => boolean;
 
 /**
- * Compiles a test of field values: `text` with leading and trailing `*` as wildcards: exact, prefix, suffix or substring. Only stars that stand in
- * the configuration are wildcards, never those of a placeholder's value.
+ * Compiles a test of field values: leading and trailing `*` of `text` are wildcards, for an exact, prefix, suffix or substring
+ * match. Only literal stars are wildcards, never those in a placeholder's value.
  */
 export function compileWildcardText(text: string, cx: CompileContext): TextTest {
 	const first = text.startsWith('*');

@@ -1,8 +1,8 @@
-/** Global option `admin`: where the Admin API listens and who may call it. */
+/** Global option `admin`: the address of the Admin API and who may use it. */
 import type { Word } from '../../syntax/ast.ts';
 import type { GlobalOption } from './option.ts';
 
-/** Address of the Admin API when the option names none. */
+/** Default address of the Admin API. */
 const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 
 /** A number from 0 to 65535. */
@@ -13,11 +13,11 @@ export const admin: GlobalOption = {
 	id: 'admin',
 	names: { configfile: ['admin'], compatfile: ['admin'] },
 	usage: 'admin off | [<address> [<token>]] [{ origins <origin>…; enforce_origin }]',
-	summary: 'The Admin API: its address, its token and its origins.',
+	summary: 'Configures the Admin API: its address, token and allowed origins.',
 	documentation: [
-		`There is no Admin API without this option. The address is ${DEFAULT_ADMIN_ADDRESS} if left out.`,
-		'With a token every request must carry it (`Authorization: Bearer …`); without one only loopback clients are',
-		'admitted. `origins` names the browser origins that may call, `enforce_origin` refuses requests that name none.',
+		`Without this option there is no Admin API. The default address is ${DEFAULT_ADMIN_ADDRESS}.`,
+		'With a token, every request must carry it (`Authorization: Bearer …`); without one, only loopback clients are',
+		'admitted. `origins` lists the browser origins that may use the API; `enforce_origin` rejects requests without one.',
 		'',
 		'```',
 		'{',
@@ -27,8 +27,8 @@ export const admin: GlobalOption = {
 		'}',
 		'```',
 		'',
-		'The address stays what it was at start: a load that changes it, adds or removes `admin` needs a restart. Token and',
-		'origins are taken over by a load.',
+		'The address is fixed at start: changing it, or adding or removing `admin`, needs a restart. Token and',
+		'origins are changed by a reload.',
 	].join('\n'),
 	lower: (line, settings, cx) => {
 		const [address, token, ...rest] = line.words.slice(1);
@@ -80,26 +80,27 @@ export const admin: GlobalOption = {
 	schema: {
 		type: 'object',
 		properties: {
-			off: { type: 'boolean', startup: true, description: 'There is no Admin API; nothing else may be set then.' },
+			off: { type: 'boolean', startup: true, description: 'Disables the Admin API; no other field is allowed then.' },
 			listen: {
 				type: 'string',
 				startup: true,
 				default: DEFAULT_ADMIN_ADDRESS,
 				pattern: `^(unix//.+|fd/[0-9]{1,7}|(tcp/)?(\\[[0-9a-fA-F:.%]+\\]|[^\\s:/\\[\\]]*):${PORT})$`,
-				description: 'host:port, unix//path, or fd/3 for a socket that the process was started with.',
+				description: 'host:port, unix//path, or fd/3 for an inherited socket.',
 			},
 			token: {
 				type: 'string',
 				minLength: 1,
 				secret: true,
-				description: 'Every request must carry it as a bearer token. Without one only this machine is admitted.',
+				description:
+					'Token that every request must carry as a bearer token. Without one, only this machine is admitted.',
 			},
 			origins: {
 				type: 'array',
 				items: { type: 'string' },
-				description: 'Origins of web pages that may call the API.',
+				description: 'Origins of web pages that may use the API.',
 			},
-			enforce_origin: { type: 'boolean', default: false, description: 'Requests without an `Origin` are refused.' },
+			enforce_origin: { type: 'boolean', default: false, description: 'Rejects requests without an `Origin`.' },
 			'@id': { type: 'string' },
 		},
 		additionalProperties: false,
@@ -114,18 +115,18 @@ function isAdminAddress(text: string): boolean {
 	return port !== undefined && Number(port) <= 65_535;
 }
 
-/** A variable that is not set leaves no word behind: the API would be open to whoever is on this machine. */
+/** An unset variable leaves no word behind, so the API would be open to everybody on this machine. */
 function refuseLostToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const { source, end } = address.span;
 	const lost = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
 	if (!lost) return;
 	const start = end + lost[0].length - lost[1]!.length;
 	cx.problem('error', 'admin/empty-token', { source, start, end: end + lost[0].length }, 'The token is empty.', {
-		hint: 'The environment variable that holds it is not set.',
+		hint: 'Its environment variable is not set.',
 	});
 }
 
-/** A secret in the file is seen by whoever sees the file; one from the environment is not. */
+/** Warns about a literal token, which everybody who can read the file sees. */
 function warnOfLiteralSecret(token: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const written = token.span.source.text.slice(token.span.start, token.span.end);
 	if (written.includes('{$')) return;
@@ -136,7 +137,7 @@ function warnOfLiteralSecret(token: Word, cx: Parameters<GlobalOption['lower']>[
 		return;
 	}
 	if (cx.dialect === 'compatfile') return;
-	cx.problem('warning', 'secret/in-file', token.span, 'The token stands in the file.', {
+	cx.problem('warning', 'secret/in-file', token.span, 'The token is written into the file.', {
 		hint: 'Take it from the environment: `{$ADMIN_TOKEN}`.',
 	});
 }

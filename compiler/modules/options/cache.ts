@@ -1,4 +1,4 @@
-/** Global option `cache`: the store that all `cache` directives share, and what holds for each of them. */
+/** Global option `cache`: the store shared by all `cache` directives, and their defaults. */
 
 import type { Settings } from '../../document/document.ts';
 import type { Word } from '../../syntax/ast.ts';
@@ -11,19 +11,19 @@ import {
 } from '../directives/cache/cache-words.ts';
 import type { GlobalOption } from './option.ts';
 
-/** Bytes of the common store, where nothing is said: 128 MiB. */
+/** Default bytes of the common store: 128 MiB. */
 const DEFAULT_CEILING: number = 128 * 1024 ** 2;
 
-/** Bytes of the disk, where nothing is said: 1 GiB; and least and most. */
+/** Default bytes on disk: 1 GiB; minimum and maximum. */
 const DEFAULT_DISK = 1024 ** 3;
 const LEAST_DISK = 4 * 1024 ** 2;
 const MOST_DISK = 1024 ** 4;
 
-/** What holds for every `cache` directive that does not say otherwise. */
+/** Defaults for all `cache` directives. */
 export interface CacheDefaults extends RuleFields {
 	/** Bytes of the common store. */
 	readonly ceiling: number;
-	/** The folder behind it. */
+	/** Its folder on disk. */
 	readonly disk?: { readonly folder: string; readonly size: number };
 }
 
@@ -38,22 +38,22 @@ export const cacheOption: GlobalOption = {
 	id: 'cache',
 	names: { configfile: ['cache'], compatfile: ['cache'] },
 	usage: 'cache { ceiling <size>; … }',
-	summary: 'The store of `cache` directives, and what holds for those that do not say otherwise.',
+	summary: 'Configures the store of `cache` directives, and their defaults.',
 	documentation: [
-		'`ceiling` (128MiB) is how much memory the process uses for what it keeps, bodies and what is known of them together;',
-		'it is taken as it is needed. Another ceiling begins an empty store. The other words are those of the directive:',
+		'`ceiling` (128MiB) is the memory that the process uses for stored bodies and metadata together;',
+		`it is allocated as needed. Changing it starts with an empty store. The other options are the directive's:`,
 		'`ttl`, `stale`, `heuristic`, `max_body`, `collapse`, `client_control`, `status_header`.',
 		'',
-		'`disk FOLDER [SIZE]` (1GiB) keeps the common store through restarts: what is stored is written behind, and read again',
-		'when it is not in memory. Every record has checksums; what was not written to its end, or is not as it was written, is',
-		'not served. The oldest goes when the files would take more than the size; bodies beyond 16 MiB stay in memory only. Purges',
-		'and invalidations count there too, and are written down before they are answered. The folder is made with mode 700, its',
-		'files with 600. One process at a time has it: another one works without until it is free, and takes out of it then what',
-		'was purged meanwhile. A page that is confirmed again and again is written once a minute at most, and of the variants of',
-		'one page the last 64 stay. A full disk is told in the log and in',
-		'`svc_cache_disk_failures_total`; requests do not notice, but a purge that neither the segments nor a file beside them can',
-		'hold is refused (`purge_not_kept`). Each response on disk takes some 60 bytes of memory. Stores with a',
-		'`ceiling` of their own have no disk.',
+		'`disk FOLDER [SIZE]` (1GiB) keeps the common store across restarts: responses are written in the background and read back',
+		'when they are not in memory. Every record has checksums; incomplete or damaged records are not',
+		'served. The oldest are removed when the files would exceed the size; bodies larger than 16 MiB stay in memory only. Purges',
+		'and invalidations apply to the disk too, and are recorded before they are acknowledged. The folder is created with mode 700, its',
+		'files with 600. Only one process at a time uses it: another one runs without it until it is free, and then removes whatever',
+		'was purged in the meantime. A response that is revalidated repeatedly is written at most once a minute, and of the variants of',
+		'one URL the last 64 are kept. A full disk is reported in the log and in',
+		'`svc_cache_disk_failures_total`; requests are not affected, but a purge that can be recorded neither in the segments nor in a file next to them',
+		'is rejected (`purge_not_kept`). Each response on disk takes about 60 bytes of memory. Stores with their own',
+		'`ceiling` have no disk.',
 		'',
 		'```',
 		'{',
@@ -77,7 +77,7 @@ export const cacheOption: GlobalOption = {
 					const [folder, size] = words as [Word, Word?];
 					const bytes = size && cx.size(size);
 					if (bytes !== undefined && (bytes < LEAST_DISK || bytes > MOST_DISK)) {
-						cx.problem('error', 'cache/disk', size!.span, `\`${size!.text}\` is no size of a disk.`, {
+						cx.problem('error', 'cache/disk', size!.span, `\`${size!.text}\` is not a valid size on disk.`, {
 							hint: 'Write a size from 4MiB to 1TiB.',
 						});
 						return;
@@ -93,16 +93,16 @@ export const cacheOption: GlobalOption = {
 	},
 	schema: {
 		type: 'object',
-		description: 'The common store of `cache` steps, and what holds for those that do not say otherwise.',
+		description: 'The common store of `cache` steps, and their defaults.',
 		properties: {
 			ceiling: {
 				...CEILING,
 				default: DEFAULT_CEILING,
-				description: 'Bytes of memory, bodies and what is known of them together.',
+				description: 'Bytes of memory, for bodies and metadata together.',
 			},
 			disk: {
 				type: 'object',
-				description: 'A folder that keeps the common store through restarts.',
+				description: 'A folder that keeps the common store across restarts.',
 				properties: {
 					folder: { type: 'string', minLength: 1, description: 'Its path.' },
 					size: {
@@ -110,7 +110,7 @@ export const cacheOption: GlobalOption = {
 						minimum: LEAST_DISK,
 						maximum: MOST_DISK,
 						default: DEFAULT_DISK,
-						description: 'Bytes of its files.',
+						description: 'Maximum bytes of its files.',
 					},
 				},
 				required: ['folder'],

@@ -8,9 +8,9 @@ export const defaultBind: GlobalOption = {
 	id: 'default_bind',
 	names: { configfile: ['default_bind'], compatfile: ['default_bind'] },
 	usage: 'default_bind <host>… [{ protocols h1|h2|h2c… }]',
-	summary: 'Hosts that sites without `bind` listen on.',
+	summary: 'Sets the hosts on which sites without `bind` listen.',
 	documentation: [
-		'Several lines add up. Every interface if left out. Hosts and `protocols` are those of `bind`.',
+		'Several lines add up. The default is every interface. Hosts and `protocols` are those of `bind`.',
 		'',
 		'```',
 		'{',

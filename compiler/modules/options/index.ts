@@ -1,4 +1,4 @@
-/** Every global option, one line each. */
+/** The registry of global options, one line each. */
 import { admin } from './admin.ts';
 import { cacheOption } from './cache.ts';
 import { defaultBind } from './default-bind.ts';
@@ -31,7 +31,7 @@ import {
 } from './tls/issuance.ts';
 import { ocspInterval, ocspStapling, onDemandTls } from './tls/ocsp.ts';
 
-/** In the order in which `list-modules` and the manual name them. */
+/** In the order of `list-modules` and the manual. */
 export const options: readonly GlobalOption[] = [
 	acmeCa,
 	acmeCaRoot,

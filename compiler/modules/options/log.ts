@@ -9,10 +9,10 @@ export const log: GlobalOption = {
 	names: { configfile: ['log'], compatfile: ['log'] },
 	usage:
 		'log [name] [{ output <writer>; format <encoder>; level <level>; include <namespace>…; exclude <namespace>… }]',
-	summary: 'Process logs: where they are written, how they look, which namespaces they take.',
+	summary: 'Configures process logs: outputs, formats and namespaces.',
 	documentation: [
-		'Without a name it configures `default`, the process log; output, format and sampling are those of `log` in a site. `include` and `exclude` choose namespaces by prefix; the',
-		'longer prefix wins. A load takes changes over.',
+		'Without a name, it configures `default`, the process log; output, format and sampling are the same as for `log` in a site. `include` and `exclude` select namespaces by prefix; the',
+		'longer prefix wins. A reload applies changes.',
 		'',
 		'```',
 		'{',
@@ -64,7 +64,7 @@ export const log: GlobalOption = {
 	},
 	schema: {
 		type: 'object',
-		description: 'By name; `default` is the process log.',
+		description: 'Logs by name; `default` is the process log.',
 		additionalProperties: {
 			type: 'object',
 			properties: {
@@ -72,9 +72,9 @@ export const log: GlobalOption = {
 				include: {
 					type: 'array',
 					items: { type: 'string' },
-					description: 'Namespaces that are written, by prefix; all if left out.',
+					description: 'Namespaces to write, by prefix; default all.',
 				},
-				exclude: { type: 'array', items: { type: 'string' }, description: 'Namespaces that are not, by prefix.' },
+				exclude: { type: 'array', items: { type: 'string' }, description: 'Namespaces not to write, by prefix.' },
 			},
 			additionalProperties: false,
 		},

@@ -1,4 +1,4 @@
-/** Global option `metrics`: whether requests are counted. */
+/** Global option `metrics`: collects metrics of requests. */
 import { unavailableMessage } from '../../lower/unavailable.ts';
 import type { GlobalOption } from './option.ts';
 
@@ -7,9 +7,9 @@ export const metrics: GlobalOption = {
 	id: 'metrics',
 	names: { configfile: ['metrics'], compatfile: ['metrics'] },
 	usage: 'metrics [{ per_host; observe_catchall_hosts }]',
-	summary: 'Counts requests for `GET /metrics` of the Admin API.',
+	summary: 'Collects metrics of requests for `GET /metrics` of the Admin API.',
 	documentation:
-		'`per_host` adds the label `host`; hosts that no site names become `other`, with `observe_catchall_hosts` only those after the first 1000 of a thread. Changing it needs a restart.\n\n```\n{\n\tadmin\n\tmetrics {\n\t\tper_host\n\t}\n}\n```',
+		'`per_host` adds the label `host`; hosts that no site names become `other`; with `observe_catchall_hosts`, only those after the first 1000 of a thread do. Changing it needs a restart.\n\n```\n{\n\tadmin\n\tmetrics {\n\t\tper_host\n\t}\n}\n```',
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, metrics.usage);
 		const value: { per_host?: boolean; observe_catchall_hosts?: boolean } = {};
@@ -35,7 +35,7 @@ export const metrics: GlobalOption = {
 			observe_catchall_hosts: {
 				type: 'boolean',
 				default: false,
-				description: 'With `per_host`: hosts that no site names are told apart too, the first 1000 of a thread.',
+				description: 'With `per_host`: distinguishes hosts that no site names, up to the first 1000 of a thread.',
 			},
 		},
 		additionalProperties: false,

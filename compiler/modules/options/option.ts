@@ -1,10 +1,10 @@
-/** What one global option is, in one object. Registered by one line in options/index.ts. */
+/** The definition of a global option, in one object. Registered by one line in options/index.ts. */
 
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line } from '../../syntax/ast.ts';
 import type { Schema } from '../directives/directive.ts';
 
-/** Settings while the global block is lowered. */
+/** The settings while the global block is lowered. */
 export interface SettingsDraft {
 	[setting: string]: unknown;
 }
@@ -19,7 +19,7 @@ export interface GlobalOption {
 	readonly lower: (line: Line, settings: SettingsDraft, cx: LowerContext) => void;
 	/** Schema of `settings.<id>`. */
 	readonly schema: Schema;
-	/** True when a running process cannot take a change: `/load` answers `restart_required`. It stands in the schema as `startup: true`. */
+	/** True if a change needs a restart: `/load` answers `restart_required`. Appears in the schema as `startup: true`. */
 	readonly startup: boolean;
 	/** It may stand several times, and its lines add up. */
 	readonly repeatable?: true;

@@ -1,4 +1,4 @@
-/** `persist_config`: whether what the Admin API changes is saved. */
+/** `persist_config`: whether changes through the Admin API are saved. */
 import type { GlobalOption } from './option.ts';
 
 /** `settings.persist_config`. */
@@ -6,10 +6,10 @@ export const persistConfig: GlobalOption = {
 	id: 'persist_config',
 	names: { configfile: ['persist_config'], compatfile: ['persist_config'] },
 	usage: 'persist_config off',
-	summary: 'Keeps no copy of the configuration that the Admin API changed.',
+	summary: 'Does not save changes made through the Admin API.',
 	documentation: [
-		'Every change that the Admin API makes is saved, secrets included, in a file that only the user of the server may read, for',
-		'`svc run --resume`. With `off` none is.',
+		`By default, every change made through the Admin API is saved, secrets included, in a file that only the server's user can read, for`,
+		'`svc run --resume`. With `off`, changes are not saved.',
 		'',
 		'```',
 		'{',
@@ -25,9 +25,9 @@ export const persistConfig: GlobalOption = {
 			return;
 		}
 		cx.problem('error', 'option/not-off', (word ?? line.words[0]!).span, "persist_config must be 'off'", {
-			hint: 'Leave the option out to have changes saved.',
+			hint: 'Leave the option out to save changes.',
 		});
 	},
-	schema: { const: false, description: 'Changes made by the Admin API are not saved.' },
+	schema: { const: false, description: 'Does not save changes made through the Admin API.' },
 	startup: false,
 };

@@ -1,4 +1,4 @@
-/** Global option `pki`: the internal authorities. */
+/** Global option `pki`: the internal certificate authorities. */
 
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import type { Line } from '../../syntax/ast.ts';
@@ -32,12 +32,12 @@ export interface PkiSettings {
 	readonly authorities?: { readonly [id: string]: AuthoritySettings };
 }
 
-/** What ids of authorities look like: they name folders of the store. */
+/** Format of authority IDs, which are names of folders in the store. */
 export const AUTHORITY_ID = '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$';
 
-/** Life of a root in milliseconds: 3600 days. */
+/** Lifetime of a root in milliseconds: 3600 days. */
 export const ROOT_LIFETIME: number = 3600 * 86_400_000;
-/** Life of an intermediate in milliseconds if nothing is said: 7 days. */
+/** Default lifetime of an intermediate in milliseconds: 7 days. */
 export const INTERMEDIATE_LIFETIME: number = 7 * 86_400_000;
 
 const FILES: Schema = {
@@ -57,13 +57,13 @@ export const pki: GlobalOption = {
 	names: { configfile: ['pki'], compatfile: ['pki'] },
 	usage:
 		'pki { ca [<id>] { name <text>; root_cn <text>; intermediate_cn <text>; intermediate_lifetime <duration>; maintenance_interval <duration>; renewal_window_ratio <ratio>; root { cert <file>; key <file> }; intermediate { cert <file>; key <file> } } }',
-	summary: 'The internal authorities that sign for `tls internal`.',
+	summary: 'Configures the internal authorities that sign for `tls internal`.',
 	documentation: [
-		'An authority that is not named here and is used all the same gets what is said below. Its root lives 3600 days and',
-		'its intermediate 7; both lie in the store under `pki/authorities/<id>/` unless files are named. The root keeps its',
-		'key when it is renewed, the intermediate gets a new one. `renewal_window_ratio` is the part of a life that is left',
-		'when it is renewed, 0.2 if left out; `maintenance_interval` is how often that is looked at, 10m if left out.',
-		'`{pki.ca.name}` and `{time.now.year}` stand for themselves in common names.',
+		'An authority that is used but not configured here gets the defaults. Its root is valid for 3600 days and',
+		'its intermediate for 7; both are kept in the store under `pki/authorities/<id>/` unless files are named. A renewed root keeps its',
+		'key; a renewed intermediate gets a new one. `renewal_window_ratio` is the remaining share of the lifetime',
+		'at which they are renewed, by default 0.2; `maintenance_interval` is how often that is checked, by default 10m.',
+		'`{pki.ca.name}` and `{time.now.year}` can be used in common names.',
 		'',
 		'```',
 		'{',
@@ -87,8 +87,8 @@ export const pki: GlobalOption = {
 					if (!cx.count(at, args, 0, 1, 'ca [<id>] { … }')) return;
 					const id = args[0]?.text ?? 'local';
 					if (!new RegExp(AUTHORITY_ID).test(id)) {
-						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` cannot be the id of an authority.`, {
-							hint: 'Write letters, digits, dots, hyphens and underscores.',
+						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` is not a valid authority ID.`, {
+							hint: 'Use letters, digits, dots, hyphens and underscores.',
 						});
 						return;
 					}
@@ -105,48 +105,47 @@ export const pki: GlobalOption = {
 		properties: {
 			authorities: {
 				type: 'object',
-				description: 'By id; `local` is the one that signs unless a site names another.',
+				description: 'Authorities by ID; `local` signs unless a site names another.',
 				propertyNames: { pattern: AUTHORITY_ID },
 				additionalProperties: {
 					type: 'object',
 					properties: {
 						'@id': { type: 'string' },
-						name: { type: 'string', description: 'Name of the authority, for its common names.' },
+						name: { type: 'string', description: 'Name of the authority, used in its common names.' },
 						root_cn: {
 							type: 'string',
 							default: '{pki.ca.name} - {time.now.year} ECC Root',
-							description: 'Common name of the root; `{pki.ca.name} - {time.now.year} ECC Root` if left out.',
+							description: 'Common name of the root; default `{pki.ca.name} - {time.now.year} ECC Root`.',
 						},
 						intermediate_cn: {
 							type: 'string',
 							default: '{pki.ca.name} - ECC Intermediate',
-							description: 'Common name of the intermediate; `{pki.ca.name} - ECC Intermediate` if left out.',
+							description: 'Common name of the intermediate; default `{pki.ca.name} - ECC Intermediate`.',
 						},
 						intermediate_lifetime: {
 							type: 'number',
 							exclusiveMinimum: 0,
 							exclusiveMaximum: ROOT_LIFETIME,
 							default: 604_800_000,
-							description: 'Milliseconds; 7 days if left out. Shorter than the life of the root.',
+							description: `Milliseconds; default 7 days. Must be shorter than the root's lifetime.`,
 						},
 						maintenance_interval: {
 							type: 'number',
 							exclusiveMinimum: 0,
 							default: 600_000,
-							description:
-								'Milliseconds between two looks at whether something must be renewed; 10 minutes if left out.',
+							description: 'Milliseconds between checks for certificates to renew; default 10 minutes.',
 						},
 						renewal_window_ratio: {
 							type: 'number',
 							exclusiveMinimum: 0,
 							maximum: 1,
 							default: 0.2,
-							description: 'Part of a life that is left when the certificate is renewed; 0.2 if left out.',
+							description: 'Remaining share of the lifetime at which a certificate is renewed; default 0.2.',
 						},
-						root: { ...FILES, description: 'Files of a root to sign with, instead of one of our own.' },
+						root: { ...FILES, description: 'Files of a root to use instead of a generated one.' },
 						intermediate: {
 							...FILES,
-							description: 'Files of an intermediate to sign with, instead of one of our own.',
+							description: 'Files of an intermediate to use instead of a generated one.',
 						},
 					},
 					additionalProperties: false,
@@ -177,7 +176,7 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 			else if (name === 'intermediate_lifetime' && value >= ROOT_LIFETIME) {
 				const message = 'intermediate certificate lifetime must be less than root certificate lifetime (86400h0m0s)';
 				cx.problem('error', 'pki/intermediate-outlives-root', args[0]!.span, message, {
-					hint: 'A root lives 3600 days.',
+					hint: 'A root is valid for 3600 days.',
 				});
 			} else draft[name] = value;
 		};

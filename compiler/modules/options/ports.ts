@@ -1,20 +1,20 @@
-/** Global options `http_port` and `https_port`: the ports that the schemes stand for. */
+/** Global options `http_port` and `https_port`: the default ports of the schemes. */
 import type { GlobalOption } from './option.ts';
 
 /** `settings.http_port`. */
 export const httpPort: GlobalOption = portOption(
 	'http_port',
 	80,
-	'Port of `http://` addresses that name none.',
-	'Addresses such as `http://example.com` listen there.',
+	'Sets the port of `http://` addresses without one.',
+	'Addresses such as `http://example.com` listen on it.',
 );
 
 /** `settings.https_port`. */
 export const httpsPort: GlobalOption = portOption(
 	'https_port',
 	443,
-	'Port of addresses that name neither a port nor `http://`.',
-	'Addresses such as `example.com` listen there, with TLS.',
+	'Sets the port of addresses with neither a port nor `http://`.',
+	'Addresses such as `example.com` listen on it, with TLS.',
 );
 
 function portOption(id: string, standard: number, summary: string, sentence: string): GlobalOption {
@@ -24,7 +24,7 @@ function portOption(id: string, standard: number, summary: string, sentence: str
 		names: { configfile: [id], compatfile: [id] },
 		usage,
 		summary,
-		documentation: `${sentence} ${standard} if left out.\n\n\`\`\`\n{\n\t${id} ${8000 + standard}\n}\n\`\`\``,
+		documentation: `${sentence} The default is ${standard}.\n\n\`\`\`\n{\n\t${id} ${8000 + standard}\n}\n\`\`\``,
 		lower: (line, settings, cx) => {
 			const args = line.words.slice(1);
 			cx.noBlock(line);

@@ -1,4 +1,4 @@
-/** Global options of the process: `threads`, `grace_period`, `debug`. */
+/** Global options of the process: `threads`, `io`, `grace_period`, `shutdown_delay`, `debug`. */
 import type { GlobalOption } from './option.ts';
 
 /** Values of `io`. */
@@ -9,9 +9,9 @@ export const threads: GlobalOption = {
 	id: 'threads',
 	names: { configfile: ['threads'], compatfile: ['threads'] },
 	usage: 'threads <number>',
-	summary: 'How many threads serve requests.',
+	summary: 'Sets the number of threads that serve requests.',
 	documentation:
-		'As many as the processors that the process may use if left out. Changing it needs a restart.\n\n```\n{\n\tthreads 2\n}\n```',
+		'The default is the number of processors available to the process. Changing it needs a restart.\n\n```\n{\n\tthreads 2\n}\n```',
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -28,9 +28,9 @@ export const io: GlobalOption = {
 	id: 'io',
 	names: { configfile: ['io'], compatfile: [] },
 	usage: 'io direct|node',
-	summary: 'How sockets and files are read and written.',
+	summary: 'Selects how sockets and files are read and written.',
 	documentation:
-		'`direct` calls the operating system past Node, which is faster; `node` uses only the public modules of Node. Without this option, `direct` is used on the releases of Node that it has been tested with, and `node` on all others. The environment variable `SVC_IO` takes precedence. `svc build-info` prints the mode that this build uses by default. Changing it needs a restart.\n\n```\n{\n\tio node\n}\n```',
+		"`direct` calls the operating system directly, which is faster; `node` uses only Node's public modules. The default is `direct` on the Node releases it has been tested with, and `node` on all others. The environment variable `SVC_IO` takes precedence. `svc build-info` prints the mode that this build uses by default. Changing it needs a restart.\n\n```\n{\n\tio node\n}\n```",
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -47,9 +47,9 @@ export const gracePeriod: GlobalOption = {
 	id: 'grace_period',
 	names: { configfile: ['grace_period'], compatfile: ['grace_period'] },
 	usage: 'grace_period <duration>',
-	summary: 'How long a stop waits for requests in flight.',
+	summary: 'Limits how long a stop waits for requests in flight.',
 	documentation:
-		'A stop waits for requests that are being answered, without bound if left out; after this time it ends them.\n\n```\n{\n\tgrace_period 10s\n}\n```',
+		'A stop waits for requests in flight, by default without limit; after this time it aborts them.\n\n```\n{\n\tgrace_period 10s\n}\n```',
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -67,10 +67,10 @@ export const gracePeriod: GlobalOption = {
 export const shutdownDelay: GlobalOption = {
 	id: 'shutdown_delay',
 	names: { configfile: ['shutdown_delay'], compatfile: ['shutdown_delay'] },
-	usage: 'shutdown_delay <duration>',
+	usage: 'Delays a stop while the server keeps serving.',
 	summary: 'How long a stop waits, serving as ever, before it begins.',
 	documentation:
-		'From the moment that a stop is asked for `GET /ready` of the Admin API is 503, so that load balancers take the server out; `{http.shutting_down}` is true and `{http.time_until_shutdown}` tells how long. A second signal does not wait.\n\n```\n{\n\tshutdown_delay 10s\n}\n```',
+		'As soon as a stop is requested, `GET /ready` of the Admin API answers 503, so that load balancers remove the server; `{http.shutting_down}` is true, and `{http.time_until_shutdown}` is the remaining time. A second signal skips the delay.\n\n```\n{\n\tshutdown_delay 10s\n}\n```',
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -89,10 +89,10 @@ export const debug: GlobalOption = {
 	id: 'debug',
 	names: { configfile: ['debug'], compatfile: ['debug'] },
 	usage: 'debug',
-	summary: 'Sets every log without a level of its own to DEBUG.',
+	summary: 'Sets every log without its own level to DEBUG.',
 	documentation: [
-		'For finding out what happens; not for every day. For each request an entry tells which site and handler answered, where',
-		'that stands in the configuration, and which upstream was asked; others tell why a request or a TLS handshake failed.',
+		`For troubleshooting, not for regular use. For each request, an entry names the site and handler that answered, the handler's place`,
+		'in the configuration, and the upstream used; other entries say why a request or a TLS handshake failed.',
 		'',
 		'```',
 		'{',

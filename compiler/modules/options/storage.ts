@@ -7,10 +7,10 @@ export const storage: GlobalOption = {
 	id: 'storage',
 	names: { configfile: ['storage'], compatfile: ['storage'] },
 	usage: 'storage <store> [<argument>…] [{ … }]',
-	summary: 'Where certificates, keys and accounts are kept.',
+	summary: 'Sets where certificates, keys and accounts are kept.',
 	documentation: [
-		'The store is `file_system`, with a folder. Left out, it is the folder that `SVC_TLS_STORE` names, else `svc` in the',
-		'data directory of the user (`$XDG_DATA_HOME`, else `~/.local/share`). Changing it needs a restart.',
+		'The store is `file_system`, with a folder. The default is the folder in `SVC_TLS_STORE`, otherwise `svc` in the',
+		"user's data directory (`$XDG_DATA_HOME`, by default `~/.local/share`). Changing it needs a restart.",
 		'',
 		'```',
 		'{',
@@ -38,9 +38,9 @@ export const storageCheck: GlobalOption = {
 	id: 'storage_check',
 	names: { configfile: ['storage_check'], compatfile: ['storage_check'] },
 	usage: 'storage_check off',
-	summary: 'Skips the check that the store can be written to.',
+	summary: 'Skips the check that the store is writable.',
 	documentation:
-		'Before certificates are ordered a value is written to the store, read and removed: what cannot be kept would be ordered again and again.\n\n```\n{\n\tstorage_check off\n}\n```',
+		'By default, a value is written to the store, read back and removed before certificates are ordered: certificates that cannot be stored would be ordered again and again.\n\n```\n{\n\tstorage_check off\n}\n```',
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -48,7 +48,7 @@ export const storageCheck: GlobalOption = {
 		if (args[0]!.text === 'off') settings.storage_check = false;
 		else cx.problem('error', 'storage/check', args[0]!.span, "storage_check must be 'off'");
 	},
-	schema: { type: 'boolean', description: 'Whether the store is tried before certificates are ordered.' },
+	schema: { type: 'boolean', description: 'Whether the store is tested before certificates are ordered.' },
 	startup: false,
 };
 
@@ -57,10 +57,10 @@ export const storageCleanInterval: GlobalOption = {
 	id: 'storage_clean_interval',
 	names: { configfile: ['storage_clean_interval'], compatfile: ['storage_clean_interval'] },
 	usage: 'storage_clean_interval <duration> | off',
-	summary: 'How often what is of no use any more is removed from the store.',
+	summary: 'Sets how often obsolete data is removed from the store.',
 	documentation: [
-		'Removed are certificates that expired more than two weeks ago, OCSP responses that are out of date and what was',
-		'left of challenges. Once a day if left out; processes that share a store take turns.',
+		'This removes certificates that expired more than two weeks ago, outdated OCSP responses and leftovers of',
+		'challenges. The default is once a day; processes that share a store take turns.',
 		'',
 		'```',
 		'{',
@@ -85,6 +85,6 @@ export const storageCleanInterval: GlobalOption = {
 			});
 		}
 	},
-	schema: { type: 'number', minimum: 0, description: 'Milliseconds; 0 never cleans.' },
+	schema: { type: 'number', minimum: 0, description: 'Milliseconds; 0 disables cleaning.' },
 	startup: false,
 };

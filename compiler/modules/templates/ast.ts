@@ -1,13 +1,13 @@
-/** The tree of a template. */
+/** The syntax tree of a template. */
 import type { Value } from './value.ts';
 
-/** Where a node stands: offsets in the text. */
+/** The place of a node: offsets in the text. */
 export interface Range {
 	readonly start: number;
 	readonly end: number;
 }
 
-/** Something with a value. */
+/** A node with a value. */
 export type Operand = Range &
 	(
 		| { readonly kind: 'dot' }
@@ -26,16 +26,16 @@ export interface Command extends Range {
 	readonly operands: readonly Operand[];
 }
 
-/** Commands, each given the value of the one before as its last argument. */
+/** Commands, each of which gets the value of the previous one as its last argument. */
 export interface Pipeline extends Range {
 	readonly commands: readonly Command[];
-	/** Variables that take its value: one, or index and element of a range. */
+	/** Variables that receive its value: one, or index and element of a range. */
 	readonly slots: readonly number[];
-	/** True for `:=`: the value of a declaration, like that of an assignment, is not printed. */
+	/** True for `:=`. Neither declarations nor assignments print their value. */
 	readonly declares: boolean;
 }
 
-/** What does something. */
+/** A node with an effect. */
 export type Statement =
 	| { readonly kind: 'text'; readonly text: string }
 	| { readonly kind: 'print'; readonly pipeline: Pipeline }
@@ -46,7 +46,7 @@ export type Statement =
 	| { readonly kind: 'break' }
 	| { readonly kind: 'continue' };
 
-/** A block with an `{{else}}`. */
+/** A block with an optional `{{else}}`. */
 export interface ControlStatement<Kind extends string> {
 	readonly kind: Kind;
 	readonly pipeline: Pipeline;
@@ -54,7 +54,7 @@ export interface ControlStatement<Kind extends string> {
 	readonly otherwise: readonly Statement[];
 }
 
-/** A text as it was parsed: its statements and the templates that it defines. */
+/** The parse result of a text: its statements and the templates that it defines. */
 export interface ParsedTemplate {
 	readonly statements: readonly Statement[];
 	readonly defines: ReadonlyMap<string, readonly Statement[]>;

@@ -1,4 +1,4 @@
-/** The functions of the language itself. `and` and `or` are not here: they are evaluated apart. */
+/** The built-in functions of the language, except `and` and `or`, which are evaluated separately. */
 import { escapeQueryText } from '../../exchange/uri-escape.ts';
 import { basicEqual, basicLess } from './compare.ts';
 import { formatValue, textOf } from './format-value.ts';
@@ -37,12 +37,12 @@ export const BUILTINS: FunctionList = {
 	urlquery: define('any...', (run, values: Value[]) => escapeQueryText(joined(run, values))),
 };
 
-/** Texts as they are; several values as `print` joins them. */
+/** Joins values like `print`; a single text is returned unchanged. */
 function joined(run: Run, values: readonly Value[]): string {
 	return values.length === 1 ? textOf(run, values[0]!) : joinPrinted(run, values);
 }
 
-/** A space goes between two values when neither is a text. */
+/** Adds a space between two values if neither is a text. */
 function joinPrinted(run: Run, values: readonly Value[]): string {
 	let out = '';
 	for (const [i, value] of values.entries()) {
@@ -94,7 +94,7 @@ function sliced(run: Run, subject: Value, bounds: readonly bigint[]): Value {
 	return subject.slice(Number(start), Number(end));
 }
 
-/** Text for HTML: `& < > " '` and NUL. */
+/** Escapes text for HTML: `& < > " '` and NUL. */
 export function escapeHtml(text: string): string {
 	return text.replace(/[&<>"'\0]/g, c => HTML_ESCAPES[c]!);
 }
@@ -108,7 +108,7 @@ const HTML_ESCAPES: { readonly [character: string]: string } = {
 	'\0': '\ufffd',
 };
 
-/** Text for a string of JavaScript, inside HTML too. */
+/** Escapes text for a JavaScript string, also inside HTML. */
 function escapeJs(text: string): string {
 	return text.replace(/[\\'"<>&=\p{Cc}\u2028\u2029]/gu, c => {
 		if (c === '\\' || c === "'" || c === '"') return `\\${c}`;

@@ -2,7 +2,7 @@
 import type { Run } from './run.ts';
 import { asDictionary, compareText, isList, isObject, typeName, type Value } from './value.ts';
 
-/** `eq` of two values: of basic types of one kind; nil equals only nil. */
+/** Implements `eq` for two values of one basic type; nil equals only nil. */
 export function basicEqual(run: Run, a: Value, b: Value): boolean {
 	if (a === null || b === null) return a === b;
 	if (typeof a === 'object' || typeof b === 'object') {
@@ -15,7 +15,7 @@ export function basicEqual(run: Run, a: Value, b: Value): boolean {
 	return a === b;
 }
 
-/** `lt` of two values: numbers of one kind and texts. */
+/** Implements `lt` for two values: numbers of one kind, or texts. */
 export function basicLess(run: Run, a: Value, b: Value): boolean {
 	if (typeof a !== typeof b) return run.fail('incompatible types for comparison');
 	if (typeof a === 'string') return compareText(a, b as string) < 0;
@@ -23,7 +23,7 @@ export function basicLess(run: Run, a: Value, b: Value): boolean {
 	return run.fail('invalid type for comparison');
 }
 
-/** Equality all the way down, without mistakes. */
+/** Deep equality, which never fails. */
 export function deepEqual(run: Run, a: Value, b: Value): boolean {
 	run.budget.spend(1);
 	if (a === b) return true;

@@ -1,4 +1,4 @@
-/** Statements to closures. */
+/** Compiles statements to closures. */
 import type { Range, Statement } from './ast.ts';
 import { type CompileScope, compileCommands, compilePipeline, type Evaluate, failAt } from './evaluate.ts';
 import { printed } from './format-value.ts';
@@ -6,7 +6,7 @@ import type { Run, Variables } from './run.ts';
 import { LimitError } from './template-error.ts';
 import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
 
-/** What a statement says about the loop it is in. */
+/** The effect of a statement on the enclosing loop. */
 const NORMAL = 0;
 const BREAK = 1;
 const CONTINUE = 2;
@@ -15,7 +15,7 @@ type Outcome = typeof NORMAL | typeof BREAK | typeof CONTINUE;
 /** Compiled statements. */
 export type TemplateBody = (run: Run, dot: Value, variables: Variables) => Outcome;
 
-/** Compiles statements in their order. */
+/** Compiles statements in order. */
 export function compileStatements(statements: readonly Statement[], scope: CompileScope): TemplateBody {
 	const bodies = statements.map(statement => compileStatement(statement, scope));
 	if (bodies.length === 1) return bodies[0]!;
@@ -72,7 +72,7 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 	}
 }
 
-/** Steps that run out between two calls have a place too. */
+/** Reports the place at which the steps run out, even between two calls. */
 function limited(scope: CompileScope, place: Range, body: TemplateBody): TemplateBody {
 	return (run, dot, variables) => {
 		try {

@@ -1,4 +1,4 @@
-/** Pipelines to closures: operands, fields, calls. */
+/** Compiles pipelines to closures: operands, fields, calls. */
 import type { Command, Operand, Pipeline, Range } from './ast.ts';
 import {
 	convertArgument,
@@ -17,16 +17,16 @@ import { asDictionary, Callable, isObject, isTrue, typeName, type Value } from '
 /** A compiled pipeline or operand. */
 export type Evaluate = (run: Run, dot: Value, variables: Variables) => Value;
 
-/** The same with the value of the command before it, if there is one. */
+/** The same, with the value of the previous command, if there is one. */
 type EvaluateCommand = (run: Run, dot: Value, variables: Variables, final: Value) => Value;
 
-/** What compiling needs to know. */
+/** The context of a compilation. */
 export interface CompileScope {
 	readonly text: string;
 	readonly functions: FunctionTable;
 }
 
-/** Says where something went wrong: `template: name:line:column: executing "name" at <.X>: reason`. */
+/** Throws an error with its place: `template: name:line:column: executing "name" at <.X>: reason`. */
 export function failAt(scope: CompileScope, place: Range, run: Run, reason: string, cause?: unknown): never {
 	const { text } = scope;
 	const column = place.start - text.lastIndexOf('\n', place.start - 1);
@@ -37,7 +37,7 @@ export function failAt(scope: CompileScope, place: Range, run: Run, reason: stri
 	throw new TemplateFailure(message, cause === undefined ? undefined : { cause });
 }
 
-/** Compiles a pipeline, its assignments included. */
+/** Compiles a pipeline, including its assignments. */
 export function compilePipeline(pipeline: Pipeline, scope: CompileScope): Evaluate {
 	const value = compileCommands(pipeline.commands, scope);
 	const [slot] = pipeline.slots;
@@ -185,7 +185,7 @@ function checked(
 	return converted === undefined ? failAt(scope, place, run, typeMistake(value, kind)) : converted;
 }
 
-/** `and` and `or` evaluate no further than they must; the result is the argument that decided. */
+/** `and` and `or` stop evaluating as soon as the result is known; the result is the deciding argument. */
 function compileLogic(
 	name: 'and' | 'or',
 	place: Range,
@@ -208,7 +208,7 @@ function compileLogic(
 	};
 }
 
-/** Runs a call and says where it failed. */
+/** Runs a call and adds the place to its errors. */
 function guarded(scope: CompileScope, place: Range, run: Run, name: string, call: () => Value): Value {
 	try {
 		return call();

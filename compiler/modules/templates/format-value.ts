@@ -1,15 +1,15 @@
-/** Values as text, in the forms of Go's `%v`. */
+/** Formats values as text like Go's `%v`. */
 import type { Run } from './run.ts';
 import { Callable, isList, sortedKeys, type Value } from './value.ts';
 
-/** What an action prints for a value that is no text. */
+/** Returns what an action prints for a value other than text. */
 export function printed(run: Run, value: Value): string {
 	if (value === null) return '<no value>';
 	if (value instanceof Callable) return run.fail(`can't print ${value.name} of type func`);
 	return formatValue(run, value);
 }
 
-/** `%v`: lists as `[a b]`, dictionaries as `map[a:1 b:2]`, nil as `<nil>`. */
+/** Implements `%v`: lists as `[a b]`, dictionaries as `map[a:1 b:2]`, nil as `<nil>`. */
 export function formatValue(run: Run, value: Value): string {
 	switch (typeof value) {
 		case 'string':
@@ -38,7 +38,7 @@ function nested<T>(run: Run, items: readonly T[], format: (item: T) => string): 
 	for (const item of items) {
 		const part = format(item);
 		length += part.length + 1;
-		// Values may hold one another many times over: the text can be longer than they are by any factor.
+		// Values may contain one another many times, so the text can be longer than they are by any factor.
 		run.budget.fits(length);
 		run.budget.spend(1);
 		parts.push(part);
@@ -47,7 +47,7 @@ function nested<T>(run: Run, items: readonly T[], format: (item: T) => string): 
 	return parts.join(' ');
 }
 
-/** `%v` of a float: the shortest digits that give it back, with an exponent below 1e-4 and from 1e21 on. */
+/** Implements `%v` for a float: the shortest digits that round-trip, with an exponent below 1e-4 and from 1e21. */
 export function formatFloat(value: number): string {
 	if (Number.isNaN(value)) return 'NaN';
 	if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
@@ -57,12 +57,12 @@ export function formatFloat(value: number): string {
 	return String(value);
 }
 
-/** At least two digits in the exponent. */
+/** Formats an exponent with at least two digits. */
 export function exponent(text: string): string {
 	return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
-/** A value as sprig's functions make texts of it: nil is `<nil>` there too, lists and the rest as `%v`. */
+/** Converts a value to text like sprig's functions: nil is `<nil>`, lists and others as with `%v`. */
 export function textOf(run: Run, value: Value): string {
 	return typeof value === 'string' ? value : formatValue(run, value);
 }

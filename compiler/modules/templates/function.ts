@@ -1,27 +1,26 @@
-/** Functions that templates call: their parameters, checked before a call, and what they do. */
+/** The functions that templates call: their parameters, checked before a call, and their implementation. */
 import type { Run } from './run.ts';
 import { asDictionary, isList, typeName, type Value } from './value.ts';
 
-/** What a parameter takes. `int` takes floats without a fraction too, `float` takes integers. */
+/** The type of a parameter. `int` also accepts floats without a fraction, `float` accepts integers. */
 export type ParameterKind = 'any' | 'string' | 'int' | 'float' | 'bool' | 'list' | 'dict';
 
 export interface TemplateFunction {
 	readonly parameters: readonly ParameterKind[];
-	/** True when the last parameter takes any number of arguments, none included. */
+	/** True if the last parameter takes any number of arguments, including none. */
 	readonly variadic: boolean;
-	/** Gets arguments that have been checked. Throws FunctionError by `run.fail`. */
+	/** Receives checked arguments. Throws FunctionError through `run.fail`. */
 	readonly call: (run: Run, args: readonly Value[]) => Value;
 }
 
-/** Functions by name. */
 export type FunctionTable = ReadonlyMap<string, TemplateFunction>;
 
-/** Functions by name, as they are written down. */
+/** A list of functions in source code. */
 export type FunctionList = { readonly [name: string]: TemplateFunction };
 
 /**
- * Defines a function. The signature lists the kinds of its parameters, `string int any...`; the body gets the run and
- * one argument for each parameter, a list for `...`.
+ * Defines a function. The signature lists the types of its parameters, such as `string int any...`; the body receives the run
+ * and one argument per parameter, a list for `...`.
  */
 export function define(signature: string, body: (run: Run, ...args: never[]) => Value): TemplateFunction {
 	const words = signature === '' ? [] : signature.split(' ');
@@ -36,7 +35,7 @@ export function define(signature: string, body: (run: Run, ...args: never[]) => 
 	};
 }
 
-/** What is wrong with a number of arguments, or undefined. */
+/** Returns what is wrong with the number of arguments, or undefined. */
 export function countMistake(name: string, fn: TemplateFunction, count: number): string | undefined {
 	const { length } = fn.parameters;
 	if (fn.variadic) {
@@ -46,12 +45,12 @@ export function countMistake(name: string, fn: TemplateFunction, count: number):
 	return count === length ? undefined : `wrong number of args for ${name}: want ${length} got ${count}`;
 }
 
-/** Kind of the parameter that takes the argument at an index. */
+/** Returns the type of the parameter for the argument at an index. */
 export function parameterKind(fn: TemplateFunction, index: number): ParameterKind {
 	return fn.parameters[Math.min(index, fn.parameters.length - 1)]!;
 }
 
-/** An argument as its parameter takes it; undefined when it is of another type. */
+/** Converts an argument to the type of its parameter; undefined if that is impossible. */
 export function convertArgument(value: Value, kind: ParameterKind): Value | undefined {
 	switch (kind) {
 		case 'any':
@@ -83,7 +82,7 @@ const TYPE_NAMES: { readonly [kind in ParameterKind]: string } = {
 	dict: 'map[string]interface {}',
 };
 
-/** The sentence about an argument of another type. */
+/** Returns the message about an argument of the wrong type. */
 export function typeMistake(value: Value, kind: ParameterKind): string {
 	const expected = TYPE_NAMES[kind];
 	return value === null
@@ -91,7 +90,7 @@ export function typeMistake(value: Value, kind: ParameterKind): string {
 		: `wrong type for value; expected ${expected}; got ${typeName(value)}`;
 }
 
-/** Calls a function with values that nothing has checked yet. Throws FunctionError. */
+/** Calls a function with unchecked values. Throws FunctionError. */
 export function callChecked(run: Run, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
 	const mistake = countMistake(name, fn, args.length);
 	if (mistake) run.fail(mistake);
@@ -103,7 +102,7 @@ export function callChecked(run: Run, name: string, fn: TemplateFunction, args: 
 	return measured(run, fn.call(run, converted));
 }
 
-/** Counts what a call made. */
+/** Counts the result of a call against the budget. */
 export function measured(run: Run, value: Value): Value {
 	if (typeof value === 'string') run.budget.text(value.length);
 	else if (typeof value === 'object' && value !== null) {

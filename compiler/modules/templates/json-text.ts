@@ -1,10 +1,12 @@
-/** JSON from values and values from JSON, within the budget of an execution. */
+/** Converts values to and from JSON, within the budget of an execution. */
 import { formatFloat } from './format-value.ts';
 import type { Run } from './run.ts';
 import { TimeValue } from './time-value.ts';
 import { asDictionary, Callable, isList, isObject, sortedKeys, type Value } from './value.ts';
 
-/** JSON of a value, keys sorted; `indent` is '' for one line. `<`, `>` and `&` are escaped unless `raw`. */
+/**
+ * Returns the JSON of a value with sorted keys; `indent` is '' for a single line. `<`, `>` and `&` are escaped unless `raw`.
+ */
 export function toJson(run: Run, value: Value, indent: string, raw: boolean): string {
 	const text = encode(run, value, indent, indent === '' ? '' : '\n');
 	if (raw) return text;
@@ -50,12 +52,12 @@ function encode(run: Run, value: Value, indent: string, newline: string): string
 	return parts.length === 0 ? `${open}${close}` : `${open}${inner}${parts.join(`,${inner}`)}${newline}${close}`;
 }
 
-/** Values of a JSON text. Numbers are floats, as in Go. Throws SyntaxError. */
+/** Parses JSON. Numbers become floats, as in Go. Throws SyntaxError. */
 export function fromJson(text: string): Value {
 	return fromData(JSON.parse(text), false);
 }
 
-/** Values of plain data, such as a parser of front matter gives; whole numbers become integers if told so. */
+/** Converts plain data, as returned by a front matter parser; `integers`: whole numbers become integers. */
 export function fromData(data: unknown, integers: boolean): Value {
 	switch (typeof data) {
 		case 'string':

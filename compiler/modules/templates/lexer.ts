@@ -1,14 +1,14 @@
-/** A template's text to pieces: text, and actions with their tokens. */
+/** Splits a template's text into pieces: text, and actions with their tokens. */
 import { TemplateSyntaxError } from './template-error.ts';
 
-/** Data that stands in a text without being part of it: a template never takes it for its own language. */
+/** Data placed in a text without being part of it, so that a template never interprets it. */
 export interface Insertion {
-	/** Offset in the text at which it stands. */
+	/** Offset in the text at which it is placed. */
 	readonly at: number;
 	readonly value: string;
 }
 
-/** What a template is made of. */
+/** The source of a template. */
 export interface TemplateSource {
 	readonly text: string;
 	/** In the order of their offsets. */
@@ -26,12 +26,12 @@ export type TokenKind = 'word' | 'field' | 'dot' | 'variable' | 'string' | 'char
 /** A token of an action. */
 export interface Token {
 	readonly kind: TokenKind;
-	/** Name, operator or number as written; the value of a string; for a field the name without its dot. */
+	/** Name, operator or number as written; the value of a string; the name of a field without its dot. */
 	readonly text: string;
 	/** Offsets in the source. */
 	readonly start: number;
 	readonly end: number;
-	/** True when whitespace stands before it: what tells `.A.B` from `.A .B`. */
+	/** True if preceded by white space, which distinguishes `.A.B` and `.A .B`. */
 	readonly spaced: boolean;
 }
 
@@ -40,7 +40,7 @@ export type Piece =
 	| { readonly kind: 'text'; readonly text: string }
 	| { readonly kind: 'action'; readonly tokens: readonly Token[]; readonly start: number; readonly end: number };
 
-/** Characters of all text of a template. */
+/** Maximum characters of a template, including data. */
 const MAX_SOURCE: number = 10 * 1024 * 1024;
 
 const SPACE = /[ \t\r\n]/;
@@ -54,7 +54,7 @@ export function splitTemplate(source: TemplateSource, delimiters: Delimiters): P
 	return new Splitter(source, delimiters).pieces();
 }
 
-/** Line of an offset, from 1. */
+/** Returns the line of an offset, starting at 1. */
 export function lineAt(text: string, offset: number): number {
 	let line = 1;
 	for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line++;
@@ -67,7 +67,7 @@ class Splitter {
 	readonly #open: string;
 	readonly #close: string;
 	#at = 0;
-	/** Index of the next insertion at or after the place that has been read. */
+	/** Index of the next insertion at or after the current position. */
 	#next = 0;
 
 	constructor(source: TemplateSource, { open, close }: Delimiters) {
@@ -105,7 +105,7 @@ class Splitter {
 		}
 	}
 
-	/** The next delimiter of which no part is data. */
+	/** Returns the next delimiter without any data inside. */
 	#findOpen(): number {
 		let from = this.#at;
 		for (;;) {
@@ -116,16 +116,16 @@ class Splitter {
 		}
 	}
 
-	/** Text up to an offset, data included. */
+	/** Returns the text up to an offset, including data. */
 	#literal(end: number): string {
 		return this.#withData(this.#at, end);
 	}
 
-	/** Text of a range with the data in it; all data before `end` counts as read. */
+	/** Returns the text of a range including its data; all data before `end` is consumed. */
 	#withData(start: number, end: number): string {
 		let text = '';
 		let from = start;
-		// Data right before an action belongs to the text, right after one to what follows.
+		// Data directly before an action belongs to the text, data directly after one to what follows.
 		while (this.#next < this.#data.length && this.#data[this.#next]!.at <= end) {
 			const { at, value } = this.#data[this.#next++]!;
 			text += this.#text.slice(from, at) + value;
@@ -148,7 +148,7 @@ class Splitter {
 		return { tokens: [], start, end: this.#at, trim, comment: true };
 	}
 
-	/** Only a trim marker may stand before a comment: then a space has. */
+	/** Only a trim marker, preceded by a space, may come before a comment. */
 	#skipped(): number {
 		let at = this.#at;
 		if (this.#text[at - 1] === '-') while (SPACE.test(this.#text[at] ?? '')) at++;
@@ -189,10 +189,10 @@ class Splitter {
 		return this.#text.startsWith(this.#close, at);
 	}
 
-	/** Data inside an action would be part of the program. */
+	/** Data inside an action would become part of the program. */
 	#noData(start: number, end: number): void {
 		const next = this.#data[this.#next];
-		if (next && next.at < end) this.#fail(start, 'text of the request stands inside an action');
+		if (next && next.at < end) this.#fail(start, 'request data inside an action');
 	}
 
 	#token(spaced: boolean): Token {
@@ -274,7 +274,10 @@ class Splitter {
 		return { kind: 'character', text: value, start, end: end + 1, spaced };
 	}
 
-	/** An escape of a quoted string or character; `\xNN` and octal ones are code points here, for strings are text. */
+	/**
+	 * Decodes an escape in a quoted string or character; `\xNN` and octal escapes are code points here, because strings are
+	 * text.
+	 */
 	#escape(at: number): { value: string; end: number } {
 		const c = this.#text[at + 1] ?? '';
 		const plain = 'abfnrtv\\\'"'.indexOf(c);

@@ -1,7 +1,10 @@
-/** Numbers and characters as templates write them. */
+/** Parses numbers and characters in templates. */
 import { int64, type Value } from './value.ts';
 
-/** An integer (`1`, `0x1F`, `0b1`, `0o7`, `017`, `1_000`) or a float (`1.5`, `1e3`, `0x1p4`); undefined when it is neither. */
+/**
+ * Parses an integer (`1`, `0x1F`, `0b1`, `0o7`, `017`, `1_000`) or a float (`1.5`, `1e3`, `0x1p4`); undefined for anything
+ * else.
+ */
 export function parseNumber(written: string): bigint | number | undefined {
 	const negative = written[0] === '-';
 	const text = (written[0] === '-' || written[0] === '+' ? written.slice(1) : written)
@@ -33,7 +36,7 @@ function hexFloat(text: string): number | undefined {
 	return Number.parseInt(`0${parts[1]}${parts[2]}`, 16) * 2 ** (Number(parts[3]) - 4 * parts[2]!.length);
 }
 
-/** A character constant is the number of its code point. */
+/** Converts a character constant to its code point. */
 export function parseCharacter(character: string): Value {
 	return BigInt(character.codePointAt(0)!);
 }

@@ -1,15 +1,15 @@
-/** Pieces of a template to its tree. */
+/** Parses the pieces of a template to its tree. */
 import type { Command, ControlStatement, Operand, ParsedTemplate, Pipeline, Statement } from './ast.ts';
 import { type Delimiters, lineAt, type Piece, splitTemplate, type TemplateSource, type Token } from './lexer.ts';
 import { parseCharacter, parseNumber } from './literals.ts';
 import { TemplateSyntaxError } from './template-error.ts';
 
-/** Blocks in blocks, and parentheses in parentheses. */
+/** Maximum nesting of blocks and of parentheses. */
 const MAX_NESTING = 100;
 
 const END_OF_BLOCK = new Set(['end', 'else']);
 
-/** Parses a source. `isFunction` knows the functions. Throws TemplateSyntaxError. */
+/** Parses a source. `isFunction` reports known functions. Throws TemplateSyntaxError. */
 export function parseTemplate(
 	source: TemplateSource,
 	delimiters: Delimiters,
@@ -44,7 +44,7 @@ class Parser {
 		return statements;
 	}
 
-	/** Statements up to the action that ends them, whose tokens are then at hand; `opened` is the block they are in. */
+	/** Parses statements up to the action that ends them, whose tokens are then current; `opened` is the enclosing block. */
 	#statements(opened: Token | undefined): readonly Statement[] {
 		const statements: Statement[] = [];
 		while (this.#piece < this.#pieces.length) {
@@ -119,7 +119,7 @@ class Parser {
 		return { kind, pipeline, body, otherwise };
 	}
 
-	/** Variables declared inside end with the block. */
+	/** Variables declared inside go out of scope with the block. */
 	#scoped<T>(parse: () => T): T {
 		const scope = this.#names.length;
 		const result = parse();
@@ -135,7 +135,7 @@ class Parser {
 		this.#body(opened, name.text);
 	}
 
-	/** Statements of a template of its own, with variables of its own. */
+	/** Parses the statements of a separate template, with its own variables. */
 	#body(opened: Token, name: string): void {
 		this.#deeper(opened);
 		const [names, loops] = [this.#names, this.#loops];
@@ -146,7 +146,7 @@ class Parser {
 		this.#noMore('end');
 		[this.#names, this.#loops] = [names, loops];
 		this.#nesting--;
-		// An empty one does not take the place of one that holds something.
+		// An empty definition does not replace one with content.
 		if (!this.defines.has(name) || !isBlank(statements)) {
 			if (this.defines.has(name) && !isBlank(this.defines.get(name)!)) {
 				this.#fail(opened, `template: multiple definition of template "${name}"`);
@@ -170,7 +170,7 @@ class Parser {
 		return { kind: 'template', name: name.text, pipeline, start: opened.start, end: name.end };
 	}
 
-	/** A pipeline that takes the rest of the action. */
+	/** Parses a pipeline up to the end of the action. */
 	#wholePipeline(context: string): Pipeline {
 		const pipeline = this.#pipeline(context, context === 'range');
 		this.#noMore(context);
@@ -300,7 +300,7 @@ class Parser {
 		return this.#tokens[this.#token]!;
 	}
 
-	/** The next token; the end of the action stays. */
+	/** Returns the next token; does not advance past the end of the action. */
 	#take(): Token {
 		const token = this.#tokens[this.#token]!;
 		if (token.kind !== 'end') this.#token++;

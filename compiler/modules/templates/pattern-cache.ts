@@ -1,15 +1,15 @@
-/** Regular expressions of templates, compiled once and kept while there are few. */
+/** A cache of compiled regular expressions for templates. */
 import { compileRegexp, REQUESTED, RegexpError } from '../../codegen/regexp.ts';
 import { FunctionError } from './template-error.ts';
 
-/** Expressions kept; a template that makes them from data does not fill the memory. */
+/** Maximum cached expressions, so that templates which build them from data cannot exhaust memory. */
 const MOST = 200;
 
-/** A bounded memory of expressions, with the flag `g`. */
+/** A bounded cache of expressions, with the flag `g`. */
 export class PatternCache {
 	readonly #compiled = new Map<string, RegExp>();
 
-	/** The expression of a source. Throws FunctionError. */
+	/** Returns the compiled expression of a source. Throws FunctionError. */
 	get(source: string): RegExp {
 		const known = this.#compiled.get(source);
 		if (known) {

@@ -1,9 +1,9 @@
-/** Formatting with verbs, as Go's `fmt` does it. */
+/** Formats with verbs, like Go's `fmt`. */
 import { exponent, formatFloat, formatValue } from './format-value.ts';
 import type { Run } from './run.ts';
 import { typeName, type Value } from './value.ts';
 
-/** Widths and precisions above this are mistakes. */
+/** Maximum width and precision. */
 const MAX_WIDTH = 10_000;
 
 interface Verb {
@@ -19,7 +19,7 @@ interface Verb {
 
 const DIRECTIVE = /%([+\-# 0]*)(\[\d+\])?(\*|\d+)?(?:\.(\[\d+\])?(\*|\d+)?)?(\[\d+\])?(.|$)/suy;
 
-/** `printf`: a text with verbs and their arguments. Mistakes stand in the output (`%!d(string=x)`), as in Go. */
+/** Implements `printf`: a text with verbs and their arguments. Mistakes appear in the output (`%!d(string=x)`), as in Go. */
 export function formatPrintf(run: Run, format: string, args: readonly Value[]): string {
 	let out = '';
 	let next = 0;
@@ -106,7 +106,7 @@ function formatVerb(run: Run, verb: Verb, value: Value): string {
 	return `%!${letter}(${typeName(value)}=${formatValue(run, value)})`;
 }
 
-/** A list, each of its values by the verb. */
+/** Formats each value of a list with the verb. */
 function formatEach(run: Run, verb: Verb, list: readonly Value[]): string {
 	const parts: string[] = [];
 	let length = 0;
@@ -133,7 +133,7 @@ function formatDefault(run: Run, verb: Verb, value: Value): string {
 	return padded(verb, formatValue(run, value));
 }
 
-/** `%#v`. */
+/** Implements `%#v`. */
 function goSyntax(run: Run, value: Value): string {
 	if (typeof value === 'string') return quoted(value);
 	if (Array.isArray(value)) {
@@ -206,7 +206,7 @@ function formatFloatVerb(verb: Verb, value: number): string | undefined {
 	}
 }
 
-/** Fixed digits of any size: `toFixed` goes over to exponents at 1e21. */
+/** Formats a fixed number of digits for any size: `toFixed` switches to exponents at 1e21. */
 function fixed(value: number, digits: number): string {
 	if (Math.abs(value) < 1e21) return value.toFixed(digits);
 	return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
@@ -235,7 +235,7 @@ function formatText(verb: Verb, text: string): string | undefined {
 	}
 }
 
-/** A text in double quotes with escapes, as Go writes it. */
+/** Quotes a text with escapes, like Go. */
 export function quoted(text: string): string {
 	return `"${text.replace(/["\\\p{C}\p{Zl}\p{Zp}]/gu, escaped)}"`;
 }
@@ -248,7 +248,7 @@ function escaped(c: string): string {
 	return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-/** A number with its sign and the zeros or spaces before it. */
+/** Formats a number with its sign and padding. */
 function signed(verb: Verb, text: string): string {
 	const negative = text.startsWith('-');
 	const sign = negative ? '-' : verb.plus ? '+' : verb.space ? ' ' : '';

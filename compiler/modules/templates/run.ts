@@ -1,67 +1,67 @@
-/** One execution of a template: its output, its budget and the templates it has defined. */
+/** One execution of a template: its output, its budget and its defined templates. */
 import type { TemplateBody } from './compile.ts';
 import { FunctionError, LimitError } from './template-error.ts';
 import type { Value } from './value.ts';
 
-/** Bounds that keep a template from holding a thread or its memory. */
+/** Limits that keep a template from blocking a thread or exhausting its memory. */
 export interface Bounds {
-	/** Steps of evaluation, of all templates of one execution together; long texts and lists count more than one. */
+	/** Steps of evaluation, for all templates of one execution together; long texts and lists count as several. */
 	readonly steps: number;
-	/** Characters of one text or of the output. */
+	/** Characters of a text or of the output. */
 	readonly characters: number;
-	/** Entries of one list or dictionary. */
+	/** Entries of a list or dictionary. */
 	readonly entries: number;
 }
 
-/** What serving uses: about a tenth of a second at worst. */
+/** Used when serving: about a tenth of a second at worst. */
 export const DEFAULT_BOUNDS: Bounds = { steps: 1_000_000, characters: 10 * 1024 * 1024, entries: 100_000 };
 
-/** Templates that call each other, and values in values, deeper than this are refused before the stack is used up. */
+/** Maximum nesting of template calls and of values, before the stack overflows. */
 const MAX_DEPTH = 100;
 
-/** What is left of the bounds; shared by the templates that one execution includes, and by its repetitions. */
+/** The remaining budget, shared by the templates that one execution includes, and by its repetitions. */
 export class Budget {
 	readonly bounds: Bounds;
 	readonly #steps: { left: number };
 	#depth = 0;
 
-	/** `steps` are those left to several executions together. */
+	/** `steps` are shared by several executions. */
 	constructor(bounds: Bounds = DEFAULT_BOUNDS, steps: { left: number } = { left: bounds.steps }) {
 		this.bounds = bounds;
 		this.#steps = steps;
 	}
 
-	/** Counts steps. Throws LimitError when there are none left. */
+	/** Counts steps. Throws LimitError if none are left. */
 	spend(steps: number): void {
 		this.#steps.left -= steps;
 		if (this.#steps.left < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
 	}
 
-	/** Counts a text that was made. */
+	/** Counts a new text. */
 	text(length: number): void {
 		this.fits(length);
 		this.spend(length >> 7);
 	}
 
-	/** Looks at the length of a text that is being made, and counts nothing: who makes it piece by piece asks often. */
+	/** Checks the length of a text under construction without counting it, because building it piece by piece checks often. */
 	fits(length: number): void {
 		if (length > this.bounds.characters) {
 			throw new LimitError(`a text is longer than ${this.bounds.characters} characters`);
 		}
 	}
 
-	/** Counts a list or dictionary that was made or walked. */
+	/** Counts a list or dictionary that was built or traversed. */
 	entries(count: number): void {
 		if (count > this.bounds.entries) throw new LimitError(`a list has more than ${this.bounds.entries} entries`);
 		this.spend(count >> 2);
 	}
 
-	/** Before another attempt at the same execution: steps stay spent. */
+	/** Called before the same execution is repeated: spent steps are not returned. */
 	restart(): void {
 		this.#depth = 0;
 	}
 
-	/** One level deeper; `leave` comes back. */
+	/** Enters one level; `leave` returns. */
 	enter(): void {
 		if (++this.#depth > MAX_DEPTH) throw new LimitError(`templates or values nest deeper than ${MAX_DEPTH}`);
 	}
@@ -71,18 +71,18 @@ export class Budget {
 	}
 }
 
-/** What an execution takes from where it runs. */
+/** Dependencies of an execution. */
 export interface Surroundings {
-	/** The time, in milliseconds since 1970. */
+	/** Returns the time, in milliseconds since 1970. */
 	now(): number;
-	/** A compiled regular expression with the flag `g`. Throws FunctionError. */
+	/** Returns a compiled regular expression with the flag `g`. Throws FunctionError. */
 	regexp(source: string): RegExp;
 	/**
-	 * What `make` gives, and in a repetition of the execution what it gave before: left out where nothing is repeated. Calls
-	 * come in the same order each time.
+	 * Returns the result of `make`, or, when the execution is repeated, its earlier result. Omitted if executions are never
+	 * repeated. Calls come in the same order each time.
 	 */
 	once?<T extends Value>(make: () => T): T;
-	/** What functions of the dependencies need; the language does not look at it. */
+	/** State for the functions of the embedder; the language does not use it. */
 	readonly host: unknown;
 }
 
@@ -90,10 +90,10 @@ export interface Surroundings {
 export class Run {
 	readonly budget: Budget;
 	readonly deps: Surroundings;
-	/** Name in messages of the text whose actions are running, and of the template in it. */
+	/** Name of the text whose actions are running, and of the template in it, for messages. */
 	parseName: string;
 	templateName: string;
-	/** Templates by name: of the text itself and of what it imported. */
+	/** Templates by name: of the text itself and of imported ones. */
 	readonly templates = new Map<string, { readonly body: TemplateBody; readonly parseName: string }>();
 	readonly #pieces: string[] = [];
 	#length = 0;
@@ -112,21 +112,21 @@ export class Run {
 		this.#pieces.push(text);
 	}
 
-	/** Everything written. */
+	/** Returns the output. */
 	output(): string {
 		return this.#pieces.join('');
 	}
 
-	/** What `make` gives by chance: a repetition of the execution takes the same. */
+	/** Returns the result of a random `make`; a repetition of the execution gets the same. */
 	once<T extends Value>(make: () => T): T {
 		return this.deps.once ? this.deps.once(make) : make();
 	}
 
-	/** For functions: says what is wrong with their arguments. */
+	/** Throws a function's complaint about its arguments. */
 	fail(reason: string): never {
 		throw new FunctionError(reason);
 	}
 }
 
-/** Values of the variables of one call of a template, by slot; `$` is the first. */
+/** Values of the variables of one template call, by slot; `$` is the first. */
 export type Variables = Value[];

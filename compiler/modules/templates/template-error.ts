@@ -1,6 +1,6 @@
-/** What goes wrong in a template: at parsing, with a place in the text, or while it runs. */
+/** Errors in templates: parse errors, with a place in the text, and run-time errors. */
 
-/** A mistake in a template's text or its execution. `message` names the template, line and column where they are known. */
+/** A mistake in a template's text or its execution. `message` names the template, line and column if known. */
 export class TemplateFailure extends Error {
 	constructor(message: string, options?: ErrorOptions) {
 		super(message, options);
@@ -8,11 +8,10 @@ export class TemplateFailure extends Error {
 	}
 }
 
-/** A mistake in the text: the name of the template is put before it by who knows it. */
+/** A mistake in the text; the caller adds the name of the template. */
 export class TemplateSyntaxError extends TemplateFailure {
-	/** From 1. */
+	/** Starting at 1. */
 	readonly line: number;
-	/** What is wrong. */
 	readonly reason: string;
 
 	constructor(line: number, reason: string) {
@@ -21,19 +20,19 @@ export class TemplateSyntaxError extends TemplateFailure {
 		this.reason = reason;
 	}
 
-	/** The same for a template of that name. */
+	/** Returns the failure with the template's name. */
 	named(name: string): TemplateFailure {
 		return new TemplateFailure(`template: ${name}:${this.line}: ${this.reason}`, { cause: this });
 	}
 }
 
-/** What a function says is wrong with its arguments; the place of the call is added by the evaluation. */
+/** A function's complaint about its arguments; the evaluation adds the place of the call. */
 export class FunctionError extends Error {}
 
-/** A bound of the sandbox was reached: nothing in the template can catch it. */
+/** A limit of the sandbox was reached; nothing in the template can catch it. */
 export class LimitError extends Error {}
 
-/** Thrown through an evaluation that needs something that is not here yet: it runs again when the promise has ended. */
+/** Thrown through an evaluation that needs a result not yet available: the evaluation is repeated when the promise settles. */
 export class Suspension {
 	readonly until: Promise<unknown>;
 

@@ -1,13 +1,13 @@
-/** Texts by the bytes of their UTF-8 form, which is what the language counts in. */
+/** Byte offsets in the UTF-8 form of texts, which the language uses. */
 
-/** Bytes of a text. */
+/** Returns the length of a text in bytes. */
 export function byteLength(text: string): number {
 	return Buffer.byteLength(text);
 }
 
-/** The text between two offsets in bytes; a character cut in two becomes U+FFFD. */
+/** Returns the text between two byte offsets; a character cut in two becomes U+FFFD. */
 export function byteSlice(text: string, start: number, end: number): string {
-	// ASCII is the ordinary case: an offset is a character.
+	// For ASCII, the usual case, byte offsets equal character offsets.
 	if (Buffer.byteLength(text) === text.length) return text.slice(start, end);
 	return Buffer.from(text).toString('utf8', start, end);
 }

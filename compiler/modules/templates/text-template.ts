@@ -1,6 +1,6 @@
 /**
- * The template language (that of Go's text/template): a text compiled once to closures, and executed any number of times.
- * Output is not escaped; `html`, `js` and `urlquery` do that where a page asks for it.
+ * The template language (Go's text/template): a text is compiled once to closures and executed any number of times. Output is
+ * not escaped; pages can use `html`, `js` and `urlquery`.
  */
 import { compileStatements, type TemplateBody } from './compile.ts';
 import type { FunctionTable } from './function.ts';
@@ -10,7 +10,7 @@ import { type Budget, Run, type Surroundings } from './run.ts';
 import { LimitError, TemplateFailure, TemplateSyntaxError } from './template-error.ts';
 import type { Value } from './value.ts';
 
-/** The delimiters of actions unless others are given. */
+/** The default delimiters of actions. */
 export const DEFAULT_DELIMITERS: Delimiters = { open: '{{', close: '}}' };
 
 /** A compiled text. */
@@ -20,15 +20,15 @@ export interface TextTemplate {
 	readonly defines: ReadonlyMap<string, TemplateBody>;
 }
 
-/** What a text is compiled with. */
+/** The options of a compilation. */
 export interface TemplateLanguage {
 	readonly delimiters: Delimiters;
 	readonly functions: FunctionTable;
-	/** Functions that are known but cannot be used, and why, in half a sentence. */
+	/** Functions that are known but unavailable, with the reason as part of a sentence. */
 	readonly refused?: ReadonlyMap<string, string>;
 }
 
-/** Compiles a text. `name` stands in messages only. Throws TemplateFailure. */
+/** Compiles a text. `name` is only used in messages. Throws TemplateFailure. */
 export function compileTextTemplate(source: TemplateSource, language: TemplateLanguage, name: string): TextTemplate {
 	const { functions, refused } = language;
 	const isFunction = (word: string): true | string => {
@@ -47,19 +47,19 @@ export function compileTextTemplate(source: TemplateSource, language: TemplateLa
 	}
 }
 
-/** What an execution gets. */
+/** The input of an execution. */
 export interface Execution {
 	/** Name in messages. */
 	readonly name: string;
-	/** The first `.` and `$`. */
+	/** The initial `.` and `$`. */
 	readonly data: Value;
 	readonly budget: Budget;
 	readonly deps: Surroundings;
 }
 
 /**
- * Executes a template and returns its output. Throws TemplateFailure, and what functions of the dependencies throw
- * (Suspension among it).
+ * Executes a template and returns its output. Throws TemplateFailure, and errors of the embedder's functions (including
+ * Suspension).
  */
 export function executeTextTemplate(template: TextTemplate, execution: Execution): string {
 	const { name, data, budget, deps } = execution;

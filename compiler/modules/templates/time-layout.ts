@@ -1,7 +1,6 @@
-/** Times by layouts that show how the reference time `Mon Jan 2 15:04:05 MST 2006` would be written. */
+/** Formats and parses times by layouts, which show how the reference time `Mon Jan 2 15:04:05 MST 2006` would be written. */
 import { isZone, offsetText, type Zone, zoneFacts } from './time-zone.ts';
 
-/** Names of the months. */
 export const MONTHS: readonly string[] = [
 	...['January', 'February', 'March', 'April', 'May', 'June', 'July'],
 	...['August', 'September', 'October', 'November', 'December'],
@@ -16,7 +15,7 @@ function pad(value: number, length: number, fill = '0'): string {
 	return String(value).padStart(length, fill);
 }
 
-/** Source of a regular expression that fits what {@link formatTime} writes by a layout. */
+/** Returns the source of a regular expression that matches the output of {@link formatTime} for a layout. */
 export function timePattern(layout: string): string {
 	let pattern = '';
 	let end = 0;
@@ -36,7 +35,7 @@ function elementPattern(element: string): string {
 	return element.length === 1 || element === '15' ? '[0-9]{1,2}' : `[0-9]{${element.length}}`;
 }
 
-/** A time in milliseconds since 1970 by a layout. */
+/** Formats a time in milliseconds since 1970 by a layout. */
 export function formatTime(time: number, layout: string, zone: Zone): string {
 	const { offset, name } = zoneFacts(zone, time);
 	const date = new Date(time + offset * 60_000);
@@ -98,7 +97,7 @@ export function formatTime(time: number, layout: string, zone: Zone): string {
 	});
 }
 
-/** Day of the year of a shifted date, from 1. */
+/** Returns the day of the year of a shifted date, starting at 1. */
 export function dayOfYear(date: Date): number {
 	return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000) + 1;
 }
@@ -130,7 +129,7 @@ interface Fields {
 	zone: Zone | undefined;
 }
 
-/** A time and its zone read by a layout; undefined when the text is not of that form. */
+/** Parses a time and its zone by a layout; undefined if the text does not match. */
 export function parseTime(text: string, layout: string, zone: Zone): { time: number; zone: Zone } | undefined {
 	const fields: Fields = {
 		...{ year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0, milliseconds: 0 },
@@ -147,7 +146,7 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 		const read = readElement(found[0], text.slice(at), fields);
 		if (read === undefined) return undefined;
 		at += read;
-		// A fraction may follow the seconds without being in the layout.
+		// A fraction may follow the seconds even if the layout has none.
 		const unasked =
 			/^[05]{1,2}$/.test(found[0]) && !/^[.,][09]/.test(layout.slice(from)) ? /^[.,]\d+/.exec(text.slice(at)) : null;
 		if (unasked) at += readElement('.9', unasked[0], fields)!;
@@ -162,12 +161,12 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 	date.setUTCHours(hour, minute, second, milliseconds);
 	const result = fields.zone ?? zone;
 	const wall = date.getTime();
-	// The offset depends on the time that is looked for: twice is enough but for the hour that is skipped.
+	// The offset depends on the time being computed: two iterations suffice except for the skipped hour.
 	const guess = wall - zoneFacts(result, wall).offset * 60_000;
 	return { time: wall - zoneFacts(result, guess).offset * 60_000, zone: result };
 }
 
-/** Reads one element at the start of the text into the fields; how much it took, or undefined. */
+/** Parses one element at the start of the text into the fields; returns the length consumed, or undefined. */
 function readElement(element: string, text: string, fields: Fields): number | undefined {
 	const take = (pattern: RegExp, use: (found: string) => boolean | undefined): number | undefined => {
 		const found = pattern.exec(text)?.[0];

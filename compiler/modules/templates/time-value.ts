@@ -1,10 +1,10 @@
-/** Times and durations as values of templates. */
+/** Times and durations as values in templates. */
 import { define, type TemplateFunction } from './function.ts';
 import { DAYS, dayOfYear, formatTime, MONTHS } from './time-layout.ts';
 import { isZone, type Zone, zoneFacts } from './time-zone.ts';
 import { Callable, type TemplateObject, type Value } from './value.ts';
 
-/** What Go prints for a time. */
+/** Go's format for printing a time. */
 const PRINTED = '2006-01-02 15:04:05.999999999 -0700 MST';
 
 /** A duration, in nanoseconds. */
@@ -35,7 +35,7 @@ export class DurationValue implements TemplateObject {
 		}
 	}
 
-	/** `1h2m3.5s`, `1.5ms`, `0s`. */
+	/** Formats as `1h2m3.5s`, `1.5ms` or `0s`. */
 	text(): string {
 		const size = this.nanoseconds < 0n ? -this.nanoseconds : this.nanoseconds;
 		const sign = this.nanoseconds < 0n ? '-' : '';
@@ -67,7 +67,7 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 	...{ ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 },
 };
 
-/** Nanoseconds of `1h30m`, `-1.5s`; undefined when it is no duration. */
+/** Parses `1h30m` or `-1.5s` to nanoseconds; undefined if it is not a duration. */
 export function parseGoDuration(text: string): bigint | undefined {
 	if (!/^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return undefined;
 	let total = 0;
@@ -86,7 +86,7 @@ export class TimeValue implements TemplateObject {
 	readonly zone: Zone;
 
 	constructor(time: number, zone: Zone) {
-		// What a Date cannot hold would have no fields.
+		// A time outside the range of Date would have no fields.
 		this.time = Number.isFinite(time) && Math.abs(time) <= 8.64e15 - 1e9 ? time : 0;
 		this.zone = zone;
 	}
@@ -110,10 +110,10 @@ export class TimeValue implements TemplateObject {
 	}
 }
 
-/** Year 1: the time that counts as none. */
+/** Year 1: Go's zero time. */
 const ZERO_TIME = -62_135_596_800_000;
 
-/** The wall clock of a time, read by UTC's getters. */
+/** Returns the wall clock of a time, to be read with UTC getters. */
 function wall({ time, zone }: TimeValue): Date {
 	return new Date(time + zoneFacts(zone, time).offset * 60_000);
 }
@@ -165,13 +165,13 @@ const TIME_METHODS = {
 	Equal: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time === b.time),
 };
 
-/** A method of an object. */
+/** Returns a method of an object. */
 export function method(name: string, signature: string, body: (...args: never[]) => Value): Callable {
 	const fn = define(signature, (_, ...args: never[]) => body(...args));
 	return new Callable(name, fn.parameters, fn.call);
 }
 
-/** The local zone or the one of a name; undefined when there is none of that name. */
+/** Returns the local zone or that of a name; undefined for unknown names. */
 export function zoneNamed(name: string): Zone | undefined {
 	if (name === '' || name === 'UTC') return 'UTC';
 	return isZone(name) ? name : undefined;

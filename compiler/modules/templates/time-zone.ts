@@ -1,9 +1,9 @@
 /** Offsets and names of time zones. */
 
-/** Where clocks stand: `Local`, `UTC`, a name such as `Europe/Paris`, or a fixed offset such as `+02:00`. */
+/** A time zone: `Local`, `UTC`, a name such as `Europe/Paris`, or a fixed offset such as `+02:00`. */
 export type Zone = string;
 
-/** Minutes east of UTC and the short name at a time. */
+/** Minutes east of UTC and the short name, at a certain time. */
 export interface ZoneFacts {
 	readonly offset: number;
 	readonly name: string;
@@ -11,7 +11,7 @@ export interface ZoneFacts {
 
 const FIXED = /^([+-])(\d{2}):?(\d{2})$/;
 
-/** True for a zone that is known. */
+/** Reports whether a zone is known. */
 export function isZone(zone: Zone): boolean {
 	if (zone === 'Local' || zone === 'UTC' || FIXED.test(zone)) return true;
 	try {
@@ -21,7 +21,7 @@ export function isZone(zone: Zone): boolean {
 	}
 }
 
-/** Facts of a zone at a time in milliseconds since 1970. */
+/** Returns the facts of a zone at a time in milliseconds since 1970. */
 export function zoneFacts(zone: Zone, time: number): ZoneFacts {
 	if (zone === 'UTC') return { offset: 0, name: 'UTC' };
 	const fixed = FIXED.exec(zone);
@@ -47,10 +47,10 @@ function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'sh
 	return format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
-/** Where English has abbreviations of its own for its zones: each knows those around it. */
+/** Regions of English with their own abbreviations of nearby zones. */
 const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-IN', 'en-ZA', 'en-NZ'];
 
-/** `CET` where the zone has a name; `+05` as Go writes it where it has none. */
+/** Returns `CET` if the zone has a name, otherwise `+05` like Go. */
 function shortName(zone: Zone | undefined, time: number): string {
 	let name = '';
 	for (const locale of LOCALES) {
@@ -61,7 +61,7 @@ function shortName(zone: Zone | undefined, time: number): string {
 	return offset ? `${offset[1]}${offset[2]!.padStart(2, '0')}${offset[3] ?? ''}` : name;
 }
 
-/** `+0200`, or with a separator `+02:00`. */
+/** Returns `+0200` or, with a separator, `+02:00`. */
 export function offsetText(minutes: number, separator: string): string {
 	const size = Math.abs(minutes);
 	const two = (n: number) => String(n).padStart(2, '0');

@@ -1,10 +1,10 @@
 /**
- * What a template computes with. Integers are bigints and floats numbers, because the language tells them apart;
- * dictionaries are Maps, so that no name a template writes ever reaches a JavaScript prototype.
+ * The values of templates. Integers are bigints and floats are numbers, because the language distinguishes them; dictionaries
+ * are Maps, so that no name in a template reaches a JavaScript prototype.
  */
 import type { Run } from './run.ts';
 
-/** A value. `null` is nil and what a missing key gives. */
+/** A value. `null` is nil, and the value of a missing key. */
 export type Value =
 	| null
 	| boolean
@@ -16,7 +16,7 @@ export type Value =
 	| TemplateObject
 	| Callable;
 
-/** Key-value pairs, such as those that `dict` makes. */
+/** Key-value pairs, such as those made by `dict`. */
 export type Dictionary = ReadonlyMap<string, Value>;
 
 /** A function as a value: a method of an object. */
@@ -32,23 +32,22 @@ export class Callable {
 	}
 }
 
-/** A thing with fields and methods of its own: only what `member` names can be reached. */
+/** An object with its own fields and methods: only those returned by `member` are accessible. */
 export interface TemplateObject {
-	/** Name of its type in messages and for `typeOf`: `time.Time`. */
+	/** Name of its type in messages and for `typeOf`, such as `time.Time`. */
 	readonly typeName: string;
-	/** A field, or a method as Callable; undefined when there is none of that name. */
+	/** Returns a field, or a method as Callable; undefined for unknown names. */
 	member(name: string): Value | undefined;
-	/** What printing it gives. */
+	/** Returns the text that printing it gives. */
 	text(): string;
-	/** Entries, for objects that are dictionaries too. */
+	/** Returns the entries of an object that is also a dictionary. */
 	entries?(): Dictionary;
-	/** What JSON of it holds, for objects that are no dictionaries and no texts. */
+	/** Returns the JSON fields of an object that is neither a dictionary nor text. */
 	jsonFields?(): Dictionary;
-	/** True for an object that counts as empty (a zero time). */
+	/** True for an object that counts as empty, such as a zero time. */
 	isEmpty?(): boolean;
 }
 
-/** True for an object with members. */
 export function isObject(value: Value): value is TemplateObject {
 	return (
 		typeof value === 'object' &&
@@ -59,18 +58,17 @@ export function isObject(value: Value): value is TemplateObject {
 	);
 }
 
-/** True for a list. */
 export function isList(value: Value): value is readonly Value[] {
 	return Array.isArray(value);
 }
 
-/** The dictionary that a value is, or undefined. */
+/** Returns a value as a dictionary, or undefined. */
 export function asDictionary(value: Value): Dictionary | undefined {
 	if (value instanceof Map) return value;
 	return isObject(value) ? value.entries?.() : undefined;
 }
 
-/** Name of a value's type as messages and `typeOf` give it. */
+/** Returns the name of a value's type in messages and for `typeOf`. */
 export function typeName(value: Value): string {
 	switch (typeof value) {
 		case 'string':
@@ -88,7 +86,7 @@ export function typeName(value: Value): string {
 	return isObject(value) ? value.typeName : 'map[string]interface {}';
 }
 
-/** Kind of a value, as `kindOf` gives it. */
+/** Returns the kind of a value, for `kindOf`. */
 export function kindName(value: Value): string {
 	if (value === null) return 'invalid';
 	if (isList(value)) return 'slice';
@@ -97,7 +95,7 @@ export function kindName(value: Value): string {
 	return typeName(value);
 }
 
-/** True for what `if` takes: not false, 0, nil, nor an empty text, list or dictionary. */
+/** Reports whether `if` considers a value true: not false, 0, nil, or an empty text, list or dictionary. */
 export function isTrue(value: Value): boolean {
 	if (value === null || value === false || value === '') return false;
 	if (typeof value === 'bigint') return value !== 0n;
@@ -108,12 +106,12 @@ export function isTrue(value: Value): boolean {
 	return entries ? entries.size > 0 : true;
 }
 
-/** Keys of a dictionary in the order in which they are ranged over and printed: that of their code points. */
+/** Returns the keys of a dictionary in the order of iteration and printing: by code point. */
 export function sortedKeys(dictionary: Dictionary): string[] {
 	return [...dictionary.keys()].sort(compareText);
 }
 
-/** Order of two texts by code point, which is that of their UTF-8 bytes. */
+/** Compares two texts by code point, which is the order of their UTF-8 bytes. */
 export function compareText(a: string, b: string): number {
 	if (a === b) return 0;
 	const length = Math.min(a.length, b.length);
@@ -121,7 +119,7 @@ export function compareText(a: string, b: string): number {
 		const left = a.charCodeAt(i);
 		const right = b.charCodeAt(i);
 		if (left === right) continue;
-		// A surrogate stands for a code point above every other unit.
+		// A surrogate represents a code point above every other unit.
 		const leftHigh = left >= 0xd800 && left <= 0xdfff;
 		const rightHigh = right >= 0xd800 && right <= 0xdfff;
 		if (leftHigh !== rightHigh) return leftHigh ? 1 : -1;
@@ -130,7 +128,7 @@ export function compareText(a: string, b: string): number {
 	return a.length - b.length;
 }
 
-/** Keeps an integer in 64 bits, as the language's integers overflow. */
+/** Wraps an integer to 64 bits, like integer overflow in the language. */
 export function int64(value: bigint): bigint {
 	return BigInt.asIntN(64, value);
 }

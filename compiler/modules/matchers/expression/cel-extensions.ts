@@ -1,14 +1,14 @@
-/** Functions of CEL's list, math and string extensions that the library does not bring. */
+/** Functions of CEL's list, math and string extensions that the library lacks. */
 import type { CelFunc, CelList, CelValue } from '@bufbuild/cel';
 import type { CelLibrary } from './cel-library.ts';
 
-/** What `list.sortBy(name, key)` is written out to: the list, and the key of each element. */
+/** The function to which `list.sortBy(name, key)` expands; its arguments are the list and the key of each element. */
 export const SORT_BY = 'svc.sortBy';
 
-/** Elements that `lists.range` makes at most: an expression is no way to fill the memory. */
+/** Maximum elements of `lists.range`, so that an expression cannot exhaust memory. */
 const LONGEST_RANGE = 10_000;
 
-/** The functions, made with the library. */
+/** Returns the functions, created with the library. */
 export function extensionFunctions(library: CelLibrary): CelFunc[] {
 	const { celFunc, celMethod, celList, CelScalar, listType } = library;
 	const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
@@ -69,7 +69,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
 		celFunc('math.bitNot', [INT], INT, x => ~x),
 		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, by) => BigInt.asIntN(64, x << shift(by))),
-		// No sign is carried along.
+		// The shift is logical: the sign is not extended.
 		celFunc('math.bitShiftRight', [INT, INT], INT, (x, by) => BigInt.asIntN(64, BigInt.asUintN(64, x) >> shift(by))),
 	];
 	for (const [name, wins] of [
@@ -95,8 +95,8 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 }
 
 /**
- * Numbers of texts, in place of the library's, which takes what JavaScript takes: nothing for 0, blanks around
- * a number, other bases.
+ * Conversions from text to numbers, replacing the library's, which accept whatever JavaScript does: empty text as 0,
+ * surrounding spaces, other bases.
  */
 function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[] {
 	const { DOUBLE, INT, STRING, UINT } = CelScalar;
@@ -124,7 +124,7 @@ function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[]
 	];
 }
 
-/** Bits to shift by: what shifts all of them out is one of many. */
+/** Limits a shift count; larger counts give the same result. */
 function shift(by: bigint): bigint {
 	if (by < 0n) throw new Error(`math.bitShift() negative offset: ${by}`);
 	return by > 64n ? 64n : by;

@@ -1,21 +1,21 @@
-/** The CEL library, loaded when the first expression is compiled: it takes a tenth of a second that nobody else shall pay. */
+/** Loads the CEL library when the first expression is compiled, because loading takes a tenth of a second. */
 import { createRequire } from 'node:module';
 
-/** What the library exports. */
+/** The exports of the library. */
 export type CelLibrary = typeof import('@bufbuild/cel');
 
-/** The library and its extended functions of strings. */
+/** The library and its extended string functions. */
 export interface Cel {
 	readonly library: CelLibrary;
 	readonly strings: typeof import('@bufbuild/cel/ext')['strings'];
 }
 
-/** There inside the bundle of the binary, where nothing can be loaded by name; not in a checkout's modules. */
+/** Exists inside the bundle of the binary, where nothing can be loaded by name, but not in a checkout's modules. */
 declare const require: ((name: string) => unknown) | undefined;
 
-/** Loads the library at once: building a site cannot wait. Later calls find it loaded. */
+/** Loads the library synchronously, because building a site cannot wait. Later calls return it from memory. */
 export function loadCel(): Cel {
-	// The bundler follows `require` with a literal name only.
+	// The bundler follows `require` only with a literal name.
 	if (typeof require === 'function') {
 		return {
 			library: require('@bufbuild/cel') as CelLibrary,

@@ -1,13 +1,16 @@
-/** The types of an expression, found before it is run: unknown names and calls that can only fail are refused when loading. */
+/**
+ * Checks the types of an expression before it runs, so that unknown names and calls that can only fail are rejected at load
+ * time.
+ */
 import type { CelEnv, CelFunc, CelType } from '@bufbuild/cel';
 
-/** The library's syntax tree, of which its declarations name only the root. */
+/** The library's syntax tree, whose declarations name only the root. */
 export type Expr = NonNullable<ReturnType<typeof import('@bufbuild/cel')['parse']>['expr']>;
 
-/** A type as CEL names it; lists and maps know what they hold. `dyn` is known only when the expression runs. */
+/** A type by its CEL name; lists and maps have an element type. `dyn` is known only at run time. */
 export type ExprType = string | { readonly kind: 'list' | 'map'; readonly of: ExprType };
 
-/** A mistake of the types, in one sentence. */
+/** A type error, in one sentence. */
 export class CelTypeError extends Error {}
 
 type Scope = ReadonlyMap<string, ExprType>;
@@ -18,7 +21,7 @@ const TYPE_NAMES: ReadonlySet<string> = new Set([
 	...['google.protobuf.Timestamp', 'google.protobuf.Duration'],
 ]);
 
-/** The type of an expression. Throws {@link CelTypeError}. */
+/** Returns the type of an expression. Throws {@link CelTypeError}. */
 export function typeOf(expr: Expr, env: CelEnv, scope: Scope = new Map()): ExprType {
 	const kind = expr.exprKind;
 	switch (kind.case) {
@@ -79,7 +82,7 @@ const CONSTANTS: { readonly [kind: string]: ExprType } = {
 	uint64Value: 'uint',
 };
 
-/** `int` of `int`, `list` of a list. */
+/** Returns `int` for `int`, `list` for a list. */
 export function nameOf(type: ExprType): string {
 	return typeof type === 'string' ? type : type.kind;
 }
@@ -91,7 +94,7 @@ function typeOfName(name: string, scope: Scope): ExprType {
 	throw new CelTypeError(`undeclared reference to '${name}' (in container '')`);
 }
 
-/** `math.greatest` for the target of a call that is a name and no variable. */
+/** Returns a name such as `math.greatest` if the target of a call is a name and not a variable. */
 function qualifiedName(expr: Expr, scope: Scope): string | undefined {
 	if (expr.exprKind.case !== 'identExpr') return undefined;
 	return scope.has(expr.exprKind.value.name) ? undefined : expr.exprKind.value.name;

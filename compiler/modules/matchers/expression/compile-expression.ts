@@ -1,4 +1,4 @@
-/** Compiles an expression: parsed, its matchers and placeholders bound, its types checked, planned by the library. */
+/** Compiles an expression: parses it, binds its matchers and placeholders, checks its types, and plans it with the library. */
 import type { CelFunc, CelInput } from '@bufbuild/cel';
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { valueText } from '../../../codegen/placeholders/placeholder.ts';
@@ -12,13 +12,13 @@ import type { ExpressionMatcher } from './expression.ts';
 import { type CallScope, MATCHER_CALLS, MatcherCallError, matcherOfCall, placeholderName } from './matcher-calls.ts';
 import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
 
-/** Characters of one expression: its parser goes as deep as its parentheses. */
+/** Maximum characters of an expression: its parser recurses for every parenthesis. */
 const LONGEST = 16 * 1024;
 
-/** The one placeholder whose value is a time. */
+/** The only placeholder whose value is a time. */
 const TIME = 'time.now';
 
-/** Compiles an expression to a predicate. Refuses what is no expression, has mistakes in its types or gives no bool. */
+/** Compiles an expression to a predicate. Rejects syntax errors, type errors and results other than bool. */
 export function compileExpression({ expression, name, files }: ExpressionMatcher, cx: CompileContext): Predicate {
 	const fail = (message: string): never => cx.refuse(`compiling CEL program: ${message}`, 'expression/invalid');
 	if (expression.length > LONGEST) return fail(`the expression is longer than ${LONGEST} characters`);
@@ -46,7 +46,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 
 function parse(text: string, cel: Cel): Expr {
 	try {
-		// A comment needs its line end.
+		// A comment needs a newline.
 		return cel.library.parse(`${text}\n`).expr;
 	} catch (error) {
 		if (error instanceof RangeError) throw error;
@@ -67,19 +67,21 @@ function predicate(run: () => unknown, binding: Binding, { library }: Cel): Pred
 		}
 		if (typeof result === 'boolean') return result;
 		if (binding.failure !== undefined) throw binding.failure;
-		const reason = library.isCelError(result) ? result.message : 'it gave no bool';
+		const reason = library.isCelError(result) ? result.message : 'the result is not a bool';
 		throw new HttpError(500, `The expression failed: ${reason}`);
 	};
 }
 
-/** The calls of one expression that are this server's: each becomes a function without arguments that reads the exchange. */
+/**
+ * The calls in one expression that this server implements: each becomes a function without arguments that reads the exchange.
+ */
 class Binding {
 	readonly functions: CelFunc[] = [];
-	/** The exchange that the expression is asked about. */
+	/** The exchange for which the expression is evaluated. */
 	exchange: Exchange | undefined = undefined;
-	/** What a matcher threw: it says more than the library's error. */
+	/** The error thrown by a matcher, which is more specific than the library's. */
 	failure: unknown = undefined;
-	/** The regular expressions that are written out, and the last other one. */
+	/** The literal regular expressions, and the last other one. */
 	readonly #regexps = new Map<string, RegExp>();
 	#otherRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
 	readonly #scope: CallScope;
@@ -135,7 +137,7 @@ class Binding {
 		this.#regexps.set(source, this.#cx.regexp(source));
 	}
 
-	/** The expression that `matches` compares with. Throws RegexpError. */
+	/** Returns the regular expression for `matches`. Throws RegexpError. */
 	regexp(source: string): RegExp {
 		const known = this.#regexps.get(source);
 		if (known) return known;
@@ -163,7 +165,7 @@ class Binding {
 	#placeholder(expr: Expr, name: string): void {
 		const { celFunc, CelScalar, celList } = this.#cel.library;
 		if (name === TIME) {
-			// The library makes times of milliseconds.
+			// The library converts milliseconds to a time.
 			this.#call(expr, bound => celFunc(bound, [], CelScalar.INT, () => BigInt(Math.floor(this.exchange!.now()))));
 			const inner = { ...expr };
 			expr.exprKind = callOf('timestamp', [inner]);
@@ -181,7 +183,7 @@ class Binding {
 		expr.exprKind = callOf(bound, []);
 	}
 
-	/** `list.sortBy(name, key)`: the list, and the key of each element as `list.map(name, key)` gives it. */
+	/** Expands `list.sortBy(name, key)` to the list and the keys of its elements, computed by `list.map(name, key)`. */
 	#sortByMacro(expr: Expr, list: Expr, args: readonly Expr[]): void {
 		const [variable, key] = args;
 		if (args.length !== 2 || variable?.exprKind.case !== 'identExpr') {
@@ -197,7 +199,7 @@ class Binding {
 		expr.exprKind = callOf(SORT_BY, [list, keys]);
 	}
 
-	/** `cel.bind(name, value, expression)`: a loop over nothing whose accumulator is the name. */
+	/** Expands `cel.bind(name, value, expression)` to a loop over nothing whose accumulator is the name. */
 	#bindMacro(expr: Expr, args: readonly Expr[]): void {
 		const [variable, value, inner] = args;
 		if (args.length !== 3 || variable?.exprKind.case !== 'identExpr') {
@@ -236,7 +238,7 @@ function callOf(name: string, args: Expr[]): Expr['exprKind'] {
 
 type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value'];
 
-/** Puts an expression where a name stands in calls and lists. */
+/** Replaces a name by an expression in calls and lists. */
 function replaceName(expr: Expr, name: string, by: Expr): void {
 	const { exprKind } = expr;
 	const parts =
@@ -251,7 +253,7 @@ function isName(expr: Expr, name: string): boolean {
 	return expr.exprKind.case === 'identExpr' && expr.exprKind.value.name === name;
 }
 
-/** The value of a placeholder as CEL's: whole numbers are ints, what is not there is null. */
+/** Converts the value of a placeholder to CEL: whole numbers become ints, missing values null. */
 function celInput(value: unknown, list: Cel['library']['celList']): CelInput {
 	if (value === undefined || value === null) return null;
 	if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'bigint') return value;

@@ -12,13 +12,13 @@ import { comparedPlaceholders } from './placeholder-calls.ts';
 export interface ExpressionMatcher extends Matcher {
 	readonly type: 'expression';
 	readonly expression: string;
-	/** Name of captures where a function gives none. */
+	/** Default name of captures. */
 	readonly name?: string;
-	/** What `file` tries where it names no files; the path as requested if left out. */
+	/** Files for `file` calls without arguments; default the requested path. */
 	readonly files?: readonly string[];
 }
 
-/** The policy as a text of the expression: a Compatfile means another by this name. */
+/** The policy as text in an expression; in a Compatfile, this name means a different policy. */
 const FALLBACK = /(["'])first_exist_fallback\1/g;
 
 const USAGE = 'expression "<expression>"';
@@ -27,19 +27,19 @@ const USAGE = 'expression "<expression>"';
 export const expression = requestMatcher<ExpressionMatcher>({
 	id: 'expression',
 	usage: USAGE,
-	summary: 'Matches by an expression in CEL.',
+	summary: 'Matches by a CEL expression.',
 	documentation: [
 		'A condition in the Common Expression Language. `{name}` is the value of a placeholder: statuses and counts are numbers,',
-		'`{time.now}` is a time, what is not there is null. Matchers are functions whose arguments are literals, placeholders, or',
-		'`+` of them: `host`, `path`, `method`, `remote_ip`, `client_ip`, `protocol`, `path_regexp`, `header_regexp`,',
-		"`vars_regexp`, `file` and `url_pattern` take texts, `header({'Foo': '*bar*'})`, `query` and `vars` a map. CEL's functions of",
-		'strings, lists and numbers and `cel.bind` are there too.',
+		'`{time.now}` is a time, and missing values are null. Matchers are functions whose arguments are literals, placeholders, or',
+		'concatenations of them with `+`: `host`, `path`, `method`, `remote_ip`, `client_ip`, `protocol`, `path_regexp`, `header_regexp`,',
+		"`vars_regexp`, `file` and `url_pattern` take strings, `header({'Foo': '*bar*'})`, `query` and `vars` a map. CEL's functions for",
+		'strings, lists and numbers and `cel.bind` are available too.',
 		'',
-		'`{path}` is the path as it was sent: a client can write `//admin` for `/admin`. `path()` and `path_regexp()` compare the',
+		'`{path}` is the path as the client sent it, who can write `//admin` for `/admin`. `path()` and `path_regexp()` compare the',
 		'cleaned path.',
 		'',
-		'The expression must give a bool, which is checked when loading; one that fails for a request is an error 500. In a',
-		'Configfile it is one quoted argument; a quoted word alone is an expression too. Relative folders in `file` are taken from',
+		'The expression must return a bool, which is checked at load time; one that fails for a request causes an error 500. In a',
+		'Configfile it is one quoted argument; a quoted word alone is an expression too. Relative folders in `file` are resolved against',
 		'the working directory.',
 		'',
 		'```',
@@ -73,14 +73,14 @@ export const expression = requestMatcher<ExpressionMatcher>({
 				type: 'string',
 				minLength: 1,
 				secret: 'expression',
-				description: 'Expression in CEL that gives a bool.',
+				description: 'CEL expression that returns a bool.',
 			},
-			name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of captures where a function gives none.' },
+			name: { type: 'string', pattern: '^[\\w-]+$', description: 'Default name of captures.' },
 			files: {
 				type: 'array',
 				items: { type: 'string' },
 				minItems: 1,
-				description: 'What `file` tries where it names no files; the path as requested if left out.',
+				description: 'Files for `file` calls without arguments; default the requested path.',
 			},
 		},
 		required: ['expression'],
@@ -88,7 +88,7 @@ export const expression = requestMatcher<ExpressionMatcher>({
 	compile: compileExpression,
 });
 
-/** A word with its quotes, which are the expression's own. */
+/** Returns a word with its quotes, which belong to the expression. */
 function asWritten(word: Word, cx: LowerContext): string {
 	const text = cx.template(word);
 	if (word.quote === 'double') return `"${text.replaceAll('"', '\\"')}"`;

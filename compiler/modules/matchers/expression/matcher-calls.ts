@@ -1,23 +1,23 @@
-/** The matchers as functions of CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
+/** The matchers as functions in CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
 import type { Matcher } from '../../../document/document.ts';
 import { COMPATIBLE_FALLBACK, TRY_POLICIES } from '../file.ts';
 import type { Expr } from './cel-type-check.ts';
 import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 
-/** A call that cannot be a matcher, in one sentence. */
+/** An invalid matcher call, in one sentence. */
 export class MatcherCallError extends Error {}
 
-/** What the calls of one expression refer to. */
+/** The context of the calls in one expression. */
 export interface CallScope {
 	/** Full names of the placeholders, by number. */
 	readonly placeholders: readonly string[];
-	/** Name of captures where a call gives none. */
+	/** Default name of captures. */
 	readonly name: string | undefined;
-	/** Files that `file` tries where a call names none. */
+	/** Files for `file` calls without arguments. */
 	readonly files: readonly string[] | undefined;
 }
 
-/** An argument: a text, which is a template, a list of texts, or a map of those. */
+/** An argument: a string, which is a template, a list of strings, or a map of those. */
 type Argument = string | readonly string[] | ReadonlyMap<string, string | readonly string[]>;
 
 type MakeMatcher = (args: readonly Argument[], scope: CallScope, call: string) => Matcher;
@@ -58,7 +58,7 @@ export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, M
 	],
 ]);
 
-/** The matcher that a call of one of {@link MATCHER_CALLS} stands for. Throws {@link MatcherCallError}. */
+/** Returns the matcher for a call of one of {@link MATCHER_CALLS}. Throws {@link MatcherCallError}. */
 export function matcherOfCall(call: string, args: readonly Expr[], scope: CallScope): Matcher {
 	const read = args.map(arg => {
 		const value = argument(arg, scope);
@@ -103,7 +103,7 @@ function text(expr: Expr, scope: CallScope): string | undefined {
 	return parts.includes(undefined) ? undefined : parts.join('');
 }
 
-/** Name of the placeholder that a call stands for. */
+/** Returns the name of the placeholder for a call. */
 export function placeholderName(args: readonly Expr[], scope: CallScope): string {
 	const kind = args[0]?.exprKind;
 	const constant = kind?.case === 'constExpr' ? kind.value.constantKind : undefined;
@@ -114,7 +114,7 @@ export function placeholderName(args: readonly Expr[], scope: CallScope): string
 
 function texts(args: readonly Argument[], call: string, min = 1, max = Number.POSITIVE_INFINITY): string[] {
 	if (args.length < min || args.length > max || !args.every(arg => typeof arg === 'string')) {
-		const count = min === max ? 'one text' : max === Number.POSITIVE_INFINITY ? 'texts' : `${min} to ${max} texts`;
+		const count = min === max ? 'one string' : max === Number.POSITIVE_INFINITY ? 'texts' : `${min} to ${max} texts`;
 		throw new MatcherCallError(`${call}() takes ${count}`);
 	}
 	return args as string[];
@@ -151,7 +151,7 @@ const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy
 function fileMatcher(args: readonly Argument[], scope: CallScope, call: string): Matcher {
 	const [map] = args;
 	const unnamed = scope.files === undefined ? {} : { files: scope.files };
-	// Arguments are values, their slashes too.
+	// Arguments are values, including their slashes.
 	const named = (files: readonly string[]) => ({ files, slashes: 'rendered' });
 	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? named(texts(args, call)) : unnamed) };
 	const fields = new Map(entries(args, call));

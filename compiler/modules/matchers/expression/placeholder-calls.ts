@@ -1,8 +1,8 @@
-/** Placeholders in the text of an expression: `{http.request.method}` becomes the call of a function that CEL can parse. */
+/** Replaces placeholders in the text of an expression: `{http.request.method}` becomes a function call that CEL can parse. */
 import { fullPlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
 import type { ComparedPlaceholder } from '../matcher.ts';
 
-/** The function that stands for a placeholder; its argument counts the placeholders. */
+/** The function that replaces a placeholder; its argument is the placeholder's number. */
 export const PLACEHOLDER_FUNCTION = 'placeholder__';
 
 /** A text without placeholders, and their full names by number. */
@@ -11,10 +11,10 @@ export interface PlaceholderCalls {
 	readonly names: readonly string[];
 }
 
-/** A string literal, a comment, or a placeholder. What stands in quotes is no call: functions expand it as a template. */
+/** A string literal, a comment, or a placeholder. Placeholders in quotes are left alone: functions expand them as templates. */
 const PIECE = /([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs;
 
-/** Takes the placeholders out of an expression. In quotes `\{name}` becomes `{name}`, which is no escape of CEL. */
+/** Replaces the placeholders of an expression. In quotes, `\{name}` becomes `{name}`, because `\{` is not a CEL escape. */
 export function placeholderCalls(expression: string): PlaceholderCalls {
 	const names: string[] = [];
 	const text = expression.replace(PIECE, (whole, prefix: string | undefined, literal: string | undefined, name) => {

@@ -1,16 +1,19 @@
-/** `client_ip_headers`, `trusted_proxies_strict` and `trusted_proxies_unix` inside `servers`: whose address a client's is. */
+/**
+ * `client_ip_headers`, `trusted_proxies_strict` and `trusted_proxies_unix` inside `servers`: how a client's address is
+ * determined.
+ */
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { GlobalOption } from '../option.ts';
 import type { ServerOption } from './server-option.ts';
 
-const EVERYWHERE = 'Holds for every listener. Changing it needs a restart.';
+const EVERYWHERE = 'Applies to all listeners. Changing it needs a restart.';
 
 /** Fills `settings.client_ip_headers`. */
 export const clientIpHeaders: ServerOption = {
 	name: 'client_ip_headers',
 	usage: 'client_ip_headers <field>…',
 	summary:
-		'Fields in which trusted proxies name the client: the first that holds an address; `X-Forwarded-For` if left out.',
+		'Fields in which trusted proxies name the client; the first that contains an address counts. Default `X-Forwarded-For`.',
 	documentation: [EVERYWHERE],
 	lower: (line, args, { settings }, cx) => {
 		if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, clientIpHeaders.usage)) return;
@@ -32,9 +35,9 @@ export const clientIpHeaders: ServerOption = {
 export const trustedProxiesStrict: ServerOption = {
 	name: 'trusted_proxies_strict',
 	usage: 'trusted_proxies_strict',
-	summary: 'Takes the right-most address that is not a trusted proxy for the client’s, not the left-most.',
+	summary: 'Uses the right-most address that is not a trusted proxy as the client’s, not the left-most.',
 	documentation: [
-		'What stands left of it could be written by anybody who reaches a trusted proxy that only adds to the field.',
+		'Anybody who reaches a trusted proxy that only appends to the field can forge the addresses further left.',
 		EVERYWHERE,
 	],
 	lower: (line, args, { settings }, cx) => {
@@ -48,7 +51,7 @@ export const trustedProxiesStrict: ServerOption = {
 export const trustedProxiesUnix: ServerOption = {
 	name: 'trusted_proxies_unix',
 	usage: 'trusted_proxies_unix',
-	summary: 'Trusts peers that come over a unix socket as `trusted_proxies` trusts addresses.',
+	summary: 'Trusts peers on Unix sockets like `trusted_proxies` trusts addresses.',
 	documentation: [EVERYWHERE],
 	lower: (line, args, { settings }, cx) => {
 		cx.noBlock(line);
@@ -70,7 +73,7 @@ const EXAMPLE = [
 	'```',
 ];
 
-/** A setting that `servers` fills: no word of its own at the top of the global block. */
+/** Returns a setting that only `servers` fills, without a word of its own in the global block. */
 function setting(id: string, option: ServerOption, schema: GlobalOption['schema']): GlobalOption {
 	return {
 		id,
@@ -90,14 +93,14 @@ export const clientIpSettings: readonly GlobalOption[] = [
 		type: 'array',
 		items: { type: 'string', pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" },
 		minItems: 1,
-		description: 'Names of fields, the first that holds an address counts.',
+		description: 'Names of fields; the first that contains an address counts.',
 	}),
 	setting('trusted_proxies_strict', trustedProxiesStrict, {
 		type: 'boolean',
-		description: 'Whether the right-most address that is not trusted counts.',
+		description: 'Whether the right-most untrusted address counts.',
 	}),
 	setting('trusted_proxies_unix', trustedProxiesUnix, {
 		type: 'boolean',
-		description: 'Whether peers over unix sockets are trusted.',
+		description: 'Whether peers on Unix sockets are trusted.',
 	}),
 ];

@@ -1,11 +1,11 @@
-/** `enable_full_duplex` inside `servers`: what this server always does. */
+/** `enable_full_duplex` inside `servers`: accepted, because this server always does it. */
 import type { ServerOption } from './server-option.ts';
 
-/** Accepted for configurations that have it. */
+/** Accepted for compatibility. */
 export const enableFullDuplex: ServerOption = {
 	name: 'enable_full_duplex',
 	usage: 'enable_full_duplex',
-	summary: 'Reads a request while its response is written: always so here, accepted for files that say it.',
+	summary: 'Reads a request while its response is written. Accepted for compatibility: this server always does.',
 	lower: (line, args, _block, cx) => {
 		cx.noBlock(line);
 		cx.count(line, args, 0, 0, enableFullDuplex.usage);

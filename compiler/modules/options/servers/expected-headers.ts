@@ -1,8 +1,8 @@
-/** `expected_underscore_headers` and `expected_dot_headers` inside `servers`: names of fields with `_` or `.` that are kept. */
+/** `expected_underscore_headers` and `expected_dot_headers` inside `servers`: field names with `_` or `.` to keep. */
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** Names that frame or route: what a program behind takes for them must come from nobody but this server. */
+/** Names that frame or route messages: programs behind this server must not get their lookalikes from clients. */
 const NEVER: ReadonlySet<string> = new Set([
 	'content-length',
 	'transfer-encoding',
@@ -22,24 +22,24 @@ function expected(name: string, character: '_' | '.'): ServerOption {
 	return {
 		name,
 		usage,
-		summary: `Request fields with \`${character}\` in their names that are kept; others with it are dropped.`,
+		summary: `Names of request fields with \`${character}\` to keep; others with it are dropped.`,
 		documentation: [
-			'Programs behind often read such a name as the one with `-`. A name that ends in `*` is a prefix; letter case does not',
-			'count. Of a listed name the spelling with `-` is dropped, and so is a field that is given twice. A name with both',
-			'characters has to be listed as it is.',
+			'Programs behind a proxy often treat such a name like the one with `-`. A name that ends in `*` is a prefix; case is',
+			'ignored. For a listed name, the spelling with `-` is dropped, and so is a repeated field. A name with both',
+			'characters must be listed exactly.',
 		],
 		lower: (line, args, { server }, cx) => {
 			cx.noBlock(line);
 			if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage)) return;
 			const names = args.flatMap(({ text, span }) => {
 				const plain = text.replace(/\*$/, '');
-				const hint = `Write a field name that holds \`${character}\`, such as X${character}Name, or a prefix such as X${character}*.`;
+				const hint = `Write a field name that contains \`${character}\`, such as X${character}Name, or a prefix such as X${character}*.`;
 				if (!isToken(plain) || plain.includes('*') || !plain.includes(character)) {
 					cx.problem('error', 'servers/expected-header', span, `\`${text}\` cannot be listed here.`, { hint });
 					return [];
 				}
 				if (NEVER.has(plain.toLowerCase().replace(/[_.]/g, '-'))) {
-					const message = `\`${text}\` would be taken for a field that frames or routes the message.`;
+					const message = `\`${text}\` could be mistaken for a field that frames or routes the message.`;
 					cx.problem('error', 'servers/expected-header', span, message);
 					return [];
 				}
@@ -51,7 +51,7 @@ function expected(name: string, character: '_' | '.'): ServerOption {
 			[name]: {
 				type: 'array',
 				items: { type: 'string', pattern: "^[!#$%&'+.^_`|~0-9A-Za-z-]+\\*?$" },
-				description: `Names of request fields with \`${character}\` that are kept; a last * makes a prefix.`,
+				description: `Names of request fields with \`${character}\` to keep; a final * makes a prefix.`,
 			},
 		},
 	};

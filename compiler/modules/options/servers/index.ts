@@ -1,4 +1,4 @@
-/** Every word inside `servers`, one line each. */
+/** The registry of options inside `servers`, one line each. */
 
 import { clientIpHeaders, trustedProxiesStrict, trustedProxiesUnix } from './client-ip.ts';
 import { enableFullDuplex } from './enable-full-duplex.ts';
@@ -17,7 +17,7 @@ import { timeouts } from './timeouts.ts';
 import { trace } from './trace.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 
-/** In the order in which the manual names them. */
+/** In the order of the manual. */
 export const serverOptions: readonly ServerOption[] = [
 	name,
 	trustedProxies,

@@ -1,20 +1,20 @@
-/** `keepalive_interval`, `keepalive_idle` and `keepalive_count` inside `servers`: how dead peers are noticed (TCP keep-alive). */
+/** `keepalive_interval`, `keepalive_idle` and `keepalive_count` inside `servers`: TCP keep-alive, which detects dead peers. */
 import type { ServerOption } from './server-option.ts';
 
-/** Milliseconds of quiet before the first probe, and between probes, if left out. */
+/** Default milliseconds of silence before the first probe, and between probes. */
 export const DEFAULT_KEEPALIVE = 15_000;
 
 /** `settings.servers[].keepalive_interval`. */
 export const keepaliveInterval: ServerOption = duration(
 	'keepalive_interval',
-	'Time between two probes of a quiet connection, 15s if left out; negative turns TCP keep-alive off.',
-	'Milliseconds between probes; negative is off.',
+	'Time between two probes of a silent connection, default 15s; a negative time disables TCP keep-alive.',
+	'Milliseconds between probes; a negative number disables them.',
 );
 
 /** `settings.servers[].keepalive_idle`. */
 export const keepaliveIdle: ServerOption = duration(
 	'keepalive_idle',
-	'Quiet time before the first probe, 15s if left out.',
+	'Time of silence before the first probe, default 15s.',
 	'Milliseconds before the first probe.',
 );
 
@@ -22,13 +22,15 @@ export const keepaliveIdle: ServerOption = duration(
 export const keepaliveCount: ServerOption = {
 	name: 'keepalive_count',
 	usage: 'keepalive_count <number>',
-	summary: "Probes without an answer that end a connection; the system's number if left out.",
+	summary: "Unanswered probes after which a connection is closed; default the system's number.",
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
 		const count = cx.count(line, args, 1, 1, keepaliveCount.usage) ? cx.integer(args[0]!, 1, 127) : undefined;
 		if (count !== undefined) server.keepalive_count = count;
 	},
-	schema: { keepalive_count: { type: 'integer', minimum: 1, maximum: 127, description: 'Unanswered probes.' } },
+	schema: {
+		keepalive_count: { type: 'integer', minimum: 1, maximum: 127, description: 'Number of unanswered probes.' },
+	},
 };
 
 function duration(name: string, summary: string, description: string): ServerOption {

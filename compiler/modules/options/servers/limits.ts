@@ -1,18 +1,18 @@
-/** `limits` inside `servers`: how much clients may ask for at once, and what happens beyond. */
+/** `limits` inside `servers`: limits on concurrent use by clients, and what happens beyond them. */
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** Requests that may wait for their turn, where `requests` is set and `queue` is not. */
+/** Default length of the queue if `requests` is set. */
 export const DEFAULT_QUEUE = 1000;
-/** Milliseconds that one waits at most, where nothing is said. */
+/** Default maximum milliseconds in the queue. */
 export const DEFAULT_QUEUE_TIME = 5000;
 
-/** TLS handshakes a second of one client on another machine, where nothing is said. */
+/** Default TLS handshakes per second of one client on another machine. */
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
 
 const MOST = 1_000_000_000;
-/** What a second's count of handshakes can hold. */
+/** Maximum configurable handshakes per second. */
 const MOST_HANDSHAKES = 1_000_000;
 const count = (description: string) => ({ type: 'integer', minimum: 0, maximum: MOST, description });
 
@@ -29,25 +29,25 @@ export const limits: ServerOption = {
 	name: 'limits',
 	usage:
 		'limits { connections <n>; connections_per_client <n>; requests <n>; requests_per_client <n>; queue <n> [<duration>]; retry_after <duration>; requests_per_connection <n>; header_count <n>; unread_body <size>; chunk_extensions <size>; handshakes <n>; handshakes_per_client <n> }',
-	summary: 'How much clients may ask of a listener at once, all threads together; 0 is without bound.',
+	summary: 'Limits what clients may use of a listener concurrently, all threads together; 0 means no limit.',
 	documentation: [
-		'| Line | If left out | Meaning |',
+		'| Line | Default | Meaning |',
 		'| --- | --- | --- |',
-		'| `connections N` | none | open connections; for one more an idle one is closed, or else it is answered 503 and closed |',
-		'| `connections_per_client N` | none | of one address; IPv6 addresses count by their /64 |',
+		'| `connections N` | none | open connections; a further one replaces an idle one, or is answered with 503 and closed |',
+		'| `connections_per_client N` | none | open connections of one address; IPv6 addresses count by their /64 |',
 		'| `requests N` | none | requests in flight; more wait in the queue |',
-		'| `requests_per_client N` | none | of one address; more are answered 503 |',
-		'| `queue N [D]` | 1000 5s | requests that wait for their turn, and how long; beyond either 503 |',
-		'| `retry_after D` | 1s | what the 503 says in `Retry-After` |',
+		'| `requests_per_client N` | none | requests in flight of one address; further ones are answered with 503 |',
+		'| `queue N [D]` | 1000 5s | waiting requests, and how long they may wait; beyond either, they are answered with 503 |',
+		'| `retry_after D` | 1s | `Retry-After` of these 503 responses |',
 		'| `requests_per_connection N` | none | requests after which a connection is closed |',
-		'| `header_count N` | 100 | fields of a head; more are answered 431 |',
-		'| `unread_body SIZE` | 256KiB | of a body that no handler read: what is still read to keep the connection |',
-		'| `chunk_extensions SIZE` | 4KiB | bytes of chunk extensions in one body; more are answered 400 |',
-		'| `handshakes N` | none | TLS handshakes that begin in one second; connections beyond are closed |',
-		'| `handshakes_per_client N` | 1000 | of one address; if left out, addresses of this machine are not counted |',
+		'| `header_count N` | 100 | fields of a request head; more are answered with 431 |',
+		'| `unread_body SIZE` | 256KiB | how much of a body that no handler read is still read to keep the connection |',
+		'| `chunk_extensions SIZE` | 4KiB | bytes of chunk extensions in one body; more are answered with 400 |',
+		'| `handshakes N` | none | TLS handshakes started per second; further connections are closed |',
+		'| `handshakes_per_client N` | 1000 | TLS handshakes of one address per second; by default, addresses of this machine are not counted |',
 		'',
-		'Threads count together without waiting for one another: those that ask in one moment may all be let in, so that a count',
-		'can be exceeded by the number of threads less one.',
+		'Threads count together without locking: concurrent requests may all be admitted, so that a limit',
+		'can be exceeded by the number of threads minus one.',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, limits.usage)) return;
@@ -80,29 +80,35 @@ export const limits: ServerOption = {
 	schema: {
 		limits: {
 			type: 'object',
-			description: 'Bounds of one listener, all threads together; 0 is without bound.',
+			description: 'Limits of one listener, all threads together; 0 means no limit.',
 			properties: {
 				connections: count('Open connections.'),
 				connections_per_client: count('Open connections of one address; IPv6 by /64.'),
 				requests: count('Requests in flight.'),
 				requests_per_client: count('Requests in flight of one address; IPv6 by /64.'),
-				queue: { ...count('Requests that wait for their turn.'), default: DEFAULT_QUEUE },
+				queue: { ...count('Requests that may wait.'), default: DEFAULT_QUEUE },
 				queue_time: {
 					type: 'number',
 					minimum: 0,
 					maximum: 3_600_000,
 					default: DEFAULT_QUEUE_TIME,
-					description: 'Milliseconds that one waits at most.',
+					description: 'Maximum milliseconds of waiting.',
 				},
 				retry_after: {
 					type: 'number',
 					minimum: 0,
 					maximum: 3_600_000,
 					default: 1000,
-					description: 'Milliseconds that `Retry-After` names.',
+					description: 'Milliseconds in `Retry-After`.',
 				},
 				requests_per_connection: count('Requests after which a connection is closed.'),
-				header_count: { type: 'integer', minimum: 1, maximum: 10_000, default: 100, description: 'Fields of a head.' },
+				header_count: {
+					type: 'integer',
+					minimum: 1,
+					maximum: 10_000,
+					default: 100,
+					description: 'Fields of a request head.',
+				},
 				unread_body: { type: 'integer', minimum: 0, default: 262_144, description: 'Bytes read to keep a connection.' },
 				chunk_extensions: {
 					type: 'integer',
@@ -110,11 +116,9 @@ export const limits: ServerOption = {
 					default: 4096,
 					description: 'Bytes of chunk extensions in one body.',
 				},
-				handshakes: { ...count('TLS handshakes that begin in one second.'), maximum: MOST_HANDSHAKES },
+				handshakes: { ...count('TLS handshakes started per second.'), maximum: MOST_HANDSHAKES },
 				handshakes_per_client: {
-					...count(
-						'Of one address; IPv6 by /64. 1000 if left out, and then addresses of this machine are not counted.',
-					),
+					...count('Per second and address; IPv6 by /64. Default 1000, not counting addresses of this machine.'),
 					maximum: MOST_HANDSHAKES,
 				},
 				'@id': { type: 'string' },

@@ -4,23 +4,22 @@ import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** What becomes of a PROXY header from a peer that is in neither list. */
+/** Handling of a PROXY header from a peer that is in neither list. */
 const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
 
-/** One of {@link PROXY_POLICIES}. */
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
 
 export interface ProxyProtocolWrapper {
 	readonly wrapper: 'proxy_protocol';
-	/** Milliseconds for the header to come: 5000; 0 is without bound. */
+	/** Milliseconds to wait for the header; default 5000, 0 for no limit. */
 	readonly timeout?: number;
 	readonly allow?: readonly string[];
 	readonly deny?: readonly string[];
-	/** `ignore` if left out. */
+	/** Default `ignore`. */
 	readonly fallback_policy?: ProxyPolicy;
 }
 
-/** One item of `settings.servers[].listener_wrappers`; `tls` marks where TLS begins. */
+/** An item of `settings.servers[].listener_wrappers`; `tls` marks where TLS starts. */
 export type ListenerWrapper =
 	| ProxyProtocolWrapper
 	| { readonly wrapper: 'http_redirect' }
@@ -33,15 +32,15 @@ export const listenerWrappers: ServerOption = {
 	name: 'listener_wrappers',
 	usage:
 		'listener_wrappers { proxy_protocol { timeout <duration>; allow <range>…; deny <range>…; fallback_policy <policy> }; http_redirect; tls }',
-	summary: 'What is read from a connection before its protocol.',
+	summary: 'Configures what is read from a connection before its protocol.',
 	documentation: [
-		'`proxy_protocol` reads a PROXY header of version 1 or 2, as load balancers send it: its source address becomes the',
-		"client's. Peers in `deny` are closed; from peers in `allow` the header is used; others go by `fallback_policy`:",
-		'`IGNORE` (the default) reads a header and does not use it, `USE` uses it, `REJECT` closes a connection that sends',
-		'one, `REQUIRE` closes one that sends none, `SKIP` does not look for it. Without `allow` and `deny` the header of',
-		'any peer is used. A malformed header, or one that is not whole after `timeout` (5s), closes the connection.',
-		'`http_redirect` answers plain HTTP on a TLS listener with a redirect. `tls` says where TLS begins: the header is read',
-		'before it, wherever it stands.',
+		'`proxy_protocol` reads a PROXY header of version 1 or 2 from a load balancer: its source address becomes the',
+		"client's. Connections from `deny` are closed; headers from `allow` are used; others are handled by `fallback_policy`:",
+		'`IGNORE` (the default) reads a header without using it, `USE` uses it, `REJECT` closes connections that send',
+		'one, `REQUIRE` closes connections without one, `SKIP` does not look for it. Without `allow` and `deny`, every',
+		"peer's header is used. A malformed header, or one incomplete after `timeout` (5s), closes the connection.",
+		'`http_redirect` answers plain HTTP on a TLS listener with a redirect. `tls` marks where TLS starts: the header is read',
+		'before it, wherever it is listed.',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, 'listener_wrappers { … }')) return;
@@ -90,13 +89,13 @@ export const listenerWrappers: ServerOption = {
 								minimum: 0,
 								maximum: 3_600_000,
 								default: 5000,
-								description: 'Milliseconds for the header to come.',
+								description: 'Milliseconds to wait for the header.',
 							},
 							allow: { ...RANGES, description: 'Peers whose header is used.' },
-							deny: { ...RANGES, description: 'Peers that are closed.' },
+							deny: { ...RANGES, description: 'Peers whose connections are closed.' },
 							fallback_policy: {
 								enum: [...PROXY_POLICIES],
-								description: 'For every other peer; `ignore` if left out, `use` without `allow` and `deny`.',
+								description: 'For all other peers; default `ignore`, or `use` without `allow` and `deny`.',
 							},
 							'@id': { type: 'string' },
 						},

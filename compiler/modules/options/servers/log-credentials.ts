@@ -1,17 +1,17 @@
-/** `log_credentials` inside `servers`: access logs show what they hide. */
+/** `log_credentials` inside `servers`: shows credentials in access logs. */
 import type { ServerOption } from './server-option.ts';
 
-/** Shows credentials in access entries. */
+/** Shows credentials in access log entries. */
 export const logCredentials: ServerOption = {
 	name: 'log_credentials',
 	usage: 'log_credentials',
-	summary: 'Access logs show cookies, authorizations and other fields with credentials, which are `REDACTED` else.',
-	documentation: ['Whoever can read the log can then act for the visitors: keep it out of production.'],
+	summary: 'Shows cookies, authorizations and other credentials in access logs, where they are otherwise `REDACTED`.',
+	documentation: ['Whoever can read the log can then act as the visitors: do not use it in production.'],
 	lower: (line, args, block, cx) => {
 		cx.noBlock(line);
 		if (cx.count(line, args, 0, 0, logCredentials.usage)) block.server.log_credentials = true;
 	},
 	schema: {
-		log_credentials: { const: true, description: 'Access logs show fields that hold credentials.' },
+		log_credentials: { const: true, description: 'Shows fields with credentials in access logs.' },
 	},
 };

@@ -1,11 +1,11 @@
-/** `metrics` inside `servers`: the old place of the global option. */
+/** `metrics` inside `servers`: the obsolete place of the global option. */
 import type { ServerOption } from './server-option.ts';
 
 /** Fills `settings.metrics`. */
 export const serverMetrics: ServerOption = {
 	name: 'metrics',
 	usage: 'metrics [{ per_host }]',
-	summary: 'The old place of the global option `metrics`, which it is the same as.',
+	summary: 'The same as the global option `metrics`, in its obsolete place.',
 	lower: (line, args, { settings }, cx) => {
 		cx.count(line, args, 0, 0, serverMetrics.usage);
 		const value: { per_host?: boolean } = {};

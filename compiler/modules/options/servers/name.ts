@@ -1,4 +1,4 @@
-/** `name` inside `servers`: what logs and metrics call a listener. */
+/** `name` inside `servers`: the name of a listener in logs and metrics. */
 import type { ServerOption } from './server-option.ts';
 
 /** `settings.servers[].name`. */
@@ -6,14 +6,14 @@ export const name: ServerOption = {
 	name: 'name',
 	usage: 'name <name>',
 	summary:
-		'What the label `server` of metrics says instead of the address; only in a block for one listener. It is as it was at start.',
+		'Value of the label `server` of metrics, instead of the address; only in a block for one listener. It is fixed at start.',
 	lower: (line, args, { server, settings, listener }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, name.usage)) return;
 		const { text, span } = args[0]!;
 		if (!listener) {
 			cx.problem('error', 'servers/name', span, 'cannot set a name for a server without a listener address', {
-				hint: 'Write the address behind `servers`: servers :8080 { name … }',
+				hint: 'Write the address after `servers`: servers :8080 { name … }',
 			});
 			return;
 		}

@@ -1,12 +1,12 @@
-/** `protocols` inside `servers`: the versions of HTTP that a listener speaks. */
+/** `protocols` inside `servers`: the HTTP versions of a listener. */
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** What the languages know. */
+/** The versions known to the languages. */
 const KNOWN: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 
-/** The versions of a listener whose settings name none. */
+/** The default versions of a listener. */
 export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2'];
 
 /** Schema of a list of protocols. */
@@ -21,12 +21,12 @@ export const PROTOCOLS = {
 export const protocols: ServerOption = {
 	name: 'protocols',
 	usage: 'protocols h1|h2|h2c…',
-	summary: 'Versions of HTTP: `h1`, `h2` over TLS, `h2c` without it by prior knowledge; h1 and h2 if left out.',
+	summary: 'HTTP versions: `h1`, `h2` over TLS, `h2c` without TLS by prior knowledge; default h1 and h2.',
 	documentation: [
-		'Over TLS the client chooses among `h1` and `h2`; one of them alone refuses the handshake of clients that have the',
-		'other only. A listener without TLS speaks `h1`, `h2c`, or both: then the first bytes of a connection decide, and',
-		'`Upgrade: h2c` is ignored (RFC 9113). Where the list names nothing for such a listener it speaks HTTP/1.1; a listener',
-		'of HTTPS sites with `h2c` alone is an error.',
+		'Over TLS, the client chooses between `h1` and `h2`; if only one is enabled, the handshake of clients that support only',
+		'the other fails. A listener without TLS serves `h1`, `h2c`, or both: then the first bytes of a connection decide, and',
+		'`Upgrade: h2c` is ignored (RFC 9113). If the list has nothing for such a listener, it serves HTTP/1.1; a listener',
+		'for HTTPS sites with only `h2c` is an error.',
 		'HTTP/3 is not supported by this build.',
 	],
 	lower: (line, args, { server }, cx) => {
@@ -39,18 +39,18 @@ export const protocols: ServerOption = {
 		protocols: {
 			...PROTOCOLS,
 			default: ['h1', 'h2'],
-			description: 'Versions of HTTP: h1, h2 over TLS, h2c without it.',
+			description: 'HTTP versions: h1, h2 over TLS, h2c without it.',
 		},
 	},
 };
 
-/** The protocols that words name; reports those that are none, come twice, or are of a later build. */
+/** Lowers protocols; reports unknown, repeated and unsupported ones. */
 export function lowerProtocols(args: readonly Word[], cx: LowerContext): string[] {
 	const chosen: string[] = [];
 	for (const { text, span } of args) {
 		if (!KNOWN.includes(text)) {
 			const message = `unknown protocol '${text}': expected h1, h2, h2c, or h3`;
-			cx.problem('error', 'servers/protocol', span, message, { hint: 'Write some of: h1, h2, h2c.' });
+			cx.problem('error', 'servers/protocol', span, message, { hint: 'Write one or more of: h1, h2, h2c.' });
 		} else if (chosen.includes(text)) {
 			cx.problem('error', 'servers/protocol', span, `protocol ${text} specified more than once`, {
 				hint: 'Name each protocol once.',

@@ -1,35 +1,35 @@
-/** What one word inside `servers` is, in one object. Registered by one line in options/servers/index.ts. */
+/** The definition of an option inside `servers`, in one object. Registered by one line in options/servers/index.ts. */
 
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 import type { SettingsDraft } from '../option.ts';
 
-/** One item of `settings.servers` while its block is lowered. */
+/** An item of `settings.servers` during lowering. */
 export interface ServerDraft {
 	[field: string]: unknown;
 }
 
-/** What a word inside `servers` writes to. */
+/** What an option inside `servers` writes to. */
 export interface ServerBlock {
-	/** The item of `settings.servers` that the block becomes. */
+	/** The item of `settings.servers` for the block. */
 	readonly server: ServerDraft;
-	/** All settings, for the few words whose setting holds for every listener. */
+	/** All settings, for the few options that apply to all listeners. */
 	readonly settings: SettingsDraft;
-	/** Address that the block is for; undefined when it is for every listener. */
+	/** Address to which the block applies; undefined for all listeners. */
 	readonly listener: Word | undefined;
 }
 
-/** A word inside `servers`. */
+/** An option inside `servers`. */
 export interface ServerOption {
 	/** The word, the same in both languages. */
 	readonly name: string;
 	readonly usage: string;
-	/** A sentence; the manual page of `servers` is made of these. */
+	/** A sentence; the manual page of `servers` consists of these. */
 	readonly summary: string;
-	/** More on it, in whole lines. */
+	/** Further documentation, in whole lines. */
 	readonly documentation?: readonly string[];
 	readonly lower: (line: Line, args: readonly Word[], block: ServerBlock, cx: LowerContext) => void;
-	/** Schemas of the fields of an item of `settings.servers` that this word fills, by field. */
+	/** Schemas of the fields that this option fills in an item of `settings.servers`, by field. */
 	readonly schema: { readonly [field: string]: Schema };
 }

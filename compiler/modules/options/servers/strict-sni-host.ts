@@ -5,10 +5,8 @@ import type { ServerOption } from './server-option.ts';
 export const strictSniHost: ServerOption = {
 	name: 'strict_sni_host',
 	usage: 'strict_sni_host [on | insecure_off]',
-	summary: "Answers 421 where a request's host is not the server name of its TLS handshake.",
-	documentation: [
-		'It is on where a site asks for client certificates, and can be turned off there with `insecure_off`.',
-	],
+	summary: "Answers 421 if a request's host differs from the server name of its TLS handshake.",
+	documentation: ['It is on if a site requests client certificates, and can be turned off there with `insecure_off`.'],
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 0, 1, strictSniHost.usage)) return;
@@ -20,14 +18,14 @@ export const strictSniHost: ServerOption = {
 			cx.problem('error', 'servers/strict-sni-host', word.span, message);
 		}
 	},
-	schema: { strict_sni_host: { type: 'boolean', description: '421 where host and server name differ.' } },
+	schema: { strict_sni_host: { type: 'boolean', description: 'Answers 421 if host and server name differ.' } },
 };
 
-/** `0rtt off`: early data is never taken here. */
+/** `0rtt off`: this server never accepts early data. */
 export const earlyData: ServerOption = {
 	name: '0rtt',
 	usage: '0rtt off',
-	summary: 'Takes no early data: always so here, accepted for files that say it.',
+	summary: 'Accepts no early data. Accepted for compatibility: this server never does.',
 	lower: (line, args, _block, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, earlyData.usage) || args[0]!.text === 'off') return;

@@ -1,9 +1,9 @@
-/** `timeouts` inside `servers`: how long a client may take for what it does. */
+/** `timeouts` inside `servers`: time limits for clients. */
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** Longest time-out in milliseconds: ten years, which no clock of ours overflows at. */
+/** Maximum timeout in milliseconds: ten years, which overflows no clock in use. */
 const LONGEST = 10 * 365 * 86_400_000;
 
 const time = (description: string) => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
@@ -14,18 +14,18 @@ export const timeouts: ServerOption = {
 	name: 'timeouts',
 	usage:
 		'timeouts { read_header <duration>; read_body <duration>; read_body_idle <duration> [<bytes/s>]; write <duration>; write_idle <duration> [<bytes/s>]; write_max_chunk <size>; idle <duration>; handshake <duration> }',
-	summary: 'How long clients may take; 0 is without bound.',
+	summary: 'Sets time limits for clients; 0 means no limit.',
 	documentation: [
-		'| Line | If left out | Meaning |',
+		'| Line | Default | Meaning |',
 		'| --- | --- | --- |',
-		'| `read_header D` | 1m | from the first byte of a head to its end; then 408 |',
+		'| `read_header D` | 1m | from the first byte of a request head to its end; then 408 |',
 		'| `read_body D` | none | from the head to the end of the body; then 408 |',
-		'| `read_body_idle D [RATE]` | 1m | without a byte of a body that is waited for; with RATE a body that is waited for must also come at so many bytes a second on average, the first D apart |',
-		'| `write D` | none | from the head of the request to the end of the response; then the connection is cut |',
-		'| `write_idle D [RATE]` | 1m | without a byte of a response taken; RATE as above |',
-		'| `write_max_chunk SIZE` | 64KiB | bytes of a body that are given to a connection at once |',
+		'| `read_body_idle D [RATE]` | 1m | without receiving a byte of an expected body; with RATE, an expected body must also average that many bytes per second, after the first D |',
+		'| `write D` | none | from the request head to the end of the response; then the connection is closed |',
+		'| `write_idle D [RATE]` | 1m | without the client accepting a byte of the response; RATE as above |',
+		'| `write_max_chunk SIZE` | 64KiB | bytes of a body handed to a connection at a time |',
 		'| `idle D` | 5m | between two requests of a connection |',
-		'| `handshake D` | 10s | from the beginning of a TLS connection to the end of its handshake |',
+		'| `handshake D` | 10s | from the start of a TLS connection to the end of its handshake |',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, timeouts.usage)) return;
@@ -67,24 +67,24 @@ export const timeouts: ServerOption = {
 	schema: {
 		timeouts: {
 			type: 'object',
-			description: 'Milliseconds and rates; 0 is without bound.',
+			description: 'Milliseconds and rates; 0 means no limit.',
 			properties: {
-				read_header: { ...time('From the first byte of a head to its end.'), default: 60_000 },
+				read_header: { ...time('From the first byte of a request head to its end.'), default: 60_000 },
 				read_body: time('From the head to the end of the body.'),
-				read_body_idle: { ...time('Without a byte of a body that is waited for.'), default: 60_000 },
-				read_body_rate: rate('Bytes a second that a body that is waited for must bring on average.'),
-				write: time('From the head of the request to the end of the response.'),
-				write_idle: { ...time('Without a byte of a response taken.'), default: 60_000 },
-				write_rate: rate('Bytes a second that a client must take on average.'),
+				read_body_idle: { ...time('Without receiving a byte of an expected body.'), default: 60_000 },
+				read_body_rate: rate('Average bytes per second of an expected body.'),
+				write: time('From the request head to the end of the response.'),
+				write_idle: { ...time('Without the client accepting a byte of the response.'), default: 60_000 },
+				write_rate: rate('Average bytes per second that a client must accept.'),
 				write_max_chunk: {
 					type: 'integer',
 					minimum: 1024,
 					maximum: 16_777_216,
 					default: 65_536,
-					description: 'Bytes of a body that are given to a connection at once.',
+					description: 'Bytes of a body handed to a connection at a time.',
 				},
 				idle: { ...time('Between two requests of a connection.'), default: 300_000 },
-				handshake: { ...time('From the beginning of a TLS connection to the end of its handshake.'), default: 10_000 },
+				handshake: { ...time('From the start of a TLS connection to the end of its handshake.'), default: 10_000 },
 				'@id': { type: 'string' },
 			},
 			additionalProperties: false,
@@ -92,12 +92,12 @@ export const timeouts: ServerOption = {
 	},
 };
 
-/** Milliseconds that may bound something; a negative time is none. */
+/** Parses the milliseconds of a time limit, which cannot be negative. */
 function timeOf(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || (value >= 0 && value <= LONGEST)) return value;
-	const message = value < 0 ? 'A time-out cannot be negative.' : 'A time-out of more than ten years bounds nothing.';
-	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no bound.' });
+	const message = value < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
+	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no limit.' });
 	return undefined;
 }
 

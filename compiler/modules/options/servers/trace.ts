@@ -1,14 +1,15 @@
-/** `trace` inside `servers`: an entry for every handler that a request runs. */
+/** `trace` inside `servers`: a debug entry for every handler that a request runs. */
 import type { ServerOption } from './server-option.ts';
 
-/** Tells in debug entries of `http.trace` which handlers ran. */
+/** Writes debug entries of `http.trace` for the handlers that ran. */
 export const trace: ServerOption = {
 	name: 'trace',
 	usage: 'trace',
-	summary: 'Writes a debug entry for every handler that a request runs, to see which way it takes; costs time.',
+	summary:
+		'Writes a debug entry for every handler that a request runs, to show its path through the configuration; costs time.',
 	documentation: [
-		'Entries of `trace` come from the logger `http.trace`: handler, place in the document, site, method, host and path.',
-		'They need a log of level DEBUG, such as the global option `debug` gives. Without a running server `svc explain` tells',
+		'Entries of `trace` come from the logger `http.trace`, with handler, place in the document, site, method, host and path.',
+		'They need a log of level DEBUG, as set by the global option `debug`. Without a running server, `svc explain` shows',
 		'the same and more.',
 	],
 	lower: (line, args, block, cx) => {
@@ -16,6 +17,6 @@ export const trace: ServerOption = {
 		if (cx.count(line, args, 0, 0, trace.usage)) block.server.trace = true;
 	},
 	schema: {
-		trace: { const: true, description: 'A debug entry is written for every handler that a request runs.' },
+		trace: { const: true, description: 'Writes a debug entry for every handler that a request runs.' },
 	},
 };

@@ -1,4 +1,4 @@
-/** `trusted_proxies` inside `servers`: the proxies whose forwarded addresses are believed. */
+/** `trusted_proxies` inside `servers`: the proxies whose forwarded addresses are trusted. */
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
@@ -9,7 +9,7 @@ import type { ServerOption } from './server-option.ts';
 export const trustedProxies: ServerOption = {
 	name: 'trusted_proxies',
 	usage: 'trusted_proxies static <range>…',
-	summary: 'The proxies whose `X-Forwarded-*` fields are believed; holds for every listener.',
+	summary: 'Proxies whose `X-Forwarded-*` fields are trusted; applies to all listeners.',
 	lower: (line, args, { settings }, cx) => {
 		const ranges = lowerTrustedProxies(args, line.words[0]!, cx);
 		if (ranges.length > 0) settings.trusted_proxies = ranges;
@@ -17,15 +17,15 @@ export const trustedProxies: ServerOption = {
 	schema: {},
 };
 
-/** `settings.trusted_proxies`: no word of its own at the top of the global block. */
+/** `settings.trusted_proxies`, which has no word of its own in the global block. */
 export const trustedProxiesSetting: GlobalOption = {
 	id: 'trusted_proxies',
 	names: { configfile: [], compatfile: [] },
 	usage: 'servers { trusted_proxies static <range>… }',
-	summary: 'The proxies whose forwarded addresses are believed.',
+	summary: 'Lists the proxies whose forwarded addresses are trusted.',
 	documentation: [
-		'`trusted_proxies static` names addresses, ranges in CIDR form, or `private_ranges`. From those peers the fields',
-		'`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed; from others they are replaced.',
+		'`trusted_proxies static` lists addresses, ranges in CIDR form, or `private_ranges`. From these peers, the fields',
+		'`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are trusted; from others they are replaced.',
 		'Changing it needs a restart.',
 		'',
 		'```',
@@ -55,7 +55,7 @@ function lowerTrustedProxies(args: readonly Word[], name: Word, cx: LowerContext
 	}
 	if (source.text !== 'static') {
 		cx.problem('error', 'option/unknown-ip-source', source.span, `\`${source.text}\` is not a source of addresses.`, {
-			hint: 'Write `static` and the ranges after it.',
+			hint: 'Write `static` followed by the ranges.',
 		});
 		return [];
 	}

@@ -9,11 +9,11 @@ export const autoHttps: GlobalOption = {
 	id: 'auto_https',
 	names: { configfile: ['auto_https'], compatfile: ['auto_https'] },
 	usage: 'auto_https <mode>…',
-	summary: 'What of automatic HTTPS is left out.',
+	summary: 'Disables parts of automatic HTTPS.',
 	documentation: [
-		'Sites with a name get a certificate, and requests over HTTP are redirected. `off` leaves out both, `disable_redirects` the',
-		'redirects, `disable_certs` the certificates. `ignore_loaded_certs` obtains certificates for names that a certificate from',
-		'files covers too.',
+		'By default, sites with a host name get a certificate, and HTTP requests are redirected. `off` disables both, `disable_redirects` the',
+		'redirects, `disable_certs` the certificates. `ignore_loaded_certs` also obtains certificates for names that a certificate from',
+		'files covers.',
 		'',
 		'```',
 		'{',
@@ -44,8 +44,8 @@ export const autoHttps: GlobalOption = {
 
 const localCertsAlone: GlobalOption = flagOption({
 	id: 'local_certs',
-	summary: 'Takes all certificates from the internal authority.',
-	documentation: 'For development: no public authority is asked.\n\n```\n{\n\tlocal_certs\n}\n```',
+	summary: 'Obtains all certificates from the internal authority.',
+	documentation: 'For development: no public authority is used.\n\n```\n{\n\tlocal_certs\n}\n```',
 });
 
 /** `settings.local_certs`. */
@@ -62,17 +62,17 @@ export const localCerts: GlobalOption = {
 /** `settings.skip_install_trust`. */
 export const skipInstallTrust: GlobalOption = flagOption({
 	id: 'skip_install_trust',
-	summary: "Leaves the machine's trust stores alone.",
+	summary: "Leaves the machine's trust stores unchanged.",
 	documentation:
-		'This server never changes them by itself: `svc trust` installs the root of the internal authority. The option is accepted for files that have it.\n\n```\n{\n\tskip_install_trust\n}\n```',
+		"Accepted for compatibility: this server never changes them by itself; `svc trust` installs the internal authority's root.\n\n```\n{\n\tskip_install_trust\n}\n```",
 });
 
 /** `settings.default_sni`. */
 export const defaultSni: GlobalOption = valueOption({
 	id: 'default_sni',
 	usage: 'default_sni <name>',
-	summary: 'The server name that is assumed of clients that send none.',
-	documentation: 'For old clients and requests by address.\n\n```\n{\n\tdefault_sni example.com\n}\n```',
+	summary: 'Sets the server name assumed for clients that send none.',
+	documentation: 'For old clients and requests by IP address.\n\n```\n{\n\tdefault_sni example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
 	read: serverName,
 });
@@ -81,8 +81,8 @@ export const defaultSni: GlobalOption = valueOption({
 export const fallbackSni: GlobalOption = valueOption({
 	id: 'fallback_sni',
 	usage: 'fallback_sni <name>',
-	summary: 'The server name whose certificate is served when there is none for the name of a client.',
-	documentation: 'Without it such a handshake fails.\n\n```\n{\n\tfallback_sni example.com\n}\n```',
+	summary: 'Sets the server name whose certificate is served to clients that request an unknown name.',
+	documentation: 'Without it, such handshakes fail.\n\n```\n{\n\tfallback_sni example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
 	read: serverName,
 });

@@ -1,4 +1,4 @@
-/** Global options about how certificates are obtained: issuers, accounts, keys, renewal. */
+/** Global options for obtaining certificates: issuers, accounts, keys, renewal. */
 import { KEY_TYPES } from '../../directives/tls/handshake-words.ts';
 import { ratioOf } from '../../directives/tls/tls.ts';
 import { DNS_PROVIDER, DNS_PROVIDER_OR_DEFAULT, lowerDnsProvider } from '../../providers/dns/index.ts';
@@ -11,9 +11,9 @@ import { httpUrl, positiveDuration, valueOption } from './words.ts';
 export const email: GlobalOption = valueOption({
 	id: 'email',
 	usage: 'email <address>',
-	summary: 'Address of the operator, for the account with the certificate authority.',
+	summary: `Sets the operator's email address, for the account at the certificate authority.`,
 	documentation:
-		'With it a second public authority is asked when the first gives nothing.\n\n```\n{\n\temail ops@example.com\n}\n```',
+		'With it, a second public authority is used if the first one fails.\n\n```\n{\n\temail ops@example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
 	read: word => word.text,
 });
@@ -22,7 +22,7 @@ export const email: GlobalOption = valueOption({
 export const acmeCa: GlobalOption = valueOption({
 	id: 'acme_ca',
 	usage: 'acme_ca <url>',
-	summary: 'Directory of the ACME authority.',
+	summary: 'Sets the directory URL of the ACME authority.',
 	documentation: '```\n{\n\tacme_ca https://acme.example.com/directory\n}\n```',
 	schema: { type: 'string', pattern: '^https?://[^\\s/]+', secret: 'url' },
 	read: httpUrl,
@@ -32,7 +32,7 @@ export const acmeCa: GlobalOption = valueOption({
 export const acmeCaRoot: GlobalOption = valueOption({
 	id: 'acme_ca_root',
 	usage: 'acme_ca_root <file>',
-	summary: 'PEM file of a root that the ACME authority itself is trusted by.',
+	summary: 'PEM file of a root certificate to trust for connections to the ACME authority.',
 	documentation: '```\n{\n\tacme_ca_root /etc/ssl/our-acme.pem\n}\n```',
 	schema: { type: 'string', minLength: 1 },
 	read: (word, cx) => cx.filePath(word.text, word.span),
@@ -43,9 +43,9 @@ export const acmeEab: GlobalOption = {
 	id: 'acme_eab',
 	names: { configfile: ['acme_eab'], compatfile: ['acme_eab'] },
 	usage: 'acme_eab { key_id <id>; mac_key <key> }',
-	summary: 'External account binding: ties the account to one that the authority knows.',
+	summary: 'External account binding: links the account to an existing one at the authority.',
 	documentation:
-		'The authority gives both values.\n\n```\n{\n\tacme_eab {\n\t\tkey_id 4F2a\n\t\tmac_key {$EAB_KEY}\n\t}\n}\n```',
+		'The authority provides both values.\n\n```\n{\n\tacme_eab {\n\t\tkey_id 4F2a\n\t\tmac_key {$EAB_KEY}\n\t}\n}\n```',
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, acmeEab.usage);
 		const eab: { key_id?: string; mac_key?: string } = {};
@@ -61,7 +61,7 @@ export const acmeEab: GlobalOption = {
 	schema: {
 		type: 'object',
 		properties: {
-			key_id: { type: 'string', minLength: 1, description: 'The name by which the authority knows the key.' },
+			key_id: { type: 'string', minLength: 1, description: `The authority's name for the key.` },
 			mac_key: { type: 'string', minLength: 1, secret: true, description: 'In base64url.' },
 		},
 		required: ['key_id', 'mac_key'],
@@ -75,9 +75,9 @@ export const acmeDns: GlobalOption = {
 	id: 'acme_dns',
 	names: { configfile: ['acme_dns'], compatfile: ['acme_dns'] },
 	usage: 'acme_dns [<provider> …]',
-	summary: 'Answers the challenges of all ACME authorities by DNS.',
+	summary: 'Uses DNS challenges for all ACME authorities.',
 	documentation:
-		'Without a provider that of the option `dns` is used.\n\n```\n{\n\tacme_dns cloudflare {$CLOUDFLARE_TOKEN}\n}\n```',
+		'Without a provider, that of the option `dns` is used.\n\n```\n{\n\tacme_dns cloudflare {$CLOUDFLARE_TOKEN}\n}\n```',
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		if (args.length === 0 && !line.block) {
@@ -96,7 +96,7 @@ export const dns: GlobalOption = {
 	id: 'dns',
 	names: { configfile: ['dns'], compatfile: ['dns'] },
 	usage: 'dns <provider> …',
-	summary: 'The provider of DNS records, for sites that ask for challenges by DNS and name none.',
+	summary: 'Sets the DNS provider for sites that use DNS challenges without naming one.',
 	documentation: '```\n{\n\tdns hetzner {$HETZNER_TOKEN}\n}\n```',
 	lower: (line, settings, cx) => {
 		const provider = lowerDnsProvider(line.words.slice(1), line, cx);
@@ -111,8 +111,8 @@ export const tlsResolvers: GlobalOption = {
 	id: 'tls_resolvers',
 	names: { configfile: ['tls_resolvers'], compatfile: ['tls_resolvers'] },
 	usage: 'tls_resolvers <address>…',
-	summary: 'Name servers that are asked during challenges by DNS.',
-	documentation: 'Those of a site go before them.\n\n```\n{\n\ttls_resolvers 1.1.1.1 9.9.9.9\n}\n```',
+	summary: 'Sets the name servers used by DNS challenges.',
+	documentation: "A site's own take precedence.\n\n```\n{\n\ttls_resolvers 1.1.1.1 9.9.9.9\n}\n```",
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -129,8 +129,8 @@ export const certIssuer: GlobalOption = {
 	id: 'cert_issuers',
 	names: { configfile: ['cert_issuer'], compatfile: ['cert_issuer'] },
 	usage: 'cert_issuer <issuer> …',
-	summary: 'Issuers of all certificates, instead of the default ones.',
-	documentation: 'Several lines add up, the preferred first.\n\n```\n{\n\tcert_issuer internal\n}\n```',
+	summary: 'Sets the issuers of all certificates, replacing the defaults.',
+	documentation: 'Several lines add up, most preferred first.\n\n```\n{\n\tcert_issuer internal\n}\n```',
 	lower: (line, settings, cx) => {
 		const issuer = lowerIssuer(line.words.slice(1), line, cx);
 		if (!issuer) return;
@@ -149,8 +149,8 @@ export const certIssuer: GlobalOption = {
 export const keyType: GlobalOption = valueOption({
 	id: 'key_type',
 	usage: 'key_type ed25519 | p256 | p384 | rsa2048 | rsa4096',
-	summary: 'Kind of the keys that certificates are made for.',
-	documentation: '`p256` if left out.\n\n```\n{\n\tkey_type p384\n}\n```',
+	summary: 'Sets the type of generated certificate keys.',
+	documentation: 'The default is `p256`.\n\n```\n{\n\tkey_type p384\n}\n```',
 	schema: { enum: KEY_TYPES },
 	read: (word, cx) => cx.oneOf(word, KEY_TYPES, 'key type'),
 });
@@ -159,8 +159,8 @@ export const keyType: GlobalOption = valueOption({
 export const certLifetime: GlobalOption = valueOption({
 	id: 'cert_lifetime',
 	usage: 'cert_lifetime <duration>',
-	summary: 'How long certificates of ACME authorities are asked to live.',
-	documentation: 'Authorities may refuse.\n\n```\n{\n\tcert_lifetime 7d\n}\n```',
+	summary: 'Sets the lifetime requested for certificates of ACME authorities.',
+	documentation: 'An authority may reject it.\n\n```\n{\n\tcert_lifetime 7d\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
 	read: positiveDuration,
 });
@@ -170,9 +170,9 @@ export const preferredChains: GlobalOption = {
 	id: 'preferred_chains',
 	names: { configfile: ['preferred_chains'], compatfile: ['preferred_chains'] },
 	usage: 'preferred_chains smallest | { root_common_name <name>… | any_common_name <name>… }',
-	summary: 'Which chain is taken when an authority offers several.',
+	summary: 'Selects a chain if an authority offers several.',
 	documentation:
-		'The smallest, or the first with one of the names; the one that the authority prefers if none is right.\n\n```\n{\n\tpreferred_chains smallest\n}\n```',
+		"The smallest, or the first with one of the names; otherwise the authority's preferred one.\n\n```\n{\n\tpreferred_chains smallest\n}\n```",
 	lower: (line, settings, cx) => {
 		const chains = lowerPreferredChains(line.words.slice(1), line, cx);
 		if (chains) settings.preferred_chains = chains;
@@ -185,8 +185,8 @@ export const preferredChains: GlobalOption = {
 export const renewalWindowRatio: GlobalOption = valueOption({
 	id: 'renewal_window_ratio',
 	usage: 'renewal_window_ratio <ratio>',
-	summary: 'Part of the life of a certificate that is left when it is renewed.',
-	documentation: 'A third if left out.\n\n```\n{\n\trenewal_window_ratio 0.5\n}\n```',
+	summary: `Sets the remaining share of a certificate's lifetime at which it is renewed.`,
+	documentation: 'The default is a third.\n\n```\n{\n\trenewal_window_ratio 0.5\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 },
 	read: ratioOf,
 });
@@ -195,8 +195,8 @@ export const renewalWindowRatio: GlobalOption = valueOption({
 export const renewInterval: GlobalOption = valueOption({
 	id: 'renew_interval',
 	usage: 'renew_interval <duration>',
-	summary: 'How often certificates are looked at for renewal.',
-	documentation: 'Every 10 minutes if left out.\n\n```\n{\n\trenew_interval 30m\n}\n```',
+	summary: 'Sets how often certificates are checked for renewal.',
+	documentation: 'The default is every 10 minutes.\n\n```\n{\n\trenew_interval 30m\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
 	read: positiveDuration,
 });

@@ -1,4 +1,4 @@
-/** Global options about OCSP and on-demand certificates, and `ech`, which this build refuses by name. */
+/** Global options for OCSP and on-demand certificates, and `ech`, which this build rejects by name. */
 import type { Line } from '../../../syntax/ast.ts';
 import type { GlobalOption } from '../option.ts';
 import { httpUrl, positiveDuration, valueOption } from './words.ts';
@@ -7,8 +7,8 @@ import { httpUrl, positiveDuration, valueOption } from './words.ts';
 export const ocspInterval: GlobalOption = valueOption({
 	id: 'ocsp_interval',
 	usage: 'ocsp_interval <duration>',
-	summary: 'How often OCSP answers are looked at for renewal.',
-	documentation: 'Every hour if left out.\n\n```\n{\n\tocsp_interval 30m\n}\n```',
+	summary: 'Sets how often OCSP responses are checked for renewal.',
+	documentation: 'The default is every hour.\n\n```\n{\n\tocsp_interval 30m\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
 	read: positiveDuration,
 });
@@ -17,14 +17,14 @@ export const ocspInterval: GlobalOption = valueOption({
 export const ocspStapling: GlobalOption = valueOption({
 	id: 'ocsp_stapling',
 	usage: 'ocsp_stapling off',
-	summary: 'Turns the stapling of OCSP answers off.',
+	summary: 'Disables OCSP stapling.',
 	documentation:
-		'It is on for every certificate, managed or from a file, that names a responder and has the certificate of its issuer in its chain.\n\n```\n{\n\tocsp_stapling off\n}\n```',
+		"By default, OCSP responses are stapled for every certificate, managed or from a file, that names a responder and has its issuer's certificate in the chain.\n\n```\n{\n\tocsp_stapling off\n}\n```",
 	schema: { type: 'boolean' },
 	read: (word, cx) => {
 		if (word.text === 'off') return false;
 		const message =
-			cx.dialect === 'compatfile' ? `invalid argument '${word.text}'` : `\`${word.text}\` is not possible here.`;
+			cx.dialect === 'compatfile' ? `invalid argument '${word.text}'` : `\`${word.text}\` is not allowed here.`;
 		cx.problem('error', 'value/unknown', word.span, message, { hint: 'Write `off`, or leave the option out.' });
 		return undefined;
 	},
@@ -35,9 +35,9 @@ export const onDemandTls: GlobalOption = {
 	id: 'on_demand_tls',
 	names: { configfile: ['on_demand_tls'], compatfile: ['on_demand_tls'] },
 	usage: 'on_demand_tls { ask <url> | permission http <url> }',
-	summary: 'Who permits certificates that are obtained when a client asks for a name.',
+	summary: 'Sets who decides which certificates may be obtained on demand.',
 	documentation: [
-		'The URL is asked with `?domain=<name>`: a status from 200 to 299 permits, every other forbids.',
+		'The URL is requested with `?domain=<name>`: a status from 200 to 299 permits the name, any other forbids it.',
 		'',
 		'```',
 		'{',

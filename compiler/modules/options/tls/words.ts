@@ -1,18 +1,18 @@
-/** Small forms of options: a word alone, one value, a duration. */
+/** Helpers for simple options: a flag, a single value, a duration. */
 
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 import type { GlobalOption } from '../option.ts';
 
-/** What an option of one of these forms is told by. */
+/** The texts of such an option. */
 export interface OptionTexts {
 	readonly id: string;
 	readonly summary: string;
 	readonly documentation: string;
 }
 
-/** An option that stands alone. */
+/** Returns an option without arguments. */
 export function flagOption(texts: OptionTexts): GlobalOption {
 	const { id } = texts;
 	return {
@@ -28,7 +28,7 @@ export function flagOption(texts: OptionTexts): GlobalOption {
 	};
 }
 
-/** An option with one value; `read` reports what is wrong and gives undefined. */
+/** Returns an option with one value; `read` reports mistakes and returns undefined. */
 export function valueOption(
 	texts: OptionTexts & {
 		readonly usage: string;
@@ -52,24 +52,24 @@ export function valueOption(
 	};
 }
 
-/** Milliseconds that are more than none. */
+/** Parses a duration to milliseconds; it must be positive. */
 export function positiveDuration(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || value > 0) return value;
-	cx.problem('error', 'value/out-of-range', word.span, 'This duration must be more than nothing.');
+	cx.problem('error', 'value/out-of-range', word.span, 'The duration must be positive.');
 	return undefined;
 }
 
 export function httpUrl(word: Word, cx: LowerContext): string | undefined {
 	const url = URL.parse(word.text);
 	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return word.text;
-	cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not a URL of HTTP.`, {
+	cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not an HTTP URL.`, {
 		hint: 'Write one that begins with https://.',
 	});
 	return undefined;
 }
 
-/** A server name, lower case. */
+/** Parses a server name to lower case. */
 export function serverName(word: Word, cx: LowerContext): string | undefined {
 	if (/^[A-Za-z0-9*._:-]{1,253}$/.test(word.text)) return word.text.toLowerCase();
 	cx.problem('error', 'value/not-a-name', word.span, `\`${word.text}\` is not a server name.`);

@@ -1,71 +1,71 @@
-/** What a balancing policy is: its words, its schema and its choice, in one object. */
+/** The definition of a load-balancing policy: its words, schema and choice, in one object. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 
-/** The upstreams of a pool as a policy sees them. All counts are of the whole process. */
+/** The upstreams of a pool as seen by a policy. All counts are for the whole process. */
 export interface BalancerView {
-	/** Number of upstreams; they are known by their index in the configuration. */
+	/** Number of upstreams, which are identified by their index in the configuration. */
 	readonly size: number;
-	/** True if the upstream may be chosen now. */
+	/** Reports whether the upstream may be chosen now. */
 	available(index: number): boolean;
-	/** Requests in flight. */
+	/** Returns the requests in flight. */
 	active(index: number): number;
-	/** The `dial` text of the address: what hashes and cookies are made of. */
+	/** Returns the `dial` text of the address, on which hashes and cookies are based. */
 	dial(index: number): string;
 	/**
-	 * Milliseconds until an answer begins: the peak of late, sinking while nothing as slow is seen. Undefined before the
-	 * first answer.
+	 * Returns the latency in milliseconds until a response begins: its recent peak, which decays over time. Undefined before
+	 * the first response.
 	 */
 	latency(index: number): number | undefined;
-	/** Adds one to the pool's counter and returns it: 1 the first time, from then on one more each time, wrapping within 32 bits. */
+	/** Increments the pool's counter and returns it, starting with 1 and wrapping within 32 bits. */
 	turn(): number;
-	/** A number from 0 to `bound` − 1. */
+	/** Returns a random number from 0 to `bound` − 1. */
 	random(bound: number): number;
 }
 
-/** Settings of a policy as the document has them. */
+/** The settings of a policy in the document. */
 export interface BalanceSettings {
 	readonly policy: string;
 	readonly [setting: string]: unknown;
 }
 
-/** Chooses: index of an available upstream, or −1 when there is none. */
+/** Chooses an available upstream and returns its index, or −1 if there is none. */
 export type Choice = (view: BalancerView, x: Exchange) => number;
 
-/** What a policy's choice is compiled with. */
+/** Dependencies of a policy's compilation. */
 export interface BalancerContext {
-	/** The client's address, behind trusted proxies. */
+	/** Returns the client's address, determined through trusted proxies. */
 	readonly clientIp: (x: Exchange) => string;
-	/** Whether what the peer says of the client is believed (`trusted_proxies`). */
+	/** Reports whether the peer is a trusted proxy (`trusted_proxies`). */
 	readonly trustsPeer: (x: Exchange) => boolean;
-	/** Another policy; `random` for undefined. */
+	/** Compiles another policy; `random` for undefined. */
 	readonly choice: (settings: BalanceSettings | undefined) => Choice;
 }
 
-/** A balancing policy; the module id is `http.reverse_proxy.selection_policies.<id>`. */
+/** A load-balancing policy; the module ID is `http.reverse_proxy.selection_policies.<id>`. */
 export interface Balancer {
 	/** `policy` in the document and word in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
-	/** Words after the policy's name, and the line's block, to its settings. `other` lowers the words of another policy. */
+	/** Lowers the words after the policy's name, and the line's block, to its settings. `other` lowers another policy. */
 	readonly lower: (
 		args: readonly Word[],
 		line: Line,
 		cx: LowerContext,
 		other: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
 	) => { readonly [setting: string]: unknown };
-	/** Properties beside `policy`. */
+	/** Properties in addition to `policy`. */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
-	/** The choice for settings. Throws RangeError for settings of the right shape that cannot work. */
+	/** Compiles the choice. Throws RangeError for settings that match the schema but cannot work. */
 	readonly compile: (settings: BalanceSettings, cx: BalancerContext) => Choice;
 }
 
-/** Lowering of a policy that has no settings. */
+/** Lowers a policy without settings. */
 export function noSettings(
 	args: readonly Word[],
 	line: Line,
@@ -74,7 +74,7 @@ export function noSettings(
 	const extra = args[0];
 	if (extra) {
 		cx.problem('error', 'arguments/too-many', extra.span, 'This balancing policy takes no arguments.', {
-			label: 'not expected here',
+			label: 'unexpected here',
 		});
 	}
 	cx.noBlock(line);

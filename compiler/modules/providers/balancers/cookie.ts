@@ -1,40 +1,38 @@
-/** Balancing policy `cookie`: a client stays with the upstream that it got first. */
+/** Load-balancing policy `cookie`: a client stays with its first upstream. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
 
-/** Signatures that are kept; addresses that placeholders or lookups make could be without end. */
+/** Maximum cached signatures, because placeholders and lookups can produce any number of addresses. */
 const MOST_SIGNATURES = 4096;
 
-/** The upstream that a cookie names. */
 export const cookie: Balancer = {
 	id: 'cookie',
 	usage: 'lb_policy cookie [<name> [<secret>]] [{ fallback <policy>; max_age <duration> }]',
-	summary: 'Keeps a client with its first upstream, by a cookie.',
+	summary: 'Keeps a client with its first upstream, by means of a cookie.',
 	documentation: [
-		'The first upstream is chosen by `fallback` (`random` if left out), and a cookie is set whose value is an HMAC-SHA256',
-		'of its address with the secret: nobody who does not know the secret can choose an upstream, nor learn its',
-		'address. Without a secret it is only a hash, which tells guessed addresses apart. The name is `lb` if left out. The',
-		'cookie has `Path=/`, `HttpOnly` and `SameSite=Lax`; when the client came over TLS (to this server or to a trusted',
-		'proxy) `Secure` and `SameSite=None`. It lasts for the session, or `max_age`. When its upstream is unavailable another',
-		'is chosen and the cookie replaced.',
+		'The first upstream is chosen by `fallback` (default `random`), and a cookie is set whose value is an HMAC-SHA256',
+		'of its address with the secret: without knowing the secret, nobody can choose an upstream or learn its',
+		'address. Without a secret, it is a plain hash, which allows verifying guessed addresses. The default name is `lb`. The',
+		'cookie has `Path=/`, `HttpOnly` and `SameSite=Lax`; if the client connected over TLS (to this server or to a trusted',
+		'proxy), `Secure` and `SameSite=None`. It lasts for the session, or for `max_age`. If its upstream is unavailable, another',
+		'one is chosen and the cookie is replaced.',
 	].join('\n'),
 	lower: (args, line, cx, other) => {
 		const settings: { name?: string; secret?: string; max_age?: number; fallback?: BalanceSettings } = {};
 		cx.count(line, args, 0, 2, 'lb_policy cookie [<name> [<secret>]]');
 		if (args[0]) {
 			if (isToken(args[0].text)) settings.name = args[0].text;
-			else
-				cx.problem('error', 'cookie/invalid-name', args[0].span, `\`${args[0].text}\` cannot be the name of a cookie.`);
+			else cx.problem('error', 'cookie/invalid-name', args[0].span, `\`${args[0].text}\` is not a valid cookie name.`);
 		}
 		if (args[1]) {
 			settings.secret = args[1].text;
 			const variable = /\{env\.([^{}]+)\}/.exec(args[1].text);
 			if (variable) {
-				// Taken literally it would be a secret that everybody knows.
-				const message = 'Placeholders in the secret are not resolved: it would be this text.';
+				// Taken literally, it would be a secret that everybody knows.
+				const message = 'Placeholders in the secret are not resolved: it would be this literal text.';
 				const severity = cx.dialect === 'configfile' ? 'error' : 'warning';
 				cx.problem(severity, 'cookie/secret-placeholder', args[1].span, message, {
 					hint: `Write \`{$${variable[1]}}\`, which is read from the environment when the file is loaded.`,
@@ -66,13 +64,13 @@ export const cookie: Balancer = {
 				type: 'string',
 				pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
 				default: 'lb',
-				description: 'Name of the cookie; `lb` if left out.',
+				description: 'Name of the cookie; default `lb`.',
 			},
 			secret: { type: 'string', secret: true, description: 'Key of the HMAC.' },
 			max_age: {
 				type: 'number',
 				minimum: 1000,
-				description: 'Milliseconds that the cookie lasts; the session if left out.',
+				description: 'Lifetime of the cookie in milliseconds; default the session.',
 			},
 			fallback: FALLBACK,
 		},
@@ -93,7 +91,7 @@ export const cookie: Balancer = {
 			}
 			return signature;
 		};
-		// Texts of any length are compared by hashes of one length, under a key that nobody knows.
+		// Texts of any length are compared by hashes of equal length, with a random key.
 		const key = randomBytes(16);
 		const digest = (text: string) => createHmac('sha256', key).update(text).digest();
 		return (view, x) => {
@@ -102,7 +100,8 @@ export const cookie: Balancer = {
 				const wanted = digest(given);
 				for (let i = 0, size = view.size; i < size; i++) {
 					const signature = signatureOf(view.dial(i));
-					// The digests are only made for what can be equal; how early that fails tells nothing that helps to forge.
+					// Digests are only computed if the first characters match; the timing of that reveals nothing useful for
+					// forging.
 					if (signature.charCodeAt(0) !== given.charCodeAt(0) || !view.available(i)) continue;
 					if (timingSafeEqual(digest(signature), wanted)) return i;
 				}
@@ -116,7 +115,7 @@ export const cookie: Balancer = {
 
 function setCookie(x: Exchange, name: string, value: string, age: string, secure: boolean): void {
 	const { headers } = x.response;
-	// Of a second attempt for the same exchange.
+	// The cookie may have been set by an earlier attempt for the same exchange.
 	headers.filter((field, text) => field !== 'Set-Cookie' || !text.startsWith(`${name}=`));
 	const site = secure ? 'Secure; SameSite=None' : 'SameSite=Lax';
 	headers.add('Set-Cookie', `${name}=${value}; Path=/${age}; HttpOnly; ${site}`);

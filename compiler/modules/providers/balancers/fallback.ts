@@ -1,4 +1,4 @@
-/** What policies that look for a key in the request do when it is not there. */
+/** The fallback of policies whose key is missing from a request. */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -9,10 +9,10 @@ import type { BalanceSettings } from './balancer.ts';
 export const FALLBACK: Schema = {
 	$ref: '#/$defs/balance',
 	default: { policy: 'random' },
-	description: 'The policy for requests without the key; `random` if left out.',
+	description: 'The policy for requests without the key; default `random`.',
 };
 
-/** The sub-directive `fallback <policy> […]`; what was lowered is put into `into`. */
+/** Returns the sub-directive `fallback <policy> […]`, which stores its result in `into`. */
 export function fallbackSubdirective(
 	into: { fallback?: BalanceSettings },
 	cx: LowerContext,

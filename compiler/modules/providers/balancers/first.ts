@@ -1,13 +1,11 @@
-/** Balancing policy `first`: the first available upstream in the order written. */
+/** Load-balancing policy `first`: the first available upstream in the order written. */
 import { type Balancer, noSettings } from './balancer.ts';
 
-/** The first available upstream in the order written. */
 export const first: Balancer = {
 	id: 'first',
 	usage: 'lb_policy first',
 	summary: 'Chooses the first available upstream, in the order written.',
-	documentation:
-		'For a primary and its stand-ins: later upstreams only get requests when those before them are unavailable.',
+	documentation: 'For a primary with backups: an upstream only gets requests if those before it are unavailable.',
 	lower: noSettings,
 	schema: { properties: {} },
 	compile: () => view => {

@@ -1,4 +1,4 @@
-/** Balancing policy `header`: the value of a request field decides. */
+/** Load-balancing policy `header`: the value of a request field decides. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { FORWARDED_VALUES } from '../../directives/reverse-proxy/forwarded-request.ts';
@@ -6,13 +6,12 @@ import type { Balancer, BalancerContext, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
 import { chooserByKey } from './rendezvous.ts';
 
-/** The upstream that a request field decides. */
 export const header: Balancer = {
 	id: 'header',
 	usage: 'lb_policy header <field> [{ fallback <policy> }]',
-	summary: 'Chooses by the value of a request field; without it by another policy.',
+	summary: 'Chooses by the value of a request field, or by another policy without it.',
 	documentation:
-		'`Host` can be named too, and `X-Forwarded-For`, `-Proto` and `-Host` count as the upstream gets them. Requests without the field go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
+		'`Host` is allowed too, and `X-Forwarded-For`, `-Proto` and `-Host` have the values that the upstream gets. Requests without the field use `fallback`, by default `random`. If an upstream is unavailable, only its values move (rendezvous hashing).',
 	lower: (args, line, cx, other) => {
 		const settings: { field: string; fallback?: BalanceSettings } = { field: args[0]?.text ?? '' };
 		cx.count(line, args, 1, 1, 'lb_policy header <field>');
@@ -35,7 +34,7 @@ export const header: Balancer = {
 	},
 };
 
-/** Reads a field as it is sent to the upstream: what a client says of its own address must not choose. */
+/** Reads a field as it is sent to the upstream: a client's claims about its own address must not decide. */
 function compileField(lowerName: string, cx: BalancerContext): (x: Exchange) => string | undefined {
 	if (lowerName === 'host') return x => x.request.authority;
 	const forwarded = FORWARDED_VALUES.get(lowerName);

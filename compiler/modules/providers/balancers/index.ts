@@ -1,4 +1,4 @@
-/** The registry of balancing policies. */
+/** The registry of load-balancing policies. */
 import type { Balancer, BalancerContext, BalanceSettings, Choice } from './balancer.ts';
 import { clientIpHash } from './client-ip-hash.ts';
 import { cookie } from './cookie.ts';
@@ -14,19 +14,19 @@ import { roundRobin } from './round-robin.ts';
 import { uriHash } from './uri-hash.ts';
 import { weightedRoundRobin } from './weighted-round-robin.ts';
 
-/** Every policy, in the order of the manual. */
+/** In the order of the manual. */
 export const balancers: readonly Balancer[] = [
 	...[random, randomChoose, roundRobin, weightedRoundRobin, leastConn, peakEwma, first],
 	...[ipHash, clientIpHash, uriHash, query, header, cookie],
 ];
 
-/** The policy of that id; undefined when there is none. */
+/** Returns the policy with an ID, or undefined. */
 function balancerById(id: string): Balancer | undefined {
 	return balancers.find(balancer => balancer.id === id);
 }
 
 /**
- * The choice that settings ask for; `random` for undefined. Throws RangeError for settings of the right shape that cannot
+ * Compiles the policy for settings; `random` for undefined. Throws RangeError for settings that match the schema but cannot
  * work.
  */
 export function compileBalance(settings: BalanceSettings | undefined, cx: Omit<BalancerContext, 'choice'>): Choice {

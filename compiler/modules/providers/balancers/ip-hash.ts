@@ -1,14 +1,13 @@
-/** Balancing policy `ip_hash`: the peer's address decides. */
+/** Load-balancing policy `ip_hash`: the peer's address decides. */
 import { type Balancer, noSettings } from './balancer.ts';
 import { chooserByKey } from './rendezvous.ts';
 
-/** The upstream that the address of the connection decides. */
 export const ipHash: Balancer = {
 	id: 'ip_hash',
 	usage: 'lb_policy ip_hash',
-	summary: 'Chooses by the address of the connection: one address, one upstream.',
+	summary: 'Chooses by the address of the connection.',
 	documentation:
-		'Behind another proxy all requests have its address: see `client_ip_hash`. When an upstream is unavailable only its clients move (rendezvous hashing).',
+		'Behind another proxy, all requests have its address: see `client_ip_hash`. If an upstream is unavailable, only its clients move (rendezvous hashing).',
 	lower: noSettings,
 	schema: { properties: {} },
 	compile: () => {

@@ -1,17 +1,16 @@
-/** Balancing policy `least_conn`: the available upstream with the fewest requests in flight. */
+/** Load-balancing policy `least_conn`: the available upstream with the fewest requests in flight. */
 import { type Balancer, noSettings } from './balancer.ts';
 
-/** The available upstream with the fewest requests in flight. */
 export const leastConn: Balancer = {
 	id: 'least_conn',
 	usage: 'lb_policy least_conn',
 	summary: 'Chooses the available upstream with the fewest requests in flight.',
-	documentation: 'Requests of all threads count. Among equals any is chosen, each as likely as another.',
+	documentation: 'Counts the requests of all threads. Ties are broken at random.',
 	lower: noSettings,
 	schema: { properties: {} },
 	compile: () => view => {
 		const size = view.size;
-		// One that has nothing to do is among the fewest: a few draws find one at once unless most are busy.
+		// An idle upstream is always among the least busy: a few draws find one quickly unless most are busy.
 		for (let draws = size > 4 ? 4 : 0; draws > 0; draws--) {
 			const index = view.random(size);
 			if (view.active(index) === 0 && view.available(index)) return index;

@@ -1,18 +1,17 @@
-/** Balancing policy `peak_ewma`: of two upstreams drawn at random, the one that will answer sooner as things look. */
+/** Load-balancing policy `peak_ewma`: of two random upstreams, the one expected to answer sooner. */
 import { type Balancer, type BalancerView, noSettings } from './balancer.ts';
 
-/** Milliseconds assumed of an upstream that has requests in flight and has never answered. */
+/** Milliseconds assumed for an upstream with requests in flight that has never answered. */
 const UNKNOWN = 1000;
 
-/** The sooner of two by latency and load. */
 export const peakEwma: Balancer = {
 	id: 'peak_ewma',
 	usage: 'lb_policy peak_ewma',
-	summary: 'Draws two available upstreams and chooses the one with the lower latency times load.',
+	summary: 'Draws two available upstreams at random and chooses the one with the lower product of latency and load.',
 	documentation: [
-		'The latency of an upstream is the time until its answers begin: a slow answer counts at once, quicker ones bring the',
-		'figure down over seconds. It is multiplied by the requests in flight, so that a slow, failing or overloaded member is',
-		'left alone without any threshold to set, and asked again once in a while. All threads share the figures.',
+		`An upstream's latency is the time until its responses begin: a slow response counts immediately, faster ones lower`,
+		'the value over seconds. It is multiplied by the requests in flight, so that a slow, failing or overloaded upstream is',
+		'avoided without configuring any threshold, and retried from time to time. All threads share the values.',
 	].join('\n'),
 	lower: noSettings,
 	schema: { properties: {} },

@@ -1,17 +1,16 @@
-/** Balancing policy `query`: the value of a query parameter decides. */
+/** Load-balancing policy `query`: the value of a query parameter decides. */
 import { encodeFieldText } from '../../../exchange/field-syntax.ts';
 import { decodeQueryText } from '../../../exchange/uri-escape.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
 import { chooserByKey } from './rendezvous.ts';
 
-/** The upstream that a query parameter decides. */
 export const query: Balancer = {
 	id: 'query',
 	usage: 'lb_policy query <key> [{ fallback <policy> }]',
-	summary: 'Chooses by the value of a query parameter; without it by another policy.',
+	summary: 'Chooses by the value of a query parameter, or by another policy without it.',
 	documentation:
-		'Several values count together. Requests without the parameter, or with an empty one, go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
+		'Several values count together. Requests without the parameter, or with an empty one, use `fallback`, by default `random`. If an upstream is unavailable, only its values move (rendezvous hashing).',
 	lower: (args, line, cx, other) => {
 		const settings: { key: string; fallback?: BalanceSettings } = { key: args[0]?.text ?? '' };
 		cx.count(line, args, 1, 1, 'lb_policy query <key>');
@@ -40,7 +39,7 @@ function valuesOf(whole: string, key: string): string | undefined {
 		const name = equals === -1 ? part : part.slice(0, equals);
 		if (decodeQueryText(name) !== key) continue;
 		const value = equals === -1 ? '' : decodeQueryText(part.slice(equals + 1));
-		// What cannot be decoded is no parameter.
+		// Undecodable parameters are ignored.
 		if (value === undefined) continue;
 		values = values === undefined ? value : `${values},${value}`;
 	}

@@ -1,13 +1,12 @@
-/** Balancing policy `random_choose`: of a few upstreams drawn at random, the one with the fewest requests in flight. */
+/** Load-balancing policy `random_choose`: of a few random upstreams, the one with the fewest requests in flight. */
 import type { Balancer } from './balancer.ts';
 
-/** The least busy of N available upstreams drawn at random. */
 export const randomChoose: Balancer = {
 	id: 'random_choose',
 	usage: 'lb_policy random_choose <number>',
 	summary: 'Draws some available upstreams at random and chooses the one with the fewest requests in flight.',
 	documentation:
-		'Nearly as even as `least_conn` already with 2, without looking at all upstreams: for large pools. The number is 2 or more.',
+		'With 2 it already balances nearly as evenly as `least_conn`, without examining all upstreams; meant for large pools. The number must be at least 2.',
 	lower: (args, line, cx) => {
 		if (!cx.noBlock(line) || !cx.count(line, args, 0, 1, 'lb_policy random_choose <number>')) return { choose: 2 };
 		const choose = args[0] ? cx.integer(args[0], 2, 1000) : 2;
@@ -20,13 +19,13 @@ export const randomChoose: Balancer = {
 				minimum: 2,
 				maximum: 1000,
 				default: 2,
-				description: 'Upstreams drawn; 2 if left out.',
+				description: 'Upstreams to draw; default 2.',
 			},
 		},
 	},
 	compile: ({ choose = 2 }) => {
 		const wanted = choose as number;
-		// Choices are made one at a time on a thread: their room can be kept.
+		// Choices on a thread never overlap, so the array can be reused.
 		const drawn: number[] = [];
 		return view => {
 			drawn.length = 0;

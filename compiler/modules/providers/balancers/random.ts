@@ -1,24 +1,23 @@
-/** Balancing policy `random`: any available upstream, each as likely as another. The default. */
+/** Load-balancing policy `random`: any available upstream with equal probability. The default. */
 import { type Balancer, type BalancerView, noSettings } from './balancer.ts';
 
-/** Any available upstream. */
 export const random: Balancer = {
 	id: 'random',
 	usage: 'lb_policy random',
-	summary: 'Chooses any available upstream, each as likely as another.',
-	documentation: 'The default. Needs no state, and spreads well once there are many requests.',
+	summary: 'Chooses any available upstream with equal probability.',
+	documentation: 'The default. Needs no state, and spreads well with many requests.',
 	lower: noSettings,
 	schema: { properties: {} },
 	compile: () => chooseAny,
 };
 
-/** Any available upstream, each as likely as another; −1 for none. */
+/** Returns any available upstream with equal probability; −1 if there is none. */
 function chooseAny(view: BalancerView): number {
 	const size = view.size;
 	if (size === 1) return view.available(0) ? 0 : -1;
 	const first = size === 0 ? 0 : view.random(size);
 	if (size > 0 && view.available(first)) return first;
-	// Reservoir sampling: one pass, and each available upstream stays as likely.
+	// Reservoir sampling: one pass, with equal probability for each available upstream.
 	let chosen = -1;
 	let seen = 0;
 	for (let i = 0; i < size; i++) {

@@ -1,18 +1,17 @@
-/** Choice by hash: the same key goes to the same upstream, and few keys move when upstreams come and go. */
+/** Choice by hash: a key always maps to the same upstream, and few keys move when upstreams come and go. */
 import type { BalancerView } from './balancer.ts';
 import { XxHash64 } from './xxhash64.ts';
 
-/** Room for an address before the key. */
+/** Initial bytes for an address before the key. */
 const ADDRESS_ROOM = 512;
-/** Room for a key at first; it grows. */
+/** Initial bytes for a key; grows as needed. */
 const KEY_ROOM = 1024;
 
 /**
- * Makes a choice by rendezvous hashing (highest random weight): of the available upstreams, the one whose address followed
- * by the key has the highest XXH64. When an upstream leaves, only its keys move; when one comes, only those that it takes.
- * The compatible server hashes alike, so that clients keep their upstreams when one server replaces the other.
- *
- * The key is text as it arrived, a character for each byte: see `encodeFieldText` for text that has been decoded.
+ * Returns a choice by rendezvous hashing (highest random weight): of the available upstreams, the one with the highest XXH64 of
+ * its address followed by the key. When an upstream leaves, only its keys move; when one comes, only those that it takes. The
+ * compatible server hashes the same way, so that clients keep their upstreams when one server replaces the other.
+ *  The key is text as received, one character per byte: see `encodeFieldText` for decoded text.
  */
 export function chooserByKey(): (view: BalancerView, key: string) => number {
 	const hash = new XxHash64();

@@ -1,13 +1,12 @@
-/** Balancing policy `round_robin`: each available upstream in turn. */
+/** Load-balancing policy `round_robin`: each available upstream in turn. */
 import { type Balancer, noSettings } from './balancer.ts';
 
-/** The available upstreams in turn. */
 export const roundRobin: Balancer = {
 	id: 'round_robin',
 	usage: 'lb_policy round_robin',
 	summary: 'Chooses the available upstreams in turn.',
 	documentation:
-		'One turn is kept for the whole process, so threads do not visit an upstream twice in a row. The first request after a start goes to the second upstream of the list.',
+		'The whole process shares one position, so threads do not visit an upstream twice in a row. The first request after a start goes to the second upstream in the list.',
 	lower: noSettings,
 	schema: { properties: {} },
 	compile: () => view => {

@@ -1,20 +1,19 @@
-/** Balancing policy `weighted_round_robin`: the available upstreams in turn, some more often than others. */
+/** Load-balancing policy `weighted_round_robin`: the available upstreams in turn, by weight. */
 import type { Balancer, Choice } from './balancer.ts';
 
 const NO_WEIGHT = 'weighted_round_robin requires at least one upstream with a positive weight';
 
-/** Turns in one cycle at most; larger weights are scaled down. */
+/** Maximum turns in one cycle; larger weights are scaled down. */
 const LONGEST_CYCLE = 4096;
 
-/** The available upstreams in turn, by weight. */
 export const weightedRoundRobin: Balancer = {
 	id: 'weighted_round_robin',
 	usage: 'lb_policy weighted_round_robin <weight>…',
-	summary: 'Chooses the available upstreams in turn, each as often as its weight says.',
+	summary: 'Chooses the available upstreams in turn, in proportion to their weights.',
 	documentation: [
 		'Weights are whole numbers of 0 or more, matched to upstreams in the order written; an upstream without one, or',
-		'with 0, gets nothing. Turns of one upstream are spread over the cycle: with weights 5 1 1 no upstream gets five',
-		'requests in a row while others wait. In a Compatfile they come in a row, as in the compatible server.',
+		'with 0, gets no requests. The turns of an upstream are spread over the cycle: with weights 5 1 1, no upstream gets five',
+		'requests in a row while others wait. In a Compatfile they are consecutive, as in the compatible server.',
 	].join('\n'),
 	lower: (args, line, cx) => {
 		if (!cx.noBlock(line)) return { weights: [1] };
@@ -44,12 +43,12 @@ export const weightedRoundRobin: Balancer = {
 				type: 'array',
 				items: { type: 'integer', minimum: 0, maximum: 999_999_999 },
 				minItems: 1,
-				description: 'Weights of the upstreams, in their order.',
+				description: 'Weights of the upstreams, in order.',
 			},
 			spread: {
 				type: 'boolean',
 				default: true,
-				description: 'Spread the turns of one upstream over the cycle; false: they come in a row. True if left out.',
+				description: `Spread an upstream's turns over the cycle; if false, they are consecutive. Default true.`,
 			},
 		},
 		required: ['weights'],
@@ -71,9 +70,8 @@ export const weightedRoundRobin: Balancer = {
 };
 
 /**
- * The choice of the compatible server: turns of one upstream follow each other. A turn chooses among the available upstreams
- * by its place among the weights, so that when some are unavailable, the others share their turns. A single weight stands for
- * the first upstream alone.
+ * The compatible server's choice: an upstream's turns are consecutive. A turn selects among the available upstreams by their
+ * weights, so that if some are unavailable, the others share their turns. A single weight applies to the first upstream only.
  */
 function turnsInARow(weights: readonly number[]): Choice {
 	const ends: number[] = [];
@@ -97,7 +95,7 @@ function turnsInARow(weights: readonly number[]): Choice {
 	};
 }
 
-/** One cycle of turns: at each, who is furthest behind its share comes. */
+/** Returns one cycle of turns: each goes to the upstream that is furthest behind its share. */
 function spreadTurns(given: readonly number[]): readonly number[] {
 	const sum = given.reduce((total, weight) => total + weight, 0);
 	if (sum === 0) throw new RangeError(NO_WEIGHT);

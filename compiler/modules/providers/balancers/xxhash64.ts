@@ -1,6 +1,6 @@
 /**
- * XXH64: xxHash with 64 bits and seed 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
- * Every number of 64 bits is two halves: BigInts are several times as slow.
+ * XXH64: xxHash with 64 bits and seed 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). 64-bit numbers are
+ * stored in two halves, because BigInts are several times slower.
  */
 
 const PRIME_1 = [0x9e3779b1 | 0, 0x85ebca87 | 0] as const;
@@ -9,13 +9,13 @@ const PRIME_3 = [0x165667b1 | 0, 0x9e3779f9 | 0] as const;
 const PRIME_4 = [0x85ebca77 | 0, 0xc2b2ae63 | 0] as const;
 const PRIME_5 = [0x27d4eb2f | 0, 0x165667c5 | 0] as const;
 
-/** A hash being computed. Its halves are fields because returning both would allocate. */
+/** A hash computation. Its halves are fields because returning both would allocate. */
 export class XxHash64 {
 	/** Upper 32 bits of the last hash, as a signed integer. */
 	high = 0;
 	/** Lower 32 bits of the last hash, as a signed integer. */
 	low = 0;
-	/** The four accumulators of inputs of 32 bytes and more: upper half, lower half, and so on. */
+	/** The four accumulators for inputs of 32 bytes and more: upper half, lower half, and so on. */
 	readonly #lanes = new Int32Array(8);
 
 	/** Hashes the bytes from `start` to `end` into `high` and `low`. */
@@ -64,7 +64,7 @@ export class XxHash64 {
 		this.#finish();
 	}
 
-	/** Hashes all whole stripes of 32 bytes, and returns where they end. */
+	/** Hashes all complete stripes of 32 bytes, and returns where they end. */
 	#stripes(bytes: DataView, start: number, end: number): number {
 		const lanes = this.#lanes;
 		// Prime 1 + prime 2, prime 2, 0 and −prime 1.
@@ -155,7 +155,7 @@ export class XxHash64 {
 		const b = this.low >>> 16;
 		const c = low & 0xffff;
 		const d = low >>> 16;
-		// The lower halves in digits of 16 bits: no sum exceeds 32 bits.
+		// Multiplies the lower halves in 16-bit digits, so that no sum exceeds 32 bits.
 		const middle1 = Math.imul(b, c) + (Math.imul(a, c) >>> 16);
 		const middle2 = Math.imul(a, d) + (middle1 & 0xffff);
 		const upper = Math.imul(b, d) + (middle1 >>> 16) + (middle2 >>> 16);

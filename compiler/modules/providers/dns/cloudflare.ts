@@ -1,17 +1,17 @@
 /** DNS provider `cloudflare`. */
 import type { DnsModule } from './dns-module.ts';
 
-/** Cloudflare, by API token. */
+/** Cloudflare, with an API token. */
 export const cloudflare: DnsModule = {
 	id: 'cloudflare',
 	usage: 'dns cloudflare <api-token> | cloudflare { api_token <token>; zone_token <token> }',
-	summary: 'Sets records by the API of Cloudflare.',
+	summary: 'Sets records with the Cloudflare API.',
 	documentation:
-		'The token needs the right to edit the DNS of the zone; with a `zone_token`, which may only read zones, that one finds the zone.',
+		"The token needs permission to edit the zone's DNS; if a `zone_token`, which may only read zones, is given, it is used to find the zone.",
 	settings: [
-		{ name: 'api_token', description: 'API token with the right to edit the zone.', required: true, secret: true },
-		{ name: 'zone_token', description: 'API token with the right to read zones.', secret: true },
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
+		{ name: 'api_token', description: 'API token with permission to edit the zone.', required: true, secret: true },
+		{ name: 'zone_token', description: 'API token with permission to read zones.', secret: true },
+		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: ['api_token'],
 };

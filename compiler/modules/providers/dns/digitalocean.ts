@@ -1,12 +1,12 @@
 /** DNS provider `digitalocean`. */
 import type { DnsModule } from './dns-module.ts';
 
-/** DigitalOcean, by token. */
+/** DigitalOcean, with a token. */
 export const digitalocean: DnsModule = {
 	id: 'digitalocean',
 	usage: 'dns digitalocean <auth-token>',
-	summary: 'Sets records by the API of DigitalOcean.',
-	documentation: 'The token needs the right to write domains.',
+	summary: 'Sets records with the DigitalOcean API.',
+	documentation: 'The token needs permission to write domains.',
 	settings: [
 		{
 			name: 'auth_token',
@@ -15,7 +15,7 @@ export const digitalocean: DnsModule = {
 			secret: true,
 			also: ['api_token', 'token'],
 		},
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
+		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: ['auth_token'],
 };

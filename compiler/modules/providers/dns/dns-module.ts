@@ -1,10 +1,12 @@
-/** What a DNS provider is to the compiler: its words, its schema and its manual page, made from a table of its settings. */
+/**
+ * The definition of a DNS provider in the compiler: its words, schema and manual page, derived from a table of its settings.
+ */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 
-/** A DNS provider as documents have it: `{"provider":"cloudflare",…}`. */
+/** A DNS provider in a document: `{"provider":"cloudflare",…}`. */
 export interface DnsProviderSettings {
 	readonly provider: string;
 	readonly [setting: string]: unknown;
@@ -16,16 +18,16 @@ export interface DnsSetting {
 	readonly name: string;
 	readonly description: string;
 	readonly required?: boolean;
-	/** Hidden when a document is read: all of it, or what is a secret in a URL or in an argument. */
+	/** Redacted when a document is read: completely, or only the secrets in a URL or an argument. */
 	readonly secret?: true | 'url' | 'argument';
-	/** Takes every word that is left. */
+	/** Takes all remaining words. */
 	readonly list?: boolean;
 	readonly pattern?: string;
-	/** Other words for it. */
+	/** Alternative words. */
 	readonly also?: readonly string[];
 }
 
-/** A DNS provider; the module id is `dns.providers.<id>`. */
+/** A DNS provider; the module ID is `dns.providers.<id>`. */
 export interface DnsModule {
 	/** `provider` in the document and word in both dialects. */
 	readonly id: string;
@@ -33,11 +35,11 @@ export interface DnsModule {
 	readonly summary: string;
 	readonly documentation: string;
 	readonly settings: readonly DnsSetting[];
-	/** Names of the settings that words after the provider's name stand for, in their order. */
+	/** Settings for the words after the provider's name, in order. */
 	readonly positions: readonly string[];
 }
 
-/** Properties beside `provider`. */
+/** Properties in addition to `provider`. */
 export function settingProperties({ settings }: DnsModule): { readonly [name: string]: Schema } {
 	return Object.fromEntries(
 		settings.map(({ name, description, secret, list, pattern }) => {
@@ -65,7 +67,7 @@ export function lowerSettings(
 		if (setting.secret === true) for (const word of words) warnOfLiteral(word, cx);
 		const [first] = words;
 		if (setting.pattern !== undefined && first && !new RegExp(setting.pattern, 'u').test(first.text)) {
-			cx.problem('error', 'dns/bad-setting', first.span, `This cannot be \`${setting.name}\`.`, {
+			cx.problem('error', 'dns/bad-setting', first.span, `This is not a valid \`${setting.name}\`.`, {
 				hint: setting.description,
 			});
 		}
@@ -105,12 +107,12 @@ export function lowerSettings(
 	return found;
 }
 
-/** A secret in the file is seen by whoever sees the file. */
+/** Warns about a literal secret, which everybody who can read the file sees. */
 function warnOfLiteral(word: Word, cx: LowerContext): void {
 	const { source, start, end } = word.span;
 	if (cx.dialect === 'compatfile' || word.text.includes('{env.') || source.text.slice(start, end).includes('{$'))
 		return;
-	cx.problem('warning', 'secret/in-file', word.span, 'A credential stands in the file.', {
+	cx.problem('warning', 'secret/in-file', word.span, 'A credential is written into the file.', {
 		hint: 'Take it from the environment: `{env.NAME}`.',
 	});
 }

@@ -7,7 +7,7 @@ export const exec: DnsModule = {
 	usage: 'dns exec <program> [<argument>…]',
 	summary: 'Runs a program that sets and removes records.',
 	documentation:
-		'It is run as `<program> <argument>… present|cleanup <record> <value>`, without a shell, for at most a minute, and fails by an exit status other than 0. `<record>` is a whole name with its final dot. `SVC_DNS_ZONE` and `SVC_DNS_TTL` tell the zone and the seconds to keep the record.',
+		'The program is run as `<program> <argument>… present|cleanup <record> <value>`, without a shell, for at most a minute; an exit status other than 0 means failure. `<record>` is a full name with its final dot. `SVC_DNS_ZONE` and `SVC_DNS_TTL` contain the zone and the lifetime of the record in seconds.',
 	settings: [
 		{
 			name: 'command',
@@ -16,7 +16,7 @@ export const exec: DnsModule = {
 			list: true,
 			secret: 'argument',
 		},
-		{ name: 'directory', description: 'Folder that it runs in; that of the server if left out.' },
+		{ name: 'directory', description: `Folder in which it runs; default the server's.` },
 	],
 	positions: ['command'],
 };

@@ -1,12 +1,12 @@
 /** DNS provider `hetzner`. */
 import type { DnsModule } from './dns-module.ts';
 
-/** Hetzner Cloud DNS, by token. */
+/** Hetzner Cloud DNS, with a token. */
 export const hetzner: DnsModule = {
 	id: 'hetzner',
 	usage: 'dns hetzner <api-token>',
-	summary: 'Sets records by the cloud API of Hetzner.',
-	documentation: 'The token is one of the project that has the zone, with the right to write.',
+	summary: 'Sets records with the Hetzner Cloud API.',
+	documentation: 'The token must belong to the project of the zone, with write permission.',
 	settings: [
 		{
 			name: 'api_token',
@@ -15,7 +15,7 @@ export const hetzner: DnsModule = {
 			secret: true,
 			also: ['auth_api_token'],
 		},
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
+		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: ['api_token'],
 };

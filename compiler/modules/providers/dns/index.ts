@@ -11,7 +11,7 @@ import { hetzner } from './hetzner.ts';
 import { rfc2136 } from './rfc2136.ts';
 import { route53 } from './route53.ts';
 
-/** Every provider, in the order of the manual. */
+/** In the order of the manual. */
 export const dnsProviders: readonly DnsModule[] = [cloudflare, route53, digitalocean, hetzner, rfc2136, exec];
 
 const VARIANTS: readonly Schema[] = dnsProviders.map(module => ({
@@ -46,8 +46,8 @@ export const DNS_PROVIDER_OR_DEFAULT: Schema = {
 };
 
 /**
- * Lowers `PROVIDER argument… { … }`; `args` begin with the provider's name and `line` has its block. Undefined after a
- * mistake was reported.
+ * Lowers `PROVIDER argument… { … }`; `args` begin with the provider's name and `line` has its block. Returns undefined after
+ * reporting a mistake.
  */
 export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerContext): DnsProviderSettings | undefined {
 	const [name, ...rest] = args;

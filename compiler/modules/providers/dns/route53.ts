@@ -6,16 +6,16 @@ export const route53: DnsModule = {
 	id: 'route53',
 	usage:
 		'dns route53 { access_key_id <id>; secret_access_key <key>; session_token <token>; region <region>; hosted_zone_id <id> }',
-	summary: 'Sets records by the API of Amazon Route 53.',
+	summary: 'Sets records with the Amazon Route 53 API.',
 	documentation:
-		'Credentials that are left out come from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` of the environment. Without `hosted_zone_id` the zone is found by its name.',
+		'Credentials default to `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` from the environment. Without `hosted_zone_id`, the zone is found by name.',
 	settings: [
-		{ name: 'access_key_id', description: 'Id of the access key.' },
+		{ name: 'access_key_id', description: 'ID of the access key.' },
 		{ name: 'secret_access_key', description: 'The access key.', secret: true },
 		{ name: 'session_token', description: 'Token of temporary credentials.', secret: true, also: ['token'] },
-		{ name: 'region', description: 'Region that requests are signed for; `us-east-1` if left out.' },
-		{ name: 'hosted_zone_id', description: 'Id of the hosted zone.' },
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
+		{ name: 'region', description: 'Region for signing requests; default `us-east-1`.' },
+		{ name: 'hosted_zone_id', description: 'ID of the hosted zone.' },
+		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: [],
 };

@@ -1,12 +1,12 @@
-/** Issuer `acme`: any authority that speaks ACME (RFC 8555). */
+/** Issuer `acme`: any authority that supports ACME (RFC 8555). */
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import { DNS_PROPERTIES, dnsSubdirectives, type IssuerDraft } from './dns-challenge.ts';
 import type { IssuerModule } from './issuer-module.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS } from './preferred-chains.ts';
 
-/** Directory that is used when none is named. */
+/** Default directory. */
 export const DEFAULT_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
-/** Directory of the other authority, which is asked when that one gives nothing and an email is known. */
+/** Directory of the fallback authority, which is used if the first fails and an email address is configured. */
 export const FALLBACK_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';
 
 const URL_PATTERN = '^https?://[^\\s/]+';
@@ -16,12 +16,12 @@ export const acme: IssuerModule = {
 	id: 'acme',
 	usage:
 		'issuer acme [<directory>] [{ dir <url>; test_dir <url>; email <address>; profile <name>; timeout <duration>; lifetime <duration>; disable_http_challenge; disable_tlsalpn_challenge; distributed false; alt_http_port <port>; alt_tlsalpn_port <port>; eab <key-id> <mac-key>; trusted_roots <file>…; dns [<provider>…]; propagation_delay <duration>; propagation_timeout <duration>; resolvers <address>…; dns_ttl <duration>; dns_challenge_override_domain <name>; preferred_chains … }]',
-	summary: 'Orders certificates from an authority that speaks ACME.',
+	summary: 'Orders certificates from an ACME authority.',
 	documentation: [
-		`The directory is ${DEFAULT_DIRECTORY} if left out. Challenges are answered by this server over HTTP and TLS, or with`,
-		'`dns` by records of a zone, which wildcards need. After a refusal the directory `test_dir` is tried first, so that',
-		'limits of the real one are not used up; that of the default directory is known. Processes that share a store answer',
-		"one another's challenges unless `distributed false` is said.",
+		`The default directory is ${DEFAULT_DIRECTORY}. Challenges are answered by this server over HTTP and TLS or, with`,
+		'`dns`, by DNS records, which wildcards require. After a failure, the directory `test_dir` is tried first, so that',
+		'the rate limits of the real one are not used up; it has a default for the default directory. Processes that share a store answer',
+		"each other's challenges unless `distributed false` is set.",
 	].join('\n'),
 	lower: (args, line, cx) => {
 		const draft: IssuerDraft = {};
@@ -40,18 +40,18 @@ export const acme: IssuerModule = {
 				type: 'string',
 				pattern: URL_PATTERN,
 				secret: 'url',
-				description: 'URL of a directory for tests, tried first after the directory refused.',
+				description: 'URL of a test directory, tried first after the real one failed.',
 			},
-			email: { type: 'string', minLength: 3, description: 'Address by which the authority may reach the operator.' },
-			profile: { type: 'string', minLength: 1, description: 'Profile of certificates that the authority offers.' },
-			timeout: { type: 'number', minimum: 0, description: 'Milliseconds that one order may take.' },
-			lifetime: { type: 'number', minimum: 0, description: 'Milliseconds that the certificate is asked to live.' },
-			disable_http_challenge: { type: 'boolean', description: 'Answers no HTTP-01 challenge.' },
-			disable_tlsalpn_challenge: { type: 'boolean', description: 'Answers no TLS-ALPN-01 challenge.' },
+			email: { type: 'string', minLength: 3, description: 'Address at which the authority can reach the operator.' },
+			profile: { type: 'string', minLength: 1, description: 'Certificate profile offered by the authority.' },
+			timeout: { type: 'number', minimum: 0, description: 'Milliseconds that an order may take.' },
+			lifetime: { type: 'number', minimum: 0, description: 'Requested lifetime of the certificate in milliseconds.' },
+			disable_http_challenge: { type: 'boolean', description: 'Disables HTTP-01 challenges.' },
+			disable_tlsalpn_challenge: { type: 'boolean', description: 'Disables TLS-ALPN-01 challenges.' },
 			distributed: {
 				type: 'boolean',
 				description:
-					'Whether challenges are kept in the store while they stand, so that every process that shares it answers them.',
+					'Whether pending challenges are kept in the store, so that every process that shares it can answer them.',
 				default: true,
 			},
 			alt_http_port: {
@@ -71,7 +71,7 @@ export const acme: IssuerModule = {
 				type: 'object',
 				description: 'External account binding: credentials of an account with the authority.',
 				properties: {
-					key_id: { type: 'string', minLength: 1, description: 'Id of the key.' },
+					key_id: { type: 'string', minLength: 1, description: 'ID of the key.' },
 					mac_key: { type: 'string', minLength: 1, secret: true, description: 'The key in base64url.' },
 				},
 				required: ['key_id', 'mac_key'],
@@ -80,7 +80,7 @@ export const acme: IssuerModule = {
 			trusted_roots: {
 				type: 'array',
 				items: { type: 'string', minLength: 1 },
-				description: "PEM files of roots that the directory's certificate may come from, beside those of the system.",
+				description: "PEM files of root certificates to trust for the directory, in addition to the system's.",
 			},
 			preferred_chains: PREFERRED_CHAINS,
 			...DNS_PROPERTIES,
@@ -88,7 +88,7 @@ export const acme: IssuerModule = {
 	},
 };
 
-/** The sub-directives of `issuer acme`; they fill in the draft. */
+/** Returns the sub-directives of `issuer acme`, which fill the draft. */
 function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: Subdirective } {
 	const one =
 		(word: string, take: (word: Parameters<LowerContext['duration']>[0]) => void): Subdirective =>
@@ -117,7 +117,7 @@ function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [na
 		timeout: one('timeout', word => {
 			const value = cx.duration(word);
 			if (value !== undefined && value >= 0) draft.timeout = value;
-			else if (value !== undefined) cx.problem('error', 'value/out-of-range', word.span, 'A timeout is positive.');
+			else if (value !== undefined) cx.problem('error', 'value/out-of-range', word.span, 'A timeout must be positive.');
 		}),
 		lifetime: one('lifetime', word => {
 			const value = cx.duration(word);

@@ -1,4 +1,4 @@
-/** The words about DNS challenges, which issuers and the directive `tls` share. */
+/** Options for DNS challenges, shared by issuers and the directive `tls`. */
 
 import { parseIp } from '../../../exchange/ip-address.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
@@ -7,43 +7,43 @@ import type { Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
 
-/** Settings while they are lowered. */
+/** Settings during lowering. */
 export interface IssuerDraft {
 	[setting: string]: unknown;
 }
 
-/** Properties of the settings that {@link dnsSubdirectives} make. */
+/** Schema of the settings made by {@link dnsSubdirectives}. */
 export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
-	dns: { ...DNS_PROVIDER, description: 'Provider of DNS records: challenges are then answered by DNS alone.' },
+	dns: { ...DNS_PROVIDER, description: 'DNS provider; challenges are then answered by DNS only.' },
 	default_dns: {
 		type: 'boolean',
-		description: 'Challenges are answered by the DNS provider that the option `dns` names.',
+		description: 'Answers challenges with the DNS provider of the option `dns`.',
 	},
 	propagation_delay: {
 		type: 'number',
 		minimum: 0,
-		description: 'Milliseconds to wait before looking whether a record can be seen.',
+		description: 'Milliseconds to wait before checking whether a record is visible.',
 	},
 	propagation_timeout: {
 		type: 'number',
 		minimum: -1,
 		default: 120_000,
-		description: 'Milliseconds to wait for a record to be seen, 2 minutes if left out; −1 does not look.',
+		description: 'Milliseconds to wait for a record to become visible, default 2 minutes; −1 skips the check.',
 	},
 	resolvers: {
 		type: 'array',
 		items: { type: 'string', minLength: 1 },
-		description: 'Name servers, as addresses with or without a port, that are asked for the zone and for the record.',
+		description: 'Name servers, as addresses with or without a port, used to look up the zone and the record.',
 	},
-	dns_ttl: { type: 'number', minimum: 0, description: 'Milliseconds that a record may be kept.' },
+	dns_ttl: { type: 'number', minimum: 0, description: 'Lifetime of the record in milliseconds.' },
 	dns_challenge_override_domain: {
 		type: 'string',
 		minLength: 1,
-		description: 'Name that the record is set for instead, to which `_acme-challenge` of the domain points.',
+		description: 'Name for which the record is set instead, to which `_acme-challenge` of the domain points.',
 	},
 };
 
-/** Words that set up nothing without a provider, in the order in which the compatible server names them. */
+/** Options that have no effect without a provider, in the order of the compatible server's message. */
 export const DNS_DETAILS: readonly string[] = [
 	'resolvers',
 	'propagation_delay',
@@ -52,7 +52,7 @@ export const DNS_DETAILS: readonly string[] = [
 	'dns_challenge_override_domain',
 ];
 
-/** Sub-directives that fill in the draft. `seen` is told each word that was used. */
+/** Returns the sub-directives that fill the draft. Used words are reported to `seen`. */
 export function dnsSubdirectives(
 	draft: IssuerDraft,
 	cx: LowerContext,
@@ -111,7 +111,7 @@ export function dnsSubdirectives(
 	};
 }
 
-/** An IP address, alone or with a port. */
+/** Reports whether a text is an IP address with an optional port. */
 function isNameServer(text: string): boolean {
 	const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
 	return [text, bracketed, text.replace(/:\d{1,5}$/, '')].some(one => one !== undefined && parseIp(one) !== undefined);

@@ -9,7 +9,7 @@ import { acme, FALLBACK_DIRECTORY } from './acme.ts';
 import { internal } from './internal.ts';
 import type { IssuerModule } from './issuer-module.ts';
 
-/** Every issuer, in the order of the manual. */
+/** In the order of the manual. */
 export const issuers: readonly IssuerModule[] = [acme, internal];
 
 /** Schema of an issuer. */
@@ -27,8 +27,8 @@ export const ISSUER: Schema = {
 };
 
 /**
- * Lowers `ISSUER argument… { … }`; `args` begin with the issuer's name and `line` has its block. Undefined after a mistake
- * was reported.
+ * Lowers `ISSUER argument… { … }`; `args` begin with the issuer's name and `line` has its block. Returns undefined after
+ * reporting a mistake.
  */
 export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext): IssuerSettings | undefined {
 	const [name, ...rest] = args;
@@ -38,7 +38,7 @@ export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext)
 	}
 	if (name.text === 'zerossl') {
 		cx.problem('error', 'issuer/unavailable', name.span, unavailableMessage('issuer zerossl'), {
-			hint: `It is the REST interface of an authority whose ACME interface works: \`issuer acme ${FALLBACK_DIRECTORY}\`.`,
+			hint: `Use the ACME interface of that authority: \`issuer acme ${FALLBACK_DIRECTORY}\`.`,
 		});
 		return undefined;
 	}

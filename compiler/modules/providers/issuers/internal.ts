@@ -1,4 +1,4 @@
-/** Issuer `internal`: an authority of our own. */
+/** Issuer `internal`: this server's own authority. */
 import type { IssuerModule } from './issuer-module.ts';
 import { SIGNING_PROPERTIES, type SigningSettings, signingSubdirectives } from './signing-words.ts';
 
@@ -8,7 +8,7 @@ export const internal: IssuerModule = {
 	usage: 'issuer internal [{ ca <id>; lifetime <duration>; sign_with_root }]',
 	summary: 'Signs with an internal authority.',
 	documentation:
-		'The authority is `local` unless `ca` names another, see the option `pki`. Certificates live 12 hours, never longer than what signs them, and are renewed when a third of that is left.',
+		'The authority is `local` unless `ca` names another; see the option `pki`. Certificates are valid for 12 hours, but never longer than their signer, and are renewed when a third of that is left.',
 	lower: (args, line, cx) => {
 		const draft: SigningSettings = {};
 		cx.count(line, args, 0, 0, internal.usage);

@@ -1,16 +1,16 @@
-/** Which of several chains that an issuer offers is taken: `preferred_chains`. */
+/** `preferred_chains`: selects among several certificate chains that an issuer offers. */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 
-/** `preferred_chains` as documents have it; one of the fields. */
+/** `preferred_chains` in documents; exactly one field is set. */
 export interface PreferredChains {
-	/** The chain with the fewest bytes. */
+	/** Selects the chain with the fewest bytes. */
 	readonly smallest?: boolean;
-	/** The first chain whose root has one of these common names. */
+	/** Selects the first chain whose root has one of these common names. */
 	readonly root_common_name?: readonly string[];
-	/** The first chain of which some certificate has one of these common names. */
+	/** Selects the first chain with any certificate that has one of these common names. */
 	readonly any_common_name?: readonly string[];
 }
 
@@ -19,11 +19,14 @@ const NAMES: Schema = { type: 'array', items: { type: 'string', minLength: 1 }, 
 /** Schema of {@link PreferredChains}. */
 export const PREFERRED_CHAINS: Schema = {
 	type: 'object',
-	description: 'Which chain is taken when an issuer offers several.',
+	description: 'Selects a chain if an issuer offers several.',
 	properties: {
-		smallest: { type: 'boolean', description: 'The one with the fewest bytes.' },
-		root_common_name: { ...NAMES, description: 'The first whose root has one of these common names.' },
-		any_common_name: { ...NAMES, description: 'The first that has a certificate with one of these common names.' },
+		smallest: { type: 'boolean', description: 'The chain with the fewest bytes.' },
+		root_common_name: { ...NAMES, description: 'The first chain whose root has one of these common names.' },
+		any_common_name: {
+			...NAMES,
+			description: 'The first chain with any certificate that has one of these common names.',
+		},
 	},
 	additionalProperties: false,
 };

@@ -1,36 +1,36 @@
-/** The words about signing with an internal authority, which the issuer `internal` and `acme_server` share. */
+/** Options for signing with an internal authority, shared by the issuer `internal` and `acme_server`. */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Schema } from '../../directives/directive.ts';
 import { AUTHORITY_ID } from '../../options/pki.ts';
 
-/** Which internal authority signs, and how. */
+/** The internal authority that signs, and how. */
 export interface SigningSettings {
-	/** Id of the authority; `local` if left out. */
+	/** ID of the authority; default `local`. */
 	ca?: string;
-	/** Milliseconds; 12 hours if left out. */
+	/** Milliseconds; default 12 hours. */
 	lifetime?: number;
 	sign_with_root?: boolean;
 }
 
-/** Properties of the settings that {@link signingSubdirectives} make. */
+/** Schema of the settings made by {@link signingSubdirectives}. */
 export const SIGNING_PROPERTIES: { readonly [name: string]: Schema } = {
 	ca: {
 		type: 'string',
 		pattern: AUTHORITY_ID,
 		default: 'local',
-		description: 'Id of the authority; `local` if left out.',
+		description: 'ID of the authority; default `local`.',
 	},
 	lifetime: {
 		type: 'number',
 		exclusiveMinimum: 0,
 		default: 43_200_000,
-		description: 'Milliseconds that certificates live; 12 hours if left out.',
+		description: 'Lifetime of certificates in milliseconds; default 12 hours.',
 	},
 	sign_with_root: { type: 'boolean', default: false, description: 'Signs with the root instead of the intermediate.' },
 };
 
-/** Sub-directives that fill in the draft. */
+/** Returns the sub-directives that fill the draft. */
 export function signingSubdirectives(
 	draft: SigningSettings,
 	cx: LowerContext,
@@ -40,7 +40,7 @@ export function signingSubdirectives(
 			if (!cx.count(at, words, 1, 1, 'ca <id>')) return;
 			const { text, span } = words[0]!;
 			if (new RegExp(AUTHORITY_ID).test(text)) draft.ca = text;
-			else cx.problem('error', 'pki/bad-id', span, `\`${text}\` cannot be the id of an authority.`);
+			else cx.problem('error', 'pki/bad-id', span, `\`${text}\` is not a valid authority ID.`);
 		},
 		lifetime: (words, at) => {
 			if (!cx.count(at, words, 1, 1, 'lifetime <duration>')) return;

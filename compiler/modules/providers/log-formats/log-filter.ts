@@ -1,24 +1,24 @@
-/** Filters of log fields: what `format filter` does with single fields, in text and in the document. */
+/** Filters of `format filter`, which edit single log fields: lowering and schema. */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 
-/** What is done with one parameter of a query, or one cookie. */
+/** The action on a query parameter or cookie. */
 export interface ParameterAction {
 	readonly action: 'replace' | 'hash' | 'delete';
 	readonly name: string;
-	/** Of `replace`. */
+	/** For `replace`. */
 	readonly value?: string;
 }
 
-/** One replacement by a regular expression. */
+/** A regular expression replacement. */
 export interface FilterReplacement {
 	readonly find: string;
 	readonly replace: string;
 }
 
-/** A filter as the document holds it. */
+/** A filter in the document. */
 export type LogFilter =
 	| { readonly filter: 'delete' }
 	| { readonly filter: 'hash' }
@@ -39,13 +39,13 @@ function variant(filter: string, properties: { readonly [name: string]: Schema }
 
 const ACTIONS: Schema = {
 	type: 'array',
-	description: 'What is done with parameters, one after the other.',
+	description: 'Actions on parameters, in order.',
 	items: {
 		type: 'object',
 		properties: {
-			action: { enum: ['replace', 'hash', 'delete'], description: 'What is done with it.' },
+			action: { enum: ['replace', 'hash', 'delete'], description: 'The action.' },
 			name: { type: 'string', minLength: 1, description: 'Name of the parameter or cookie.' },
-			value: { type: 'string', description: 'Of `replace`: the new value.' },
+			value: { type: 'string', description: 'For `replace`: the new value.' },
 		},
 		required: ['action', 'name'],
 		additionalProperties: false,
@@ -55,7 +55,7 @@ const ACTIONS: Schema = {
 /** Schema of a filter. */
 export const LOG_FILTER: Schema = {
 	type: 'object',
-	description: 'What is done with the field.',
+	description: 'The action on the field.',
 	discriminator: { propertyName: 'filter' },
 	oneOf: [
 		variant('delete', {}),
@@ -67,13 +67,13 @@ export const LOG_FILTER: Schema = {
 				type: 'integer',
 				minimum: 0,
 				maximum: 32,
-				description: 'Bits of an IPv4 address that stay; all if left out.',
+				description: 'Bits of an IPv4 address to keep; default all.',
 			},
 			ipv6: {
 				type: 'integer',
 				minimum: 0,
 				maximum: 128,
-				description: 'Bits of an IPv6 address that stay; all if left out.',
+				description: 'Bits of an IPv6 address to keep; default all.',
 			},
 		}),
 		variant('query', { actions: ACTIONS }, ['actions']),
@@ -85,12 +85,12 @@ export const LOG_FILTER: Schema = {
 				rules: {
 					type: 'array',
 					minItems: 1,
-					description: 'Replacements, one after the other.',
+					description: 'Replacements, in order.',
 					items: {
 						type: 'object',
 						properties: {
 							find: { type: 'string', description: 'Regular expression.' },
-							replace: { type: 'string', description: 'What is put in its place; `$1` is a group.' },
+							replace: { type: 'string', description: 'Replacement text; `$1` inserts a group.' },
 						},
 						required: ['find', 'replace'],
 						additionalProperties: false,
@@ -107,7 +107,7 @@ const FILTERS = [
 	'multi_regexp',
 ] as const;
 
-/** Lowers lines `FIELD FILTER …`. Several `regexp`s of one field are carried out one after the other. */
+/** Lowers lines `FIELD FILTER …`. Several `regexp`s for one field run in order. */
 export function lowerFilterFields(
 	lines: readonly Line[],
 	fields: { [path: string]: LogFilter },
@@ -178,7 +178,7 @@ function lowerOne(
 			cx.subdirectives(line.block, { regexp: take }, 'multi_regexp');
 			if (rules.length > 0) return { filter: 'regexp', rules };
 			if (!line.block?.lines.length)
-				cx.problem('error', 'log/empty-filter', line.words[1]!.span, 'There is no `regexp` in it.');
+				cx.problem('error', 'log/empty-filter', line.words[1]!.span, 'It contains no `regexp`.');
 			return undefined;
 		}
 	}

@@ -1,4 +1,4 @@
-/** Formats of log entries: `console`, `json`, and those that wrap another one; their text and their schema. */
+/** Formats of log entries: `console`, `json`, and formats that wrap another one; lowering and schema. */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -6,15 +6,15 @@ import type { Schema } from '../../directives/directive.ts';
 import { readScalar } from '../../directives/vars.ts';
 import { LOG_FILTER, type LogFilter, lowerFilterFields } from './log-filter.ts';
 
-/** Names of times in entries; any other text is a layout (`2006-01-02`). */
+/** Named time formats; any other text is a layout (`2006-01-02`). */
 const TIME_FORMATS = [
 	...(['unix_seconds_float', 'unix_milli_float', 'unix_nano', 'iso8601', 'rfc3339', 'rfc3339_nano'] as const),
 	...(['wall', 'wall_milli', 'wall_nano', 'common_log'] as const),
 ] as const;
 
-/** How durations are written: seconds or milliseconds as numbers, nanoseconds, text such as `1.5ms`. */
+/** Formats of durations: seconds or milliseconds as numbers, nanoseconds, or text such as `1.5ms`. */
 const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
-/** How levels are written. */
+/** Formats of levels. */
 const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
 
 const KEYS = ['message_key', 'level_key', 'time_key', 'name_key', 'caller_key', 'stacktrace_key'] as const;
@@ -29,7 +29,7 @@ export type PlainLogFormat = {
 	readonly level_format?: (typeof LEVEL_FORMATS)[number];
 } & { readonly [key in (typeof KEYS)[number]]?: string };
 
-/** A format as the document holds it. Without `wrap` the wrapped one is chosen by where the log goes. */
+/** A format in the document. Without `wrap`, the wrapped format depends on the output. */
 export type LogFormat =
 	| PlainLogFormat
 	| {
@@ -45,28 +45,28 @@ export type LogFormat =
 	  }
 	| { readonly encoder: 'journald'; readonly wrap?: LogFormat };
 
-/** Names of formats as text gives them. */
+/** Names of formats in text. */
 const LOG_ENCODERS = ['console', 'json', 'filter', 'append', 'journald'] as const;
 
 /** Reference to the schema of a format: `$defs.log_format` of the document. */
 export const LOG_FORMAT_REFERENCE: Schema = { $ref: '#/$defs/log_format' };
 
 const KEY_SUMMARIES: { readonly [key in (typeof KEYS)[number]]: string } = {
-	message_key: 'Name of the message; an empty one leaves it out.',
-	level_key: 'Name of the level; an empty one leaves it out.',
-	time_key: 'Name of the time; an empty one leaves it out.',
-	name_key: "Name of the logger's name; an empty one leaves it out.",
-	caller_key: 'Accepted; entries of this server name no caller.',
-	stacktrace_key: 'Accepted; stacks stand under `stack`.',
+	message_key: 'Name of the message field; an empty name omits it.',
+	level_key: 'Name of the level field; an empty name omits it.',
+	time_key: 'Name of the time field; an empty name omits it.',
+	name_key: 'Name of the logger name field; an empty name omits it.',
+	caller_key: 'Accepted for compatibility; entries of this server have no caller.',
+	stacktrace_key: 'Accepted for compatibility; stack traces are in `stack`.',
 };
 
 const PLAIN_PROPERTIES: { readonly [name: string]: Schema } = {
 	...Object.fromEntries(KEYS.map(key => [key, { type: 'string', description: KEY_SUMMARIES[key] }])),
-	line_ending: { type: 'string', default: '\n', description: 'What ends an entry; a line feed if left out.' },
+	line_ending: { type: 'string', default: '\n', description: 'Text that ends an entry; default a line feed.' },
 	time_format: { type: 'string', minLength: 1, description: `One of ${TIME_FORMATS.join(', ')}, or a layout.` },
-	time_local: { type: 'boolean', default: false, description: 'Times in the time zone of the process instead of UTC.' },
-	duration_format: { enum: DURATION_FORMATS, default: 's', description: 'How durations are written; `s` if left out.' },
-	level_format: { enum: LEVEL_FORMATS, description: 'How levels are written.' },
+	time_local: { type: 'boolean', default: false, description: 'Uses the time zone of the process instead of UTC.' },
+	duration_format: { enum: DURATION_FORMATS, default: 's', description: 'Format of durations; default `s`.' },
+	level_format: { enum: LEVEL_FORMATS, description: 'Format of levels.' },
 };
 
 function variant(encoder: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
@@ -83,7 +83,7 @@ const WRAP = { ...LOG_FORMAT_REFERENCE };
 /** Schema of a format. */
 export const LOG_FORMAT: Schema = {
 	type: 'object',
-	description: 'How an entry looks.',
+	description: 'The format of an entry.',
 	discriminator: { propertyName: 'encoder' },
 	oneOf: [
 		variant('console', PLAIN_PROPERTIES),
@@ -94,7 +94,7 @@ export const LOG_FORMAT: Schema = {
 				wrap: WRAP,
 				fields: {
 					type: 'object',
-					description: 'Filters by the path of a field, as `request>headers`.',
+					description: 'Filters by field path, such as `request>headers`.',
 					additionalProperties: LOG_FILTER,
 				},
 			},
@@ -116,7 +116,7 @@ export const LOG_FORMAT: Schema = {
 	],
 };
 
-/** Lowers `format ENCODER { … }` and `wrap ENCODER { … }`; undefined after a mistake was reported. */
+/** Lowers `format ENCODER { … }` and `wrap ENCODER { … }`; returns undefined after reporting a mistake. */
 export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerContext): LogFormat | undefined {
 	const word = args[0];
 	if (!cx.count(line, args, 1, 1, `${line.words[0]!.text} console | json | filter | append | journald`) || !word)
@@ -169,7 +169,7 @@ function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): 
 	return { encoder, ...settings };
 }
 
-/** The long names of durations. */
+/** The long names of duration formats. */
 function durationWord(word: Word): Word {
 	const short = { second: 's', seconds: 's', millis: 'ms', milli: 'ms', nano: 'ns', nanos: 'ns' }[word.text];
 	return short === undefined ? word : { ...word, text: short };

@@ -1,39 +1,39 @@
-/** Log output `file`: a file that is rolled when it has grown, or when its time has come. */
+/** Log output `file`: a file that is rolled by size or time. */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 
-/** How a log file is rolled; what is left out has its default. */
+/** How a log file is rolled; all fields have defaults. */
 export interface LogRolling {
-	/** Bytes that a file may have; 100 MiB. */
+	/** Maximum bytes of a file; default 100 MiB. */
 	readonly size?: number;
-	/** How files that were rolled are kept; `gzip`. */
+	/** Compression of rolled files; default `gzip`. */
 	readonly compression?: 'none' | 'gzip' | 'zstd';
-	/** Times in names are the machine's, not UTC. */
+	/** Use local time in file names, not UTC. */
 	readonly local_time?: true;
-	/** Rolled files kept at most; 10. 0 is no bound. */
+	/** Maximum number of rolled files; default 10, 0 for no limit. */
 	readonly keep?: number;
-	/** Milliseconds that rolled files are kept; 90 days. 0 is no bound. */
+	/** Milliseconds for which rolled files are kept; default 90 days, 0 for no limit. */
 	readonly keep_for?: number;
-	/** Milliseconds after which a file is rolled, whatever its size; never if left out. */
+	/** Milliseconds after which a file is rolled, whatever its size; default never. */
 	readonly interval?: number;
 	/** Minutes of each hour, 0 to 59, at which it is rolled. */
 	readonly minutes?: readonly number[];
 	/** Times of day, `HH:MM`, at which it is rolled. */
 	readonly at?: readonly string[];
-	/** Layout of the time in names of rolled files; `2006-01-02T15-04-05.000`. */
+	/** Layout of the time in names of rolled files; default `2006-01-02T15-04-05.000`. */
 	readonly time_format?: string;
 }
 
 /** Fields of the writer `file`. */
 export interface FileOutput {
 	readonly path?: string;
-	/** Octal permissions of the file; `0600` if left out. */
+	/** Octal permissions of the file; default `0600`. */
 	readonly mode?: string;
-	/** Octal permissions of folders that are made, `inherit` or `from_file`; `0700` if left out. */
+	/** Octal permissions of created folders, `inherit` or `from_file`; default `0700`. */
 	readonly dir_mode?: string;
-	/** False: the file grows without end. */
+	/** False to let the file grow without limit. */
 	readonly rolling?: false | LogRolling;
 }
 
@@ -46,7 +46,7 @@ export const ROLLING_DEFAULTS = {
 	time_format: '2006-01-02T15-04-05.000',
 } as const;
 
-/** How `output file` is written. */
+/** Syntax of `output file`. */
 export const FILE_USAGE = 'file <path> [{ mode … dir_mode … roll_… }]';
 
 const MODE = '^0?[0-7]{3}$';
@@ -56,27 +56,27 @@ const DAY = 86_400_000;
 
 const ROLLING: Schema = {
 	type: 'object',
-	description: 'When the file is put aside for a new one, and what becomes of it.',
+	description: 'When the file is rolled, and what happens to rolled files.',
 	properties: {
 		size: {
 			type: 'integer',
 			minimum: 1,
 			default: 104_857_600,
-			description: 'Bytes that a file may have; 104857600 if left out.',
+			description: 'Maximum bytes of a file; default 104857600.',
 		},
-		compression: { enum: ['none', 'gzip', 'zstd'], default: 'gzip', description: '`gzip` if left out.' },
-		local_time: { const: true, description: "Times in names are the machine's; UTC if left out." },
+		compression: { enum: ['none', 'gzip', 'zstd'], default: 'gzip', description: 'Default `gzip`.' },
+		local_time: { const: true, description: 'Use local time in file names; default UTC.' },
 		keep: {
 			type: 'integer',
 			minimum: 0,
 			default: 10,
-			description: 'Rolled files kept; 10 if left out, 0 is no bound.',
+			description: 'Rolled files to keep; default 10, 0 for no limit.',
 		},
 		keep_for: {
 			type: 'integer',
 			minimum: 0,
 			default: 7_776_000_000,
-			description: 'Milliseconds that rolled files are kept; 90 days if left out, 0 is no bound.',
+			description: 'Milliseconds for which rolled files are kept; default 90 days, 0 for no limit.',
 		},
 		interval: { type: 'integer', minimum: 1000, description: 'Milliseconds after which a file is rolled.' },
 		minutes: {
@@ -94,7 +94,7 @@ const ROLLING: Schema = {
 			pattern: '^[^/\\\\\\u0000]+$',
 			default: '2006-01-02T15-04-05.000',
 			description:
-				'Layout of the time in names of rolled files; `2006-01-02T15-04-05.000` if left out. Files with names of that layout and of this one are compressed and removed, those of another layout that was chosen before are not.',
+				'Layout of the time in names of rolled files; default `2006-01-02T15-04-05.000`. Files with names of that layout and of this one are compressed and removed; those with a layout configured earlier are not.',
 		},
 	},
 	additionalProperties: false,
@@ -103,20 +103,20 @@ const ROLLING: Schema = {
 /** Schemas of the fields of `file`. */
 export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
 	path: { type: 'string', minLength: 1, description: 'File of the writer `file`; `{env.NAME}` is read at load.' },
-	mode: { type: 'string', pattern: MODE, description: 'Octal permissions of the file; `0600` if left out.' },
+	mode: { type: 'string', pattern: MODE, description: 'Octal permissions of the file; default `0600`.' },
 	dir_mode: {
 		type: 'string',
 		pattern: `${MODE}|^inherit$|^from_file$`,
 		description:
-			'Octal permissions of folders that are made; `inherit` takes those of the folder above, `from_file` those of the file with the right to enter where it can be read. `0700` if left out.',
+			'Octal permissions of created folders; `inherit` uses those of the parent folder, `from_file` those of the file, with search permission wherever it is readable. Default `0700`.',
 	},
 	rolling: {
-		anyOf: [{ const: false, description: 'The file grows without end.' }, ROLLING],
-		description: 'When the file is put aside and a new one begun, and how many are kept; false: never.',
+		anyOf: [{ const: false, description: 'Lets the file grow without limit.' }, ROLLING],
+		description: 'When the file is rolled and how many files are kept; false disables rolling.',
 	},
 };
 
-/** Lowers the path and the block of `output file`; undefined after a mistake was reported. */
+/** Lowers the path and the block of `output file`; returns undefined after reporting a mistake. */
 export function lowerFileOutput(args: readonly Word[], line: Line, cx: LowerContext): FileOutput | undefined {
 	if (!cx.count(line, args, 1, 1, `output ${FILE_USAGE}`)) return undefined;
 	const path = args[0]!;
@@ -136,7 +136,7 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 		});
 		return undefined;
 	};
-	/** A sub-directive with one value. */
+	/** Returns a sub-directive with one value. */
 	const one =
 		(usage: string, take: (word: Word) => void): Subdirective =>
 		(words, at) => {
@@ -184,7 +184,7 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 			const time = cx.duration(word);
 			if (time === undefined) return;
 			if (time >= 1000) rolling.interval = time;
-			else cx.problem('error', 'value/out-of-range', word.span, 'A log file is rolled once a second at most.');
+			else cx.problem('error', 'value/out-of-range', word.span, 'A log file can be rolled at most once a second.');
 		}),
 		roll_minutes: (words, at) => {
 			if (!cx.count(at, words, 1, 60, 'roll_minutes <minute>…')) return;
@@ -204,7 +204,7 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 		},
 		backup_time_format: one('backup_time_format <layout>', word => {
 			if (/[/\\\0]/.test(word.text) || word.text === '') {
-				cx.problem('error', 'log/bad-time', word.span, 'The layout becomes a part of a file name.', {
+				cx.problem('error', 'log/bad-time', word.span, 'The layout becomes part of a file name.', {
 					hint: 'Write it without slashes, such as 2006-01-02T15-04-05.',
 				});
 			} else rolling.time_format = word.text;
@@ -215,7 +215,7 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 	return settings;
 }
 
-/** Words, each of which may hold several values between commas. */
+/** Splits words that contain several comma-separated values. */
 function listed(words: readonly Word[]): { text: string; word: Word }[] {
 	return words.flatMap(word =>
 		word.text

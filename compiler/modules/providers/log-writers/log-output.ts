@@ -1,4 +1,4 @@
-/** Outputs of logs: where entries are written; their text and their schema. */
+/** Log outputs: where entries are written; lowering and schema. */
 
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -9,7 +9,7 @@ import { lowerNetOutput, NET_PROPERTIES, NET_USAGE, type NetOutput } from './net
 /** Names of writers. */
 const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
 
-/** An output as the document holds it: the fields of a file and of a connection are its writer's only. */
+/** An output in the document: the fields of a file or of a connection are present only for that writer. */
 export interface LogOutput extends FileOutput, NetOutput {
 	/** One of {@link LOG_WRITERS}. */
 	readonly writer: string;
@@ -18,9 +18,9 @@ export interface LogOutput extends FileOutput, NetOutput {
 /** Schema of an output. */
 export const LOG_OUTPUT: Schema = {
 	type: 'object',
-	description: 'Where entries are written; standard error if left out.',
+	description: 'Where entries are written; default standard error.',
 	properties: {
-		writer: { enum: LOG_WRITERS, description: 'What writes; only `file` and `net` have other fields.' },
+		writer: { enum: LOG_WRITERS, description: 'The writer; only `file` and `net` have other fields.' },
 		...FILE_PROPERTIES,
 		...NET_PROPERTIES,
 	},
@@ -30,7 +30,7 @@ export const LOG_OUTPUT: Schema = {
 
 const USAGE = `output stdout | stderr | discard | ${FILE_USAGE} | ${NET_USAGE}`;
 
-/** Lowers `output WRITER …`; undefined after a mistake was reported. */
+/** Lowers `output WRITER …`; returns undefined after reporting a mistake. */
 export function lowerLogOutput(args: readonly Word[], line: Line, cx: LowerContext): LogOutput | undefined {
 	const word = args[0];
 	if (!word) {

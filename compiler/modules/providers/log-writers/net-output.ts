@@ -1,4 +1,4 @@
-/** Log output `net`: entries sent to a collector over TCP, UDP or a Unix socket. */
+/** Log output `net`: sends entries to a collector over TCP, UDP or a Unix socket. */
 
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -8,23 +8,23 @@ import type { Schema } from '../../directives/directive.ts';
 export interface NetOutput {
 	/** `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` is TCP. */
 	readonly address?: string;
-	/** Milliseconds to connect; 10000 if left out. */
+	/** Milliseconds to connect; default 10000. */
 	readonly dial_timeout?: number;
-	/** Starts though nobody answers: entries go to standard error until somebody does. */
+	/** Starts even if the collector does not answer: entries go to standard error until it does. */
 	readonly soft_start?: true;
 }
 
-/** An address of {@link NetOutput.address} in its parts. */
+/** The parts of {@link NetOutput.address}. */
 export type CollectorAddress =
 	| { readonly network: 'tcp' | 'udp'; readonly host: string; readonly port: number }
 	| { readonly network: 'unix'; readonly path: string };
 
-/** How `output net` is written. */
+/** Syntax of `output net`. */
 export const NET_USAGE = 'net <address> [{ dial_timeout <duration>; soft_start }]';
 
 const TCP_OR_UDP = /^(?:(tcp|udp)[46]?\/)?(\[[0-9a-fA-F:.%]+\]|[^[\]:/\s]+):(\d{1,5})$/;
 
-/** The parts of an address; undefined when it is none. */
+/** Returns the parts of an address, or undefined if it is invalid. */
 export function parseCollectorAddress(text: string): CollectorAddress | undefined {
 	const unix = /^unix\/(.+)$/s.exec(text);
 	if (unix) return unix[1]!.includes('\0') ? undefined : { network: 'unix', path: unix[1]! };
@@ -46,15 +46,15 @@ export const NET_PROPERTIES: { readonly [name: string]: Schema } = {
 		type: 'integer',
 		minimum: 1,
 		default: 10_000,
-		description: 'Milliseconds to connect; 10000 if left out.',
+		description: 'Milliseconds to connect; default 10000.',
 	},
 	soft_start: {
 		const: true,
-		description: 'Starts though nobody answers: entries go to standard error until somebody does.',
+		description: 'Starts even if the collector does not answer: entries go to standard error until it does.',
 	},
 };
 
-/** Lowers the address and the block of `output net`; undefined after a mistake was reported. */
+/** Lowers the address and the block of `output net`; returns undefined after reporting a mistake. */
 export function lowerNetOutput(args: readonly Word[], line: Line, cx: LowerContext): NetOutput | undefined {
 	if (!cx.count(line, args, 1, 1, `output ${NET_USAGE}`)) return undefined;
 	const [word] = args as [Word];
@@ -66,7 +66,7 @@ export function lowerNetOutput(args: readonly Word[], line: Line, cx: LowerConte
 				const time = cx.count(at, words, 1, 1, 'dial_timeout <duration>') ? cx.duration(words[0]!) : undefined;
 				if (time === undefined) return;
 				if (time >= 1) settings.dial_timeout = Math.round(time);
-				else cx.problem('error', 'value/out-of-range', words[0]!.span, 'Connecting takes some time.');
+				else cx.problem('error', 'value/out-of-range', words[0]!.span, 'The timeout must be positive.');
 			},
 			soft_start: (words, at) => {
 				if (cx.count(at, words, 0, 0, 'soft_start')) settings.soft_start = true;

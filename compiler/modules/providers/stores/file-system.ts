@@ -7,7 +7,7 @@ export const fileSystem: StoreModule = {
 	usage: 'storage file_system [<folder>] | file_system { root <folder> }',
 	summary: 'Keeps certificates, keys and accounts in a folder.',
 	documentation:
-		'Files are of mode 600, folders of 700. Processes that share the folder order each certificate once. Without a folder it is what `SVC_TLS_STORE` names, else `svc` in the data directory of the user.',
+		"Files have mode 600, folders 700. Processes that share the folder order each certificate only once. The default folder is the one in `SVC_TLS_STORE`, otherwise `svc` in the user's data directory.",
 	lower: (args, line, cx) => {
 		let root: string | undefined;
 		if (cx.count(line, args, 0, 1, fileSystem.usage) && args[0]) root = cx.filePath(args[0].text, args[0].span);

@@ -3,10 +3,10 @@ import type { Schema } from '../../directives/directive.ts';
 import { fileSystem } from './file-system.ts';
 import type { StoreModule } from './store-module.ts';
 
-/** Every kind of store, in the order of the manual. */
+/** In the order of the manual. */
 export const stores: readonly StoreModule[] = [fileSystem];
 
-/** The kind of store of that id; undefined when there is none. */
+/** Returns the kind of store with an ID, or undefined. */
 export function storeById(id: string): StoreModule | undefined {
 	return stores.find(store => store.id === id);
 }

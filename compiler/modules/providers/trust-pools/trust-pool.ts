@@ -1,4 +1,4 @@
-/** Trust pools: the authorities by which the certificates of clients and upstreams are verified. */
+/** Trust pools: the authorities for verifying certificates of clients and upstreams. */
 import { X509Certificate } from 'node:crypto';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -6,28 +6,28 @@ import type { Schema } from '../../directives/directive.ts';
 import { STORE, storeById, stores } from '../stores/index.ts';
 import type { StoreSettings } from '../stores/store-module.ts';
 
-/** A pool as documents have it. */
+/** A pool in documents. */
 export type TrustPool =
-	/** Certificates in place, DER in base64. */
+	/** Inline certificates, DER in base64. */
 	| { readonly source: 'inline'; readonly certificates: readonly string[] }
 	/** PEM files. */
 	| { readonly source: 'file'; readonly files: readonly string[] }
-	/** The system's. */
+	/** The system's authorities. */
 	| { readonly source: 'system' }
 	/** Roots, or intermediates, of internal authorities. */
 	| { readonly source: 'pki_root' | 'pki_intermediate'; readonly authorities: readonly string[] }
-	/** PEM under these keys of a store, the server's own if left out. */
+	/** PEM under these keys of a store, by default the server's own. */
 	| { readonly source: 'storage'; readonly keys: readonly string[]; readonly storage?: StoreSettings }
-	/** PEM from these addresses, fetched when the configuration is loaded. */
+	/** PEM from these URLs, fetched at load time. */
 	| { readonly source: 'http'; readonly endpoints: readonly string[] }
-	/** All of several. */
+	/** The union of several pools. */
 	| { readonly source: 'combined'; readonly of: readonly TrustPool[] };
 
 const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 const HTTP_URL: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
 
-/** Schema of a pool, by itself: `combined` holds pools of the same schema, two levels deep at most. */
+/** Schema of a pool, built recursively: `combined` contains pools of the same schema, at most two levels deep. */
 export const TRUST_POOL: Schema = poolSchema(2);
 
 function poolSchema(depth: number): Schema {
@@ -35,15 +35,15 @@ function poolSchema(depth: number): Schema {
 		variant('inline', { certificates: { ...TEXTS, description: 'DER in base64.' } }, ['certificates']),
 		variant('file', { files: { ...TEXTS, description: 'PEM files.' } }, ['files']),
 		variant('system', {}, []),
-		variant('pki_root', { authorities: { ...TEXTS, description: 'Ids of internal authorities.' } }, ['authorities']),
-		variant('pki_intermediate', { authorities: { ...TEXTS, description: 'Ids of internal authorities.' } }, [
+		variant('pki_root', { authorities: { ...TEXTS, description: 'IDs of internal authorities.' } }, ['authorities']),
+		variant('pki_intermediate', { authorities: { ...TEXTS, description: 'IDs of internal authorities.' } }, [
 			'authorities',
 		]),
 		variant(
 			'storage',
 			{
 				keys: { ...TEXTS, description: 'Keys of PEM in the store.' },
-				storage: { ...STORE, description: "The store; the server's own if left out." },
+				storage: { ...STORE, description: "The store; default the server's own." },
 			},
 			['keys'],
 		),
@@ -55,13 +55,13 @@ function poolSchema(depth: number): Schema {
 		variants.push(
 			variant(
 				'combined',
-				{ of: { type: 'array', items: poolSchema(depth - 1), description: 'The pools that are joined.' } },
+				{ of: { type: 'array', items: poolSchema(depth - 1), description: 'The pools to combine.' } },
 				['of'],
 			),
 		);
 	return {
 		type: 'object',
-		description: 'Certificates of authorities that are trusted.',
+		description: 'Trusted certificate authorities.',
 		discriminator: { propertyName: 'source' },
 		oneOf: variants,
 	};
@@ -76,7 +76,7 @@ function variant(source: string, properties: { readonly [name: string]: Schema }
 	};
 }
 
-/** Lowers `SOURCE ARGS… [{ … }]`: the words after `trust_pool`. `line` is the line that they stand on, for its block. */
+/** Lowers `SOURCE ARGS… [{ … }]`, the words after `trust_pool`. `line` is their line, for its block. */
 export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerContext, depth = 0): TrustPool | undefined {
 	const [name, ...rest] = args;
 	if (!name) {
@@ -130,7 +130,7 @@ function lowerStored(rest: readonly Word[], line: Line, cx: LowerContext): Trust
 	});
 	const keys = words.flatMap(word => {
 		if (/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/.test(word.text)) return [word.text];
-		cx.problem('error', 'tls/store-key', word.span, `\`${word.text}\` cannot be a key of a store.`, {
+		cx.problem('error', 'tls/store-key', word.span, `\`${word.text}\` is not a valid key of a store.`, {
 			hint: 'Keys look like paths without a leading slash: `pki/authorities/local/root.crt`.',
 		});
 		return [];
@@ -158,7 +158,7 @@ function lowerCombined(rest: readonly Word[], line: Line, cx: LowerContext, dept
 	return { source: 'combined', of: pools };
 }
 
-/** The words after the source and those of one sub-directive, which may stand several times. */
+/** Returns the words after the source and those of one sub-directive, which may be repeated. */
 function gather(
 	args: readonly Word[],
 	line: Line,
@@ -193,13 +193,18 @@ function gather(
 	return words;
 }
 
-/** The base64 of a DER certificate, checked. */
+/** Returns the base64 of a DER certificate, after checking it. */
 export function derOf(word: Word, cx: LowerContext): string[] {
 	try {
 		new X509Certificate(Buffer.from(word.text, 'base64'));
 		return [word.text];
 	} catch {
-		cx.problem('error', 'tls/malformed-certificate', word.span, 'This is not a certificate: DER in base64 is needed.');
+		cx.problem(
+			'error',
+			'tls/malformed-certificate',
+			word.span,
+			'This is not a certificate: DER in base64 is expected.',
+		);
 		return [];
 	}
 }
@@ -207,6 +212,6 @@ export function derOf(word: Word, cx: LowerContext): string[] {
 function urlOf(word: Word, cx: LowerContext): string[] {
 	const url = URL.parse(word.text);
 	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return [word.text];
-	cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not a URL of HTTP.`);
+	cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not an HTTP URL.`);
 	return [];
 }

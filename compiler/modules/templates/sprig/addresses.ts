@@ -1,4 +1,4 @@
-/** sprig's functions of file paths and URLs. */
+/** sprig's functions for file paths and URLs. */
 import { posix } from 'node:path';
 import { define, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
@@ -10,7 +10,7 @@ const cleaned = define('string', (_, path: string) => clean(path));
 const ext = define('string', (_, path: string) => /\.[^./]*$/.exec(path)?.[0] ?? '');
 const isAbs = define('string', (_, path: string) => path.startsWith('/'));
 
-/** From `base` to `urlJoin`. */
+/** The functions from `base` to `urlJoin`. */
 export const ADDRESS_FUNCTIONS: FunctionList = {
 	base,
 	dir,
@@ -31,7 +31,7 @@ function clean(path: string): string {
 	return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
 }
 
-/** RFC 3986, appendix B: any text has these parts. */
+/** RFC 3986, appendix B: matches any text. */
 const URL_PARTS = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
 
 function parseUrl(run: Run, url: string): Value {

@@ -1,8 +1,8 @@
-/** Loose conversions between types, as sprig's functions make them. */
+/** Lenient conversions between types, as in sprig. */
 import { parseNumber } from '../literals.ts';
 import { int64, isList, type Value } from '../value.ts';
 
-/** An integer of nearly anything: texts are parsed, floats truncated, what is no number is 0. */
+/** Converts nearly anything to an integer: text is parsed, floats are truncated, anything else is 0. */
 export function toInteger(value: Value): bigint {
 	switch (typeof value) {
 		case 'bigint':
@@ -25,7 +25,7 @@ function truncated(value: number): bigint {
 	return Number.isFinite(value) ? int64(BigInt(Math.trunc(value))) : 0n;
 }
 
-/** A float of nearly anything. */
+/** Converts nearly anything to a float. */
 export function toFloat(value: Value): number {
 	if (typeof value === 'number') return value;
 	if (typeof value !== 'string') return Number(toInteger(value));
@@ -33,13 +33,13 @@ export function toFloat(value: Value): number {
 	return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : 0;
 }
 
-/** A list of what is one, or of the value alone; nil gives none. */
+/** Returns a list unchanged, a single value as a list, and nil as the empty list. */
 export function toList(value: Value): readonly Value[] {
 	if (value === null) return [];
 	return isList(value) ? value : [value];
 }
 
-/** A count that fits: an integer between 0 and what the caller allows. */
+/** Limits an integer to the range from 0 to `most`. */
 export function toCount(value: bigint, most: number): number {
 	if (value <= 0n) return 0;
 	return value > BigInt(most) ? most + 1 : Number(value);

@@ -1,15 +1,15 @@
-/** sprig's functions of empty values, choices and types. */
+/** sprig's functions for empty values, choices and types. */
 import { deepEqual } from '../compare.ts';
 import { define, type FunctionList } from '../function.ts';
 import { asDictionary, isObject, isTrue, kindName, typeName, type Value } from '../value.ts';
 
-/** True for nil, false, 0, empty texts, lists and dictionaries, and objects that say so. */
+/** Reports whether a value is empty: nil, false, 0, an empty text, list or dictionary, or an object that counts as empty. */
 export function isEmpty(value: Value): boolean {
 	if (isObject(value) && !asDictionary(value)) return value.isEmpty?.() ?? false;
 	return !isTrue(value);
 }
 
-/** From `default` to `deepEqual`. */
+/** The functions from `default` to `deepEqual`. */
 export const DEFAULT_FUNCTIONS: FunctionList = {
 	default: define('any any...', (_, fallback: Value, given: Value[]) =>
 		given.length === 0 || isEmpty(given[0]!) ? fallback : given[0]!,

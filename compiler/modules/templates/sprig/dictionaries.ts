@@ -1,4 +1,4 @@
-/** sprig's functions of dictionaries. */
+/** sprig's functions for dictionaries. */
 import { textOf } from '../format-value.ts';
 import { define, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { Run } from '../run.ts';
@@ -14,7 +14,7 @@ const merge = (overwrite: boolean): TemplateFunction =>
 		return target;
 	});
 
-/** From `dict` to `deepCopy`. `set`, `unset` and `merge` change the dictionary that they are given, as sprig's do. */
+/** The functions from `dict` to `deepCopy`. `set`, `unset` and `merge` modify the given dictionary, like sprig's. */
 export const DICTIONARY_FUNCTIONS: FunctionList = {
 	dict: define('any...', (run, values: Value[]) => {
 		const made: Mutable = new Map();
@@ -82,7 +82,7 @@ function copied(run: Run, value: Value): Value {
 	}
 }
 
-/** Keys that the target lacks, or that are empty in it, are taken; with `overwrite` all that are not empty. */
+/** Copies keys that the target lacks or that are empty in it; with `overwrite`, all that are not empty in the source. */
 function mergeInto(run: Run, target: Mutable, source: Dictionary, overwrite: boolean): void {
 	run.budget.enter();
 	for (const [key, value] of source) {

@@ -1,4 +1,4 @@
-/** sprig's functions of encodings, digests and random texts. */
+/** sprig's functions for encodings, digests and random texts. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { define, type FunctionList } from '../function.ts';
 import { fromJson, toJson } from '../json-text.ts';
@@ -36,7 +36,7 @@ const random = (alphabet: string) =>
 		return run.once(() => Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join(''));
 	});
 
-/** From `b64enc` to `uuidv4`. */
+/** The functions from `b64enc` to `uuidv4`. */
 export const ENCODING_FUNCTIONS: FunctionList = {
 	b64enc: define('string', (_, s: string) => Buffer.from(s).toString('base64')),
 	b64dec: define('string', (run, s: string) =>
@@ -94,7 +94,7 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	uuidv4: define('', run => run.once(() => randomUUID())),
 };
 
-/** The first 32 bytes of a key, zeros after a shorter one. */
+/** Returns the first 32 bytes of a key, padded with zeros. */
 function aesKey(key: string): Buffer {
 	const bytes = Buffer.alloc(32);
 	bytes.write(key);

@@ -1,4 +1,4 @@
-/** The functions of sprig, the library that templates of the compatible server are written with. */
+/** The functions of sprig, the library used by templates of the compatible server. */
 import type { FunctionList } from '../function.ts';
 import { ADDRESS_FUNCTIONS } from './addresses.ts';
 import { DEFAULT_FUNCTIONS } from './defaults.ts';
@@ -13,8 +13,8 @@ import { TIME_FUNCTIONS } from './times.ts';
 import { VERSION_FUNCTIONS } from './versions.ts';
 
 /**
- * All of them but `env`, `expandenv` and those that take a while (`bcrypt`, `genPrivateKey`), which belong to the dependencies,
- * and those of REFUSED_SPRIG.
+ * All of them except `env`, `expandenv` and slow ones (`bcrypt`, `genPrivateKey`), which the embedder provides, and those in
+ * REFUSED_SPRIG.
  */
 export const SPRIG_FUNCTIONS: FunctionList = {
 	...STRING_FUNCTIONS,
@@ -30,9 +30,9 @@ export const SPRIG_FUNCTIONS: FunctionList = {
 	...VERSION_FUNCTIONS,
 };
 
-const KEYS = 'is not available: keys and certificates are not made while a page is rendered';
+const KEYS = 'is not available: keys and certificates cannot be generated while a page is rendered';
 
-/** Functions of sprig that cannot be used in a server's templates, and why. */
+/** Functions of sprig that are unavailable in a server's templates, with the reason. */
 export const REFUSED_SPRIG: ReadonlyMap<string, string> = new Map([
 	...[
 		...['buildCustomCert', 'genCA', 'genCAWithKey', 'genSelfSignedCert', 'genSelfSignedCertWithKey'],

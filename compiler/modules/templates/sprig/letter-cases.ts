@@ -1,7 +1,7 @@
-/** sprig's functions that change the case of letters and the joints of words. */
+/** sprig's functions that change the case of letters and the separators of words. */
 import { define, type FunctionList } from '../function.ts';
 
-/** From `title` to `kebabcase`. */
+/** The functions from `title` to `kebabcase`. */
 export const CASE_FUNCTIONS: FunctionList = {
 	title: define('string', (_, s: string) => s.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase())),
 	untitle: define('string', (_, s: string) => s.replace(/(?<!\S)\p{L}/gu, c => c.toLowerCase())),
@@ -18,7 +18,10 @@ export const CASE_FUNCTIONS: FunctionList = {
 	),
 };
 
-/** Words in lower case: they begin after separators, at a capital after a small letter, and before the last of several capitals. */
+/**
+ * Splits into lower-case words: a word begins after a separator, at a capital after a small letter, and at the last of several
+ * capitals.
+ */
 function joinedWords(s: string, separator: string): string {
 	return s
 		.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')

@@ -1,4 +1,4 @@
-/** sprig's functions of lists. */
+/** sprig's functions for lists. */
 import { deepEqual } from '../compare.ts';
 import { define, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { Run } from '../run.ts';
@@ -7,14 +7,17 @@ import { isEmpty } from './defaults.ts';
 
 type List = readonly Value[];
 
-/** Both names of a function: sprig has a `must` form of each, which fails where the other panics. Here both fail. */
+/**
+ * Returns a function under both its names: sprig has a `must` form that returns an error where the other panics. Here both
+ * fail.
+ */
 function both(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
 }
 
 const append = define('any any', (run, value: Value, item: Value) => [...listOf(run, 'push', value), item]);
 
-/** From `list` to `concat`. */
+/** The functions from `list` to `concat`. */
 export const LIST_FUNCTIONS: FunctionList = {
 	list: define('any...', (_, values: Value[]) => values),
 	tuple: define('any...', (_, values: Value[]) => values),
@@ -99,7 +102,7 @@ function shuffled(s: string): string {
 	return characters.join('');
 }
 
-/** A list, or characters of a text where a list was expected fail with the name of the function. */
+/** Returns a list, or fails with the name of the function. */
 function listOf(run: Run, name: string, value: Value): List {
 	if (!isList(value)) return run.fail(`Cannot ${name} on type ${typeName(value)}`);
 	run.budget.entries(value.length);

@@ -1,10 +1,10 @@
-/** sprig's functions of numbers. */
+/** sprig's functions for numbers. */
 import { define, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
 import { int64, type Value } from '../value.ts';
 import { toFloat, toInteger } from './casts.ts';
 
-/** From `int` to `seq`. */
+/** The functions from `int` to `seq`. */
 export const NUMBER_FUNCTIONS: FunctionList = {
 	int: define('any', (_, value: Value) => toInteger(value)),
 	int64: define('any', (_, value: Value) => toInteger(value)),
@@ -69,7 +69,7 @@ function largest(a: Value, rest: readonly Value[]): bigint {
 	return rest.map(toInteger).reduce((x, y) => (y > x ? y : x), toInteger(a));
 }
 
-/** What decimal arithmetic would give: 0.1 and 0.2 are 0.3. */
+/** Rounds to the result of decimal arithmetic: 0.1 plus 0.2 is 0.3. */
 function decimal(value: number): number {
 	return Number(value.toPrecision(15));
 }
@@ -82,7 +82,7 @@ function rounded(value: number, digits: number, on: number): number {
 	return (fraction >= on ? Math.ceil(scaled) : Math.floor(scaled)) / power;
 }
 
-/** Integers from `start` up to but not including `stop`. */
+/** Returns the integers from `start` up to, but not including, `stop`. */
 function steps(run: Run, start: bigint, stop: bigint, step: bigint): bigint[] {
 	if (step === 0n || (step > 0n ? stop <= start : stop >= start)) return [];
 	const count = (stop - start + step - (step > 0n ? 1n : -1n)) / step;

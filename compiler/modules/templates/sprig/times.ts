@@ -1,4 +1,4 @@
-/** sprig's functions of dates and durations. */
+/** sprig's functions for dates and durations. */
 import { define, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
 import { parseTime } from '../time-layout.ts';
@@ -24,7 +24,7 @@ const toDate = define('string string', (run, layout: string, text: string) => {
 	return found ? new TimeValue(found.time, found.zone) : run.fail(`cannot read "${text}" as "${layout}"`);
 });
 
-/** From `now` to `durationRound`. */
+/** The functions from `now` to `durationRound`. */
 export const TIME_FUNCTIONS: FunctionList = {
 	now: define('', run => new TimeValue(run.deps.now(), 'Local')),
 	date: define('string any', (run, layout: string, value: Value) => formatted(run, layout, value, 'Local')),
@@ -57,13 +57,13 @@ export const TIME_FUNCTIONS: FunctionList = {
 };
 
 function formatted(run: Run, layout: string, value: Value, zone: string): string {
-	// An element of one character may become one of nine.
+	// A one-character element may expand to nine characters.
 	run.budget.text(layout.length * 9);
 	run.budget.spend(20);
 	return new TimeValue(timeOf(run, value).time, zone).format(layout);
 }
 
-/** Times as they are, integers as seconds since 1970, anything else is now. */
+/** Returns a time: times unchanged, integers as seconds since 1970, and now for anything else. */
 function timeOf(run: Run, value: Value): TimeValue {
 	if (value instanceof TimeValue) return value;
 	if (typeof value === 'bigint') return new TimeValue(Number(value) * 1000, 'Local');
@@ -71,7 +71,7 @@ function timeOf(run: Run, value: Value): TimeValue {
 	return new TimeValue(run.deps.now(), 'Local');
 }
 
-/** The largest unit only: `2h`, `3d`, `1mo`, `5y`. */
+/** Returns the largest unit only: `2h`, `3d`, `1mo`, `5y`. */
 function roundedDuration(nanoseconds: bigint): string {
 	const size = nanoseconds < 0n ? -nanoseconds : nanoseconds;
 	const hour = 3600n * SECOND;

@@ -1,4 +1,4 @@
-/** sprig's functions of semantic versions (semver.org 2.0.0). */
+/** sprig's functions for semantic versions (semver.org 2.0.0). */
 import { define, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
 import { method } from '../time-value.ts';
@@ -55,7 +55,7 @@ class Version implements TemplateObject {
 	}
 }
 
-/** `semver` and `semverCompare`. */
+/** The functions `semver` and `semverCompare`. */
 export const VERSION_FUNCTIONS: FunctionList = {
 	semver: define('string', parse),
 	semverCompare: define('string string', (run, constraint: string, version: string) =>
@@ -87,7 +87,7 @@ function compare(a: Version, b: Version): number {
 	}
 }
 
-/** Alternatives by `||`, in each all that stand by commas or spaces, and ranges `1.2 - 1.4`. */
+/** Checks a constraint: alternatives joined by `||`, each a list joined by commas or spaces, and ranges `1.2 - 1.4`. */
 function satisfies(run: Run, constraint: string, version: Version): boolean {
 	run.budget.text(constraint.length);
 	return constraint.split('||').some(alternative =>
@@ -99,7 +99,7 @@ function satisfies(run: Run, constraint: string, version: Version): boolean {
 	);
 }
 
-/** Writes `1.2 - 1.4` as `>=1.2,<=1.4`. */
+/** Rewrites `1.2 - 1.4` as `>=1.2,<=1.4`. */
 function withRanges(constraint: string): string {
 	const words = constraint.split(/\s+/).filter(Boolean);
 	let text = '';
@@ -117,7 +117,7 @@ function holds(run: Run, part: string, version: Version): boolean {
 	const [, operator = '', ...rest] = found;
 	const numbers = rest.slice(0, 3).map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
 	const prerelease = rest[3] ?? '';
-	// How many numbers are given: what follows is free.
+	// Number of components given; the remaining ones match anything.
 	const given = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
 	const low = new Version(
 		[numbers[0] ?? 0n, given > 1 ? numbers[1]! : 0n, given > 2 ? numbers[2]! : 0n],
@@ -125,7 +125,7 @@ function holds(run: Run, part: string, version: Version): boolean {
 		'',
 		'',
 	);
-	// A prerelease is only meant by a constraint that names one.
+	// A prerelease only matches a constraint that names one.
 	if (version.prerelease !== '' && prerelease === '') return false;
 	const order = compare(version, low);
 	const below = (index: number): boolean => index < 0 || compare(version, next(low, index)) < 0;
@@ -154,7 +154,7 @@ function holds(run: Run, part: string, version: Version): boolean {
 	}
 }
 
-/** The first version in which the number at an index is one higher. */
+/** Returns the first version in which the component at an index is one higher. */
 function next(version: Version, index: number): Version {
 	const numbers = version.numbers.map((number, i) => (i < index ? number : i === index ? number + 1n : 0n));
 	return new Version(numbers as unknown as Version['numbers'], '', '', '');

@@ -144,7 +144,7 @@ const MISTAKES: Table = [
 	['{{define "a"}}1{{end}}{{define "a"}}2{{end}}', 'template: t.html:1: template: multiple definition of template "a"'],
 	[
 		'{{genCA "x" 1}}',
-		'template: t.html:1: function "genCA" is not available: keys and certificates are not made while a page is rendered',
+		'template: t.html:1: function "genCA" is not available: keys and certificates cannot be generated while a page is rendered',
 	],
 	[`${'{{if 1}}'.repeat(101)}${'{{end}}'.repeat(101)}`, 'template: t.html:1: blocks nest deeper than 100'],
 	// While it runs: line, column, template and the expression.

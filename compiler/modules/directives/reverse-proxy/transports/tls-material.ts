@@ -1,20 +1,20 @@
-/** Certificates and keys of TLS to upstreams: read, checked and explained, by whoever can read. */
+/** Reads and checks the certificates and keys for TLS to upstreams, through an injected reader. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { weaknessOf } from '../../../../codegen/tls/key-strength.ts';
 import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
-/** What is needed for a connection. */
+/** The files' contents, as needed for a connection. */
 export interface TlsMaterial {
-	/** PEM of authorities that are believed. */
+	/** PEM of trusted authorities. */
 	readonly authorities: readonly string[];
-	/** True: those of the system are believed too. */
+	/** True to trust the system's authorities too. */
 	readonly system: boolean;
 	readonly certificate: string | undefined;
 	readonly key: string | undefined;
 }
 
-/** What is wrong with a file; no content of it is quoted. */
+/** A problem with a file; the message quotes none of its contents. */
 export class MaterialError extends Error {
 	readonly code: string;
 
@@ -25,15 +25,15 @@ export class MaterialError extends Error {
 	}
 }
 
-/** Paths that {@link readTlsMaterial} reads. */
+/** Returns the paths that {@link readTlsMaterial} reads. */
 export function tlsFiles(settings: ClientTlsSettings): string[] {
 	const { client_certificate: own } = settings;
 	return [...trustFiles(settings.trust), ...(own && 'key' in own ? [own.certificate, own.key] : [])];
 }
 
 /**
- * Reads what the settings name.
- * @param read Bytes of a file; throws an error with the system's `code`.
+ * Reads the files that the settings name.
+ * @param read Returns the bytes of a file; throws an error with the system's `code`.
  * @throws MaterialError
  */
 export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string) => Uint8Array): TlsMaterial {
@@ -47,13 +47,13 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 	try {
 		const privateKey = createPrivateKey(key);
 		if (!leaf!.checkPrivateKey(privateKey)) {
-			throw new MaterialError('tls/key-of-another', `The key ${own.key} is not that of ${own.certificate}.`);
+			throw new MaterialError('tls/key-of-another', `The key ${own.key} does not belong to ${own.certificate}.`);
 		}
 		const weakness = weaknessOf(privateKey);
 		if (weakness !== undefined) throw new MaterialError('tls/weak-key', `The key ${own.key} ${weakness}.`);
 	} catch (error) {
 		if (error instanceof MaterialError) throw error;
-		throw new MaterialError('tls/invalid-key', `${own.key} holds no private key in PEM that can be read.`);
+		throw new MaterialError('tls/invalid-key', `${own.key} does not contain a readable private key in PEM form.`);
 	}
 	const reason = refusalOf(certificate, key);
 	if (reason !== undefined) {
@@ -62,10 +62,13 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 	return { authorities, system, certificate, key };
 }
 
-/** What the library says against a certificate, such as one of a kind that TLS does not know: it is not left to the first connection. */
+/**
+ * Returns the TLS library's objection to a certificate, such as an unsupported type, so that it is not found only by the first
+ * connection.
+ */
 function refusalOf(cert: string, key: string): string | undefined {
 	try {
-		// Not imported: most configurations need none of it to be compiled.
+		// Loaded on demand, because most configurations compile without it.
 		process.getBuiltinModule('node:tls').createSecureContext({ ca: [], cert, key });
 		return undefined;
 	} catch (error) {
@@ -74,7 +77,7 @@ function refusalOf(cert: string, key: string): string | undefined {
 	}
 }
 
-/** Adds what a source names; true when it is, or holds, the system. */
+/** Adds the certificates of a source; returns true if it is or contains the system's authorities. */
 function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorities: string[]): boolean {
 	switch (trust.source) {
 		case 'system':
@@ -93,7 +96,7 @@ function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorit
 			return system;
 		}
 		default:
-			// Not in files: whoever makes connections asks for them.
+			// Not in files: fetched when connections are made.
 			return false;
 	}
 }
@@ -119,13 +122,13 @@ function certificatesOf(pem: string, path: string): X509Certificate[] {
 	} catch {
 		// The message below says what was expected.
 	}
-	throw new MaterialError('tls/invalid-certificate', `${path} holds no certificate in PEM that can be read.`);
+	throw new MaterialError('tls/invalid-certificate', `${path} does not contain a readable certificate in PEM form.`);
 }
 
 function inlineCertificate(text: string): X509Certificate {
 	try {
 		return new X509Certificate(text.includes('-----BEGIN') ? text : Buffer.from(text, 'base64'));
 	} catch {
-		throw new MaterialError('tls/invalid-certificate', 'A certificate given inline is not base64 of DER.');
+		throw new MaterialError('tls/invalid-certificate', 'An inline certificate is not DER in base64.');
 	}
 }

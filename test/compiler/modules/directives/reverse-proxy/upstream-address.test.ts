@@ -96,7 +96,7 @@ addresses('refusals', () => {
 		['[h]:1', 'upstream/invalid-address', '`[h]` is not an IPv6 address'],
 		['a_b c:1', 'upstream/invalid-address', '`a_b c` is not a host name or IP address'],
 		['', 'upstream/invalid-address', 'the address is empty'],
-		['unix/', 'upstream/invalid-address', 'the path of the unix socket is missing'],
+		['unix/', 'upstream/invalid-address', 'the path of the Unix socket is missing'],
 	];
 	for (const [text, code, message] of table) {
 		const parsed = parseUpstream(text);

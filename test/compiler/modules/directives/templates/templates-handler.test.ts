@@ -148,7 +148,7 @@ pages('a page sets fields, but none of the framing', async () => {
 	const x = await served(SITE, { target: '/field.html' });
 	assert.equal(x.response.headers.getAll('x-page'), ['1', '2']);
 	assert.match((await failure('/framing.html')).message, /"Content-Length" is not a field that a page can set/);
-	assert.match((await failure('/splitting.html')).message, /a value of X-A holds a control character/);
+	assert.match((await failure('/splitting.html')).message, /a value of X-A contains a control character/);
 });
 
 pages('a body of the request is read when the page asks for it', async () => {
@@ -244,7 +244,7 @@ data('what placeholders insert into the body that is the template', async () => 
 		await served(steps('{{ {http.request.uri.query.q} }}'), { target });
 		assert.unreachable();
 	} catch (error) {
-		assert.match((error as Error).message, /text of the request stands inside an action/);
+		assert.match((error as Error).message, /request data inside an action/);
 	}
 });
 
