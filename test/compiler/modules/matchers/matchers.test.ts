@@ -154,7 +154,7 @@ ip('remote_ip is the peer, mapped addresses and both families included', () => {
 		assert.is(holds(when, { connection: { remoteAddress } }), false, remoteAddress);
 	}
 	assert.throws(() => holds({ type: 'remote_ip', ranges: ['10.0.0.0/33'] }), /not an IP address/);
-	assert.throws(() => holds({ type: 'remote_ip', ranges: ['{http.request.header.X}'] }), /known when loading/);
+	assert.throws(() => holds({ type: 'remote_ip', ranges: ['{http.request.header.X}'] }), /known at load time/);
 });
 
 ip('client_ip believes only trusted proxies', () => {

@@ -116,7 +116,7 @@ credentials('mistakes are worded as the compatible server words them', () => {
 credentials('what a provider needs is asked for, and unknown ones are told with the nearest name', () => {
 	assert.match(mistakes('dns cloudflare', 'configfile')[0]!, /needs `api_token`/);
 	assert.match(mistakes('dns cloudflair x', 'configfile')[0]!, /`cloudflair` is not a DNS provider/);
-	assert.match(mistakes('dns rfc2136 127.0.0.1 {\nkey_alg md5\n}', 'configfile')[0]!, /cannot be `key_alg`/);
+	assert.match(mistakes('dns rfc2136 127.0.0.1 {\nkey_alg md5\n}', 'configfile')[0]!, /not a valid `key_alg`/);
 	assert.match(mistakes('storage redis', 'configfile')[0]!, /`redis` is not a store/);
 	assert.match(mistakes('cert_issuer nobody', 'configfile')[0]!, /`nobody` is not an issuer/);
 	assert.match(mistakes('cert_issuer zerossl key', 'configfile')[0]!, /`issuer zerossl` is not supported by this build yet/);
