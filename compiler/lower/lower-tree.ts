@@ -34,7 +34,6 @@ export interface LowerTreeInput {
 /** The parts of a tree that are lowered before the sites. */
 export type SharedTree = Omit<ConfigTree, 'sites'>;
 
-/** Options for lowering a site. */
 export interface SiteLoweringOptions {
 	/** Receives the origins of the site's objects. */
 	readonly origins: Origins;

@@ -6,7 +6,7 @@ const LEAST_RSA = 2048;
 const LEAST_CURVE = 224;
 
 /**
- * Returns what is weak about a key, as part of a sentence: `has 1024 bits where 2048 are the least`; undefined for a good one.
+ * Returns what is weak about a key, as part of a sentence: `has 1024 bits but at least 2048 are required`; undefined for a good one.
  */
 export function weaknessOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): string | undefined {
 	if (type === 'rsa' || type === 'rsa-pss' || type === 'dsa') return tooFew(details?.modulusLength, LEAST_RSA);

@@ -8,7 +8,6 @@ export interface Insertion {
 	readonly value: string;
 }
 
-/** The source of a template. */
 export interface TemplateSource {
 	readonly text: string;
 	/** In the order of their offsets. */

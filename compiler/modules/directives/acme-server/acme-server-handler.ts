@@ -23,7 +23,6 @@ export interface NameRules {
 	readonly ip_ranges?: readonly string[];
 }
 
-/** The settings of an ACME server. */
 export interface AcmeServerSettings {
 	/** Default `local`. */
 	readonly ca?: string;

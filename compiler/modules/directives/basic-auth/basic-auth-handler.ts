@@ -26,7 +26,6 @@ export interface BasicAuthStep extends Step {
 export const USER_VARIABLE = 'http.auth.user.id';
 /** Variable with the name of the rejected user. */
 const CANDIDATE_VARIABLE = 'http.auth.candidate.id';
-/** Default realm. */
 export const DEFAULT_REALM = 'restricted';
 
 /** Compiles the step. */

@@ -4,7 +4,6 @@ import { DNS_PROPERTIES, dnsSubdirectives, type IssuerDraft } from './dns-challe
 import type { IssuerModule } from './issuer-module.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS } from './preferred-chains.ts';
 
-/** Default directory. */
 export const DEFAULT_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
 /** Directory of the fallback authority, which is used if the first fails and an email address is configured. */
 export const FALLBACK_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';

@@ -18,10 +18,10 @@ strength('by kind and size', () => {
 	const curve = (namedCurve: string) => weaknessOf(generateKeyPairSync('ec', { namedCurve }).privateKey);
 	assert.is(
 		weaknessOf(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey),
-		'has 1024 bits where 2048 are the least',
+		'has 1024 bits but at least 2048 are required',
 	);
 	assert.is(weaknessOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey), undefined);
-	assert.is(curve('secp192k1'), 'has 192 bits where 224 are the least');
+	assert.is(curve('secp192k1'), 'has 192 bits but at least 224 are required');
 	for (const good of ['prime256v1', 'secp384r1', 'secp521r1', 'secp224r1']) assert.is(curve(good), undefined, good);
 	assert.is(weaknessOf(generateKeyPairSync('ed25519').privateKey), undefined);
 });
@@ -32,7 +32,7 @@ strength('a certificate from files with a weak key is a mistake of the configura
 	assert.is('code' in outcome && outcome.code, 'tls/weak-key');
 	assert.match(
 		'message' in outcome ? outcome.message : '',
-		'The key in `a.key` has 1024 bits where 2048 are the least.',
+		'The key in `a.key` has 1024 bits but at least 2048 are required.',
 	);
 });
 
@@ -49,7 +49,7 @@ strength('so is the certificate that is shown to upstreams', async () => {
 			return error instanceof MaterialError ? `${error.code} ${error.message}` : String(error);
 		}
 	};
-	assert.is(await read(1024), 'tls/weak-key The key c.key has 1024 bits where 2048 are the least.');
+	assert.is(await read(1024), 'tls/weak-key The key c.key has 1024 bits but at least 2048 are required.');
 	assert.is(await read(2048), 'taken');
 });
 

@@ -51,7 +51,6 @@ export interface ForwardProxySettings {
 	readonly password?: string;
 }
 
-/** TLS settings of a client. */
 export interface ClientTlsSettings {
 	/** Name for SNI and verification, with placeholders; default the upstream's host. */
 	readonly server_name?: string;
