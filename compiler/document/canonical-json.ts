@@ -1,6 +1,6 @@
-/** JSON text that is the same for equal values: keys sorted, no white space. The key of leases and of unchanged sites. */
+/** JSON text that is equal for equal values: sorted keys, no white space. Used as the key of leases and of unchanged sites. */
 
-/** Canonical text of a JSON value. Properties that are undefined are left out. */
+/** Returns the canonical text of a JSON value. Omits properties that are undefined. */
 export function canonicalJson(value: unknown): string {
 	if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
 	if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

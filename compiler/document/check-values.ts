@@ -1,4 +1,4 @@
-/** Values of a document that have the form of their schema and still can never be used: found before anything starts. */
+/** Finds values that match the schema but can never be used, before anything starts. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
 import { compilePathPatterns, PathPatternError } from '../modules/matchers/path-pattern.ts';
@@ -8,7 +8,10 @@ import { isListenHost, parseListenHost } from './listen-host.ts';
 import { isSiteAddress, parseSiteAddress } from './site-address.ts';
 import { escapePointer } from './validate.ts';
 
-/** Reports hosts that nothing can listen on, ranges that hold no address, logs without a name, and a DNS provider that is meant and not given. */
+/**
+ * Reports hosts that cannot be listened on, ranges without addresses, logs without a name, and a required DNS provider that is
+ * missing.
+ */
 export function checkValues(document: Document, report: Report): void {
 	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
 	if (acmeDns?.provider === 'default' && document.settings?.dns === undefined) {
@@ -40,14 +43,14 @@ export function checkValues(document: Document, report: Report): void {
 			const pointer = `/sites/${index}/addresses/${at}`;
 			report({ code: 'path/invalid-pattern', severity: 'error', pointer, message: mistake });
 		});
-		// What is no list is reported elsewhere.
+		// Values other than lists are reported elsewhere.
 		if (Array.isArray(bind)) hosts(bind.map(bindHost), `/sites/${index}/bind`);
 		if (Array.isArray(logs)) {
 			for (const [at, log] of logs.entries()) checkOutput(log, `/sites/${index}/logs/${at}`, report);
 		}
 	});
 	const ranges = document.settings?.trusted_proxies as unknown;
-	// Building a site finds the rest of them; without any site nothing would.
+	// Building a site reports the rest, but without any site nothing would.
 	if (!Array.isArray(ranges) || (document.sites ?? []).length > 0) return;
 	ranges.forEach((range: unknown, index) => {
 		if (typeof range !== 'string' || parseIpRange(range)) return;
@@ -57,7 +60,7 @@ export function checkValues(document: Document, report: Report): void {
 	});
 }
 
-/** Where a log is written is known before there is a request: what only a request has can name nothing. */
+/** A log's output must be known at load time, so it cannot depend on a request. */
 function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 	for (const field of ['path', 'address'] as const) {
 		const text = (log.output as { readonly [field: string]: unknown } | undefined)?.[field];
@@ -70,18 +73,18 @@ function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 			code: 'log/output',
 			severity: 'error',
 			pointer: `${pointer}/output/${field}`,
-			message: `\`${text}\` cannot be named: ${of} gives nothing before there is a request.`,
-			hint: 'Write the name, or take it from the machine: {env.NAME}, {system.hostname}.',
+			message: `\`${text}\` cannot be used here: ${of} has no value outside of a request.`,
+			hint: 'Write the name, or use a value of the machine: {env.NAME}, {system.hostname}.',
 		});
 	}
 }
 
-/** The host of an entry of `bind`. */
+/** Returns the host of an entry of `bind`. */
 export function bindHost(entry: SiteBind): string {
 	return typeof entry === 'object' && entry !== null ? entry.host : entry;
 }
 
-/** Why the path of an address cannot be a pattern; undefined when it can, or when the address has other mistakes. */
+/** Returns why the path of an address is not a valid pattern; undefined if it is, or if the address has other mistakes. */
 function pathMistake(text: string): string | undefined {
 	const address = parseSiteAddress(text);
 	if (!isSiteAddress(address) || address.path === '') return undefined;
@@ -94,7 +97,7 @@ function pathMistake(text: string): string | undefined {
 	}
 }
 
-/** Reports logs that are to be written into a folder as if it were a file. */
+/** Reports log files that are folders. */
 export function checkLogFiles(document: Document, reader: Reader, report: Report): void {
 	const kinds = new Map<string, boolean>();
 	const log = ({ output }: SiteLog, pointer: string): void => {

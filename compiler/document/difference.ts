@@ -1,25 +1,25 @@
-/** What turns one document into another, as the places that change. */
+/** Computes the differences between two documents. */
 
 import { escapePointer } from './validate.ts';
 
-/** A place that changes, in the manner of a JSON Patch operation (RFC 6902 §4). */
+/** A difference, similar to a JSON Patch operation (RFC 6902 §4). */
 export interface Change {
 	readonly op: 'add' | 'remove' | 'replace';
-	/** JSON pointer: in the new document for `add` and `replace`, in the old one for `remove`. */
+	/** JSON pointer: into the new document for `add` and `replace`, into the old one for `remove`. */
 	readonly path: string;
-	/** The value that goes; not for `add`. */
+	/** The old value; absent for `add`. */
 	readonly from?: unknown;
-	/** The value that comes; not for `remove`. */
+	/** The new value; absent for `remove`. */
 	readonly to?: unknown;
 }
 
-/** Places listed at most: whoever changes more than that reads the documents. */
+/** Maximum number of listed changes; beyond that, comparing the documents themselves is easier. */
 const MOST_CHANGES = 1000;
 
 /**
- * The changes from `before` to `after`, in the order of the documents, MOST_CHANGES at most. Elements of arrays that are the
- * same at the beginning and at the end are not named; those in between are compared one by one. `shownBefore` and
- * `shownAfter` are the same documents with their secrets hidden: values are taken from them.
+ * Returns the changes from `before` to `after`, in document order, at most MOST_CHANGES. Equal elements at the beginning and
+ * end of arrays are skipped; those in between are compared one by one. `shownBefore` and `shownAfter` are the same documents
+ * with secrets redacted, from which values are taken.
  */
 export function documentDifference(
 	before: unknown,
@@ -75,7 +75,7 @@ function compareArrays(before: Part, after: Part, oldPath: string, newPath: stri
 	}
 }
 
-/** A member with what is shown of it: hiding secrets keeps the shape of a document. */
+/** Returns a member with its redacted value: redaction keeps the shape of a document. */
 function part({ value, shown }: Part, key: string | number): Part {
 	const of = (container: unknown): unknown => (container as { [key: string | number]: unknown } | undefined)?.[key];
 	return { value: of(value), shown: isObject(shown) || Array.isArray(shown) ? of(shown) : shown };

@@ -1,4 +1,4 @@
-/** The configuration as JSON: the one meeting point of text and runtime. Field names are those of the schema. */
+/** The configuration as JSON, the only interface between text and runtime. Field names are those of the schema. */
 
 import type { SiteTls } from '../codegen/tls/site-tls.ts';
 import type { LogSampling } from '../lower/log-settings.ts';
@@ -15,15 +15,15 @@ export interface Matcher {
 export interface Step {
 	readonly handler: string;
 	readonly when?: Matcher;
-	/** Of the steps of one pipeline that share this name, only the first whose `when` holds runs. */
+	/** Of the steps of one pipeline with this name, only the first whose `when` holds runs. */
 	readonly exclusive?: string;
 	readonly '@id'?: string;
 	readonly [field: string]: unknown;
 }
 
-/** Steps that run for errors of a site; the first entry whose `statuses` cover the error and that answers ends it. */
+/** Steps that handle errors of a site; the first entry whose `statuses` cover the error and that answers ends it. */
 export interface ErrorRoute {
-	/** `404`, `5xx`; every error if left out. */
+	/** Such as `404` or `5xx`; default every error. */
 	readonly statuses?: readonly string[];
 	readonly pipeline: readonly Step[];
 	readonly '@id'?: string;
@@ -37,20 +37,20 @@ export interface SiteLog {
 	readonly format?: LogFormat;
 	readonly level?: string;
 	readonly sampling?: LogSampling;
-	/** Of a site's log: only requests for these lower-case hosts are recorded. */
+	/** For a site's log: only requests for these lower-case hosts are recorded. */
 	readonly hostnames?: readonly string[];
-	/** Of a site's log: only requests for which `log_name` names it are recorded. */
+	/** For a site's log: only requests for which `log_name` names it are recorded. */
 	readonly no_hostname?: boolean;
-	/** Of a process log: namespaces to take or to leave out, by prefix. */
+	/** For a process log: namespaces to include or exclude, by prefix. */
 	readonly include?: readonly string[];
 	readonly exclude?: readonly string[];
 	readonly '@id'?: string;
 }
 
-/** A host to bind, and what is spoken there instead of what the listener's settings say. */
+/** A host to bind, optionally with protocols that override the listener's settings. */
 export type SiteBind = string | { readonly host: string; readonly protocols: readonly string[] };
 
-/** One site: addresses in the text form (`example.com`, `:8080`, `http://a.example:81`), and what it does. */
+/** One site: its addresses in text form (`example.com`, `:8080`, `http://a.example:81`), and its behavior. */
 export interface Site {
 	readonly addresses: readonly string[];
 	/** Hosts to bind, instead of every interface. */
@@ -62,7 +62,7 @@ export interface Site {
 	readonly '@id'?: string;
 }
 
-/** Process-wide settings, one key per global option module. */
+/** Process-wide settings, one key per global option. */
 export interface Settings {
 	readonly admin?: AdminSettings;
 	readonly http_port?: number;
@@ -71,26 +71,26 @@ export interface Settings {
 	readonly threads?: number;
 	/** The implementation of sockets and files; see runtime/sockets/io-mode.ts. */
 	readonly io?: 'direct' | 'node';
-	/** Milliseconds that a stop waits for requests in flight before it ends them; without bound if left out. */
+	/** Milliseconds that a stop waits for requests in flight before it aborts them; default no limit. */
 	readonly grace_period?: number;
-	/** Milliseconds that a stop waits, serving, before it begins. */
+	/** Milliseconds for which a stop is delayed while the server keeps serving. */
 	readonly shutdown_delay?: number;
 	readonly debug?: boolean;
 	/** Process logs by name; `default` is the process log. */
 	readonly logs?: { readonly [name: string]: SiteLog };
 	readonly metrics?: { readonly per_host?: boolean; readonly observe_catchall_hosts?: boolean };
-	/** CIDRs of proxies whose `X-Forwarded-*` fields are believed. */
+	/** CIDRs of proxies whose `X-Forwarded-*` fields are trusted. */
 	readonly trusted_proxies?: readonly string[];
-	/** Hosts that sites without `bind` listen on. */
+	/** Hosts on which sites without `bind` listen. */
 	readonly default_bind?: readonly SiteBind[];
 	readonly [setting: string]: unknown;
 }
 
 /** The Admin API. Absent: no API. */
 export interface AdminSettings {
-	/** `host:port`, `unix//path` or `fd/3`. `127.0.0.1:2019` if left out. */
+	/** `host:port`, `unix//path` or `fd/3`. Default `127.0.0.1:2019`. */
 	readonly listen?: string;
-	/** Secret. Every request must carry it as a bearer token. */
+	/** Secret. If set, every request must carry it as a bearer token. */
 	readonly token?: string;
 	readonly origins?: readonly string[];
 	readonly enforce_origin?: boolean;

@@ -1,68 +1,66 @@
-/** One change of a document at a path: what POST, PUT, PATCH and DELETE of the Admin API do. */
+/** Edits a document at a path: implements POST, PUT, PATCH and DELETE of the Admin API. */
 
 import { escapePointer } from './validate.ts';
 
-/** How a document is changed. */
+/** How a document is edited. */
 export type EditMethod = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** A change at a path of member names and array indices. */
+/** An edit at a path of member names and array indices. */
 export interface DocumentEdit {
 	readonly method: EditMethod;
 	readonly path: readonly string[];
-	/** The new value; not looked at for DELETE. */
+	/** The new value; ignored for DELETE. */
 	readonly value?: unknown;
 }
 
-/** Why a change cannot be made. */
+/** Why an edit is rejected. */
 export interface EditRefusal {
-	/** `missing`: nothing is there to change; `exists`: PUT of what is there; `value`: it does not fit the path. */
+	/** `missing`: there is nothing to change; `exists`: PUT to an existing value; `value`: the value does not suit the path. */
 	readonly reason: 'missing' | 'exists' | 'value';
 	readonly message: string;
-	/** JSON pointer of the nearest object or array that exists above the path; '' is the document. */
+	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
 	readonly nearest: string;
 }
 
-/** What became of a change. */
 export type EditResult =
-	/** `replaces`: what stood at the path has been replaced by the value, so that its secrets may stay. */
+	/** `replaces`: the value replaced an existing one, whose secrets it may keep. */
 	{ readonly document: unknown; readonly replaces: boolean } | { readonly refusal: EditRefusal };
 
-/** The last segment that appends several values at once: `POST /config/sites/...`. */
+/** A last segment that appends several values at once: `POST /config/sites/...`. */
 const SEVERAL = '...';
 
 type Container = { [key: string]: unknown } | unknown[];
 
 /**
- * Changes a copy; parts that do not change are shared with the document, which stays as it is.
+ * Edits a copy, which shares unchanged parts with the original document.
  *
- * | | at an array | at a member that is not there | at a member or element that is there |
+ * | | at an array | at a missing member | at an existing member or element |
  * | --- | --- | --- | --- |
  * | POST | appends; with `...` after it, each of an array | creates | replaces a member, appends to the array of an element |
- * | PUT | | creates | of an object: refused; of an array: inserts before it |
- * | PATCH | replaces it | refused | replaces |
- * | DELETE | removes it | refused | removes |
- *
- * Parents are never created: a path whose parent is not there is refused, and the refusal names the nearest one that is.
+ * | PUT | | creates | of an object: rejected; of an array: inserts before it |
+ * | PATCH | replaces it | rejected | replaces |
+ * | DELETE | removes it | rejected | removes |
+ *  Parents are never created: a path without an existing parent is rejected, and the error names the nearest existing one.
  */
 export function editDocument(document: unknown, { method, path, value }: DocumentEdit): EditResult {
 	const several = path.at(-1) === SEVERAL;
 	const segments = several ? path.slice(0, -1) : path;
-	if (several && method !== 'POST') return refused('value', '`...` at the end of a path is for POST.', '');
+	if (several && method !== 'POST') return refused('value', '`...` at the end of a path is only allowed for POST.', '');
 	if (several && !Array.isArray(value))
-		return refused('value', 'A path that ends in `...` takes an array of values.', '');
+		return refused('value', 'A path that ends in `...` needs an array of values.', '');
 	const added = several ? (value as unknown[]) : [value];
 	if (segments.length === 0) return editRoot(document, method, several, value);
 	const holder = { document };
 	let parent: Container = holder;
 	let key = 'document';
-	// Copies are made on the way down: nothing of them is seen when the change is refused.
+	// Copies are made on the way down; they are dropped if the edit is rejected.
 	for (const [depth, segment] of segments.entries()) {
 		const child: unknown = member(parent, key);
 		if (typeof child !== 'object' || child === null) return notThere(segments, depth);
 		if (Array.isArray(child) && !isIndex(segment)) {
 			return refused(
 				'missing',
-				`${pointerOf(segments, depth)} is an array, and \`${segment}\` is no index.`,
+				`${pointerOf(segments, depth)} is an array, and \`${segment}\` is not an index.`,
 				pointerOf(segments, depth),
 			);
 		}
@@ -95,7 +93,7 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 			if (Array.isArray(parent)) {
 				if (Number(key) > parent.length) return outOfBounds(parent, key, above);
 				parent.splice(Number(key), 0, value);
-			} else if (exists) return refused('exists', `${here} exists already; PATCH replaces it.`, above);
+			} else if (exists) return refused('exists', `${here} already exists; use PATCH to replace it.`, above);
 			else assign(parent, key, value);
 			break;
 		case 'PATCH':
@@ -113,18 +111,18 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 	return { document: holder.document, replaces };
 }
 
-/** The whole document: there always is one. */
+/** Edits the whole document, which always exists. */
 function editRoot(document: unknown, method: EditMethod, several: boolean, value: unknown): EditResult {
 	if (several) return refused('value', 'The document is not an array.', '');
 	if (method === 'DELETE') return { document: {}, replaces: false };
 	if (method === 'PUT' && Object.keys(document as object).length > 0) {
-		return refused('exists', 'There is a configuration already; PATCH replaces it.', '');
+		return refused('exists', 'There already is a configuration; use PATCH to replace it.', '');
 	}
-	// POST is told apart from PATCH: it gives a whole new document, whose secrets have to be in it.
+	// Unlike PATCH, POST supplies a new document, which must include its secrets.
 	return { document: value, replaces: method === 'PATCH' };
 }
 
-/** The first `depth` segments of a path exist; what follows does not. */
+/** The first `depth` segments of a path exist; the rest does not. */
 function notThere(
 	segments: readonly string[],
 	depth: number,
@@ -155,7 +153,7 @@ function pointerOf(segments: readonly string[], depth: number): string {
 		.join('');
 }
 
-/** True for an array index as JSON pointers have it (RFC 6901 §4). */
+/** Reports whether a segment is an array index in a JSON pointer (RFC 6901 §4). */
 export function isIndex(segment: string): boolean {
 	return /^(?:0|[1-9]\d{0,8})$/.test(segment);
 }
@@ -169,7 +167,7 @@ function member(parent: Container, key: string): unknown {
 	return Object.hasOwn(parent, key) ? parent[key] : undefined;
 }
 
-/** Sets a member whatever its name: `__proto__` is a name as any other. */
+/** Sets a member whatever its name: `__proto__` is a name like any other. */
 function assign(parent: Container, key: string, value: unknown): void {
 	if (Array.isArray(parent)) parent[Number(key)] = value;
 	else Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });

@@ -1,23 +1,23 @@
-/** The schema as it is given out: for editors, and for programs that make documents. */
+/** The schema as exported, for editors and for programs that generate documents. */
 import type { Schema } from '../modules/directives/directive.ts';
 import { documentSchema } from './schema.ts';
 import { withIds } from './with-ids.ts';
 
-/** Words of the schema that hold other schemas, by name or as one. */
+/** Keywords that contain other schemas, by name or directly. */
 const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties'];
 const LISTS: readonly string[] = ['oneOf', 'anyOf', 'allOf'];
 const ONES: readonly string[] = ['items', 'additionalProperties', 'not'];
 
 /**
- * The JSON Schema of documents, every field described. `secret` marks what is hidden when a document is read, `startup`
- * what a load cannot change. Documents of before 0.2.0 are read too, and not described: `svc adapt` prints what they are
- * today.
+ * Returns the JSON Schema of documents, with every field described. `secret` marks values that are redacted when a document is
+ * read, `startup` those that need a restart. Documents from before 0.2.0 are accepted but not described: `svc adapt` prints
+ * their current form.
  */
 export function exportedSchema(): Schema {
 	return {
 		...(described(withIds(documentSchema())) as { [word: string]: unknown }),
 		description:
-			'A configuration of svc as `svc adapt` prints it. Documents of before 0.2.0 are read too: a pipeline under `handle`, matchers without `type`, retries as separate fields.',
+			'A configuration of svc as printed by `svc adapt`. Documents from before 0.2.0 are accepted too: a pipeline under `handle`, matchers without `type`, retries as separate fields.',
 	};
 }
 
@@ -34,7 +34,7 @@ function described(schema: unknown): unknown {
 	return result;
 }
 
-/** `@id` is the same everywhere; modules need not say so. */
+/** `@id` is the same everywhere, so modules need not declare it. */
 function withId(name: string, schema: unknown): unknown {
 	if (name !== '@id') return schema;
 	const description = 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.';

@@ -1,31 +1,31 @@
-/** Hosts to listen on: names and addresses, Unix sockets, and sockets that the process was started with. */
+/** Hosts to listen on: names and addresses, Unix sockets, and inherited sockets. */
 import { parseIp } from '../exchange/ip-address.ts';
 
-/** What a host to listen on means. */
+/** The meaning of a host to listen on. */
 export type ListenHost =
-	/** '' is every interface. `only6`: IPv4 clients are not taken, so that `tcp4/0.0.0.0` may stand beside it. */
+	/** '' is every interface. `only6`: IPv4 clients are not accepted, so that `tcp4/0.0.0.0` can be used too. */
 	| { readonly network: 'tcp'; readonly host: string; readonly only6: boolean }
-	/** `path` may hold placeholders of the machine. `mode`: permissions of the socket file. */
+	/** `path` may contain placeholders of the machine. `mode`: permissions of the socket file. */
 	| { readonly network: 'unix'; readonly path: string; readonly mode: number | undefined }
-	/** A number, the name that a service manager passed the socket with, or a placeholder of the machine that gives one. */
+	/** A number, the name under which a service manager passed the socket, or a placeholder of the machine. */
 	| { readonly network: 'fd'; readonly descriptor: string };
 
-/** Why a text is no host to listen on. */
+/** Why a text is not a host to listen on. */
 export interface ListenHostMistake {
 	readonly code: 'bind/not-a-host' | 'bind/unavailable' | 'bind/mode';
 	readonly message: string;
 	readonly hint: string;
 }
 
-/** Permissions of a socket file where nothing is said: its owner's alone. */
+/** Default permissions of a socket file: its owner only. */
 export const SOCKET_MODE = 0o600;
 
 const HINT = 'Write an address or a host name without a port, unix//path or fd/3.';
 const PLACEHOLDERS = /\{[^{}]*\}/g;
 
 /**
- * Parses a host as `bind` takes it: `10.0.0.1`, `[::1]`, `localhost`, `tcp4/0.0.0.0`, `tcp6/[::]`, `unix//run/svc.sock|0660`,
- * `fd/3`, `fd/web`, `fd/{env.LISTENER}`.
+ * Parses a host of `bind`: `10.0.0.1`, `[::1]`, `localhost`, `tcp4/0.0.0.0`, `tcp6/[::]`, `unix//run/svc.sock|0660`, `fd/3`,
+ * `fd/web`, `fd/{env.LISTENER}`.
  */
 export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 	const slash = text.indexOf('/');
@@ -42,7 +42,7 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 		case 'fd':
 			return hasOnlyMachinePlaceholders(rest) && /^(?:\d{1,7}|[A-Za-z_][\w.-]{0,254}|[^/]*\{[^/]*)$/.test(rest)
 				? { network: 'fd', descriptor: rest }
-				: notAHost(text, 'Write the number of the descriptor, or the name that it was passed with: fd/3, fd/web.');
+				: notAHost(text, 'Write the number of the descriptor, or the name under which it was passed: fd/3, fd/web.');
 		case 'fdgram':
 		case 'udp':
 		case 'udp4':
@@ -58,7 +58,7 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 	}
 }
 
-/** True for what {@link parseListenHost} understood. */
+/** Reports whether {@link parseListenHost} succeeded. */
 export function isListenHost(parsed: ListenHost | ListenHostMistake): parsed is ListenHost {
 	return 'network' in parsed;
 }
@@ -76,16 +76,16 @@ function tcp(text: string, rest: string, family: string): ListenHost | ListenHos
 function unix(text: string, rest: string): ListenHost | ListenHostMistake {
 	const [, path, digits] = /^(.*?)(?:\|([^|/]*))?$/s.exec(rest)!;
 	if (!/^(?:\/|\{).*[^/]$/s.test(path!) || !hasOnlyMachinePlaceholders(path!) || /[\0\n]/.test(path!)) {
-		return notAHost(text, 'Write the path of the socket from the root: unix//run/svc.sock.');
+		return notAHost(text, 'Write the absolute path of the socket: unix//run/svc.sock.');
 	}
 	if (digits === undefined) return { network: 'unix', path: path!, mode: undefined };
 	const mode = /^0?[0-7]{3}$/.test(digits) ? Number.parseInt(digits, 8) : 0;
-	// Connecting takes the right to write.
+	// Connecting requires write permission.
 	if ((mode & 0o222) !== 0) return { network: 'unix', path: path!, mode };
 	return {
 		code: 'bind/mode',
-		message: `\`${digits}\` are no permissions with which a client could connect.`,
-		hint: 'Write three octal digits that let somebody write: |0660.',
+		message: `With the permissions \`${digits}\`, no client could connect.`,
+		hint: 'Write three octal digits that grant write permission: |0660.',
 	};
 }
 
@@ -93,7 +93,7 @@ function notAHost(text: string, hint: string): ListenHostMistake {
 	return { code: 'bind/not-a-host', message: `\`${text}\` is not a host to listen on.`, hint };
 }
 
-/** Sockets are bound before there is a request. */
+/** Sockets are bound at load time. */
 function hasOnlyMachinePlaceholders(text: string): boolean {
 	const found = text.match(PLACEHOLDERS) ?? [];
 	return found.every(one => /^\{(?:env|system)\./.test(one)) && !/[{}]/.test(text.replace(PLACEHOLDERS, ''));

@@ -1,4 +1,4 @@
-/** Which logs take the entries of which loggers, and what the access entries of a site are written to. */
+/** Determines which logs get the entries of which loggers, and where a site's access log entries go. */
 
 import type { LogSampling } from '../lower/log-settings.ts';
 import type { LogFormat } from '../modules/providers/log-formats/log-format.ts';
@@ -16,7 +16,7 @@ export interface AccessLogSettings {
 	/** Name in its entries: `http.log.access`, `http.log.access.NAME`. */
 	readonly logger: string;
 	readonly output: LogOutput;
-	/** `default`: chosen by where the log goes. */
+	/** `default`: depends on the output. */
 	readonly format: LogFormat;
 	readonly level: string;
 	readonly sampling?: LogSampling;
@@ -27,12 +27,15 @@ const DEFAULT_LOG = 'default';
 /** Namespace of access entries; a named logger's is below it. */
 const ACCESS = 'http.log.access';
 
-/** The logger of the access entries of a site's log. */
+/** Returns the logger of a site's access log entries. */
 function accessLoggerName(name: string | undefined): string {
 	return name === undefined || name === DEFAULT_LOG ? ACCESS : `${ACCESS}.${name}`;
 }
 
-/** Whether a log takes the entries of a logger: namespaces match as prefixes of whole parts; the longest match decides. */
+/**
+ * Reports whether a log gets the entries of a logger: namespaces match as prefixes of whole segments, and the longest match
+ * decides.
+ */
 export function takesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
 	const included = longest(log.include, logger);
 	if (log.include && log.include.length > 0 && included === -1) return false;
@@ -49,9 +52,9 @@ function longest(names: readonly string[] | undefined, logger: string): number {
 }
 
 /**
- * The logs that an access log of a site writes to. One with a name or settings of its own has an output of its own, which
- * the process log then leaves alone; what it leaves out comes from the process log of its name. Any other goes to the
- * process log. Beside that, every other log of the process takes the entries that it includes.
+ * Returns the outputs of a site's access log. One with its own name or settings has its own output, and the process log omits
+ * its entries; missing settings come from the process log of its name. Any other goes to the process log. In addition, every
+ * other process log gets the entries that it includes.
  */
 export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(log.name);
@@ -69,7 +72,7 @@ export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSet
 	return targets;
 }
 
-/** The logs that entries go to when `log_name` names a logger that its site does not define. */
+/** Returns the outputs when `log_name` names a logger that its site does not define. */
 export function namedLogTargets(name: string, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(name);
 	const { [DEFAULT_LOG]: process = {}, ...others } = (settings.logs ?? {}) as { readonly [name: string]: SiteLog };

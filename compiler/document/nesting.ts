@@ -1,13 +1,13 @@
-/** How deep a document may nest: what comes after follows it by recursion, on a stack that ends. */
+/** Limits the nesting of a document, which later phases traverse recursively. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 
 /**
- * Most objects and arrays inside one another. The deepest text (128 blocks, each a branch of its own, and a matcher of 128
- * levels inside) makes some 800.
+ * Maximum nesting of objects and arrays. The deepest text (128 blocks, each a branch, and a matcher of 128 levels inside)
+ * results in about 800.
  */
 const DEEPEST_DOCUMENT = 1000;
 
-/** Reports a value that nests deeper than {@link DEEPEST_DOCUMENT}; true when it does not. Uses no recursion itself. */
+/** Reports a value that nests deeper than {@link DEEPEST_DOCUMENT}; returns true if it does not. Not recursive itself. */
 export function checkNesting(document: unknown, report: Report): boolean {
 	let level: object[] = isHolder(document) ? [document] : [];
 	for (let depth = 1; level.length > 0; depth++) {

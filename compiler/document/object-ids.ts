@@ -1,8 +1,8 @@
-/** `@id`s: names of objects in a document, each of which must be unique. */
+/** `@id`s: unique names of objects in a document. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { escapePointer } from './validate.ts';
 
-/** JSON pointers of the objects that carry an `@id`, by id. Repeated ones are reported. */
+/** Returns the JSON pointers of objects with an `@id`, by ID. Reports duplicates. */
 export function objectIds(document: unknown, report: Report): Map<string, string> {
 	const ids = new Map<string, string>();
 	collect(document, '', ids, report);

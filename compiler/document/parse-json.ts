@@ -1,8 +1,8 @@
-/** JSON text to a value, with the place of the first mistake where it is none. */
+/** Parses JSON and locates the first mistake. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from '../source/source.ts';
 
-/** Parses a JSON configuration. Undefined after the mistake was reported. A byte order mark is skipped. */
+/** Parses a JSON configuration. Returns undefined after reporting a mistake. Skips a byte order mark. */
 export function parseJson(text: string, name: string, path: string | undefined, report: Report): unknown {
 	const bare = text.startsWith('\uFEFF') ? text.slice(1) : text;
 	try {
@@ -32,10 +32,10 @@ const SPACE = /[ \t\r\n]*/y;
 const ESCAPE = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** The first place where a text stops being JSON. Only called for text that is none. */
+/** Returns the first place at which a text is not JSON. Only called for invalid text. */
 function findMistake(text: string): Mistake {
 	let at = text.startsWith('\uFEFF') ? 1 : 0;
-	/** What closes each open object and array. */
+	/** The closing delimiter of each open object and array. */
 	const open: string[] = [];
 	let expectation: 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' = 'value';
 	const take = (pattern: RegExp): boolean => {
@@ -44,7 +44,7 @@ function findMistake(text: string): Mistake {
 		at = pattern.lastIndex;
 		return true;
 	};
-	// Not a pattern: one that repeats an alternative overflows its stack on a string of megabytes.
+	// Not a regular expression: repeating an alternative overflows its stack on a string of megabytes.
 	const takeString = (): boolean => {
 		if (text[at] !== '"') return false;
 		for (let end = at + 1; end < text.length; end++) {
@@ -65,13 +65,13 @@ function findMistake(text: string): Mistake {
 		take(SPACE);
 		const character = text[at];
 		const closes = character !== undefined && character === open[open.length - 1];
-		if (character === undefined) return { at, message: `The text ends where ${WANTED[expectation]} must come.` };
+		if (character === undefined) return { at, message: `The text ends where ${WANTED[expectation]} is expected.` };
 		if (closes && expectation.endsWith('end')) {
 			open.pop();
 			at++;
 			if (open.length === 0) {
 				take(SPACE);
-				return { at, message: 'Something follows the end of the document.' };
+				return { at, message: 'There is text after the end of the document.' };
 			}
 			expectation = 'comma-or-end';
 		} else if (expectation.startsWith('key')) {
@@ -93,7 +93,7 @@ function findMistake(text: string): Mistake {
 			if (!takeString() && !take(SCALAR)) return mistakeAt(text, at, expectation);
 			if (open.length === 0) {
 				take(SPACE);
-				return { at, message: 'Something follows the end of the document.' };
+				return { at, message: 'There is text after the end of the document.' };
 			}
 			expectation = 'comma-or-end';
 		}
@@ -112,6 +112,6 @@ const WANTED = {
 function mistakeAt(text: string, at: number, expectation: keyof typeof WANTED): Mistake {
 	const character = text[at]!;
 	if (character === '"')
-		return { at, message: 'This string is not closed, or holds a character that must be escaped.' };
-	return { at, message: `\`${character}\` stands where ${WANTED[expectation]} must come.` };
+		return { at, message: 'This string is not closed, or contains a character that must be escaped.' };
+	return { at, message: `Found \`${character}\` where ${WANTED[expectation]} is expected.` };
 }

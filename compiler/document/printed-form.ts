@@ -1,11 +1,11 @@
-/** A document as it is printed: keys in the order of the schema, whatever order the lines of a text had, and nothing said that holds anyway. */
+/** The printed form of a document: keys in schema order, whatever their order in the text, and without default values. */
 import type { Schema } from '../modules/directives/directive.ts';
 import type { Document } from './document.ts';
 import { documentSchema } from './schema.ts';
 
 type Fields = { readonly [key: string]: unknown };
 
-/** What is known of one schema: the place of each key, what holds without it, and the variants of a union by their tag. */
+/** Facts about one schema: the order of its keys, their defaults, and the variants of a union by tag. */
 interface Order {
 	readonly places: ReadonlyMap<string, number>;
 	/** By key: the JSON of its default. */
@@ -18,8 +18,8 @@ interface Order {
 }
 
 /**
- * The document with its keys in the order of the schema and without values that are the `default` of theirs; objects that
- * are so already are shared. Names that users give keep their order. Printing it again changes nothing.
+ * Returns the document with its keys in schema order and without default values; objects that are already so are shared.
+ * User-defined names keep their order. Idempotent.
  */
 export function printedForm(document: Document): Document {
 	const root = documentSchema();
@@ -34,7 +34,7 @@ class Printed {
 		this.#definitions = definitions;
 	}
 
-	/** The value in order. */
+	/** Returns the value in order. */
 	of(value: unknown, schema: Schema | undefined): unknown {
 		if (typeof value !== 'object' || value === null || !schema) return value;
 		const order = this.#orderFor(schema, value as Fields);
@@ -78,7 +78,7 @@ class Printed {
 		return Object.fromEntries(sorted.map(key => [key, inner[key]]));
 	}
 
-	/** Follows references, and unions to the variant that the value's tag names. */
+	/** Follows references, and unions to the variant named by the value's tag. */
 	#orderFor(schema: Schema, value: Fields): Order {
 		const order = this.#read(schema);
 		if (order.tag === undefined) return order;
@@ -115,7 +115,7 @@ class Printed {
 		return order;
 	}
 
-	/** Follows a reference; of untagged alternatives the one that is an object. */
+	/** Follows a reference; of untagged alternatives, to the one that is an object. */
 	#target(schema: Schema): Schema {
 		const target =
 			typeof schema.$ref === 'string' ? (this.#definitions[schema.$ref.slice('#/$defs/'.length)] ?? schema) : schema;

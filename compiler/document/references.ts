@@ -1,4 +1,4 @@
-/** References to the parts of the document's schema that nest: for modules whose steps or matchers hold others. */
+/** References to the recursive parts of the document's schema, for modules whose steps or matchers contain others. */
 import type { Schema } from '../modules/directives/directive.ts';
 
 /** An array of steps. */

@@ -1,18 +1,18 @@
-/** Finds the values of a document that its schema marks with a keyword of ours. */
+/** Finds the values of a document that its schema marks with a custom keyword. */
 import type { Schema } from '../modules/directives/directive.ts';
 
-/** Called for a value whose schema carries the keyword; `path` are the keys that lead to it from `document` and is reused. */
+/** Called for a value whose schema has the keyword; `path` are the keys from `document` to it, in an array that is reused. */
 export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[]) => void;
 
 type SchemaMap = { readonly [name: string]: Schema };
 
-/** A schema prepared for finding one keyword: references and tags by lookup, branches without the keyword never entered. */
+/** A schema prepared for finding one keyword: references and tags are indexed, and branches without the keyword are skipped. */
 export class SchemaMarks {
 	readonly #root: Schema;
 	readonly #keyword: string;
 	readonly #definitions: SchemaMap;
 	readonly #variants = new Map<Schema, ReadonlyMap<string, Schema>>();
-	/** Schemas that carry the keyword, or in which something does. */
+	/** Schemas that have the keyword, directly or nested. */
 	readonly #marked = new Set<Schema>();
 
 	constructor(root: Schema, keyword: string) {
@@ -21,7 +21,7 @@ export class SchemaMarks {
 		this.#definitions = (root.$defs ?? {}) as SchemaMap;
 		const inner = new Map<Schema, readonly Schema[]>();
 		this.#gather(root, inner);
-		// Schemas refer to themselves and to each other in circles: what one learns another may wait for.
+		// Schemas refer to each other in cycles, so this repeats until nothing changes.
 		for (let before = -1; before !== this.#marked.size; ) {
 			before = this.#marked.size;
 			for (const [schema, parts] of inner) {
@@ -93,7 +93,7 @@ export class SchemaMarks {
 		return variants;
 	}
 
-	/** Every schema that can be reached with those directly inside of it; what carries the keyword is marked. Inner ones come first. */
+	/** Collects every reachable schema with its direct subschemas, and marks those with the keyword. Inner ones come first. */
 	#gather(schema: Schema, inner: Map<Schema, readonly Schema[]>, seen = new Set<Schema>()): void {
 		if (seen.has(schema)) return;
 		seen.add(schema);
@@ -120,7 +120,7 @@ export class SchemaMarks {
 	}
 }
 
-/** Schemas of which one or more hold for a value, and no tag tells which: what any of them marks is marked. */
+/** Returns schemas of which one or more apply to a value without a tag to decide: marks of any of them count. */
 function alternatives({ oneOf, anyOf, allOf, discriminator }: Schema): readonly Schema[] {
 	return [discriminator === undefined ? oneOf : undefined, anyOf, allOf].flatMap(list => (list ?? []) as Schema[]);
 }

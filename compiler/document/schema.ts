@@ -20,8 +20,8 @@ const ID: Schema = {
 };
 
 /**
- * Builds the schema: draft-07 with ajv's `discriminator` on `handler` and `type`, and two marks of ours. `secret: true`
- * is redacted when read; `startup: true` cannot be changed by a load.
+ * Builds the schema: draft-07 with ajv's `discriminator` on `handler` and `type`, and two custom keywords. `secret: true`
+ * values are redacted when read; `startup: true` values need a restart to change.
  */
 export function documentSchema(): Schema {
 	const steps = union('handler', stepVariants());
@@ -41,14 +41,14 @@ export function documentSchema(): Schema {
 				additionalProperties: { $ref: '#/$defs/upstreams' },
 			},
 			routes: { type: 'object', description: 'Named routes, for `run_route`.', additionalProperties: PIPELINE },
-			sites: { type: 'array', description: 'What is served, and where.', items: { $ref: '#/$defs/site' } },
+			sites: { type: 'array', description: 'The sites to serve.', items: { $ref: '#/$defs/site' } },
 		},
 		additionalProperties: false,
 		$defs: {
 			site: siteSchema(),
 			pipeline: {
 				type: 'array',
-				description: 'Steps, run in this order. Before 0.2.0 a site had them under `handle`, which is still read.',
+				description: 'Steps, run in order. Before 0.2.0, sites had them under `handle`, which is still accepted.',
 				items: { $ref: '#/$defs/step' },
 			},
 			step: steps.schema,
@@ -91,7 +91,7 @@ function siteSchema(): Schema {
 	for (const directive of directives) if (directive.kind === 'site') properties[directive.id] = directive.schema;
 	const { errors } = properties;
 	delete properties.errors;
-	// What a request meets last stands last.
+	// The order in which a request uses them.
 	Object.assign(properties, { pipeline: PIPELINE, errors });
 	return { type: 'object', properties, required: ['addresses', 'pipeline'], additionalProperties: false };
 }
@@ -108,7 +108,7 @@ function stepVariants(): Variant[] {
 				when: MATCHER,
 				exclusive: {
 					type: 'string',
-					description: 'Of the steps of one pipeline with this name only the first that matches runs.',
+					description: 'Of the steps of one pipeline with this name, only the first that matches runs.',
 				},
 				'@id': ID,
 				...directive.schema.properties,
@@ -125,7 +125,7 @@ function matcherVariants(): Variant[] {
 	return taggedVariants('type', matchers);
 }
 
-/** The predicate of retries: its own kinds, and every request matcher but those that they stand in for. */
+/** Returns the schema of retry predicates: their own kinds, and every request matcher that these do not replace. */
 function retrySchema(): Schema {
 	const own = RETRY_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
 	const ids = new Set(RETRY_KINDS.map(({ id }) => id));
@@ -137,7 +137,7 @@ function retryDefinitions(): { [name: string]: Schema } {
 	return Object.fromEntries(taggedVariants('type', RETRY_KINDS).map(({ id, schema }) => [`retry.${id}`, schema]));
 }
 
-/** What modules of one kind are in the document, told apart by a tag. */
+/** Returns the modules of one kind, distinguished by a tag. */
 function taggedVariants(
 	tag: string,
 	modules: readonly {
@@ -161,15 +161,15 @@ function taggedVariants(
 	}));
 }
 
-/** What stands for one value of a tag. */
+/** The schema for one value of a tag. */
 interface Variant {
 	readonly id: string;
 	readonly schema: Schema;
 }
 
 /**
- * A union told apart by a tag. Each variant is a definition of its own: ajv makes a function of each, and a document that
- * nests to the limit would overflow the stack if one function held the variables of all.
+ * Returns a union distinguished by a tag. Each variant is a separate definition, because ajv makes one function of each: if one
+ * function held the variables of all, a deeply nested document would overflow the stack.
  */
 function union(tag: string, variants: readonly Variant[]): { schema: Schema; definitions: { [name: string]: Schema } } {
 	const oneOf = variants.map(({ id }) => ({ $ref: `#/$defs/${tag}.${id}` }));

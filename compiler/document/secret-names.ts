@@ -1,27 +1,30 @@
-/** Names that tell that a value is a credential: of header fields, variables, parameters and placeholders. */
+/** Names that show that a value is a credential: names of header fields, variables, parameters and placeholders. */
 
 const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie']);
 const SECRET_PARTS = ['api-key', 'token', 'secret', 'password'];
 
-/** Reports whether a header field holds a credential, by its name. Letter case does not count, nor `_` for `-`. */
+/** Reports whether a header field contains a credential, by its name. Ignores case, and treats `_` like `-`. */
 export function isSecretHeader(name: string): boolean {
 	const lower = name.toLowerCase().replaceAll('_', '-');
 	return SECRET_HEADERS.has(lower) || SECRET_PARTS.some(part => lower.includes(part));
 }
 
-/** Words of a variable's name that make it a credential beside those of headers: `DB_PASS`, `APP_KEY`, `AWS_ACCESS_KEY_ID`. */
+/**
+ * Words in the name of a variable that show a credential, in addition to those of headers: `DB_PASS`, `APP_KEY`,
+ * `AWS_ACCESS_KEY_ID`.
+ */
 const SECRET_WORDS =
 	/(?:^|[^a-z0-9])(?:pass|passwd|passphrase|pwd|pw|key|apikey|auth|authorization|credentials?|creds|cookie|jwt|dsn)(?:$|[^a-z0-9])/;
 
-/** Reports whether a variable or a parameter holds a credential, by its name. */
+/** Reports whether a variable or parameter contains a credential, by its name. */
 export function isSecretVariable(name: string): boolean {
 	return isSecretHeader(name) || SECRET_WORDS.test(name.toLowerCase());
 }
 
-/** Families of placeholders with a name of their own, wherever they stand: `header.X`, `http.request.uri.query.X`. */
+/** Families of placeholders with a parameter, at any position: `header.X`, `http.request.uri.query.X`. */
 const FAMILY = /(?:^|\.)(header|cookie|query|vars|env)\.(.+)$/;
 
-/** Reports whether a placeholder, given without its braces, stands for a credential. Every cookie is taken for one. */
+/** Reports whether a placeholder, given without its braces, is a credential. Every cookie counts as one. */
 export function isSecretPlaceholder(name: string): boolean {
 	const [, family, own] = FAMILY.exec(name) ?? [];
 	if (family === undefined) return !name.includes('.') && isSecretVariable(name);
@@ -29,7 +32,7 @@ export function isSecretPlaceholder(name: string): boolean {
 	return family === 'header' ? isSecretHeader(own!) : isSecretVariable(own!);
 }
 
-/** Reports whether a text refers to a credential by a placeholder in it. */
+/** Reports whether a text refers to a credential by a placeholder. */
 export function refersToSecret(text: string): boolean {
 	for (const [, name] of text.matchAll(/\{([^\s{}]+)\}/g)) if (isSecretPlaceholder(name!)) return true;
 	return false;

@@ -1,16 +1,16 @@
-/** Secrets that are parts of a text: in URLs, in arguments of a command, in expressions that compare credentials. */
+/** Secrets that are parts of a text: in URLs, in command arguments, and in expressions that compare credentials. */
 import { isSecretHeader, isSecretPlaceholder, isSecretVariable, refersToSecret } from './secret-names.ts';
 
-/** The text that replaces a secret. */
+/** Replaces a secret. */
 export const REDACTED = '[redacted]';
 
-/** A part of a text, from `start` up to but not including `end`. */
+/** A part of a text, from `start` up to, but not including, `end`. */
 export interface TextPart {
 	readonly start: number;
 	readonly end: number;
 }
 
-/** The text with {@link REDACTED} in place of the parts, which are in order. */
+/** Returns the text with {@link REDACTED} in place of the parts, which are in order. */
 export function hideParts(text: string, parts: readonly TextPart[]): string {
 	let shown = '';
 	let at = 0;
@@ -21,7 +21,7 @@ export function hideParts(text: string, parts: readonly TextPart[]): string {
 	return shown + text.slice(at);
 }
 
-/** A value that is filled in for each request, or at load, tells nothing. */
+/** A value that is computed per request or at load time reveals nothing. */
 function isPlaceholder(text: string): boolean {
 	return /^\{[^{}]*\}$/.test(text);
 }
@@ -30,10 +30,10 @@ function isPlaceholder(text: string): boolean {
 const USERINFO = /(?<=^|:)\/\/([^/?#\s]*)@/g;
 const PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
 
-/** Parameters that sign a URL, beside those that are credentials by their names. */
+/** Parameters that sign a URL, in addition to those whose names show a credential. */
 const SIGNATURES: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
 
-/** Credentials in URLs: the password of userinfo, or all of it where it names no user, and parameters of the query. */
+/** Finds credentials in URLs: the password in userinfo, or all of it if there is no user, and query parameters. */
 export function secretsOfUrl(text: string): TextPart[] {
 	const parts: TextPart[] = [];
 	if (text.includes('@')) {
@@ -55,16 +55,16 @@ export function secretsOfUrl(text: string): TextPart[] {
 	return parts.sort((a, b) => a.start - b.start);
 }
 
-/** A text, which may be a message about a URL, with the credentials in it hidden. */
+/** Redacts the credentials of URLs in a text, which may be an error message. */
 export function withoutUrlSecrets(text: string): string {
 	return hideParts(text, secretsOfUrl(text));
 }
 
-/** What services put before the tokens that they give out. */
+/** Prefixes that services give their tokens. */
 const TOKEN_PREFIX = /^(?:gh[opsur]_|github_pat_|glpat-|sk-|xox[abeprs]-|AKIA|ASIA|dop_v1_|hf_|npm_|pypi-|shpat_|SG\.)/;
 const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
 
-/** Reports whether a text looks made by chance: a long run of letters and digits, or what services hand out as a token. */
+/** Reports whether a text looks random: a long run of letters and digits, or a service's token. */
 function looksRandom(text: string): boolean {
 	if (text.length >= 16 && (TOKEN_PREFIX.test(text) || JWT.test(text))) return true;
 	if (!/^[\w+/=-]{20,}$/.test(text) || text.startsWith('/')) return false;
@@ -72,8 +72,8 @@ function looksRandom(text: string): boolean {
 }
 
 /**
- * Finds credentials in an argument of a command: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, the argument
- * after `--token`, the password in `--user name:password`, credentials in a URL, and text that looks random.
+ * Finds credentials in a command argument: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, the argument after
+ * `--token`, the password in `--user name:password`, credentials in a URL, and text that looks random.
  */
 export function secretsOfArgument(args: readonly unknown[], at: number): TextPart[] {
 	const text = String(args[at]);
@@ -100,14 +100,14 @@ export function secretsOfArgument(args: readonly unknown[], at: number): TextPar
 /** A token of an expression. */
 interface Token extends TextPart {
 	readonly kind: 'text' | 'placeholder' | 'word' | 'mark';
-	/** Of a literal, what is between its quotes; of a placeholder, its name. */
+	/** Of a literal, the text between its quotes; of a placeholder, its name. */
 	readonly text: string;
 }
 
 const TOKEN =
 	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
 
-/** Expressions are refused that are longer; nesting is looked into so deep. */
+/** Longer expressions are rejected, and nesting is examined to this depth. */
 const LONGEST = 16 * 1024;
 const DEEPEST = 64;
 
@@ -138,8 +138,8 @@ function endOfLiteral(expression: string, begin: number, quote: string, raw: boo
 }
 
 /**
- * Literals in an expression that stand beside a credential: in the same comparison, or in the same call. Names of fields and
- * parameters are none.
+ * Finds literals in an expression that are related to a credential: in the same comparison or the same call, except names of
+ * fields and parameters.
  */
 export function secretsOfExpression(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];
@@ -149,13 +149,13 @@ export function secretsOfExpression(expression: string): TextPart[] {
 	return parts;
 }
 
-/** Searches the operands of `&&`, `||` and `?:`, each by itself. */
+/** Searches the operands of `&&`, `||` and `?:` separately. */
 class ExpressionSecrets {
 	readonly #tokens: readonly Token[];
 	readonly #parts: TextPart[];
-	/** Index of the token that ends a group, by that which begins it. */
+	/** Maps the index of a group's first token to that of its last. */
 	readonly #ends = new Map<number, number>();
-	/** By the index of a literal that names a field or a parameter: whether that holds a credential. */
+	/** For literals that name a field or parameter, by token index: whether it contains a credential. */
 	readonly #names = new Map<number, boolean>();
 
 	constructor(tokens: readonly Token[], parts: TextPart[]) {
@@ -176,7 +176,7 @@ class ExpressionSecrets {
 		}
 	}
 
-	/** Keys of maps, and the arguments of `header_regexp` and `vars_regexp` but the last, are names. */
+	/** Keys of maps, and all arguments of `header_regexp` and `vars_regexp` except the last, are names. */
 	#nameAt(at: number, group: { readonly at: number; readonly call: string } | undefined): void {
 		if (!group) return;
 		const next = this.#tokens[at + 1]?.text;
@@ -213,7 +213,7 @@ class ExpressionSecrets {
 		if (!this.#refersToSecret(from, to)) return;
 		for (let at = from; at < to; at++) {
 			const { kind, text, start, end } = this.#tokens[at]!;
-			// A template that a credential is put into tells nothing of it.
+			// A template into which a credential is inserted does not reveal it.
 			const tells = start < end && !isPlaceholder(text) && !refersToSecret(text);
 			if (kind === 'text' && tells && !this.#names.has(at)) this.#parts.push({ start, end });
 		}

@@ -1,18 +1,17 @@
 /**
- * Secrets in a document: found by the marks of the schema, hidden when read, refused when they come back hidden.
- *
- * `secret: true` marks a value; the other marks say what tells whether a value is a secret, or which part of it:
+ * Secrets in a document: found by marks in the schema, redacted when read, and rejected if they come back redacted.
+ *  `secret: true` marks a value; other marks say what makes a value, or a part of it, a secret:
  *
  * | Mark | A secret is |
  * | --- | --- |
- * | `by-name` | a value beside the `name` of a credential, as in an edit of a header field |
- * | `by-variable` | likewise, by the names of variables and parameters |
+ * | `by-name` | a value next to the `name` of a credential, as in a header edit |
+ * | `by-variable` | the same, for names of variables and parameters |
  * | `by-key` | the value of a property of such a name |
- * | `by-field`, `by-source` | what is compared with the `field`, the `variable` or the `source` of a credential |
+ * | `by-field`, `by-source` | a value compared with the `field`, `variable` or `source` of a credential |
  * | `by-destination` | an output for a placeholder of such a name |
- * | `expression` | a literal in CEL that is compared with a credential |
- * | `argument` | an argument of a command, or a part of it |
- * | `url` | a password or a token in a URL; this goes for every value that is no secret by its name, too |
+ * | `expression` | a CEL literal that is compared with a credential |
+ * | `argument` | a command argument, or a part of it |
+ * | `url` | a password or token in a URL; also applies to all other values |
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { documentSchema } from './schema.ts';
@@ -28,18 +27,18 @@ import {
 } from './secret-parts.ts';
 import { escapePointer, valueAt } from './validate.ts';
 
-/** A text in a document that is a secret, or holds some. */
+/** A text in a document that is a secret or contains some. */
 export interface Secret {
-	/** The keys that lead to it. */
+	/** The path of keys to it. */
 	readonly path: readonly string[];
-	/** Where secrets are in it: one part is the whole text. */
+	/** The places of secrets in it; a single part may be the whole text. */
 	readonly parts: readonly TextPart[];
-	/** The text as it is shown. */
+	/** The redacted text. */
 	readonly shown: string;
 	readonly mark: unknown;
 }
 
-/** Where the schema marks secrets: it depends on nothing but this build's modules, so it is prepared once. */
+/** The schema's marks depend only on this build's modules, so they are prepared once. */
 const secretMarks: () => SchemaMarks = preparedOnce(() => new SchemaMarks(documentSchema(), 'secret'));
 
 function preparedOnce<T extends object>(prepare: () => T): () => T {
@@ -50,7 +49,7 @@ function preparedOnce<T extends object>(prepare: () => T): () => T {
 	};
 }
 
-/** Every non-empty text of a document that is a secret or holds one. */
+/** Returns every non-empty text of a document that is a secret or contains one. */
 export function findSecrets(document: unknown): Secret[] {
 	const secrets: Secret[] = [];
 	const add = (mark: unknown, path: readonly string[], value: unknown, parent: object): void => {
@@ -81,9 +80,9 @@ function partsOf(
 	return isWhole ? [{ start: 0, end: value.length }] : secretsOfUrl(value);
 }
 
-/** Whether what stands around a value tells that it is a secret. */
+/** Decides from its context whether a value is a secret. */
 function isSecretByItsPlace(mark: unknown, path: readonly string[], document: unknown): boolean {
-	// An element of a list is marked as the list is.
+	// The mark of a list applies to its elements.
 	const own = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
 	const holder = (levels: number): { readonly [key: string]: unknown } =>
 		valueAtPath(document, own.slice(0, own.length - levels)) as { [key: string]: unknown };
@@ -109,7 +108,7 @@ function isSecretByItsPlace(mark: unknown, path: readonly string[], document: un
 	}
 }
 
-/** A variable, or a placeholder in braces. */
+/** The key of a variable, or a placeholder in braces. */
 function isSecretKey(name: string): boolean {
 	return name.startsWith('{') ? refersToSecret(name) : isSecretVariable(name);
 }
@@ -118,12 +117,12 @@ function valueAtPath(document: unknown, path: readonly string[]): unknown {
 	return valueAt(document, pointerOf(path));
 }
 
-/** The JSON pointer of a path. */
+/** Returns the JSON pointer of a path. */
 export function pointerOf(path: readonly string[]): string {
 	return path.map(key => `/${escapePointer(key)}`).join('');
 }
 
-/** The document with every secret hidden. What holds no secret is shared with the document, which stays as it is. */
+/** Returns the document with every secret redacted. Shares parts without secrets with the original. */
 export function redact<T>(document: T): T {
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
@@ -139,7 +138,7 @@ export function redact<T>(document: T): T {
 	return holder.document;
 }
 
-/** The object or array under a key, replaced by a copy unless it is one already. */
+/** Replaces the object or array under a key by a copy, unless it already is one. */
 function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
 	const value = holder[key] as { [key: string]: unknown };
 	if (copies.has(value)) return value;
@@ -150,9 +149,9 @@ function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<ob
 }
 
 /**
- * The document with what is shown of a secret, at or below a path, replaced by the secret that stands at the same place of
- * the stored document: whoever reads a value, changes a part of it and writes it back need not know what was hidden. Where
- * the stored document shows something else, it stays, and is refused.
+ * Returns the document with redacted texts, at or below a path, replaced by the secrets at the same place in the stored
+ * document, so that a client can read a value, change part of it and write it back without knowing its secrets. A redacted text
+ * that differs from the stored one's stays, and is rejected later.
  */
 export function restoreSecrets<T>(document: T, stored: unknown, below: readonly string[]): T {
 	const hidden = findSecrets(document).filter(({ path }) => below.every((segment, at) => path[at] === segment));
@@ -174,7 +173,7 @@ export function restoreSecrets<T>(document: T, stored: unknown, below: readonly 
 	return holder.document;
 }
 
-/** Reports every secret that is only the sign of one: a document that was read and would be loaded again. */
+/** Reports every redacted secret: the document was read and is to be loaded again. */
 export function refuseRedacted(document: unknown, report: Report): void {
 	for (const { path, parts } of findSecrets(document)) {
 		const pointer = pointerOf(path);
@@ -184,8 +183,8 @@ export function refuseRedacted(document: unknown, report: Report): void {
 			code: 'document/redacted-secret',
 			severity: 'error',
 			pointer,
-			message: `\`${REDACTED}\` stands where a secret must be.`,
-			hint: 'A document that was read from the Admin API hides its secrets; put the real one here.',
+			message: `\`${REDACTED}\` is not a valid secret.`,
+			hint: 'The Admin API redacts the secrets of documents; insert the real one here.',
 		});
 	}
 }

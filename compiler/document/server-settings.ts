@@ -1,8 +1,8 @@
-/** `settings.servers`: which item holds for a listener. */
+/** Selects the item of `settings.servers` for a listener. */
 import type { ListenerWrapper } from '../modules/options/servers/listener-wrappers.ts';
 import type { Settings } from './document.ts';
 
-/** Time-outs in milliseconds, rates in bytes a second, a size in bytes; 0 is without bound. */
+/** Timeouts in milliseconds, rates in bytes per second, a size in bytes; 0 means no limit. */
 export interface ServerTimeouts {
 	readonly read_header?: number;
 	readonly read_body?: number;
@@ -16,7 +16,7 @@ export interface ServerTimeouts {
 	readonly handshake?: number;
 }
 
-/** Bounds of one listener, all threads together; 0 is without bound. Times are milliseconds, sizes bytes. */
+/** Limits of one listener, all threads together; 0 means no limit. Times in milliseconds, sizes in bytes. */
 export interface ServerLimits {
 	readonly connections?: number;
 	readonly connections_per_client?: number;
@@ -29,14 +29,14 @@ export interface ServerLimits {
 	readonly header_count?: number;
 	readonly unread_body?: number;
 	readonly chunk_extensions?: number;
-	/** A second. */
+	/** Per second. */
 	readonly handshakes?: number;
 	readonly handshakes_per_client?: number;
 }
 
 /** One item of `settings.servers`. */
 export interface ServerSettings {
-	/** As written: `:443`, `tcp/127.0.0.1:80`. Every listener without an item of its own if left out. */
+	/** As written: `:443`, `tcp/127.0.0.1:80`. Default all listeners without their own item. */
 	readonly listener?: string;
 	readonly name?: string;
 	/** `h1`, `h2`, `h2c`. */
@@ -44,22 +44,22 @@ export interface ServerSettings {
 	readonly timeouts?: ServerTimeouts;
 	readonly max_header_size?: number;
 	readonly limits?: ServerLimits;
-	/** Milliseconds; negative turns keep-alive of TCP off. */
+	/** Milliseconds; a negative number disables TCP keep-alive. */
 	readonly keepalive_interval?: number;
 	readonly keepalive_idle?: number;
 	readonly keepalive_count?: number;
 	readonly listener_wrappers?: readonly ListenerWrapper[];
-	/** Names of request fields that are kept although they hold `_` or `.`; a last `*` makes a prefix. */
+	/** Names of request fields that are kept although they contain `_` or `.`; a final `*` makes a prefix. */
 	readonly expected_underscore_headers?: readonly string[];
 	readonly expected_dot_headers?: readonly string[];
-	/** Whether handlers that run are told of in debug entries. */
+	/** Whether running handlers are recorded in debug entries. */
 	readonly trace?: boolean;
-	/** Whether access logs show fields that hold credentials. */
+	/** Whether access logs show fields with credentials. */
 	readonly log_credentials?: true;
 	readonly [field: string]: unknown;
 }
 
-/** A listener's address: '' is every interface. */
+/** A listener's address; '' is every interface. */
 export interface ListenerPlace {
 	readonly host: string;
 	readonly port: number;
@@ -67,7 +67,7 @@ export interface ListenerPlace {
 
 const NONE: ServerSettings = {};
 
-/** The address that `servers` names; undefined when it is none. `unix//path` and `fd/3` have port 0. */
+/** Parses an address of `servers`; undefined if it is invalid. `unix//path` and `fd/3` have port 0. */
 export function parseServerListener(text: string): ListenerPlace | undefined {
 	if (/^(?:unix\/[/{]|fd\/).+/.test(text)) return { host: text, port: 0 };
 	const parts = /^(?:tcp[46]?\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):([0-9]{1,5})$/.exec(text);
@@ -76,7 +76,9 @@ export function parseServerListener(text: string): ListenerPlace | undefined {
 	return { host: (parts[1] ?? parts[2] ?? '').toLowerCase(), port };
 }
 
-/** The item that holds for a listener: of those that name its address the one with the longest text, else the general one. */
+/**
+ * Returns the item for a listener: of those that name its address, the one with the longest text; otherwise the general one.
+ */
 export function serverSettingsFor(settings: Settings, place: ListenerPlace): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
 	let found: ServerSettings | undefined;

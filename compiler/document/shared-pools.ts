@@ -1,4 +1,4 @@
-/** The pools of upstreams that a document names outside of its sites, where no site need use them. */
+/** The pools of upstreams that a document defines outside of its sites, whether or not any site uses them. */
 import type { Document } from './document.ts';
 
 /** A named pool, or one of a step in a named route. */
@@ -17,7 +17,7 @@ export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPo
 	const gather = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		for (const [key, inner] of Object.entries(value)) {
-			// Every step that has a pool of its own has it under this key.
+			// Every step with its own pool has it under this key.
 			if (key === 'upstreams' && isPool(inner)) pools.push({ to: inner.to });
 			else gather(inner);
 		}

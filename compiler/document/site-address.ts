@@ -1,44 +1,44 @@
-/** Site addresses: `[scheme://][host][:port][/path]`, and what they mean for listening. */
+/** Site addresses, `[scheme://][host][:port][/path]`, and their meaning for listeners. */
 import { canonicalHost } from '../exchange/authority.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 
-/** An address in its parts. */
+/** The parts of an address. */
 export interface SiteAddress {
-	/** As written, cut to the first 4096 characters. */
+	/** As written, truncated to 4096 characters. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https' | undefined;
-	/** Lower case but for placeholders, IPv6 without brackets and in its shortest form; '' is every host. */
+	/** Lower case except for placeholders, IPv6 without brackets and in its shortest form; '' is every host. */
 	readonly host: string;
 	/** As written, or undefined: see {@link effectivePort}. */
 	readonly port: number | undefined;
-	/** Deprecated path part with its slash; '' when there is none. */
+	/** Deprecated path with its slash; '' if there is none. */
 	readonly path: string;
 }
 
-/** Why a text is no address. */
+/** Why a text is not an address. */
 export interface SiteAddressMistake {
 	readonly code: string;
 	readonly message: string;
 	readonly hint?: string;
 }
 
-/** The two ports that the words `http` and `https` stand for. */
+/** The default ports of `http` and `https`. */
 export interface SchemePorts {
 	readonly http: number;
 	readonly https: number;
 }
 
-/** Most UTF-16 units of an address. */
+/** Maximum UTF-16 units of an address. */
 export const LONGEST_ADDRESS = 4096;
 
-/** Parses an address. Port mistakes are found before scheme mistakes, as the compatible server does. */
+/** Parses an address. Port mistakes are found before scheme mistakes, like in the compatible server. */
 export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
 	const text = written.trim().slice(0, LONGEST_ADDRESS);
 	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {
 		return {
 			code: 'address/socket',
-			message: `\`${text}\` is a socket, not an address of a site`,
-			hint: 'Name the site, and the socket with `bind`.',
+			message: `\`${text}\` is a socket, not a site address`,
+			hint: "Write the site's name, and bind the socket with `bind`.",
 		};
 	}
 	const schemeEnd = text.indexOf('://');
@@ -56,7 +56,7 @@ export function parseSiteAddress(written: string): SiteAddress | SiteAddressMist
 			return {
 				code: 'address/invalid-port',
 				message: `invalid port '${portText}'`,
-				hint: 'Give a number from 0 to 65535.',
+				hint: 'Write a number from 0 to 65535.',
 			};
 		}
 		port = Number(portText);
@@ -64,7 +64,7 @@ export function parseSiteAddress(written: string): SiteAddress | SiteAddressMist
 			return {
 				code: 'address/invalid-port',
 				message: `port ${port} is out of range`,
-				hint: 'Give a number from 0 to 65535.',
+				hint: 'Write a number from 0 to 65535.',
 			};
 		}
 	}
@@ -98,18 +98,20 @@ export function parseSiteAddress(written: string): SiteAddress | SiteAddressMist
 	};
 }
 
-/** Tells an address from the reason why there is none. */
+/** Reports whether a result is an address rather than a mistake. */
 export function isSiteAddress(parsed: SiteAddress | SiteAddressMistake): parsed is SiteAddress {
 	return 'text' in parsed;
 }
 
-/** The port to listen on: the one written, else the scheme's, else the HTTPS port. */
+/** Returns the port to listen on: the one written, otherwise the scheme's, otherwise the HTTPS port. */
 export function effectivePort(address: SiteAddress, ports: SchemePorts): number {
 	if (address.port !== undefined) return address.port;
 	return address.scheme === 'http' ? ports.http : ports.https;
 }
 
-/** True when the address asks for TLS: by scheme, by the HTTPS port, or by a host on any port but the HTTP port. */
+/**
+ * Reports whether the address needs TLS: because of its scheme, the HTTPS port, or a host on any port other than the HTTP port.
+ */
 export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.scheme !== undefined) return address.scheme === 'https';
 	const port = effectivePort(address, ports);
@@ -118,27 +120,27 @@ export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.host !== '' && address.host !== '*';
 }
 
-/** `http` with the HTTPS port or the reverse, which would only mislead. */
+/** Reports `http` with the HTTPS port, or the reverse, which would be misleading. */
 export function violatesConvention(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.port === undefined || ports.http === ports.https) return false;
 	if (address.scheme === 'http') return address.port === ports.https;
 	return address.scheme === 'https' && address.port === ports.http;
 }
 
-/** The address in the text form that the document keeps. */
+/** Formats an address as stored in the document. */
 export function formatSiteAddress(address: SiteAddress): string {
 	const host = address.host.includes(':') && !address.host.includes('{') ? `[${address.host}]` : address.host;
 	return `${address.scheme ? `${address.scheme}://` : ''}${host}${address.port === undefined ? '' : `:${address.port}`}${address.path}`;
 }
 
-/** The host as requests carry it; placeholders stay as they are. Undefined when it can be no host. */
+/** Returns the host as it appears in requests; placeholders stay. Undefined for an invalid host. */
 function normalizeHost(text: string): string | undefined {
 	if (text === '' || !text.includes('{')) return text === '' ? '' : canonicalHost(text);
 	if (/[\s,]/.test(text.replace(/\{[^}]*\}/g, ''))) return undefined;
 	return text.replace(/\{[^}]*\}|[^{]+|\{/g, part => (part.startsWith('{') ? part : part.toLowerCase()));
 }
 
-/** The colon before the port: the last one outside brackets and braces, unless the text is a bare IPv6 address. */
+/** Returns the colon before the port: the last one outside brackets and braces, unless the text is a bare IPv6 address. */
 function portColon(authority: string): number {
 	if (authority.includes('::') || authority.indexOf(':') !== authority.lastIndexOf(':')) {
 		if (parseIp(authority)) return -1;

@@ -1,17 +1,17 @@
-/** Settings that a running process cannot change, from the `startup` marks of the schema. */
+/** Settings that need a restart to change, according to the `startup` marks of the schema. */
 import type { Schema } from '../modules/directives/directive.ts';
 import { options } from '../modules/options/index.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { Document } from './document.ts';
 
-/** One startup-fixed setting that differs between two documents. */
+/** A startup setting that differs between two documents. */
 export interface StartupChange {
 	/** Dotted name: `threads`, `admin.listen`. */
 	readonly setting: string;
 	readonly pointer: string;
 }
 
-/** What changed that only a restart can bring about. An option that is `off` counts as absent. */
+/** Returns the changes that need a restart. An option that is `off` counts as absent. */
 export function startupChanges(running: Document, wanted: Document): StartupChange[] {
 	const changes: StartupChange[] = [];
 	for (const { id, schema, startup } of options) {
@@ -40,13 +40,13 @@ function compare(
 	}
 }
 
-/** The value without the names by which its objects are addressed: they change nothing that runs. */
+/** Removes `@id`s, which have no effect at run time. */
 function withoutIds(value: unknown): unknown {
 	if (typeof value !== 'object' || value === null) return value ?? null;
 	return JSON.parse(JSON.stringify(value, (key, member: unknown) => (key === '@id' ? undefined : member)));
 }
 
-/** A property's value; its default when the object is there without it. */
+/** Returns a property's value, or its default if the object lacks it. */
 function member(holder: unknown, name: string, schema: Schema): unknown {
 	if (typeof holder !== 'object' || holder === null || (holder as { off?: unknown }).off === true) return undefined;
 	return (holder as { [name: string]: unknown })[name] ?? schema.default;

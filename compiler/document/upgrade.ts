@@ -1,5 +1,5 @@
 /**
- * Documents of before 0.2.0, read and never written. They differ in three ways:
+ * Upgrades documents from before 0.2.0, which are accepted but never written. They differ in three ways:
  *
  * - the steps of a site, branch, error route or rule about responses are under `handle` instead of `pipeline`;
  * - a matcher is untagged: `{"path": ["/api/*"], "method": ["GET"]}`, all kinds of one object and-ed, a list of such
@@ -10,7 +10,7 @@
 
 type Fields = { [key: string]: unknown };
 
-/** The document in today's form. What is not recognized stays as it is, for the schema to judge. */
+/** Returns the document in its current form. Unrecognized parts stay, for the schema to reject. */
 export function upgradeDocument(document: unknown): unknown {
 	if (!isFields(document)) return document;
 	const upgraded: Fields = { ...document };
@@ -28,7 +28,7 @@ export function upgradeDocument(document: unknown): unknown {
 	return upgraded;
 }
 
-/** A site, step, branch, error route, or rule about responses. */
+/** Upgrades a site, step, branch, error route, or rule about responses. */
 function upgradeHolder(value: unknown): unknown {
 	if (!isFields(value)) return value;
 	const upgraded: Fields = {};
@@ -55,7 +55,7 @@ function upgradeHolder(value: unknown): unknown {
 				upgraded[key] = upgradeRetries(member);
 				break;
 			case '__proto__':
-				// Assigned, it would become the prototype and escape the schema.
+				// An assignment would set the prototype and escape the schema.
 				Object.defineProperty(upgraded, key, { value: member, enumerable: true });
 				break;
 			default:
@@ -82,7 +82,7 @@ function upgradeMatcher(value: unknown): unknown {
 	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
 
-/** A tagged matcher may still hold untagged ones. */
+/** A tagged matcher may still contain untagged ones. */
 function upgradeNested(matcher: Fields): Fields {
 	const { of } = matcher;
 	if (of === undefined) return matcher;
@@ -130,7 +130,10 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 	}
 }
 
-/** A matcher for each entry of a map. What is no map stays, for the schema to refuse: without a matcher all would match. */
+/**
+ * Returns a matcher for each entry of a map. Anything else stays for the schema to reject: without a matcher, everything would
+ * match.
+ */
 function eachOf(kind: string, argument: unknown, fields: (name: string, value: unknown) => Fields): Fields[] {
 	if (!isFields(argument)) return [{ type: kind, value: argument }];
 	return Object.entries(argument).map(([name, value]) => ({ type: kind, ...fields(name, value) }));
@@ -141,16 +144,16 @@ function headerRule(values: unknown): Fields {
 	return Array.isArray(values) && values.length === 0 ? { present: true } : { values };
 }
 
-/** A pattern by itself, or with the name of its captures. */
+/** Returns a pattern alone, or with the name of its captures. */
 function regexpFields(regexp: unknown): Fields {
 	return isFields(regexp) ? regexp : { pattern: regexp };
 }
 
-/** Of a proxy or of a pool. */
+/** Upgrades the retry fields of a proxy or a pool. */
 function upgradeRetries(step: unknown): unknown {
 	if (!isFields(step)) return step;
 	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connect, ...rest } = step;
-	// What has another type than it had then stays, for the schema to refuse.
+	// Values of another type stay, for the schema to reject.
 	if (![methods, statuses].every(list => list === undefined || Array.isArray(list))) return step;
 	if (connect !== undefined && typeof connect !== 'boolean') return step;
 	const any: Fields[] = [];

@@ -1,4 +1,4 @@
-/** Checks a document against its schema and turns ajv's findings into diagnostics that read like ours. */
+/** Validates a document against its schema and rewords ajv's errors as diagnostics. */
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
@@ -10,16 +10,15 @@ import { documentSchema } from './schema.ts';
 import { withoutUrlSecrets } from './secret-parts.ts';
 import { withIds } from './with-ids.ts';
 
-/** Names that a hint lists whole, at most. */
+/** Maximum names that a hint lists in full. */
 const MOST_NAMES = 8;
 
-/** Most findings that are looked at: more than are shown, but sorting them takes the square. */
+/** Maximum errors processed: more than are shown, but sorting them takes quadratic time. */
 const MOST_ERRORS = 4000;
 
 /**
- * Reports every way in which a value is no document; true when there is none. The schema is prepared at the first call
- * and kept: it depends on nothing but this build's modules. `valid` holds sites that are known to be valid; those found so
- * are added.
+ * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
+ * because it depends only on this build's modules. `valid` holds sites known to be valid; sites found valid are added.
  */
 export function checkDocument(document: unknown, report: Report, valid?: WeakSet<object>): boolean {
 	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {
@@ -40,7 +39,7 @@ export function checkDocument(document: unknown, report: Report, valid?: WeakSet
 	return false;
 }
 
-/** Says nothing about mistakes: a valid document, the usual case, costs the least. */
+/** Does not describe mistakes: the usual case, a valid document, is the cheapest. */
 const quickValidator: () => QuickCheck = lazily(() => quickChecks().root);
 
 /** The same for one site. */
@@ -48,7 +47,7 @@ const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definiti
 
 const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
 
-/** Finds every mistake, with all that is needed to describe it. */
+/** Finds every mistake, with everything needed to describe it. */
 const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
 
 function isValid(document: unknown, known: WeakSet<object>): boolean {
@@ -63,7 +62,7 @@ function isValid(document: unknown, known: WeakSet<object>): boolean {
 	return true;
 }
 
-/** Made when first asked for, and then the same. */
+/** Returns a function that creates a value on first use and then returns the same one. */
 function lazily<T>(make: () => T): () => T {
 	let made: { value: T } | undefined;
 	return () => {
@@ -72,9 +71,9 @@ function lazily<T>(make: () => T): () => T {
 	};
 }
 
-/** Loaded for documents with mistakes only: loading it takes as long as everything else that a small one needs. */
+/** Loaded only for invalid documents, because loading takes as long as everything else for a small one. */
 function loadAjv(): typeof import('ajv') {
-	// Bundled, there is no module to resolve, and this `require` is the bundle's own.
+	// In the bundle, there is no module to resolve, and this `require` is the bundle's own.
 	return typeof require === 'function' ? require('ajv') : createRequire(import.meta.url)('ajv');
 }
 
@@ -85,7 +84,7 @@ function compileSchema(): ValidateFunction {
 		verbose: true,
 		discriminator: true,
 		strict: false,
-		// `1e999` is read as infinite, and is no number of JSON when it is written again.
+		// `1e999` parses as infinity, which cannot be written as JSON.
 		strictNumbers: true,
 		validateSchema: false,
 		messages: false,
@@ -100,8 +99,8 @@ function compileSchema(): ValidateFunction {
 }
 
 /**
- * A value that fits none of several schemas makes ajv report what is wrong by each of them, and that none fits. What
- * says most is left: why a value of a possible type does not fit, else the possible types together.
+ * If a value matches none of several schemas, ajv reports what is wrong for each, and that none matches. This keeps only the
+ * most specific error: why a value of a possible type does not match, or otherwise the possible types together.
  */
 function ofOneMistakeEach(errors: readonly ErrorObject[]): ErrorObject[] {
 	const kept = new Set(errors);
@@ -131,7 +130,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
 			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
-			// Every object takes it, so that it tells nothing about this one.
+			// Every object accepts it, so it says nothing about this one.
 			const named = known.filter(one => one !== '@id');
 			return {
 				...base,
@@ -156,14 +155,14 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/wrong-type',
-				message: `${quoteOf(error)} stands where ${article(String(params.type))} must be.`,
+				message: `${quoteOf(error)} is not ${article(String(params.type))}.`,
 			};
 		case 'enum': {
 			const allowed = params.allowedValues as readonly unknown[];
 			return {
 				...base,
 				code: 'document/unknown-value',
-				message: `${quoteOf(error)} is not possible here.`,
+				message: `${quoteOf(error)} is not allowed here.`,
 				label: typeof error.data === 'string' ? didYouMean(error.data, allowed.map(String)) : undefined,
 				hint: `Write one of ${allowed.map(value => JSON.stringify(value)).join(', ')}.`,
 			};
@@ -172,7 +171,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/unknown-value',
-				message: `${quoteOf(error)} is not possible here.`,
+				message: `${quoteOf(error)} is not allowed here.`,
 				hint: `Write ${JSON.stringify(params.allowedValue)}.`,
 			};
 		case 'minimum':
@@ -196,7 +195,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/malformed',
-				message: `${quoteOf(error)} does not have the form that is needed here.`,
+				message: `${quoteOf(error)} does not have the required form.`,
 				hint: `It must match ${String(params.pattern)}.`,
 			};
 		case 'minProperties':
@@ -205,7 +204,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/invalid',
-				message: `${quoteOf(error)} does not fit the schema here (${error.keyword}).`,
+				message: `${quoteOf(error)} violates the schema here (${error.keyword}).`,
 			};
 	}
 }
@@ -253,25 +252,23 @@ const TAGS: {
 	policy: { what: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
 };
 
-/** The names that are known; of many, those nearest to what was written. */
+/** Lists the known names; if there are too many, those nearest to the one written. */
 function listed(what: string, written: string, known: readonly string[]): string {
 	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
 	if (known.length <= MOST_NAMES) return `The ${what} are ${quoted(known)}.`;
-	const all = `\`svc adapt --schema\` has all ${known.length}`;
-	return written === ''
-		? `${all} ${what}.`
-		: `The ${what} nearest to it are ${quoted(nearest(written, known, 5))}; ${all}.`;
+	const all = `\`svc adapt --schema\` lists all ${known.length}`;
+	return written === '' ? `${all} ${what}.` : `The nearest ${what} are ${quoted(nearest(written, known, 5))}; ${all}.`;
 }
 
-/** The compatible server's JSON is another schema altogether: say so once, in place of a list of unknown keys. */
+/** The compatible server's JSON has an entirely different schema, which is reported once instead of a list of unknown keys. */
 function otherSchema(): Diagnostic {
 	return {
 		code: 'document/other-schema',
 		severity: 'error',
 		pointer: '/apps',
 		message:
-			'This is a document in the schema of another server: it has the key `apps`. Taken is the schema of svc, with the keys `settings`, `upstreams`, `routes` and `sites`.',
-		hint: 'Adapt the Caddyfile with `svc adapt`, or load it as it is, as `text/caddyfile`.',
+			"This document has the key `apps`, which belongs to another server's schema. svc expects the keys `settings`, `upstreams`, `routes` and `sites`.",
+		hint: 'Convert the Caddyfile with `svc adapt`, or load it directly as `text/caddyfile`.',
 	};
 }
 
@@ -285,7 +282,7 @@ function describePlace(pointer: string, document: unknown): string {
 	return /^\d+$/.test(last) ? `an item of \`${segments[segments.length - 2]}\`` : `\`${last}\``;
 }
 
-/** The value that a JSON pointer (RFC 6901) names. */
+/** Returns the value at a JSON pointer (RFC 6901). */
 export function valueAt(document: unknown, pointer: string): unknown {
 	let value = document;
 	if (pointer === '') return value;
@@ -298,12 +295,12 @@ export function valueAt(document: unknown, pointer: string): unknown {
 	return value;
 }
 
-/** One segment of a JSON pointer. */
+/** Escapes one segment of a JSON pointer. */
 export function escapePointer(segment: string): string {
 	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** The value that does not fit, unless it stands where a secret does: a secret of the wrong type is one all the same. */
+/** Quotes the invalid value, unless its place is that of a secret: a secret of the wrong type is still one. */
 function quoteOf({ data, parentSchema }: ErrorObject): string {
 	const mark = parentSchema?.secret;
 	if (mark === undefined) return quote(data);
@@ -311,7 +308,7 @@ function quoteOf({ data, parentSchema }: ErrorObject): string {
 	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
 
-/** Marks of values that mostly are no secrets as a whole. */
+/** Marks of values that are usually not entirely secret. */
 const PARTLY_SECRET: ReadonlySet<unknown> = new Set(['url', 'argument', 'expression', 'by-key', 'by-destination']);
 
 function quote(value: unknown): string {

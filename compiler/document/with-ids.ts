@@ -1,4 +1,4 @@
-/** Every object of a document may carry an `@id`: the schema that says so at each of them. */
+/** Adds `@id` to the schema: every object of a document may have one. */
 import type { Schema } from '../modules/directives/directive.ts';
 
 const ID: Schema = {
@@ -7,14 +7,15 @@ const ID: Schema = {
 	description: 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.',
 };
 
-/** Keywords that hold schemas by name, in a list, or one. */
+/** Keywords that contain schemas by name, in a list, or directly. */
 const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'patternProperties']);
 const LISTS: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'allOf']);
 const ONES: ReadonlySet<string> = new Set(['items', 'additionalProperties']);
 
 /**
- * The schema with `@id` among the keys of every object whose keys it knows; modules need not say so. The names in a map
- * are the user's, and stay so. {@link QuickChecks} does the same by itself: copying the schema would be most of its work.
+ * Returns the schema with `@id` added to the keys of every object with known keys, so that modules need not declare it. Maps
+ * with user-defined names are left alone. {@link QuickChecks} does the same itself, because copying the schema would be most of
+ * its work.
  */
 export function withIds(schema: Schema): Schema {
 	const result: { [keyword: string]: unknown } = {};
@@ -33,12 +34,12 @@ export function withIds(schema: Schema): Schema {
 	return result;
 }
 
-/** Whether values of a schema are objects with keys of ours. */
+/** Reports whether values of a schema are objects with known keys. */
 export function takesId({ properties, additionalProperties }: Schema): boolean {
 	return properties !== undefined && additionalProperties === false;
 }
 
-/** Whether a value can be an `@id`. */
+/** Reports whether a value can be an `@id`. */
 export function isId(value: unknown): boolean {
 	return typeof value === 'string' && value !== '';
 }

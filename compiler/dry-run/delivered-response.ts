@@ -1,13 +1,13 @@
-/** The response as a client gets it: what handlers left, with what the protocol adds and leaves out (RFC 9112 §6). */
+/** The response as received by a client: the handlers' response, with what the protocol adds and removes (RFC 9112 §6). */
 import { type Body, bodyLength, isStream } from '../exchange/body.ts';
 import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import type { FakeExchange } from './fake-exchange.ts';
 
-/** A response that has left the graph. */
+/** A response that has left the handler graph. */
 export class DeliveredResponse {
 	readonly status: number;
-	/** Fields in their order, `Date` and `Content-Length` included. */
+	/** Fields in order, including `Date` and `Content-Length`. */
 	readonly headers: HeaderList;
 	#body: Body;
 	#bytes: Uint8Array | undefined;
@@ -34,7 +34,7 @@ export class DeliveredResponse {
 		if (length !== undefined) this.headers.add('Content-Length', String(length));
 	}
 
-	/** The whole body. A stream that breaks off gives what came before. */
+	/** Returns the whole body. If a stream fails, returns what came before. */
 	async bytes(): Promise<Uint8Array> {
 		if (this.#bytes) return this.#bytes;
 		const body = this.#body;
@@ -45,37 +45,37 @@ export class DeliveredResponse {
 		else {
 			const pieces: Uint8Array[] = [];
 			try {
-				// Bytes are ours only until the next pull.
+				// The bytes are valid only until the next pull.
 				for (let piece = await body.pull(); piece !== null; piece = await body.pull())
 					pieces.push(Uint8Array.from(piece));
 			} catch {
-				// The client would have what it got.
+				// A client would keep what it has received.
 			}
 			this.#bytes = Buffer.concat(pieces);
 		}
 		return this.#bytes;
 	}
 
-	/** The whole body as UTF-8. */
+	/** Returns the whole body as UTF-8. */
 	async text(): Promise<string> {
 		const bytes = await this.bytes();
 		return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 	}
 
-	/** Gives up a body that nobody has read. */
+	/** Cancels a body that has not been read. */
 	close(): void {
 		if (isStream(this.#body)) this.#body.cancel();
 		this.#body = null;
 	}
 }
 
-/** What handlers say of the length, where they know it without a body. */
+/** Returns the length that handlers declare for a response without a body. */
 function declaredLength(headers: HeaderList): number | undefined {
 	const text = headers.get('content-length');
 	return text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Fields of the connection are the protocol's; one that could break out of its line is left out. */
+/** Drops connection fields, which belong to the protocol, and fields that could end their line. */
 function sentFields(headers: HeaderList): HeaderList {
 	const sent = new HeaderList();
 	for (const [name, value] of headers) {
@@ -88,7 +88,7 @@ function sentFields(headers: HeaderList): HeaderList {
 				continue;
 		}
 		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
-		// The other end reads values without the blanks around them.
+		// The recipient strips surrounding white space from values.
 		if (kind !== 'invalid') sent.add(name, withoutBlanks(kind === 'text' ? encodeFieldText(value) : value));
 	}
 	return sent;

@@ -1,38 +1,38 @@
-/** The request of a dry run: what a client would send, read from the text that a person writes. */
+/** The request of a dry run, parsed from user input. */
 import { canonicalHost, parseAuthority } from '../exchange/authority.ts';
 import { fieldValueKind, isToken } from '../exchange/field-syntax.ts';
 import { formatIp, parseIp } from '../exchange/ip-address.ts';
 
-/** A request as it is rehearsed. */
+/** The input of a dry run. */
 export interface DryRunRequest {
 	readonly method: string;
 	readonly url: RequestUrl;
-	/** Fields as sent, `Host` among them if it differs from the URL's authority. */
+	/** Fields as sent, including `Host` if it differs from the URL's authority. */
 	readonly headers: readonly (readonly [name: string, value: string])[];
 	readonly body: string | undefined;
-	/** Address of the client; `127.0.0.1` if left out. */
+	/** Address of the client; default `127.0.0.1`. */
 	readonly from: string | undefined;
-	/** Milliseconds since 1970; the real time if left out. */
+	/** Milliseconds since 1970; default the current time. */
 	readonly at: number | undefined;
 }
 
-/** A URL in the parts that a client makes a request of; the path is not normalized. */
+/** The parts of a URL that a client puts in a request; the path is not normalized. */
 export interface RequestUrl {
 	/** As written. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https';
-	/** `example.com:8080`, as the `Host` field carries it. */
+	/** `example.com:8080`, as in the `Host` field. */
 	readonly authority: string;
 	/** Canonical, IPv6 without brackets. */
 	readonly host: string;
-	/** Undefined where the URL has none: then it is the scheme's. */
+	/** Undefined for the scheme's default port. */
 	readonly port: number | undefined;
-	/** Percent-encoded, begins with a slash. */
+	/** Percent-encoded, with a leading slash. */
 	readonly path: string;
 	readonly query: string | undefined;
 }
 
-/** Why a text is not what it should be: a sentence, and what to do. */
+/** What is wrong with a text, as a sentence, and what to do. */
 export interface RequestMistake {
 	readonly message: string;
 	readonly hint?: string;
@@ -40,12 +40,12 @@ export interface RequestMistake {
 
 const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is;
 
-/** Reads an absolute URL with the scheme `http` or `https`. A fragment is left out; bytes that no request line may hold are encoded. */
+/** Parses an absolute http or https URL. Drops a fragment and encodes bytes that a request line may not contain. */
 export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
 	const parts = URL_PARTS.exec(text);
 	if (!parts) {
 		return {
-			message: `\`${text}\` is not a whole URL.`,
+			message: `\`${text}\` is not an absolute URL.`,
 			hint: 'Write scheme, host and path, such as `http://example.com/path`.',
 		};
 	}
@@ -58,18 +58,18 @@ export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
 	];
 	const scheme = schemeText.toLowerCase();
 	if (scheme !== 'http' && scheme !== 'https') {
-		return { message: `\`${schemeText}\` is not a scheme that is served.`, hint: 'Write `http://` or `https://`.' };
+		return { message: `The scheme \`${schemeText}\` is not supported.`, hint: 'Write `http://` or `https://`.' };
 	}
 	const authority = asciiAuthority(authorityText);
 	const parsed = authority === undefined ? undefined : parseAuthority(authority);
 	if (authority === undefined || !parsed) {
 		const message = authorityText === '' ? 'The URL has no host.' : `\`${authorityText}\` is not a host.`;
-		return { message, hint: 'Write a name or an IP address, and a port if need be: `http://example.com:8080/`.' };
+		return { message, hint: 'Write a name or an IP address, optionally with a port: `http://example.com:8080/`.' };
 	}
 	const path = sendable(pathText === '' ? '/' : pathText);
 	if (/%(?![0-9A-Fa-f]{2})/.test(path)) {
 		return {
-			message: `The path of \`${text}\` holds an incomplete percent-encoding, which is refused before any site is asked.`,
+			message: `The path of \`${text}\` contains an incomplete percent-encoding, which is rejected before any site is chosen.`,
 			hint: 'Write `%25` for a percent sign.',
 		};
 	}
@@ -77,36 +77,36 @@ export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
 	return { text, scheme, authority, host: parsed.host, port: parsed.port, path, query };
 }
 
-/** Tells a URL from the reason why there is none. */
+/** Reports whether a result is a URL rather than a mistake. */
 export function isRequestUrl(parsed: RequestUrl | RequestMistake): parsed is RequestUrl {
 	return 'authority' in parsed;
 }
 
-/** Why a method cannot be rehearsed, or undefined. */
+/** Returns why a method cannot be used, or undefined. */
 export function methodMistake(method: string): RequestMistake | undefined {
 	if (!isToken(method)) return { message: `\`${method}\` is not a method.` };
 	if (method !== 'CONNECT') return undefined;
-	return { message: '`CONNECT` asks for a tunnel, which has no URL.' };
+	return { message: '`CONNECT` requests a tunnel, which has no URL.' };
 }
 
-/** Why a field cannot be sent, or undefined. */
+/** Returns why a field cannot be sent, or undefined. */
 export function fieldMistake(name: string, value: string): RequestMistake | undefined {
 	if (!isToken(name)) return { message: `\`${name}\` is not a field name.` };
 	if (fieldValueKind(value) === 'invalid') {
-		return { message: `The value of \`${name}\` holds a control character, which no field can carry.` };
+		return { message: `The value of \`${name}\` contains a control character, which fields cannot contain.` };
 	}
 	switch (name.toLowerCase()) {
 		case 'host':
 			return parseAuthority(value) ? undefined : { message: `\`${value}\` is not a host.` };
 		case 'content-length':
 		case 'transfer-encoding':
-			return { message: `\`${name}\` follows from the body.`, hint: 'Leave it out.' };
+			return { message: `\`${name}\` is derived from the body.`, hint: 'Leave it out.' };
 		default:
 			return undefined;
 	}
 }
 
-/** A client's address in its canonical form; undefined when the text is none. */
+/** Returns a client's address in canonical form; undefined if it is invalid. */
 export function clientAddress(text: string): string | undefined {
 	const ip = parseIp(text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text);
 	return ip && formatIp(ip);
@@ -114,17 +114,17 @@ export function clientAddress(text: string): string | undefined {
 
 const TIME = /^\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:\d{2}))?$/;
 
-/** Milliseconds since 1970 of `2026-01-31` (midnight UTC) or `2026-01-31T12:00:00Z`; undefined when it is neither. */
+/** Parses `2026-01-31` (midnight UTC) or `2026-01-31T12:00:00Z` to milliseconds since 1970; undefined for anything else. */
 export function clockTime(text: string): number | undefined {
 	if (!TIME.test(text)) return undefined;
 	const time = Date.parse(text.replace(' ', 'T').toUpperCase());
 	if (Number.isNaN(time)) return undefined;
-	// The 30th of February is read as the 2nd of March.
+	// February 30 would be parsed as March 2.
 	const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
 	return Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== text.slice(0, 10) ? undefined : time;
 }
 
-/** International names as a client sends them. */
+/** Converts international names to the form that clients send. */
 function asciiAuthority(text: string): string | undefined {
 	if (!/[\u0080-\uffff]/.test(text)) return text;
 	const colon = text.lastIndexOf(':');

@@ -1,4 +1,4 @@
-/** A plan that answers requests without a network: the graph that is served, with fakes for what surrounds it. */
+/** Answers requests without a network: uses the handler graph that would be served, with fakes for its surroundings. */
 import { type BuildEnvironment, buildSite } from '../codegen/build-site.ts';
 import type { BuiltSite } from '../codegen/built-site.ts';
 import { fakeLeases } from '../codegen/fake-leases.ts';
@@ -19,33 +19,38 @@ import { type FakeExchange, fakeExchange, type UpstreamAnswer } from './fake-exc
 import { FakePool } from './fake-upstreams.ts';
 import { listenerFor } from './listener-choice.ts';
 
-/** What is real in a dry run; handed in, because the compiler does no input or output. */
+/** The real dependencies of a dry run; injected, because the compiler does no I/O. */
 export interface DryRunEnvironment {
 	readonly facts: HostFacts;
-	/** A resource that needs no network, such as the file reader; undefined where a fake serves. */
+	/** Returns a resource that needs no network, such as the file reader; undefined to use a fake. */
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] | undefined;
 	/** Does work for pages, without a network. */
 	readonly pageWork?: PageWork | undefined;
 }
 
-/** What became of a request. */
+/** The result of a request. */
 export interface DryRunResult {
 	readonly listener: ListenerSpec;
-	/** Index in `document.sites`; −1 where no site of the listener takes the request: it is redirected to HTTPS, or answered 200 with nothing. */
+	/**
+	 * Index in `document.sites`; −1 if no site of the listener serves the request, which is then redirected to HTTPS or
+	 * answered with 200 and an empty body.
+	 */
 	readonly site: number;
 	readonly exchange: FakeExchange;
-	/** Undefined when the connection was dropped (`abort`). */
+	/** Undefined if the connection was closed (`abort`). */
 	readonly response: DeliveredResponse | undefined;
-	/** What no error route has answered. */
+	/** The error that no error route answered. */
 	readonly failure: unknown;
 }
 
-/** Sees a dry run as it goes: the graph's tracer, and the exchange and site before the graph runs. */
+/** Observes a dry run: traces the graph, and sees the exchange and its site before the graph runs. */
 export interface DryRunTracer extends BuildTracer {
 	begins(x: FakeExchange, listener: ListenerSpec, site: number): void;
 }
 
-/** Rehearses the requests of one plan. Sites are built when a request first reaches them; pools go on from request to request. */
+/**
+ * Runs the requests of one plan. Sites are built when a request first reaches them; pools keep their state between requests.
+ */
 export class DryRun {
 	readonly plan: Plan;
 	readonly #pools = new Map<string, FakePool>();
@@ -69,13 +74,13 @@ export class DryRun {
 		};
 	}
 
-	/** Lets every pool begin anew, as after a start, with an empty cache. */
+	/** Resets every pool and the cache to their initial state. */
 	reset(): void {
 		this.#cache.reset();
 		for (const pool of this.#pools.values()) pool.reset();
 	}
 
-	/** Answers a request, as serving does from the first byte after its head on; undefined where nothing listens. */
+	/** Answers a request, like the server does once it has the request head; undefined if nothing listens there. */
 	async run(request: DryRunRequest, upstream?: UpstreamAnswer): Promise<DryRunResult | undefined> {
 		const listener = listenerFor(this.plan, request.url);
 		if (!listener) return undefined;
@@ -116,7 +121,7 @@ export class DryRun {
 	}
 }
 
-/** Upstreams and logs are fakes always; the rest is real where the dependencies have it. */
+/** Upstreams and logs are always fakes; everything else is real if the dependencies provide it. */
 function dryRunLeases(deps: DryRunEnvironment, pools: Map<string, FakePool>, cache: FakeCache): Leases {
 	const poolOf = (settings: UpstreamSettings): FakePool => {
 		const key = canonicalJson(settings);

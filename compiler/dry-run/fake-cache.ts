@@ -1,4 +1,4 @@
-/** A response cache for dry runs: empty at the beginning of each, and nobody else's. */
+/** A private response cache for dry runs, initially empty. */
 import type { Body } from '../exchange/body.ts';
 import type {
 	CachedHead,
@@ -8,7 +8,7 @@ import type {
 	ResponseCache,
 } from '../exchange/response-cache.ts';
 
-/** Bytes of the longest body that is kept. */
+/** Maximum bytes of a stored body. */
 const LARGEST = 16 * 1024 * 1024;
 
 interface Kept extends CachedResponse {
@@ -16,13 +16,13 @@ interface Kept extends CachedResponse {
 	readonly body: Uint8Array;
 }
 
-/** Keeps responses in lists. */
+/** Stores responses in lists. */
 export class FakeCache implements ResponseCache {
 	readonly largest = LARGEST;
 	#kept = new Map<string, Kept[]>();
 	#invalidations = 0;
 
-	/** Forgets everything. */
+	/** Removes everything. */
 	reset(): void {
 		this.#kept = new Map();
 	}

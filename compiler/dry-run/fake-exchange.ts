@@ -1,4 +1,4 @@
-/** An exchange without a connection: a client that is there until the end, a clock that can be set, an upstream that answers as told. */
+/** An exchange without a connection: a client that never leaves, an adjustable clock, and a scripted upstream. */
 import { parseAuthority } from '../exchange/authority.ts';
 import type { BodySource } from '../exchange/body.ts';
 import { type ConnectionInfo, Exchange, type Received, Request } from '../exchange/exchange.ts';
@@ -8,28 +8,28 @@ import type { Upstream, UpstreamRequest } from '../exchange/leases.ts';
 import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DryRunRequest } from './dry-run-request.ts';
 
-/** What every response begins with, as when serving. */
+/** Initial value of `Server`, as when serving. */
 const SERVER_NAME = 'svc';
 const CLIENT_PORT = 50_000;
 
-/** What the fake upstream answers. */
+/** The fake upstream's response. */
 export interface UpstreamAnswer {
 	readonly status: number;
 	readonly body: string;
 }
 
-/** What reached the fake upstream. */
+/** A request that reached the fake upstream. */
 export interface SentRequest {
 	readonly settings: UpstreamSettings;
 	readonly upstream: Upstream;
 	readonly request: UpstreamRequest;
 }
 
-/** One rehearsed request and its response. */
+/** A dry-run request and its response. */
 export class FakeExchange extends Exchange {
-	/** Interim responses that were sent before. */
+	/** Interim responses sent before. */
 	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
-	/** What was sent to upstreams, in order. */
+	/** Requests sent to upstreams, in order. */
 	readonly sent: SentRequest[] = [];
 	readonly upstreamAnswer: UpstreamAnswer;
 	readonly #at: number | undefined;
@@ -56,10 +56,10 @@ export class FakeExchange extends Exchange {
 	}
 }
 
-/** Nobody leaves before the end. */
+/** The client never leaves early. */
 const SILENT = { inform: () => {}, watch: () => {} };
 
-/** The exchange that a request becomes at a listener. `local` is where the listener is bound. */
+/** Returns the exchange for a request at a listener. `local` is the listener's address. */
 export function fakeExchange(
 	{ method, url, headers, body, from, at }: DryRunRequest,
 	local: { readonly host: string; readonly port: number },
@@ -96,7 +96,7 @@ export function fakeExchange(
 	return new FakeExchange(received, connection, request, at, upstreamAnswer);
 }
 
-/** Names that a back end could mistake for others are dropped when serving. */
+/** The server drops names that a backend could mistake for others. */
 function reachesHandlers(name: string): boolean {
 	for (let i = 0; i < name.length; i++) {
 		if ((TOKEN_CLASS[name.charCodeAt(i)]! & (TOKEN_UNDERSCORE | TOKEN_DOT)) !== 0) return false;
@@ -109,7 +109,7 @@ function localAddress(bound: string, remote: string): string {
 	return remote.includes(':') ? '::1' : '127.0.0.1';
 }
 
-/** A body that came with the head. It is a stream, as bodies of requests are. */
+/** A body that arrived with the head. It is a stream, like all request bodies. */
 class WholeBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;

@@ -1,4 +1,4 @@
-/** Upstreams without a network: the choice is made by the real balancers, the answer is the one that was told. */
+/** Upstreams without a network: real load balancers choose, and the response is scripted. */
 
 import { isStream } from '../exchange/body.ts';
 import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';
@@ -22,7 +22,7 @@ import type { BalancerView, Choice } from '../modules/providers/balancers/balanc
 import { compileBalance } from '../modules/providers/balancers/index.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
-/** A pool in which every upstream is well and idle, and chance always picks the first. */
+/** A pool in which every upstream is healthy and idle, and random choices always pick the first. */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
 	readonly #choose: Choice;
@@ -43,7 +43,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		});
 	}
 
-	/** As after a start: the next turn is the first. */
+	/** Resets the pool to its initial state: the next turn is the first. */
 	reset(): void {
 		this.#turn = 0;
 	}
@@ -84,14 +84,14 @@ export class FakePool implements UpstreamPool, BalancerView {
 		};
 	}
 
-	/** No retry is held back, nothing waits, and nothing is kept: a dry run is one exchange. */
+	/** Retries are always allowed, nothing waits, and nothing is kept: a dry run is a single exchange. */
 	mayRetry(): boolean {
 		return true;
 	}
 
 	waiting(): void {}
 
-	/** A name stands for one upstream of that name. */
+	/** Resolves each name to one upstream of that name. */
 	lookUp(names: readonly string[]): readonly string[] | undefined {
 		return this.settings.dynamic && names.map(name => (name.includes(' ') ? name.replace(' ', ':') : `${name}:80`));
 	}
@@ -139,7 +139,7 @@ function fakeUpstream({ address, dial, host, port }: UpstreamAddress): FakeUpstr
 	return { address, dial, host, port, active: 0, fails: 0 };
 }
 
-/** An upstream reads the body, so that a limit on its way is met, and a body that was read before is missed. */
+/** Reads the body like an upstream would, so that limits apply and an already consumed body is noticed. */
 async function drain({ body }: UpstreamRequest): Promise<void> {
 	if (!isStream(body)) return;
 	let read = 0;
@@ -149,6 +149,6 @@ async function drain({ body }: UpstreamRequest): Promise<void> {
 		throw new UpstreamError('request', 'the request body failed', error);
 	}
 	if (body.length !== undefined && read < body.length) {
-		throw new UpstreamError('request', 'the request body is shorter than it was said to be');
+		throw new UpstreamError('request', 'the request body is shorter than declared');
 	}
 }

@@ -1,10 +1,10 @@
-/** Which listener a URL reaches, and why one of its sites serves a request. */
+/** Finds the listener for a URL, and explains why one of its sites serves a request. */
 import type { ListenedSite, ListenerSpec, Plan } from '../codegen/plan.ts';
 import { hostMatches } from '../exchange/authority.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 import type { RequestUrl } from './dry-run-request.ts';
 
-/** The listener that a client of this URL connects to; undefined where the connection would be refused. */
+/** Returns the listener that a client of this URL connects to; undefined if the connection would be refused. */
 export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefined {
 	const settings = plan.document.settings ?? {};
 	const port = url.port ?? (url.scheme === 'http' ? (settings.http_port ?? 80) : (settings.https_port ?? 443));
@@ -15,7 +15,7 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 		return exact ?? open.find(({ host }) => host === '' || host === '::' || (host === '0.0.0.0' && ip.v4));
 	}
 	if (open.length < 2) return open[0];
-	// A name may lead to any of them: to the one that knows it, else to the widest.
+	// A name may resolve to any of them: prefer one with a matching site, otherwise the widest.
 	const named = open.find(({ sites }) => sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))));
 	const loopback =
 		url.host === 'localhost' ? open.find(({ host }) => host === '127.0.0.1' || host === '::1') : undefined;
@@ -25,15 +25,15 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 /** Why a site serves a request. */
 export interface SiteReason {
 	readonly kind: 'exact_host' | 'wildcard_host' | 'any_host';
-	/** The host of the site that decided; '' for `any_host`. */
+	/** The site's host that matched; '' for `any_host`. */
 	readonly host: string;
-	/** The path of the site's address that decided with it. */
+	/** The path of the site's address that matched with it. */
 	readonly path: string | undefined;
-	/** One sentence without its full stop. */
+	/** One sentence without its period. */
 	readonly text: string;
 }
 
-/** Why `site` was found among the sites of its listener, for a canonical host. */
+/** Explains why `site` was chosen among the sites of its listener, for a canonical host. */
 export function siteReason(listener: ListenerSpec, site: number, host: string): SiteReason {
 	const entries = listener.sites.filter(entry => entry.site === site);
 	for (const entry of entries) {
@@ -42,11 +42,11 @@ export function siteReason(listener: ListenerSpec, site: number, host: string): 
 	for (const entry of entries) {
 		const pattern = entry.hosts.find(one => one.includes('*') && hostMatches(host, one));
 		if (pattern !== undefined) {
-			return reason('wildcard_host', pattern, entry, `\`${pattern}\` covers the host \`${host}\``);
+			return reason('wildcard_host', pattern, entry, `\`${pattern}\` matches the host \`${host}\``);
 		}
 	}
 	const alone = listener.sites.length === entries.length;
-	const text = alone ? 'it takes every host' : `no other site names the host \`${host}\`, and it takes every host`;
+	const text = alone ? 'it matches every host' : `no other site names the host \`${host}\`, and it matches every host`;
 	return reason('any_host', '', entries.find(entry => entry.hosts.length === 0) ?? entries[0], text);
 }
 
@@ -55,7 +55,7 @@ function reason(kind: SiteReason['kind'], host: string, entry: ListenedSite | un
 	return { kind, host, path, text: path === undefined ? text : `${text} and the path \`${path}\`` };
 }
 
-/** What listens, for messages: ``port 8080, and port 8081 of `127.0.0.1` ``. */
+/** Lists the listeners for messages: ``port 8080, and port 8081 of `127.0.0.1` ``. */
 export function listenersText(plan: Plan): string {
 	const texts = plan.listeners.map(({ host, port, scheme }) => {
 		if (host.includes('/')) return `${scheme} on ${host}`;

@@ -1,4 +1,4 @@
-/** Hosts and authorities: the `Host` field and `:authority`, and the host names of a configuration in the same form. */
+/** Hosts and authorities: the `Host` field and `:authority`, and host names of a configuration in the same form. */
 import { domainToASCII } from 'node:url';
 import { formatIp, parseIp } from './ip-address.ts';
 
@@ -6,11 +6,11 @@ import { formatIp, parseIp } from './ip-address.ts';
 export interface Authority {
 	/** Lower case, without a trailing dot; IPv6 without brackets in its canonical form; never empty. */
 	readonly host: string;
-	/** Undefined when there is no port or it is empty. */
+	/** Undefined if there is no port or it is empty. */
 	readonly port: number | undefined;
 }
 
-/** 1: allowed in a host as it is; 2: upper-case letter. Unreserved and sub-delims of RFC 3986 §3.2.2. */
+/** 1: allowed in a host unchanged; 2: upper-case letter. Unreserved and sub-delims of RFC 3986 §3.2.2. */
 const HOST_CHAR = new Uint8Array(128);
 for (const c of "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=") HOST_CHAR[c.charCodeAt(0)] = 1;
 for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') HOST_CHAR[c.charCodeAt(0)] = 2;
@@ -18,9 +18,10 @@ for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') HOST_CHAR[c.charCodeAt(0)] = 2;
 const MAX_HOST_LENGTH = 255;
 
 /**
- * Parses `host`, `host:port`, `[v6]` and `[v6]:port` (RFC 9110 §7.2); undefined when it is empty or not valid, which deserves 400.
- * Every spelling of one host gives one text, so that no site or matcher is evaded by case, a trailing dot, a port or
- * another spelling of an IPv6 address. Percent-encoded hosts are not valid for the same reason; user information neither.
+ * Parses `host`, `host:port`, `[v6]` and `[v6]:port` (RFC 9110 §7.2); undefined if it is empty or invalid, which should be
+ * answered with 400. Every spelling of a host gives the same text, so that no site or matcher is evaded by case, a trailing
+ * dot, a port or another spelling of an IPv6 address. For the same reason, percent-encoded hosts are invalid, as is user
+ * information.
  */
 export function parseAuthority(text: string): Authority | undefined {
 	if (text.charCodeAt(0) === 91) return bracketed(text);
@@ -48,8 +49,8 @@ export function parseAuthority(text: string): Authority | undefined {
 }
 
 /**
- * The host of a valid authority as it was sent: letter case and a trailing dot stay. An IPv6 address without a port keeps its
- * brackets, as in the compatible server.
+ * Returns the host of a valid authority as sent, with its case and trailing dot. An IPv6 address without a port keeps its
+ * brackets, like in the compatible server.
  */
 export function sentHost(authority: string): string {
 	if (authority.charCodeAt(0) === 91)
@@ -87,8 +88,8 @@ function parsePort(text: string, from: number): number {
 }
 
 /**
- * A host name of a configuration in the form in which requests carry it: lower case, IDN as ASCII (UTS 46), no trailing
- * dot, IPv6 canonical and without brackets. `*` labels stay. Undefined when it can be no host.
+ * Returns a configured host name in the form of requests: lower case, IDN as ASCII (UTS 46), no trailing dot, IPv6 canonical
+ * and without brackets. `*` labels stay. Undefined for an invalid host.
  */
 export function canonicalHost(text: string): string | undefined {
 	if (text.startsWith('[') || text.includes(':')) {
@@ -98,7 +99,7 @@ export function canonicalHost(text: string): string | undefined {
 	let host = text.toLowerCase();
 	if (host.length > 1 && host.endsWith('.')) host = host.slice(0, -1);
 	if (/[\u0080-\uffff]/.test(host)) {
-		// A star is no letter of a domain name: labels are converted one by one.
+		// A star is not valid in a domain name, so labels are converted one by one.
 		const labels = host.split('.').map(label => (label === '*' ? label : domainToASCII(label)));
 		if (labels.some(label => label === '')) return undefined;
 		host = labels.join('.');
@@ -107,7 +108,7 @@ export function canonicalHost(text: string): string | undefined {
 	return host.length <= MAX_HOST_LENGTH ? host : undefined;
 }
 
-/** Compares a host with a pattern whose `*` labels each match exactly one label; both canonical. */
+/** Compares a host with a pattern whose `*` labels each match exactly one label; both must be canonical. */
 export function hostMatches(host: string, pattern: string): boolean {
 	let h = 0;
 	let p = 0;

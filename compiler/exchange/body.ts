@@ -1,47 +1,49 @@
-/** Message bodies, small ones as values and streams by pull. */
+/** Message bodies: small ones as values, and streams that are pulled. */
 import type { HeaderList } from './header-list.ts';
 
 /**
- * A stream of bytes that the consumer pulls: back-pressure is that nobody pulls. One consumer. A body that ends early
- * throws from `pull`, so that a truncated message is never taken for a whole one.
+ * A stream of bytes that the consumer pulls; not pulling is backpressure. It has one consumer. A body that ends early throws
+ * from `pull`, so that a truncated message is never mistaken for a complete one.
  */
 export interface BodySource {
-	/** Length in bytes where it is known before the end. */
+	/** Length in bytes, if known before the end. */
 	readonly length: number | undefined;
 	/**
-	 * The next bytes, or null at the end; a promise only when they are not here yet. Bytes are the caller's until the next pull.
-	 * `most` is how many the consumer can use now, where it knows: reading more for it would only take memory. More may come.
+	 * Returns the next bytes, or null at the end; a promise only if it has to wait. Bytes are valid until the next pull.
+	 * `most` is how many the consumer can use now, if known: reading more would only take memory. More may be returned.
 	 */
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null>;
-	/** Bytes that are in memory for this consumer alone, or nearly; left out where there are next to none. */
+	/** Bytes held in memory exclusively for this consumer, approximately; omitted if there are next to none. */
 	readonly held?: number;
-	/** The consumer cannot go on for now, and has used what it pulled: memory that is kept for the next pull may go. */
+	/**
+	 * Called when the consumer has used what it pulled and cannot continue for now: memory kept for the next pull may be freed.
+	 */
 	idle?(): void;
-	/** Gives the stream up: frees what stands behind it. Safe to call twice and after the end. */
+	/** Cancels the stream and frees its resources. Safe to call twice and after the end. */
 	cancel(reason?: unknown): void;
 	/**
-	 * Has the system move bytes from where they are to a socket that sends them as they are, and says how many: 0 when the
-	 * socket takes none now, or where pulling is better. What is left is pulled. `socket` is its descriptor, and free for this.
+	 * Lets the system move bytes directly to a socket that sends them unchanged, and returns how many: 0 if the socket accepts
+	 * none now, or if pulling is better. The rest is pulled. `socket` is its descriptor, which is free for this.
 	 */
 	readonly sendTo?: ((socket: number) => number) | undefined;
 	/**
-	 * All bytes behind a head, of one byte a character, as one piece, where they stand in memory that has room for it; undefined
-	 * where they do not, or no longer. They have been pulled by that: the piece is the caller's until the next pull.
+	 * Returns all bytes after a head, of one byte per character, as one piece, if they are in memory with room for the head in
+	 * front; otherwise undefined. This counts as pulling them: the piece is valid until the next pull.
 	 */
 	readonly behind?: ((head: string) => Uint8Array | undefined) | undefined;
-	/** Trailer fields, once `pull` has returned null. */
+	/** Trailer fields, available once `pull` has returned null. */
 	readonly trailers?: HeaderList | undefined;
 }
 
-/** A whole body, or a stream of it. Strings are sent as UTF-8. */
+/** A complete body, or a stream. Strings are sent as UTF-8. */
 export type Body = null | string | Uint8Array | BodySource;
 
-/** True for a body that must be pulled. */
+/** Reports whether a body must be pulled. */
 export function isStream(body: Body): body is BodySource {
 	return body !== null && typeof body === 'object' && !(body instanceof Uint8Array);
 }
 
-/** Byte length of a body where it is known. */
+/** Returns the byte length of a body, if known. */
 export function bodyLength(body: Body): number | undefined {
 	if (body === null) return 0;
 	if (typeof body === 'string') return Buffer.byteLength(body);

@@ -1,9 +1,9 @@
-/** The address of the client behind trusted proxies: one computation for matchers, placeholders, proxying and logs. */
+/** Determines the client's address behind trusted proxies, for matchers, placeholders, proxying and logs. */
 import type { Exchange } from './exchange.ts';
 import { formatIp, parseIp } from './ip-address.ts';
 import { IpRanges } from './ip-ranges.ts';
 
-/** The global options that say which peers are believed. */
+/** The global options that decide which peers are trusted. */
 export interface TrustSettings {
 	/** CIDRs. */
 	readonly trusted_proxies?: readonly string[];
@@ -14,13 +14,14 @@ export interface TrustSettings {
 	readonly client_ip_headers?: unknown;
 }
 
-/** Variable under which the address is kept once it has been computed. */
+/** Variable with the address, once determined. */
 export const CLIENT_IP_VARIABLE = 'client_ip';
 
 /**
- * Compiles `settings.trusted_proxies` (CIDRs): the peer's address, unless the peer is trusted and a header names another.
- * Of `X-Forwarded-For` (or `client_ip_headers`, the first that holds a valid address) the left-most valid address is
- * taken; with `trusted_proxies_strict` the right-most that is not trusted itself. Throws RangeError for a bad range.
+ * Compiles `settings.trusted_proxies` (CIDRs) to a function that returns the peer's address, unless the peer is trusted and a
+ * header names another one. Of `X-Forwarded-For` (or the first of `client_ip_headers` with a valid address), the left-most
+ * valid address counts; with `trusted_proxies_strict`, the right-most that is not trusted itself. Throws RangeError for an
+ * invalid range.
  */
 export function compileClientIp(settings: TrustSettings): (x: Exchange) => string {
 	const trusted = settings.trusted_proxies;
@@ -44,8 +45,8 @@ export function compileClientIp(settings: TrustSettings): (x: Exchange) => strin
 }
 
 /**
- * Compiles whether a peer is one of `settings.trusted_proxies` and of the ranges given beside: then what it says of its
- * client is believed. Throws RangeError for a bad range.
+ * Compiles a test of whether a peer is in `settings.trusted_proxies` or the additional ranges, so that its information about
+ * the client is trusted. Throws RangeError for an invalid range.
  */
 export function compilePeerTrust(settings: TrustSettings, more: readonly string[] = []): (x: Exchange) => boolean {
 	const texts = [...(settings.trusted_proxies ?? []), ...more];
@@ -76,7 +77,7 @@ function forwarded(x: Exchange, headers: readonly string[], strict: IpRanges | u
 	return undefined;
 }
 
-/** `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`. */
+/** Parses `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`. */
 function addressOf(item: string): string | undefined {
 	let text = item.trim();
 	if (text.startsWith('[')) text = text.slice(1, text.indexOf(']') === -1 ? undefined : text.indexOf(']'));

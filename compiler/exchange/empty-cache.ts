@@ -1,8 +1,8 @@
-/** A response cache that keeps nothing: what stands in where nothing is served. */
+/** A response cache that stores nothing, used where nothing is served. */
 import type { Body } from './body.ts';
 import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCache } from './response-cache.ts';
 
-/** Takes no response and has none. */
+/** Accepts no responses and has none. */
 export class EmptyCache implements ResponseCache {
 	readonly largest = 0;
 

@@ -1,8 +1,8 @@
-/** Taking a prefix or a suffix off an escaped path. */
+/** Strips a prefix or suffix from an escaped path. */
 
 /**
- * The escaped path without a prefix, or undefined when it does not begin with it. Letter case does not count; a character
- * of the prefix matches its escape as well, while a `%XX` of the prefix matches only that escape.
+ * Returns the escaped path without a prefix, or undefined if it does not begin with it. Ignores case; a character of the prefix
+ * also matches its escape, while a `%XX` in the prefix matches only that escape.
  */
 export function withoutPrefix(escapedPath: string, prefix: string): string | undefined {
 	let at = 0;
@@ -21,12 +21,12 @@ export function withoutPrefix(escapedPath: string, prefix: string): string | und
 	return escapedPath.slice(at);
 }
 
-/** The escaped path without a suffix, or undefined when it does not end with it; compared as a prefix is. */
+/** Returns the escaped path without a suffix, or undefined if it does not end with it; compared like a prefix. */
 export function withoutSuffix(escapedPath: string, suffix: string): string | undefined {
 	const wanted = Buffer.from(suffix, 'utf8').toString('latin1');
 	let end = escapedPath.length;
 	for (let i = wanted.length - 1; i >= 0; i--) {
-		// `%XX` of the suffix is compared as three characters.
+		// `%XX` in the suffix is compared as three characters.
 		const literal = i >= 2 && /^%[0-9a-fA-F]{2}$/.test(wanted.slice(i - 2, i + 1));
 		if (literal) {
 			if (escapedPath.slice(Math.max(0, end - 3), end).toLowerCase() !== wanted.slice(i - 2, i + 1).toLowerCase())

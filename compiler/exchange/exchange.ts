@@ -1,4 +1,4 @@
-/** One request and its response on their way through the handler graph, whatever the protocol. */
+/** A request and its response on their way through the handler graph, whatever the protocol. */
 import type { Duplex } from 'node:stream';
 import type { Body } from './body.ts';
 import { HeaderList } from './header-list.ts';
@@ -9,7 +9,7 @@ const NO_LOGS: readonly AccessLog[] = [];
 /** `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0`, `HTTP/3.0`: the text of `{http.request.proto}`. */
 export type ProtocolName = 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0';
 
-/** What is known of a connection; one object for all its exchanges. Addresses are without brackets; '' for a unix socket. */
+/** Properties of a connection; one object for all its exchanges. Addresses have no brackets and are '' for a Unix socket. */
 export interface ConnectionInfo {
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -18,22 +18,22 @@ export interface ConnectionInfo {
 	readonly tls: TlsInfo | undefined;
 }
 
-/** What is known of a TLS session. */
+/** Properties of a TLS session. */
 export interface TlsInfo {
 	readonly version: string;
 	readonly cipherSuite: string;
 	readonly protocol: string;
 	readonly serverName: string;
 	readonly resumed: boolean;
-	/** The certificate that the client showed, verified or not as the site wants it. */
+	/** The certificate presented by the client, verified or not, depending on the site. */
 	readonly client?: ClientCertificate | undefined;
 }
 
-/** A client's certificate, as placeholders and logs tell it. */
+/** A client certificate, for placeholders and logs. */
 export interface ClientCertificate {
-	/** SHA-256 of the certificate, hexadecimal in lower case. */
+	/** SHA-256 of the certificate, in lower-case hexadecimal. */
 	readonly fingerprint: string;
-	/** The key's bytes in hexadecimal: PKCS #1 for RSA, the point of an elliptic curve. */
+	/** The bytes of the key in hexadecimal: PKCS #1 for RSA, the point of an elliptic curve. */
 	readonly publicKey: string;
 	readonly publicKeySha256: string;
 	readonly pem: string;
@@ -50,14 +50,14 @@ export interface ClientCertificate {
 	readonly uris: readonly string[];
 }
 
-/** The request line and authority as they came, before any rewrite. */
+/** The original request line and authority, before any rewrite. */
 export interface Received {
 	readonly method: string;
-	/** Path as sent, still percent-encoded; never empty, `*` for OPTIONS. */
+	/** Path as sent, percent-encoded; never empty, `*` for OPTIONS. */
 	readonly path: string;
-	/** Query without its `?`; undefined when there was no `?`. */
+	/** Query without its `?`; undefined if there was no `?`. */
 	readonly query: string | undefined;
-	/** Host field or authority as sent, port included. */
+	/** Host field or authority as sent, including the port. */
 	readonly authority: string;
 }
 
@@ -67,15 +67,15 @@ export class Request {
 	scheme: 'http' | 'https';
 	/** Host without port, lower case, IPv6 without brackets. */
 	host: string;
-	/** Authority as sent (`example.com:8080`): the `Host` field is this and does not stand in `headers`. */
+	/** Authority as sent (`example.com:8080`): the `Host` field, which is not in `headers`. */
 	authority: string;
-	/** Path, percent-encoded as sent or rewritten. */
+	/** Path, percent-encoded, as sent or rewritten. */
 	path: string;
-	/** Query without its `?`; undefined when there is none. */
+	/** Query without its `?`; undefined if there is none. */
 	query: string | undefined;
 	readonly headers: HeaderList;
 	body: Body;
-	/** Normalized forms of `path`, made when first asked for and valid while `path` is this text (see request-path.ts). */
+	/** Cached normalized forms of `path`, valid while `path` is this text (see request-path.ts). */
 	normalizedFor: string | undefined = undefined;
 	normalized: string = '';
 	loweredFor: string | undefined = undefined;
@@ -99,47 +99,51 @@ export class Response {
 	status: number = 0;
 	headers: HeaderList = new HeaderList();
 	body: Body = null;
-	/** Trailer fields to send after a streamed body; a streamed body's own trailers are sent too. */
+	/** Trailer fields to send after a streamed body; the body's own trailers are sent too. */
 	trailers: HeaderList | undefined = undefined;
-	/** Bytes of body written to the client; the protocol counts. */
+	/** Bytes of body written to the client, counted by the protocol. */
 	bytesSent: number = 0;
 }
 
-/** What a protocol does for an exchange beyond writing its response. */
+/** Services of the protocol for an exchange, in addition to writing its response. */
 export interface ExchangeTransport {
-	/** Sends an interim response (103 and other 1xx but 101). No effect for HTTP/1.0 clients. */
+	/** Sends an interim response (1xx except 101). No effect for HTTP/1.0 clients. */
 	inform(status: number, headers: HeaderList): void;
-	/** Called by `Exchange.onGone`'s first use: the transport calls `exchange.gone()` if the client leaves before the end. */
+	/**
+	 * Called on the first use of `Exchange.onGone`: the transport must call `exchange.gone()` if the client leaves before the
+	 * end.
+	 */
 	watch(exchange: Exchange): void;
-	/** Sets bounds of this exchange, where the protocol has such. */
+	/** Sets limits for this exchange, if the protocol supports them. */
 	bound?(bounds: TransferBounds): void;
 	/** Bytes of a response's body that the client takes now; left out where that does not show. */
 	room?(): number;
 }
 
-/** How long a client may make one exchange wait, instead of what its listener says. 0 is without bound. */
+/** Time limits of one exchange that override its listener's. 0 means no limit. */
 export interface TransferBounds {
-	/** Milliseconds without a byte of the request's body while it is waited for. */
+	/** Milliseconds without receiving a byte of an expected request body. */
 	readonly readTimeout?: number;
-	/** Bytes a second that such a body must bring on average, `readTimeout` apart. */
+	/** Average bytes per second of such a body, after the first `readTimeout`. */
 	readonly readRate?: number;
-	/** Milliseconds without a byte of the response taken. */
+	/** Milliseconds without the client accepting a byte of the response. */
 	readonly writeTimeout?: number;
-	/** Bytes a second at which the response must be taken on average, `writeTimeout` apart. */
+	/** Average bytes per second at which the client must accept the response, after the first `writeTimeout`. */
 	readonly writeRate?: number;
-	/** Bytes of a whole body that are given to the connection at once. */
+	/** Bytes of a complete body handed to the connection at a time. */
 	readonly writeChunk?: number;
 }
 
 /**
- * Called with the client's byte stream after the 101 (or 2xx of a CONNECT) has been written. The stream is paused and half
- * open: listen or pipe, then `resume()`; end it, for the client's end does not. The exchange ends when the stream closes.
+ * Called with the client's byte stream after the 101 (or 2xx for CONNECT) has been written. The stream is paused and half open:
+ * listen or pipe, then call `resume()`; end it explicitly, because the client's end does not. The exchange ends when the stream
+ * closes.
  */
 export type Upgraded = (client: Duplex) => void;
 
-/** What directives add to an exchange's access entry. */
+/** Additions by directives to an exchange's access log entry. */
 export interface ExchangeLog {
-	/** No entry is written. */
+	/** Writes no entry. */
 	skip?: boolean;
 	fields?: Record<string, unknown>;
 	/** Called once the response has been sent, before the entry is written. */
@@ -153,11 +157,11 @@ export class Exchange {
 	readonly received: Received;
 	readonly request: Request;
 	readonly response: Response = new Response();
-	/** `performance.now()` at the end of the request's head, in milliseconds. */
+	/** `performance.now()` at the end of the request head, in milliseconds. */
 	readonly startedAt: number;
-	/** True when the connection shall be dropped without a response (`abort`). */
+	/** True to close the connection without a response (`abort`). */
 	aborted: boolean = false;
-	/** Bytes of request body read from the client; the protocol counts. */
+	/** Bytes of request body read from the client, counted by the protocol. */
 	bytesReceived: number = 0;
 	/** Takes over the client's byte stream after the head has been written; set together with status 101. */
 	upgraded: Upgraded | undefined = undefined;
@@ -166,43 +170,46 @@ export class Exchange {
 	/** Names of the site and of the handler that answered, for logs, metrics, tests and `explain`. */
 	site: string = '';
 	answeredBy: string = '';
-	/** Number of the step that answered, or failed: see step-place.ts; −1 when none did. */
+	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
 	decidedAt: number = -1;
-	/** Number of the first step of the pipeline that runs: closures that sites share count from there. */
+	/** Number of the first step of the running pipeline, from which closures shared by sites count. */
 	stepBase: number = 0;
-	/** Index of the site in its generation; −1 when there is none. */
+	/** Index of the site in its generation; −1 if there is none. */
 	siteIndex: number = -1;
-	/** `hit`, `miss`, `stale` or `bypass`: what a cache did; '' where none was asked. */
+	/** Cache result: `hit`, `miss`, `stale` or `bypass`; '' without a cache. */
 	cacheStatus: string = '';
-	/** Where the file was that answered: `memory`, `held` open or `disk`; '' where none did. */
+	/** Origin of the file that answered: `memory`, `held` open or `disk`; '' if none did. */
 	fileFrom: string = '';
-	/** Name of the coding that `encode` gave the response; '' where it did not. */
+	/** Name of the coding applied by `encode`; '' if none. */
 	encodedAs: string = '';
-	/** The file whose whole content `servedBody` is, for who keeps forms of it: only while that is the response's body still. */
+	/**
+	 * The file whose complete content is `servedBody`, for caching encoded forms; valid only while that is still the response's
+	 * body.
+	 */
 	servedFile: ServedFile | undefined = undefined;
 	servedBody: Body = null;
-	/** Bits of the exclusive groups that have run (see codegen/pipeline.ts). */
+	/** Bits of the exclusive groups that have run (see codegen/compile-pipeline.ts). */
 	exclusive: number = 0;
-	/** The request's fields as they came, once a handler has changed them and a log will want to show them. */
+	/** The original request fields, set once a handler has changed them and a log may show them. */
 	receivedHeaders: HeaderList | undefined = undefined;
-	/** Loggers of the site that serves this exchange; the runtime records it there when it has ended. */
+	/** Access logs of the site that serves this exchange; the runtime records the exchange there when it has ended. */
 	accessLogs: readonly AccessLog[] = NO_LOGS;
-	/** Extra access-log state: undefined until a directive sets it. */
+	/** Additional access log state; undefined until a directive sets it. */
 	log: ExchangeLog | undefined = undefined;
-	/** Whether the handlers that run are told of in debug entries (`servers { trace }`). */
+	/** Whether running handlers are recorded in debug entries (`servers { trace }`). */
 	logsSteps: boolean = false;
-	/** Called in order when the exchange has ended, whatever became of it: undefined until a handler asks for it. */
+	/** Called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
 	whenFinished: ((x: Exchange) => void)[] | undefined = undefined;
-	/** For the runtime: the generation that serves this exchange, and `performance.now()` when its graph had returned. */
+	/** For the runtime: the generation that serves this exchange, and `performance.now()` when its graph returned. */
 	served: object | undefined = undefined;
 	answeredAt: number = 0;
-	/** What proxying found out about this exchange: a ProxyFacts. */
+	/** Facts about the proxying of this exchange: a ProxyFacts. */
 	proxied: object | undefined = undefined;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abort: AbortController | undefined = undefined;
 	#goneListener: (() => void) | undefined = undefined;
-	/** Those after the first: most exchanges have one. */
+	/** Listeners after the first, because most exchanges have only one. */
 	#goneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
 
@@ -222,13 +229,15 @@ export class Exchange {
 		this.startedAt = startedAt;
 	}
 
-	/** Variables and captures of this request: `root`, regular-expression groups, what `vars` sets. Made when first asked for. */
+	/**
+	 * Variables and captures of this request: `root`, regular expression groups, values set by `vars`. Created on first use.
+	 */
 	get variables(): Map<string, unknown> {
 		this.#variables ??= new Map();
 		return this.#variables;
 	}
 
-	/** A variable without making the map. */
+	/** Returns a variable without creating the map. */
 	variable(name: string): unknown {
 		return this.#variables?.get(name);
 	}
@@ -238,28 +247,28 @@ export class Exchange {
 		return this.#transport.room?.() ?? Infinity;
 	}
 
-	/** A handler has answered, or is about to fail. `step` is `cx.step`. */
+	/** Called when a handler has answered, or is about to fail. `step` is `cx.step`. */
 	answered(handler: string, step: number): void {
 		this.answeredBy = handler;
 		this.decidedAt = this.stepBase + step;
 	}
 
-	/** To be called before the fields of the request are changed for good. */
+	/** Must be called before the request's fields are changed permanently. */
 	keepReceivedHeaders(): void {
 		if (this.accessLogs.length > 0) this.receivedHeaders ??= this.request.headers.clone();
 	}
 
-	/** Milliseconds since 1970: the clock that everything about this request goes by, which a test may set. */
+	/** Milliseconds since 1970: the clock for everything about this request, which tests can set. */
 	now(): number {
 		return Date.now();
 	}
 
-	/** True once the client has left before the response was written whole. */
+	/** True if the client left before the response was fully written. */
 	get isGone(): boolean {
 		return this.#isGone;
 	}
 
-	/** Calls back when the client leaves before the response was written whole; at once if it already has. */
+	/** Calls back if the client leaves before the response is fully written; immediately if it already has. */
 	onGone(listener: () => void): void {
 		if (this.#isGone) {
 			listener();
@@ -274,7 +283,7 @@ export class Exchange {
 		this.#goneListeners.push(listener);
 	}
 
-	/** An AbortSignal of the same event, for APIs that take one. */
+	/** An AbortSignal for the same event, for APIs that need one. */
 	get signal(): AbortSignal {
 		if (!this.#abort) {
 			const controller = new AbortController();
@@ -284,7 +293,7 @@ export class Exchange {
 		return this.#abort.signal;
 	}
 
-	/** For the protocol: the client has left. */
+	/** For the protocol: reports that the client has left. */
 	gone(): void {
 		if (this.#isGone) return;
 		this.#isGone = true;
@@ -301,17 +310,17 @@ export class Exchange {
 		this.#transport.inform(status, headers);
 	}
 
-	/** Sets how long the client may make this exchange wait, instead of what its listener says. */
+	/** Sets time limits of this exchange that override its listener's. */
 	bound(bounds: TransferBounds): void {
 		this.#transport.bound?.(bounds);
 	}
 
-	/** Drops the connection without a response. */
+	/** Closes the connection without a response. */
 	abort(): void {
 		this.aborted = true;
 	}
 
-	/** Answers 101 and hands the client's byte stream to `upgraded` once the head is written (RFC 9110 §7.8). */
+	/** Answers 101 and passes the client's byte stream to `upgraded` once the head is written (RFC 9110 §7.8). */
 	upgrade(upgraded: Upgraded): void {
 		this.response.status = 101;
 		this.upgraded = upgraded;

@@ -1,17 +1,17 @@
-/** The response of an exchange whose graph has failed: no error route answered, or the error routes failed too. */
+/** The response of an exchange whose graph failed: no error route answered, or the error routes failed too. */
 import { isStream } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError } from './http-error.ts';
 
-/** Fields that tell of the content that is not sent (RFC 9110 §8). */
+/** Fields that describe content that is not sent (RFC 9110 §8). */
 const OF_CONTENT: ReadonlySet<string> = new Set([
 	...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-location', 'content-range'],
 	...['content-disposition', 'accept-ranges', 'etag', 'last-modified', 'transfer-encoding', 'trailer'],
 ]);
 
 /**
- * Leaves the status of the error, 500 for what is no HttpError, without a body. Fields that were set before stay, as they do
- * for an error route, for a policy of the site holds for its errors too; those of the error are set over them.
+ * Sets the error's status, or 500 for anything other than an HttpError, with an empty body. Fields set earlier stay, as they do
+ * for error routes, because a site's policies apply to its errors too; the error's own fields replace them.
  */
 export function failResponse(x: Exchange, error: unknown): void {
 	const { response } = x;

@@ -1,4 +1,4 @@
-/** What may stand in a field's name and value (RFC 9110 §5.1, §5.5, §5.6.2). */
+/** The syntax of field names and values (RFC 9110 §5.1, §5.5, §5.6.2). */
 import { isUtf8 } from 'node:buffer';
 
 /** Bit of TOKEN_CLASS: `_`. */
@@ -6,12 +6,15 @@ export const TOKEN_UNDERSCORE = 2;
 /** Bit of TOKEN_CLASS: `.`. */
 export const TOKEN_DOT = 4;
 
-/** By character code below 256: 0 not a token character, 1 a token character, 2 or 4 one (`_`, `.`) that some servers confuse with `-`. */
+/**
+ * By character code below 256: 0 for other characters, 1 for a token character, 2 or 4 for one (`_`, `.`) that some servers
+ * confuse with `-`.
+ */
 export const TOKEN_CLASS: Uint8Array = tokenClasses();
-/** By character code below 256: 1 where it may stand in a field's value (HTAB, SP, visible, obs-text). */
+/** By character code below 256: 1 if allowed in a field value (HTAB, SP, visible, obs-text). */
 export const VALUE_CLASS: Uint8Array = valueClasses();
 
-/** True for a token: a field name, a method. */
+/** Reports whether a text is a token, such as a field name or a method. */
 export function isToken(text: string): boolean {
 	const length = text.length;
 	if (length === 0) return false;
@@ -22,7 +25,7 @@ export function isToken(text: string): boolean {
 	return true;
 }
 
-/** Returns a value without the blanks and tabs around it (RFC 9110 §5.6.3). `trim` would remove a no-break space as well. */
+/** Strips surrounding spaces and tabs from a value (RFC 9110 §5.6.3). `trim` would also strip a no-break space. */
 export function withoutBlanks(value: string): string {
 	let start = 0;
 	let end = value.length;
@@ -31,20 +34,20 @@ export function withoutBlanks(value: string): string {
 	return start === 0 && end === value.length ? value : value.slice(start, end);
 }
 
-/** True for a space and a tab. */
+/** Reports whether a character is a space or a tab. */
 export function isBlank(code: number): boolean {
 	return code === 32 || code === 9;
 }
 
-/** True for text that can be sent as a field's value: no control character but HTAB, so that it cannot end its line. */
+/** Reports whether a text can be sent as a field value: without control characters other than HTAB, it cannot end its line. */
 export function isFieldValue(text: string): boolean {
 	return fieldValueKind(text) !== 'invalid';
 }
 
 /**
- * What a value is to the wire: `bytes` when each character is one byte as it stands, `text` when it has characters above
- * U+00FF and goes out as UTF-8 (see `encodeFieldText`), `invalid` when it holds a control character. Truncated to a byte,
- * U+010A would be a line feed: that is why the three are told apart.
+ * Classifies a value for sending: `bytes` if each character is one byte; `text` if it has characters above U+00FF and must be
+ * sent as UTF-8 (see `encodeFieldText`); `invalid` if it contains a control character. Truncated to a byte, U+010A would become
+ * a line feed, hence the distinction.
  */
 export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	const length = text.length;
@@ -57,7 +60,7 @@ export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	return wide ? 'text' : 'bytes';
 }
 
-/** Text as the bytes of its UTF-8 form, one character a byte: what a value from a configuration must be to arrive as UTF-8. */
+/** Returns the UTF-8 bytes of a text, one character per byte, so that a configured value arrives as UTF-8. */
 export function encodeFieldText(text: string): string {
 	for (let i = 0; i < text.length; i++) {
 		if (text.charCodeAt(i) > 127) return Buffer.from(text, 'utf8').toString('latin1');
@@ -65,7 +68,7 @@ export function encodeFieldText(text: string): string {
 	return text;
 }
 
-/** The text that a value's bytes are in UTF-8; bytes that are none stay, one character a byte. */
+/** Decodes a value's bytes as UTF-8; other bytes stay, one character per byte. */
 export function decodeFieldText(value: string): string {
 	for (let i = 0; i < value.length; i++) {
 		if (value.charCodeAt(i) < 128) continue;

@@ -1,30 +1,30 @@
-/** Header fields as a message carries them: ordered, repeatable, names compared without regard to case (RFC 9110 §5). */
+/** Header fields of a message: ordered, repeatable, with case-insensitive names (RFC 9110 §5). */
 
 /**
- * An ordered list of fields. Lookups take the name in lower case, so that no call lower-cases a constant again;
- * names keep the case in which they were added, for HTTP/1.1.
+ * An ordered list of fields. Lookups take the name in lower case, so that constants are not lower-cased repeatedly; names keep
+ * their original case, for HTTP/1.1.
  */
 export class HeaderList {
-	/** name, value, name, value, … : one array, because lists are short and copied often. */
+	/** name, value, name, value, … in one array, because lists are short and often copied. */
 	readonly #items: string[];
 
 	constructor(items: string[] = []) {
 		this.#items = items;
 	}
 
-	/** Number of fields, repeated ones counted each. */
+	/** Number of fields; repeated ones count separately. */
 	get size(): number {
 		return this.#items.length >> 1;
 	}
 
-	/** Value of the first field of that name, or undefined. */
+	/** Returns the value of the first field of that name, or undefined. */
 	get(lowerName: string): string | undefined {
 		const items = this.#items;
 		for (let i = 0; i < items.length; i += 2) if (sameName(items[i]!, lowerName)) return items[i + 1];
 		return undefined;
 	}
 
-	/** Values of all fields of that name, in order. */
+	/** Returns the values of all fields of that name, in order. */
 	getAll(lowerName: string): string[] {
 		const items = this.#items;
 		const values: string[] = [];
@@ -32,7 +32,7 @@ export class HeaderList {
 		return values;
 	}
 
-	/** Values of all fields of that name joined by `, ` (RFC 9110 §5.2), or undefined when there is none. */
+	/** Returns the values of all fields of that name joined by `, ` (RFC 9110 §5.2), or undefined if there are none. */
 	combined(lowerName: string): string | undefined {
 		const items = this.#items;
 		let all: string | undefined;
@@ -48,12 +48,12 @@ export class HeaderList {
 		return false;
 	}
 
-	/** Adds a field at the end. The caller vouches that name and value are valid (see field-syntax.ts). */
+	/** Appends a field. The caller must ensure that name and value are valid (see field-syntax.ts). */
 	add(name: string, value: string): void {
 		this.#items.push(name, value);
 	}
 
-	/** Replaces every field of that name by one, in the place of the first. */
+	/** Replaces all fields of that name by one, in the place of the first. */
 	set(name: string, value: string): void {
 		const items = this.#items;
 		const lower = name.toLowerCase();
@@ -67,12 +67,12 @@ export class HeaderList {
 		items.push(name, value);
 	}
 
-	/** Removes every field of that name; true if there was one. */
+	/** Removes all fields of that name; returns true if there were any. */
 	delete(lowerName: string): boolean {
 		return this.#removeFrom(0, lowerName);
 	}
 
-	/** Keeps the fields for which the test holds. The test sees names as they were added. */
+	/** Keeps the fields for which `keep` returns true. Names are passed in their original case. */
 	filter(keep: (name: string, value: string) => boolean): void {
 		const items = this.#items;
 		let to = 0;
@@ -86,7 +86,7 @@ export class HeaderList {
 		items.length = to;
 	}
 
-	/** Replaces values: the function returns the new value of a field. */
+	/** Replaces values by the results of the function. */
 	map(change: (name: string, value: string) => string): void {
 		const items = this.#items;
 		for (let i = 0; i < items.length; i += 2) items[i + 1] = change(items[i]!, items[i + 1]!);
@@ -96,12 +96,12 @@ export class HeaderList {
 		this.#items.length = 0;
 	}
 
-	/** Name at an index from 0 to size − 1, as it was added. */
+	/** Returns the name at an index from 0 to size − 1, in its original case. */
 	nameAt(index: number): string {
 		return this.#items[index * 2]!;
 	}
 
-	/** Value at an index from 0 to size − 1. */
+	/** Returns the value at an index from 0 to size − 1. */
 	valueAt(index: number): string {
 		return this.#items[index * 2 + 1]!;
 	}
@@ -125,13 +125,13 @@ export class HeaderList {
 			to += 2;
 		}
 		const removed = to !== items.length;
-		// Assigned, the length would be set by a call into the runtime.
+		// Assigning the length would call into the runtime.
 		while (items.length > to) items.pop();
 		return removed;
 	}
 }
 
-/** Compares a field name with one already in lower case. Makes no text of it: this is asked several times a request. */
+/** Compares a field name with one in lower case. Does not create a text, because this is called several times per request. */
 export function sameName(name: string, lower: string): boolean {
 	const length = lower.length;
 	if (name.length !== length) return false;

@@ -1,12 +1,12 @@
-/** The error that reaches a site's error routes. */
+/** The error handled by a site's error routes. */
 
-/** A failure with the status it deserves. `message` may stand in logs and in `{http.error.message}`; it never holds a secret. */
+/** A failure with its status. `message` may appear in logs and in `{http.error.message}`; it never contains a secret. */
 export class HttpError extends Error {
 	/** 400 to 599. */
 	readonly status: number;
 	/** Response fields that belong to the status (`Allow` of a 405, `Retry-After` of a 503). */
 	readonly headers: readonly (readonly [name: string, value: string])[];
-	/** Whether nobody has foreseen what it stands for: it may have left anything half done. */
+	/** True for an unexpected error, which may have left anything half done. */
 	readonly unforeseen: boolean;
 
 	constructor(

@@ -1,8 +1,8 @@
-/** IP addresses as numbers: strict parsing and the canonical text. */
+/** IP addresses as numbers: strict parsing and canonical text. */
 
 /**
- * An address as four 32-bit words; an IPv4 address (an IPv4-mapped IPv6 one too) stands in the last, with `v4` set.
- * The zone of a scoped IPv6 address is '' when there is none.
+ * An address as four 32-bit words; an IPv4 address (including an IPv4-mapped IPv6 one) is in the last, with `v4` set. The zone
+ * of a scoped IPv6 address is '' if there is none.
  */
 export interface IpAddress {
 	readonly v4: boolean;
@@ -10,7 +10,7 @@ export interface IpAddress {
 	readonly zone: string;
 }
 
-/** Parses dotted decimal (no leading zeros, so that nothing is read as octal) into an unsigned number, or −1. */
+/** Parses dotted decimal (without leading zeros, which could be taken for octal) to an unsigned number, or −1. */
 function parseIpv4(text: string): number {
 	let value = 0;
 	let octet = -1;
@@ -32,7 +32,7 @@ function parseIpv4(text: string): number {
 	return value * 256 + octet;
 }
 
-/** Parses an IPv4 or IPv6 address without brackets; undefined when it is neither. `fe80::1%eth0` keeps its zone. */
+/** Parses an IPv4 or IPv6 address without brackets; undefined for anything else. `fe80::1%eth0` keeps its zone. */
 export function parseIp(text: string): IpAddress | undefined {
 	if (!text.includes(':')) {
 		const v4 = parseIpv4(text);
@@ -81,12 +81,12 @@ function groupList(text: string, mayEndInV4 = true): number[] | undefined {
 	return groups.length <= 8 ? groups : undefined;
 }
 
-/** Dotted decimal of an unsigned number. */
+/** Formats an unsigned number as dotted decimal. */
 function formatIpv4(value: number): string {
 	return `${Math.floor(value / 0x1000000)}.${Math.floor(value / 0x10000) % 256}.${Math.floor(value / 256) % 256}.${value % 256}`;
 }
 
-/** Canonical text of an address (RFC 5952), mapped IPv4 as dotted decimal, zone kept. */
+/** Formats an address canonically (RFC 5952), with mapped IPv4 as dotted decimal and the zone kept. */
 export function formatIp(address: IpAddress): string {
 	if (address.v4) return formatIpv4(address.words[3]);
 	const groups: number[] = [];

@@ -1,7 +1,7 @@
-/** Sets of IP ranges (CIDR, single addresses, `private_ranges`) with fast membership. */
+/** Sets of IP ranges (CIDR, single addresses, `private_ranges`) with fast lookup. */
 import { formatIp, type IpAddress, parseIp } from './ip-address.ts';
 
-/** What `private_ranges` stands for. */
+/** The meaning of `private_ranges`. */
 export const PRIVATE_RANGES: readonly string[] = [
 	'192.168.0.0/16',
 	'172.16.0.0/12',
@@ -13,20 +13,20 @@ export const PRIVATE_RANGES: readonly string[] = [
 
 type Words = readonly [number, number, number, number];
 
-/** An inclusive interval of addresses. IPv4 lives at `::ffff:0:0/96`, so one order serves both families. */
+/** An inclusive interval of addresses. IPv4 is at `::ffff:0:0/96`, so that one order serves both families. */
 interface Interval {
 	readonly low: Words;
 	readonly high: Words;
 }
 
-/** A parsed range. `zone` is '' for every zone; `*` in it is a wildcard. */
+/** A parsed range. `zone` is '' for all zones; `*` in it is a wildcard. */
 export interface IpRange {
 	readonly low: Words;
 	readonly high: Words;
 	readonly zone: string;
 }
 
-/** Parses `10.0.0.0/8`, `::1`, `fe80::1%eth0`; undefined when it is no range. Bits beyond the prefix are ignored. */
+/** Parses `10.0.0.0/8`, `::1`, `fe80::1%eth0`; undefined for an invalid range. Ignores bits beyond the prefix. */
 export function parseIpRange(text: string): IpRange | undefined {
 	const slash = text.indexOf('/');
 	const ip = parseIp(slash === -1 ? text : text.slice(0, slash));
@@ -51,7 +51,7 @@ function masked(words: Words, bits: number, ones: boolean): Words {
 	return out;
 }
 
-/** Address of a prefix in CIDR notation, host bits cleared: `10.1.0.0/16`; undefined when the text is no address. */
+/** Returns an address truncated to a prefix, in CIDR notation: `10.1.0.0/16`; undefined if it is not an address. */
 export function maskedAddress(text: string, v4Bits: number, v6Bits: number): string | undefined {
 	const ip = parseIp(text);
 	if (!ip) return undefined;
@@ -60,16 +60,16 @@ export function maskedAddress(text: string, v4Bits: number, v6Bits: number): str
 	return `${formatIp(out)}/${ip.v4 ? v4Bits : v6Bits}`;
 }
 
-/** A set of ranges. Looking up costs one parse of the address and a binary search; the last answer is remembered. */
+/** A set of ranges. A lookup costs one parse of the address and a binary search; the last result is cached. */
 export class IpRanges {
-	/** low and high words of each interval, 8 numbers each, sorted and merged. */
+	/** Low and high words of each interval, 8 numbers each, sorted and merged. */
 	readonly #table: Uint32Array;
 	readonly #zoned: readonly { range: IpRange; zone: readonly string[] }[];
-	/** A connection asks again and again for one address. */
+	/** Requests of one connection look up the same address repeatedly. */
 	#lastText: string | undefined = undefined;
 	#lastAnswer = false;
 
-	/** `private_ranges` is understood. Throws RangeError naming a text that is no range. */
+	/** Accepts `private_ranges`. Throws RangeError that names an invalid text. */
 	constructor(texts: readonly string[]) {
 		const intervals: Interval[] = [];
 		const zoned: { range: IpRange; zone: readonly string[] }[] = [];
@@ -94,7 +94,7 @@ export class IpRanges {
 		this.#zoned = zoned;
 	}
 
-	/** True when an address lies in one of the ranges; false for what is no address, such as the peer of a unix socket. */
+	/** Reports whether an address is in one of the ranges; false for anything else, such as the peer of a Unix socket. */
 	contains(address: string): boolean {
 		if (address === this.#lastText) return this.#lastAnswer;
 		const ip = parseIp(address);
@@ -122,7 +122,7 @@ function inZone(ip: IpAddress, { range, zone }: { range: IpRange; zone: readonly
 	return isZone(ip.zone, zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
 }
 
-/** Reports whether a zone consists of some pieces, in this order, with anything between them. */
+/** Reports whether a zone consists of these pieces, in order, with anything between them. */
 function isZone(zone: string, [first = '', ...others]: readonly string[]): boolean {
 	if (!zone.startsWith(first)) return false;
 	const last = others.pop();

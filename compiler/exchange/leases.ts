@@ -1,4 +1,4 @@
-/** What handlers need from the runtime: interfaces that the compiler declares and the runtime (or a test) fills. */
+/** What handlers need from the runtime: interfaces declared by the compiler and implemented by the runtime or a test. */
 
 import type { Duplex } from 'node:stream';
 import type { Body } from './body.ts';
@@ -10,43 +10,43 @@ import type { CacheSettings, ResponseCache } from './response-cache.ts';
 
 /** One upstream of a pool. */
 export interface Upstream {
-	/** Address as the configuration names it, resolved. */
+	/** The configured address, resolved. */
 	readonly address: string;
 	readonly host: string;
 	readonly port: number;
-	/** Requests in flight, of the whole process. */
+	/** Requests in flight in the whole process. */
 	readonly active: number;
-	/** Failures that are remembered. */
+	/** Remembered failures. */
 	readonly fails: number;
 }
 
-/** What is sent to an upstream. */
+/** A request to an upstream. */
 export interface UpstreamRequest {
 	readonly method: string;
-	/** Path and query as they go on the request line. */
+	/** Path and query for the request line. */
 	readonly target: string;
-	/** All fields but framing ones (`Content-Length`, `Transfer-Encoding`, `Connection`, …), `Host` included. */
+	/** All fields except framing ones (`Content-Length`, `Transfer-Encoding`, `Connection`, …), including `Host`. */
 	readonly headers: HeaderList;
 	readonly body: Body;
-	/** Upgrade asked for (`websocket`), or undefined. */
+	/** Requested upgrade (`websocket`), or undefined. */
 	readonly upgrade: string | undefined;
-	/** True: an answer in gzip is decoded, since it was not the client that asked for it (RFC 9110 §12.5.3). */
+	/** True to decode a gzip response, because the client did not request the coding (RFC 9110 §12.5.3). */
 	readonly decodes?: boolean;
-	/** What the transport needs to know of the exchange, when it asks for something. */
+	/** Values that the transport needs from the exchange, if any. */
 	readonly transport?: TransportValues | undefined;
 }
 
-/** What a transport is told with each request. */
+/** Per-request values for a transport. */
 export interface TransportValues {
-	/** Name for TLS, where the settings have placeholders in it. */
+	/** Name for TLS, if the settings contain placeholders. */
 	readonly serverName: string | undefined;
-	/** The client, as the PROXY protocol tells of it. */
+	/** The client, for the PROXY protocol. */
 	readonly client: ProxiedClient | undefined;
-	/** FastCGI: names and values, one after the other. */
+	/** FastCGI: alternating names and values. */
 	readonly params: readonly string[] | undefined;
 }
 
-/** A client's addresses; '' and 0 where they are not known. */
+/** A client's addresses; '' and 0 if unknown. */
 export interface ProxiedClient {
 	readonly address: string;
 	readonly port: number;
@@ -54,10 +54,10 @@ export interface ProxiedClient {
 	readonly localPort: number;
 }
 
-/** What an upstream answered. `body` streams; `upgraded` is the byte stream after a 101. */
+/** An upstream's response. `body` streams; `upgraded` is the byte stream after a 101. */
 export interface UpstreamResponse {
 	readonly status: number;
-	/** Reason phrase that came, if it is another than the registered one of the status. */
+	/** Reason phrase, if it differs from the registered one for the status. */
 	readonly reason?: string | undefined;
 	readonly headers: HeaderList;
 	readonly body: Body;
@@ -65,14 +65,14 @@ export interface UpstreamResponse {
 	readonly upgraded: Duplex | undefined;
 }
 
-/** In which part of an exchange with an upstream it failed. */
+/** The phase in which an exchange with an upstream failed. */
 export type UpstreamPhase = 'connect' | 'request' | 'response' | 'timeout';
 
-/** Why an exchange with an upstream failed; `unsent` and `phase` decide whether it may be tried again. */
+/** The failure of an exchange with an upstream; `unsent` and `phase` decide whether it may be retried. */
 export class UpstreamError extends Error {
-	/** `connect`: nothing was sent; `request`: sending failed; `response`: no head came, or not a valid one; `timeout`. */
+	/** `connect`: nothing was sent; `request`: sending failed; `response`: no head arrived, or an invalid one; `timeout`. */
 	readonly phase: UpstreamPhase;
-	/** True when no byte of the request can have been acted on: it may be sent elsewhere whatever its method. */
+	/** True if no byte of the request can have had any effect: it may be sent elsewhere whatever its method. */
 	readonly unsent: boolean;
 
 	constructor(phase: UpstreamPhase, message: string, cause?: unknown, unsent: boolean = phase === 'connect') {
@@ -83,50 +83,51 @@ export class UpstreamError extends Error {
 	}
 }
 
-/** Who waits for an upstream's answer. One of `answered` and `failed` is called, once. */
+/** Receives an upstream's response: exactly one of `answered` and `failed` is called, once. */
 export interface UpstreamOutcome {
 	/**
-	 * Whether a whole body of so many bytes may stand in memory that is used for something else once `answered` has returned.
-	 * Left out, and false: it is the outcome's.
+	 * Reports whether a complete body of this length may be in memory that is reused once `answered` has returned. If omitted
+	 * or false, the outcome owns it.
 	 */
 	lendable?(length: number): boolean;
-	/** A 1xx response but 101. */
+	/** Receives a 1xx response other than 101. */
 	informed(status: number, headers: HeaderList): void;
-	/** `ready`: the answer can be written within this call. */
+	/** `ready`: the response can be written within this call. */
 	answered(response: UpstreamResponse, ready?: boolean): void;
 	failed(error: UpstreamError): void;
 }
 
-/** When the bytes of a file changed last. */
+/** The time of a file's last modification. */
 export interface FileTime {
 	/** Whole seconds since the epoch, rounded down. */
 	readonly seconds: number;
-	/** Nanoseconds behind them, from 0 to 999,999,999: both together are more than a number can hold. */
+	/** Additional nanoseconds, from 0 to 999,999,999; both together exceed the precision of a number. */
 	readonly nanoseconds: number;
 }
 
-/** An open static file, or why there is none. */
+/** An open static file. */
 export interface OpenFile {
-	/** Absolute path of the file that was opened, symbolic links resolved. */
+	/** Absolute path of the opened file, with symbolic links resolved. */
 	readonly path: string;
-	/** The same from the root on, with a leading slash; undefined when a followed link leads out of it. */
+	/** The same relative to the root, with a leading slash; undefined if a followed link leads out of it. */
 	readonly below: string | undefined;
-	/** Whether `path` is nothing but the root and the path that it was opened by; not known if left out. */
+	/** Whether `path` is just the root and the requested path, without links; unknown if omitted. */
 	readonly asNamed?: boolean;
 	readonly size: number;
 	readonly changed: FileTime;
-	/** Where its bytes are: kept in memory, or held open, it is given again for the next request as long as nothing about it changes. */
+	/** Where its bytes are. A file in memory or held open is reused for the next request as long as it is unchanged. */
 	readonly from: 'memory' | 'held' | 'disk';
 	/**
-	 * The bytes from `start` up to but not including `end`; opens nothing again. The body closes the file when it ends or is
-	 * cancelled, unless `keepOpen` (several ranges of one file): then `close` does. Throws FileError when the file has shrunk.
+	 * Returns the bytes from `start` up to, but not including, `end`, without opening the file again. The body closes the file
+	 * when it ends or is canceled, unless `keepOpen` (for several ranges): then call `close`. Throws FileError if the file has
+	 * shrunk.
 	 */
 	body(start: number, end: number, keepOpen?: boolean): Body;
-	/** For an answer without a body (HEAD, 304). Safe to call twice. */
+	/** For a response without a body (HEAD, 304). Safe to call twice. */
 	close(): void;
 }
 
-/** What is known of a file or folder without opening it. */
+/** Facts about a file or folder that is not opened. */
 export interface FileFacts {
 	readonly type: 'file' | 'directory';
 	readonly size: number;
@@ -134,7 +135,6 @@ export interface FileFacts {
 	readonly mtimeNs: bigint;
 }
 
-/** What a folder holds under one name. */
 export interface FolderEntry {
 	readonly name: string;
 	readonly type: 'file' | 'directory';
@@ -142,32 +142,35 @@ export interface FolderEntry {
 	readonly size: number;
 	/** Nanoseconds since the epoch. */
 	readonly mtimeNs: bigint;
-	/** Permission bits and type, as `st_mode`. */
+	/** Permission bits and type, like `st_mode`. */
 	readonly mode: number;
-	/** Where a symbolic link leads, as it is written in it; undefined for what is none. */
+	/** The target of a symbolic link as written in it; undefined for anything else. */
 	readonly target: string | undefined;
-	/** Absolute path with links resolved; undefined for what is no link. */
+	/** Absolute path with links resolved; undefined if it is not a link. */
 	readonly real: string | undefined;
 }
 
 /** Reads files below roots. */
 export interface FileReader {
 	/**
-	 * Opens a file below `root` by a decoded, slash-separated path that starts with `/`. A byte that is not UTF-8 stands in it
-	 * as U+DC00 plus the byte (a lone surrogate), so that every name can be said. The path is resolved inside the root:
-	 * it cannot leave it, nor can a symbolic link unless `followSymlinks`. Throws FileError.
+	 * Opens a file below `root` by a decoded, slash-separated path that starts with `/`. A byte that is not UTF-8 is
+	 * represented by U+DC00 plus the byte (a lone surrogate), so that every name can be expressed. The path is resolved inside
+	 * the root: it cannot leave it, nor can a symbolic link unless `followSymlinks`. Throws FileError.
 	 */
 	open(root: string, path: string, followSymlinks: boolean): OpenFile | Promise<OpenFile>;
-	/** What a path below root is, without opening it. Throws FileError but for `not_found`, which is undefined. */
+	/**
+	 * Returns the kind of a path below root, without opening it; undefined if it does not exist. Throws FileError for other
+	 * reasons.
+	 */
 	kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined;
-	/** As `kind`, with size and time; undefined also for what may not be looked at. Never throws. */
+	/** Like `kind`, with size and time; also undefined for whatever is inaccessible. Never throws. */
 	stat(root: string, path: string, followSymlinks: boolean): FileFacts | undefined;
-	/** Names in a folder below root, in the order of their code units; none when it is no folder or cannot be read. Never throws. */
+	/** Returns the names in a folder below root, sorted by code unit; none if it is not a readable folder. Never throws. */
 	list(root: string, path: string, followSymlinks: boolean): readonly string[];
 	/**
-	 * Files and folders in a folder below root, in no order, `most` at most, with the folder's own time in nanoseconds. Links
-	 * that lead out of the root are left out unless followed, as is what cannot be looked at and what is neither file nor
-	 * folder, and names that are not UTF-8. Throws FileError.
+	 * Returns at most `most` files and folders in a folder below root, unsorted, with the folder's own time in nanoseconds.
+	 * Omits links that lead out of the root unless followed, inaccessible entries, anything other than files and folders, and
+	 * names that are not UTF-8. Throws FileError.
 	 */
 	entries(
 		root: string,
@@ -175,9 +178,11 @@ export interface FileReader {
 		followSymlinks: boolean,
 		most: number,
 	): Promise<{ readonly entries: readonly FolderEntry[]; readonly mtimeNs: bigint }>;
-	/** The first `bytes` bytes of a regular file anywhere, or undefined when it cannot be read. */
+	/** Returns the first `bytes` bytes of any regular file, or undefined if it cannot be read. */
 	readStart(path: string, bytes: number): Uint8Array | undefined;
-	/** The path with every symbolic link resolved, or undefined when nothing is there. For load time, not per request. */
+	/**
+	 * Returns the path with every symbolic link resolved, or undefined if it does not exist. For load time, not per request.
+	 */
 	realPath?(path: string): string | undefined;
 }
 
@@ -196,26 +201,25 @@ export class FileError extends Error {
 	}
 }
 
-/** A logger of access entries: the runtime formats and writes outside the request's path. */
+/** An access log: the runtime formats and writes entries off the request path. */
 export interface AccessLog {
-	/** Records one exchange once it has ended. */
-	/** `credentials`: fields that hold credentials are shown. */
+	/** Records an exchange that has ended. `credentials`: show fields with credentials. */
 	record(x: Exchange, credentials?: boolean, at?: string): void;
 }
 
-/** Renders the metrics of the process. */
+/** Renders the process metrics. */
 export interface MetricsSource {
-	/** All metrics of the process as text. */
+	/** Returns all process metrics as text. */
 	render(format: MetricsFormat): Promise<string>;
 }
 
-/** A value of a span's attribute. */
+/** The value of a span attribute. */
 export type SpanValue = string | number | boolean;
 
-/** A span that has ended. */
+/** An ended span. */
 export interface SpanRecord {
 	readonly name: string;
-	/** `server`: of a request; `client`: of one to an upstream; `internal`: another part of one. */
+	/** `server`: for a request; `client`: for a request to an upstream; `internal`: for another part of a request. */
 	readonly kind: 'server' | 'client' | 'internal';
 	readonly traceId: string;
 	readonly spanId: string;
@@ -234,35 +238,35 @@ export interface SpanRecord {
 	readonly attributes: { readonly [name: string]: SpanValue };
 }
 
-/** Makes ids, decides what is recorded, and takes spans for export outside the request's path. */
+/** Generates IDs, decides which spans are recorded, and exports spans off the request path. */
 export interface Tracer {
 	/** 32 lower-case hexadecimal digits, random. */
 	newTraceId(): string;
 	/** 16 lower-case hexadecimal digits, random. */
 	newSpanId(): string;
-	/** Whether a span is recorded; `parentSampled` is what the caller decided, undefined where a trace begins. */
+	/** Reports whether a span is recorded; `parentSampled` is the caller's decision, undefined for a new trace. */
 	samples(traceId: string, parentSampled: boolean | undefined): boolean;
 	record(span: SpanRecord): void;
 }
 
-/** A content coding that we can make (RFC 9110 §8.4.1; RFC 7932; RFC 8878). */
+/** A supported content coding (RFC 9110 §8.4.1; RFC 7932; RFC 8878). */
 export type CodingName = 'gzip' | 'br' | 'zstd';
 
-/** A content coding with how hard it tries. */
+/** A content coding with its compression level. */
 export interface Coding {
 	readonly name: CodingName;
-	/** gzip 1 to 9 (5 if left out), br 0 to 11 (4), zstd 1 to 19 (3). */
+	/** gzip 1 to 9 (default 5), br 0 to 11 (4), zstd 1 to 19 (3). */
 	readonly level?: number;
-	/** Of zstd: frames without a checksum. */
+	/** For zstd: frames without a checksum. */
 	readonly checksum?: false;
 }
 
-/** Encodes bodies, so much at a time that requests do not starve. */
+/** Compresses bodies, a limited number at a time so that requests do not starve. */
 export interface Compressor {
 	/**
-	 * The body to send in place of one that must not be used any more. It is not `encoded` when it turned out to be no longer
-	 * than `minimum` bytes, or when too much is being encoded already. `flush`: what came is sent before more is waited for.
-	 * `identity`: the file that the body is whole of; its encoded form may be kept.
+	 * Returns the body to send instead of the given one, which must no longer be used. It is not `encoded` if it turned out to
+	 * have at most `minimum` bytes, or if too many bodies are being compressed. `flush`: send what has been read before waiting
+	 * for more. `identity`: the file whose complete content the body is; its compressed form may be cached.
 	 */
 	encode(
 		body: Exclude<Body, null>,
@@ -271,23 +275,23 @@ export interface Compressor {
 	): EncodedResult | Promise<EncodedResult>;
 }
 
-/** What became of a body that was to be encoded. */
+/** The result of compressing a body. */
 export interface EncodedResult {
 	readonly body: Exclude<Body, null>;
 	readonly encoded: boolean;
 }
 
-/** A file, told apart from all others and from itself before it was changed. */
+/** Identifies a file in its current state. */
 export interface ServedFile {
-	/** Absolute path, symbolic links resolved. */
+	/** Absolute path, with symbolic links resolved. */
 	readonly path: string;
 	readonly size: number;
 	readonly changed: FileTime;
 }
 
 /**
- * Every kind of lease: the settings that are its key, and what the handler gets. A module that needs a kind of its own adds it
- * by declaration merging, so that this folder knows no directive.
+ * All kinds of leases: the settings that are the key, and the resource that the handler gets. A module that needs its own kind
+ * adds it by declaration merging, so that this folder knows no directives.
  */
 export interface LeaseKinds {
 	files: { settings: Record<string, never>; lease: FileReader };
@@ -297,9 +301,9 @@ export interface LeaseKinds {
 	compressor: { settings: Record<string, never>; lease: Compressor };
 }
 
-/** Gives leases while a graph is built. The same kind and settings give the same lease, across generations. */
+/** Grants leases while a graph is built. The same kind and settings give the same lease, across generations. */
 export interface Leases {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
-	/** Does work for pages; undefined where none is done, as while a configuration is checked. Nothing is given back. */
+	/** Does work for pages; undefined if none is done, as while a configuration is checked. Need not be released. */
 	readonly pageWork?: PageWork | undefined;
 }

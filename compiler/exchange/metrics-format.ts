@@ -1,6 +1,6 @@
-/** The two formats in which metrics are given, and which of them a client wants. */
+/** The two formats of metrics, and which of them a client prefers. */
 
-/** Text format of Prometheus 0.0.4, or OpenMetrics 1.0.0. */
+/** Prometheus text format 0.0.4, or OpenMetrics 1.0.0. */
 export type MetricsFormat = 'prometheus' | 'openmetrics';
 
 /** The media type of each format. */
@@ -12,8 +12,8 @@ export const METRICS_TYPES: { readonly [format in MetricsFormat]: string } = {
 const WILDCARD = /^(?:text\/plain|text\/\*|\*\/\*)$/;
 
 /**
- * The format that an `Accept` field prefers (RFC 9110 section 12.5.1). OpenMetrics is for who names it, in version 1 or
- * without one, with at least the weight of plain text; for everybody else it is Prometheus' own.
+ * Returns the format that an `Accept` field prefers (RFC 9110 §12.5.1): OpenMetrics for clients that name it, in version 1 or
+ * without a version, with at least the weight of plain text; otherwise Prometheus.
  */
 export function metricsFormat(accept: string | undefined): MetricsFormat {
 	if (accept === undefined) return 'prometheus';

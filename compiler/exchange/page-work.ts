@@ -1,21 +1,21 @@
-/** Work that pages ask for and that would hold up every other request of their thread: it is done elsewhere. */
+/** Work for pages that would block all other requests of their thread, and is therefore done elsewhere. */
 
-/** Kinds of private keys that pages can have made. */
+/** Types of private keys that pages can generate. */
 export type PageKeyKind = 'rsa' | 'dsa' | 'ecdsa' | 'ed25519';
 
-/** What is to be done. Results are texts. */
+/** A task; results are texts. */
 export type PageTask =
-	/** The bcrypt hash of a password, as it is written down (`$2a$10$…`). */
+	/** The bcrypt hash of a password in modular crypt format (`$2a$10$…`). */
 	| { readonly task: 'bcrypt'; readonly password: string }
 	/** 64 bytes of scrypt (N 32768, r 8, p 2) in hexadecimal. */
 	| { readonly task: 'scrypt'; readonly password: string; readonly salt: string }
 	/** A new private key as PEM. */
 	| { readonly task: 'key'; readonly kind: PageKeyKind }
-	/** The addresses of a host, as the system's resolver has them, joined by blanks. */
+	/** The addresses of a host from the system's resolver, separated by spaces. */
 	| { readonly task: 'addresses'; readonly host: string };
 
 /** Does work for pages. */
 export interface PageWork {
-	/** Rejects with HttpError 503 when too much waits to be done, and with an Error that says why it could not be done. */
+	/** Runs a task. Rejects with HttpError 503 if too much work is waiting, or with an Error that says why it failed. */
 	run(task: PageTask): Promise<string>;
 }

@@ -1,30 +1,36 @@
-/** A handler's promise that costs none: what it waits for calls back, and whoever serves the exchange goes on within that call. */
+/**
+ * Completion by callback: a handler's result that costs no promise, because whatever it waits for calls back, and the exchange
+ * continues within that call.
+ */
 import type { Exchange } from './exchange.ts';
 
-/** Who turns what a handler throws into a response. */
+/** Converts what a handler throws to a response. */
 export interface AnswerJudge {
 	answered(x: Exchange): void;
 	failed(x: Exchange, error: unknown): void;
 }
 
-/** Who has the response written. */
+/** Has the response written. */
 export interface AnswerWaiter {
-	/** The response is there, whatever became of the handler; `now` is `performance.now()`, if that is known. Must not throw. */
+	/**
+	 * Called when the response is ready, whatever the outcome of the handler; `now` is `performance.now()`, if known. Must not
+	 * throw.
+	 */
 	handled(now?: number): void;
 }
 
-/** What writes it. */
+/** Writes the response. */
 export interface AnswerWriter {
 	/**
-	 * Whether `handled` has a whole body of so many bytes written, or copied, before it returns: it may stand in memory that is
-	 * used for something else then.
+	 * Reports whether `handled` writes or copies a complete body of this length before it returns, so that its memory may be
+	 * reused then.
 	 */
 	copies(length: number): boolean;
 }
 
 /**
- * Settles once, later than its maker has returned it. The runtime takes it as what it is by `judge` and `write`; to
- * everybody else it is a promise: `instanceof Promise`, `then`, `await` and the rest do what they do.
+ * Settles once, after its creator has returned it. The runtime handles it directly through `judge` and `write`; to all other
+ * code it is a promise: `instanceof Promise`, `then` and `await` work as usual.
  */
 export class PendingAnswer {
 	readonly #x: Exchange;
@@ -43,21 +49,21 @@ export class PendingAnswer {
 		this.#x = x;
 	}
 
-	/** For the runtime: hears first how it ended. To all others it cannot fail any more. */
+	/** For the runtime: is told the outcome first. To all others it can no longer fail. */
 	judge(judge: AnswerJudge): void {
 		this.#judge = judge;
 	}
 
-	/** For the protocol, behind `judge`: hears last. */
+	/** For the protocol, after `judge`: is told the outcome last. */
 	write(waiter: AnswerWaiter, writer: AnswerWriter): void {
 		this.#waiter = waiter;
 		this.#writer = writer;
 	}
 
 	/**
-	 * Has something done to the answer before anybody hears of it; not done to a failure. A whole body is out of its hands, or
-	 * the response's, when it returns. For handlers that pass this on: what they return is this again. What it throws is what
-	 * the handler failed with.
+	 * Runs a function on the response before anybody is notified; skipped on failure. A complete body may be reused by its
+	 * owner when it returns. For handlers that pass the result on: they return this object again. An exception becomes the
+	 * handler's failure.
 	 */
 	after(work: (x: Exchange) => void | Promise<void>): Promise<void> {
 		const before = this.#work;
@@ -71,12 +77,12 @@ export class PendingAnswer {
 		return this as unknown as Promise<void>;
 	}
 
-	/** Whether a whole body of so many bytes is out of everybody's hands once `resolve` has returned. */
+	/** Reports whether a complete body of this length is no longer in use once `resolve` has returned. */
 	copies(length: number): boolean {
 		return this.#writer !== undefined && this.#promise === undefined && this.#writer.copies(length);
 	}
 
-	/** As a promise: what is done then comes in a microtask. */
+	/** Behaves as a promise; continuations then run in a microtask. */
 	// biome-ignore lint/suspicious/noThenProperty: it is a promise
 	then<T = void, F = never>(
 		fulfilled?: ((value: undefined) => T | PromiseLike<T>) | null,
@@ -92,14 +98,14 @@ export class PendingAnswer {
 		return this.#promise.then(fulfilled, rejected);
 	}
 
-	/** What its maker returns once it has begun: nothing when it has ended already. @throws what it failed with */
+	/** Returned by its creator once it has started: nothing if it has already ended. @throws the error with which it failed */
 	started(): void | Promise<void> {
 		if (!this.#settled) return this as unknown as Promise<void>;
 		if (this.#failed) throw this.#error;
 		return undefined;
 	}
 
-	/** `now` is `performance.now()`, if that is known. */
+	/** `now` is `performance.now()`, if known. */
 	resolve(now?: number): void {
 		if (this.#settled) return;
 		const work = this.#work;
@@ -139,11 +145,11 @@ export class PendingAnswer {
 		this.#error = error;
 		this.#reject?.(error);
 		if (this.#waiter === undefined) return;
-		// Nobody has made a response of it.
+		// Nothing converted the failure to a response.
 		this.#x.abort();
 		this.#waiter.handled();
 	}
 }
 
-// The graph asks `instanceof Promise` of what a handler returns.
+// The graph tests a handler's result with `instanceof Promise`.
 Object.setPrototypeOf(PendingAnswer.prototype, Promise.prototype);

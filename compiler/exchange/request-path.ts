@@ -1,12 +1,12 @@
-/** The request's path in the forms that decisions are made on: decoded and cleaned, or cleaned but still escaped. */
+/** The request's path in the forms used for decisions: decoded and cleaned, or cleaned but still escaped. */
 import type { Request } from './exchange.ts';
 import { HttpError } from './http-error.ts';
 
 /**
- * The path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so that `/a/.` is `/a/`) and runs of slashes merged;
- * a trailing slash stays. Matchers and file servers decide on this text and no other. `%2F` becomes a slash before the
- * dots are resolved. Bytes that are not UTF-8 become U+FFFD. Kept on the request until its path changes.
- * Throws HttpError 400 for an incomplete `%XX` and for NUL.
+ * Returns the path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so that `/a/.` is `/a/`) and repeated slashes
+ * merged; a trailing slash stays. Matchers and file servers decide on this text only. `%2F` becomes a slash before the dots are
+ * resolved. Bytes that are not UTF-8 become U+FFFD. Cached on the request until its path changes. Throws HttpError 400 for an
+ * incomplete `%XX` and for NUL.
  */
 export function normalizedPath(request: Request): string {
 	const path = request.path;
@@ -17,7 +17,7 @@ export function normalizedPath(request: Request): string {
 	return normalized;
 }
 
-/** `normalizedPath` in lower case: what matchers compare, made once however many of them ask. Throws as it does. */
+/** Returns `normalizedPath` in lower case, for matchers; cached. Throws likewise. */
 export function loweredPath(request: Request): string {
 	const path = request.path;
 	if (request.loweredFor === path) return request.lowered;
@@ -27,25 +27,25 @@ export function loweredPath(request: Request): string {
 	return lowered;
 }
 
-/** As `normalizedPath`, but runs of slashes stay. Not kept: only patterns that hold `//` ask for it. */
+/** Like `normalizedPath`, but keeps repeated slashes. Not cached: only patterns with `//` need it. */
 export function normalizedPathWithSlashes(request: Request): string {
 	const path = request.path;
 	return isPlain(path) ? path : cleanPath(decodedOrRefused(path), false);
 }
 
-/** The path still percent-encoded, with dots (`%2e` too) resolved and, unless told otherwise, runs of slashes merged. */
+/** Returns the path still percent-encoded, with dots (including `%2e`) resolved and, by default, repeated slashes merged. */
 export function escapedCleanPath(path: string, mergeSlashes = true): string {
 	return needsCleaning(path) ? cleaned(path, mergeSlashes, ESCAPED_DOT, ESCAPED_TWO_DOTS) : path;
 }
 
 function decodedOrRefused(path: string): string {
 	const decoded = decodePercent(path);
-	if (decoded === undefined) throw new HttpError(400, 'The path holds an incomplete percent-encoding.');
-	if (decoded.includes('\0')) throw new HttpError(400, 'The path holds a NUL character.');
+	if (decoded === undefined) throw new HttpError(400, 'The path contains an incomplete percent-encoding.');
+	if (decoded.includes('\0')) throw new HttpError(400, 'The path contains a NUL character.');
 	return decoded;
 }
 
-/** True when decoding and cleaning would change nothing: the ordinary case, found in one pass. */
+/** Reports whether decoding and cleaning would change nothing: the usual case, detected in one pass. */
 function isPlain(path: string): boolean {
 	let afterSlash = false;
 	for (let i = 0; i < path.length; i++) {
@@ -95,7 +95,7 @@ function cleaned(path: string, mergeSlashes: boolean, dot: RegExp, twoDots: RegE
 	return `/${kept.join('/')}`;
 }
 
-/** Decodes `%XX` as UTF-8, bytes that are not UTF-8 as U+FFFD; undefined when a `%` is not followed by two hex digits. */
+/** Decodes `%XX` as UTF-8, with other bytes as U+FFFD; undefined if a `%` is not followed by two hex digits. */
 export function decodePercent(text: string): string | undefined {
 	if (!text.includes('%')) return text;
 	try {

@@ -1,37 +1,40 @@
-/** The store of a response cache as handlers see it: the compiler declares it, the runtime shares one among all threads. */
+/** The store of a response cache as seen by handlers; the runtime shares one among all threads. */
 import type { Body } from './body.ts';
 
-/** What is kept of a response beside its body: plain data, which travels between threads as JSON. Times in milliseconds. */
+/** The stored metadata of a response: plain data that is passed between threads as JSON. Times in milliseconds. */
 export interface CachedHead {
-	/** The whole primary key; two keys with one hash are told apart by it. */
+	/** The whole primary key, which distinguishes keys with equal hashes. */
 	readonly key: string;
-	/** The URL as clients ask for it, which purging and invalidation go by: `host[:port]` in lower case, then path and query. */
+	/** The URL as requested by clients, for purging and invalidation: `host[:port]` in lower case, then path and query. */
 	readonly host: string;
 	readonly path: string;
 	readonly query?: string | undefined;
 	readonly status: number;
-	/** Names and values, one after the other, without those that belong to a connection. */
+	/** Alternating names and values, without hop-by-hop fields. */
 	readonly fields: readonly string[];
-	/** Fields that the response had before the handlers behind the cache ran, and of those what they took away (lower case). */
+	/**
+	 * Fields that the response had before the handlers after the cache ran, and the names (lower case) of those that they
+	 * removed.
+	 */
 	readonly before: readonly string[];
 	readonly removed: readonly string[];
-	/** Names (lower case) and values, one after the other, of the request fields that select this response. */
+	/** Alternating names (lower case) and values of the request fields that select this response. */
 	readonly selecting: readonly string[];
-	/** When the response had come, milliseconds since 1970, and how old it was then (RFC 9111 §4.2.3). */
+	/** When the response arrived, in milliseconds since 1970, and its age then (RFC 9111 §4.2.3). */
 	readonly storedAt: number;
 	readonly initialAge: number;
 	readonly lifetime: number;
 	readonly staleWhileRevalidate: number;
 	readonly staleIfError: number;
-	/** Never served stale. */
+	/** Must never be served stale. */
 	readonly mustRevalidate: boolean;
-	/** Never served without asking. */
+	/** Must be validated before each use. */
 	readonly noCache: boolean;
 	readonly etag?: string | undefined;
 	/** Seconds since 1970. */
 	readonly modified?: number | undefined;
 	readonly tags: readonly string[];
-	/** It was the answer to a request with `Authorization` or `Cookie`, which it is asked for with again behind clients' backs. */
+	/** True for a response to a request with `Authorization` or `Cookie`, which background revalidation sends again. */
 	readonly credentials?: boolean;
 }
 
@@ -42,68 +45,70 @@ export interface CachedResponse {
 	readonly length: number;
 }
 
-/** A response on its way into the store. */
+/** A response being stored. */
 export interface CacheWriter {
-	/** False when it cannot be kept: it is given up then. */
+	/** Returns false if it cannot be stored, which abandons it. */
 	write(bytes: Uint8Array): boolean;
-	/** The body is whole: every thread sees the response from now on. False when it was purged while it came. */
+	/** Completes the body: all threads see the response from now on. Returns false if it was purged in the meantime. */
 	commit(): boolean;
-	/** Gives it up. Safe after either. */
+	/** Abandons the response. Safe to call after `commit` and twice. */
 	abandon(): void;
 }
 
-/** Whose turn it is to ask for what is not in the cache. */
+/** A place in the coalescing of requests for a response that is not in the cache. */
 export interface FetchTicket {
-	/** Undefined: it is this request's. Otherwise it resolves once the one under way has ended, or the time is over. */
+	/** Undefined for the leader, which fetches. Otherwise resolves when the leader's fetch has ended or the time is over. */
 	readonly ended: Promise<void> | undefined;
-	/** This request's fetch has ended. Safe to call twice: the first counts. */
+	/** Ends this request's fetch. Safe to call twice: the first call counts. */
 	done(outcome: FetchOutcome): void;
 }
 
-/** What a fetch was for those who waited: a stored response; one that answers nobody else unasked, so that waiting is of no use; nothing. */
+/**
+ * The result of a fetch for waiting requests: a stored response; a response for this request only, so that waiting is
+ * pointless; or a failure.
+ */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
 
-/** What is counted. */
+/** Counted events. */
 export const CACHE_EVENTS = ['hit', 'miss', 'stale', 'bypass', 'revalidated', 'collapsed', 'store'] as const;
 
-/** One of {@link CACHE_EVENTS}. */
 export type CacheEvent = (typeof CACHE_EVENTS)[number];
 
-/** Responses of the whole process; nothing waits. */
+/** The response cache of the whole process; operations do not block. */
 export interface ResponseCache {
-	/** Bytes of the longest body that is taken. */
+	/** Maximum bytes of a stored body. */
 	readonly largest: number;
-	/** What is stored under a key, in no order. */
+	/** Returns the responses stored under a key, in no particular order. */
 	find(key: string): readonly CachedResponse[];
-	/** Where more may be on disk: resolves once that can be found. */
+	/** If there may be more on disk, returns a promise that resolves once `find` returns it. */
 	recall(key: string): Promise<void> | undefined;
-	/** The bytes from `start` up to but not including `end`; undefined when the response is gone by now. */
+	/** Returns the bytes from `start` up to, but not including, `end`; undefined if the response has been evicted. */
 	body(response: CachedResponse, start: number, end: number): Body | undefined;
-	/** Keeps a response where it is until the returned function is called; undefined when it is gone. */
+	/** Pins a response until the returned function is called; undefined if it has been evicted. */
 	hold(response: CachedResponse): (() => void) | undefined;
-	/** Number that changes whenever what is stored of a URL may have been purged or invalidated. */
+	/** Returns the epoch of a URL, which changes whenever its stored responses may have been purged or invalidated. */
 	moment(host: string, path: string, query: string | undefined): number;
 	/**
-	 * Begins to store; undefined when it is not taken. `length` is that of the body where it is known, `most` a bound of it.
-	 * `since` is the moment of its URL at which it was asked for: what is older than a purge is not taken.
+	 * Starts storing a response; undefined if it is not accepted. `length` is the body's length, if known; `most` is its limit.
+	 * `since` is the epoch of its URL when it was requested: responses older than a purge are not accepted.
 	 */
 	store(head: CachedHead, length: number | undefined, most: number, since: number): CacheWriter | undefined;
-	/** Gives a stored response another head: it has been validated. The response as it is now. */
+	/** Replaces the head of a response after validation. Returns the updated response. */
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse;
 	remove(response: CachedResponse): void;
-	/** Removes what is stored of one URL, whatever its key; a promise where that is written down. */
+	/** Removes all responses of one URL, whatever their keys; returns a promise if that must be recorded on disk. */
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
-	/** Asks for the turn to fetch what a key stands for; waits `patience` milliseconds at most. */
+	/** Joins the coalescing of fetches for a key; waits at most `patience` milliseconds. */
 	turn(key: string, patience: number): FetchTicket;
 	count(event: CacheEvent): void;
 }
 
-/** Settings of a store: its key. */
+/** Settings of a store, which are the key of its lease. */
 export interface CacheSettings {
-	/** Bytes of memory, bodies and what is kept about them together. */
+	/** Bytes of memory, for bodies and metadata together. */
 	readonly ceiling: number;
-	/** Where the store is a directive's own: what tells it from others. */
+	/** Identifies the store of a single directive. */
 	readonly own?: string;
-	/** A folder behind the memory, and the bytes of its files at most. */
+	/** A folder on disk, and the maximum bytes of its files. */
 	readonly disk?: { readonly folder: string; readonly size: number };
 }

@@ -1,9 +1,9 @@
-/** Texts that have been cut from others. */
+/** Texts that have been sliced from others. */
 import { Buffer } from 'node:buffer';
 
 /**
- * Whether two texts are the same. The engine's own comparison leaves compiled code as soon as one of them is a part of
- * another text, as whatever is cut from a head is, and takes ten times as long.
+ * Compares two texts. The engine's own comparison leaves compiled code if either is a slice of another text, like everything
+ * sliced from a request head, and then takes ten times as long.
  */
 export function sameText(one: string, other: string): boolean {
 	const { length } = one;
@@ -12,7 +12,7 @@ export function sameText(one: string, other: string): boolean {
 	return true;
 }
 
-/** The same text, which is part of no other; its characters are bytes. */
+/** Returns a copy of a text that is not a slice; its characters are bytes. */
 export function ownText(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }

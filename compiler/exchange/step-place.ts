@@ -3,22 +3,22 @@
  * outlive the lines they came from. A number is looked up when a log needs the place.
  */
 
-/** Numbers of the steps of named routes begin here; those of a site are less. */
+/** Numbers of named routes' steps start here; those of a site are lower. */
 export const FIRST_ROUTE_STEP: number = 1 << 24;
 
-/** Places of the steps of one site, or of the named routes, by their numbers. */
+/** Places of the steps of one site, or of the named routes, by number. */
 export class PlaceTable {
 	#base: string;
 	/** JSON of an array; '' before anything is known. */
 	#json = '';
 	#places: readonly string[] | undefined;
 
-	/** `base` goes before places that are JSON pointers. */
+	/** `base` is prepended to places that are JSON pointers. */
 	constructor(base: string) {
 		this.#base = base;
 	}
 
-	/** Gives it the places of a generation, JSON of an array; undefined when only the base may have changed. */
+	/** Sets the places of a generation, as JSON of an array; undefined if only the base may have changed. */
 	set(base: string, json: string | undefined): void {
 		if (base === this.#base && (json === undefined || json === this.#json)) return;
 		this.#base = base;
@@ -26,7 +26,7 @@ export class PlaceTable {
 		this.#places = undefined;
 	}
 
-	/** `Configfile:12`, or a JSON pointer where no text is known; undefined for a number that stands for no step. */
+	/** Returns `Configfile:12`, or a JSON pointer if the text is unknown; undefined for a number without a step. */
 	textOf(step: number): string | undefined {
 		this.#places ??= this.#read();
 		return this.#places[step] || undefined;

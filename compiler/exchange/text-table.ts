@@ -1,25 +1,25 @@
-/** Look-ups of texts that are new each time, as hosts and paths of requests are. */
+/** Lookups by texts that are new each time, like hosts and paths of requests. */
 
-/** Numbers that make a slot. */
+/** Numbers per slot. */
 const SLOT = 4;
 
 /**
- * Values by texts, for look-ups with texts that are new each time: before a Map compares such a key it looks for it among
- * all texts of the process, which costs as much as the parsing of a request.
+ * A map for lookups by texts that are new each time. Before a Map compares such a key, the engine searches it among all texts
+ * of the process, which costs as much as parsing a request.
  */
 export class TextTable<T> {
 	/**
-	 * By slot the hash, 0 where nothing is, the place, and where the key stands in `units` and how long it is: all that a
-	 * look-up needs lies side by side, for of thousands of keys it finds most cold in memory.
+	 * Per slot: the hash (0 if empty), the index of the value, and the key's position in `units` and its length. Everything
+	 * that a lookup needs is adjacent, because with thousands of keys most are not in the processor's cache.
 	 */
 	readonly #slots: Int32Array;
-	/** The keys, one after another. */
+	/** The keys, concatenated. */
 	readonly #units: Uint16Array;
 	readonly #values: readonly T[];
 	readonly #last: number;
 	readonly #longest: number;
 
-	/** The table does not change afterwards. */
+	/** The table is immutable. */
 	constructor(entries: ReadonlyMap<string, T>) {
 		let count = 4;
 		while (count < entries.size * 2) count *= 2;
@@ -42,7 +42,7 @@ export class TextTable<T> {
 		this.#longest = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
 	}
 
-	/** The value of the first `length` characters of a text. */
+	/** Returns the value for the first `length` characters of a text. */
 	get(text: string, length: number): T | undefined {
 		if (length > this.#longest) return undefined;
 		const hash = hashOf(text, length);

@@ -1,8 +1,8 @@
-/** W3C Trace Context: the fields `traceparent` and `tracestate`, read strictly (https://www.w3.org/TR/trace-context-2/). */
+/** W3C Trace Context: strict parsing of the fields `traceparent` and `tracestate` (https://www.w3.org/TR/trace-context-2/). */
 import { withoutBlanks } from './field-syntax.ts';
 import type { HeaderList } from './header-list.ts';
 
-/** What a caller said of its trace. */
+/** The caller's trace. */
 export interface TraceParent {
 	/** 32 lower-case hexadecimal digits, not all zero. */
 	readonly traceId: string;
@@ -14,14 +14,14 @@ export interface TraceParent {
 
 /** The caller records the trace. */
 export const SAMPLED = 1;
-/** The trace id is random. */
+/** The trace ID is random. */
 const RANDOM = 2;
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZERO_TRACE = '0'.repeat(32);
 const ZERO_SPAN = '0'.repeat(16);
 
-/** Reads `traceparent`; undefined when it is none, and a trace has to be begun anew (§3.2). */
+/** Parses `traceparent`; undefined if it is invalid, so that a new trace must be started (§3.2). */
 export function parseTraceParent(value: string): TraceParent | undefined {
 	const found = TRACEPARENT.exec(value);
 	if (!found) return undefined;
@@ -33,19 +33,19 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 		string,
 		string?,
 	];
-	// Version ff is none; what a later version has behind the flags is for those who know it.
+	// Version ff is invalid; later versions may have more after the flags, for those who understand it.
 	if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
 	if (traceId === ZERO_TRACE || parentId === ZERO_SPAN) return undefined;
 	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED | RANDOM) };
 }
 
-/** Members that a `tracestate` may have (§3.3.1.1). */
+/** Maximum members of a `tracestate` (§3.3.1.1). */
 const MOST_MEMBERS = 32;
 const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
-/** Printable ASCII but comma and equals sign, the last no blank. */
+/** Printable ASCII except comma and equals sign, not ending with a space. */
 const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
-/** Reads `tracestate`, all its fields joined by commas; undefined when it is none or empty, and is not passed on. */
+/** Parses `tracestate`, with all its fields joined by commas; undefined if it is invalid or empty and must not be passed on. */
 export function parseTraceState(value: string): string | undefined {
 	const keys = new Set<string>();
 	const members: string[] = [];
@@ -61,7 +61,7 @@ export function parseTraceState(value: string): string | undefined {
 	return members.length === 0 ? undefined : members.join(',');
 }
 
-/** What a request says of the trace that it belongs to; undefined when it belongs to none. */
+/** Returns the trace to which a request belongs, or undefined. */
 export function readTraceContext(
 	headers: HeaderList,
 ): { readonly parent: TraceParent; readonly state: string | undefined } | undefined {
@@ -72,7 +72,7 @@ export function readTraceContext(
 	return { parent, state: state === undefined ? undefined : parseTraceState(state) };
 }
 
-/** Makes the request say that it belongs to a span: the fields are those of version 00, their names in lower case (§3.2.1). */
+/** Sets a request's fields so that it belongs to a span, in version 00 and with lower-case names (§3.2.1). */
 export function writeTraceContext(
 	headers: HeaderList,
 	traceId: string,

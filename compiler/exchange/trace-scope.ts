@@ -1,11 +1,11 @@
-/** The recorded span that goes on around an exchange: what the spans of its parts need to know. */
+/** The recorded span around an exchange: what the spans of its parts need. */
 import type { Exchange } from './exchange.ts';
 import type { Tracer } from './leases.ts';
 
-/** Variable of the exchange that holds the {@link TraceScope}. */
+/** Variable of the exchange with the {@link TraceScope}. */
 const TRACE_SCOPE_VARIABLE = 'http.tracing.scope';
 
-/** A span that is recorded. */
+/** A recorded span. */
 export class TraceScope {
 	readonly tracer: Tracer;
 	readonly traceId: string;
@@ -14,7 +14,7 @@ export class TraceScope {
 	readonly flags: number;
 	/** `tracestate`, valid. */
 	readonly state: string | undefined;
-	/** Requests to upstreams so far. */
+	/** Number of requests to upstreams so far. */
 	attempts = 0;
 
 	constructor(tracer: Tracer, traceId: string, spanId: string, flags: number, state: string | undefined) {
@@ -26,12 +26,12 @@ export class TraceScope {
 	}
 }
 
-/** Begins a scope: it holds to the end of the exchange, or until one inside of it begins. */
+/** Enters a scope, which lasts to the end of the exchange or until a nested one is entered. */
 export function enterTraceScope(x: Exchange, scope: TraceScope): void {
 	x.variables.set(TRACE_SCOPE_VARIABLE, scope);
 }
 
-/** The innermost scope; undefined when nothing of the exchange is recorded. */
+/** Returns the innermost scope; undefined if the exchange is not recorded. */
 export function traceScopeOf(x: Exchange): TraceScope | undefined {
 	const scope = x.variable(TRACE_SCOPE_VARIABLE);
 	return scope instanceof TraceScope ? scope : undefined;

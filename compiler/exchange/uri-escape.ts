@@ -1,25 +1,25 @@
 /** Percent-encoding of the parts of a URI, and query strings as lists of parameters. */
 import { decodePercent } from './request-path.ts';
 
-/** Not allowed in a path as it stands: controls, space, non-ASCII and the delimiters of other parts. `%` is judged apart. */
+/** Not allowed literally in a path: controls, space, non-ASCII and the delimiters of other parts. `%` is handled separately. */
 const NOT_IN_PATH = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
 
-/** Encodes text as path data: what is in it cannot become a delimiter, a query or an escape of its own; slashes stay. */
+/** Encodes text as path data: it cannot introduce a delimiter, a query or an escape; slashes stay. */
 export function escapePathText(text: string): string {
 	return text.replace(/%/g, '%25').replace(NOT_IN_PATH, percent);
 }
 
-/** Encodes what may not stand in a path and leaves valid escapes alone: the lenient form, for text already encoded. */
+/** Encodes whatever is not allowed in a path and leaves valid escapes alone, for text that is already encoded. */
 export function escapePathWhereNeeded(text: string): string {
 	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(NOT_IN_PATH, percent);
 }
 
-/** Encodes what would break a request line if it stood in a query as it is; everything else stays. */
+/** Encodes whatever would break a request line if used literally in a query; everything else stays. */
 export function escapeQueryWhereNeeded(text: string): string {
 	return text.replace(/[^\u0021\u0022\u0024-\u007e]/gu, percent);
 }
 
-/** Encodes a query component as forms do: a space is `+`, and only unreserved characters stay. */
+/** Encodes a query component like forms do: a space is `+`, and only unreserved characters stay. */
 export function escapeQueryText(text: string): string {
 	return text.replace(/[^A-Za-z0-9\-._~]/gu, c => (c === ' ' ? '+' : percent(c)));
 }
@@ -30,14 +30,14 @@ function percent(character: string): string {
 	return out;
 }
 
-/** Decodes a query component (`+` is a space); undefined when an escape is incomplete. */
+/** Decodes a query component (`+` is a space); undefined if an escape is incomplete. */
 export function decodeQueryText(text: string): string | undefined {
 	return decodePercent(text.includes('+') ? text.replace(/\+/g, ' ') : text);
 }
 
 /**
- * Parses a query into its parameters, in the order of the first of each name; undefined when an escape is incomplete.
- * Empty pieces between `&`s are nothing; a name without `=` has an empty value.
+ * Parses a query into its parameters, in the order of their first occurrence; undefined if an escape is incomplete. Empty
+ * pieces between `&`s are ignored; a name without `=` has an empty value.
  */
 export function parseQuery(query: string | undefined): Map<string, string[]> | undefined {
 	const parameters = new Map<string, string[]>();
@@ -55,7 +55,7 @@ export function parseQuery(query: string | undefined): Map<string, string[]> | u
 	return parameters;
 }
 
-/** As `parseQuery`, but leaves out the pieces that cannot be decoded. */
+/** Like `parseQuery`, but ignores pieces that cannot be decoded. */
 export function parseQueryLeniently(query: string | undefined): Map<string, string[]> {
 	const all = parseQuery(query);
 	if (all) return all;
@@ -63,7 +63,7 @@ export function parseQueryLeniently(query: string | undefined): Map<string, stri
 	return parseQuery(decodable.join('&')) ?? new Map();
 }
 
-/** Writes parameters as a query, sorted by name, values in their order. */
+/** Formats parameters as a query, sorted by name, with values in order. */
 export function formatQuery(parameters: ReadonlyMap<string, readonly string[]>): string {
 	const pieces: string[] = [];
 	for (const name of [...parameters.keys()].sort(byCodePoint)) {

@@ -1,4 +1,4 @@
-/** Why a request is answered as it is, as plain JSON: what `svc explain` prints. */
+/** Explains why a request is answered as it is, as plain JSON: the output of `svc explain`. */
 import type { Compiled } from '../compiler.ts';
 import type { Document, Matcher } from '../document/document.ts';
 import { isSecretHeader } from '../document/secret-names.ts';
@@ -13,30 +13,30 @@ import type { HeaderList } from '../exchange/header-list.ts';
 import { GraphTracer, type MatcherEvent, type RequestTarget, type Trace, type TraceEvent } from './graph-tracer.ts';
 import { matcherText } from './matcher-text.ts';
 
-/** A place in the document, and in the text where the document came from one. */
+/** A place in the document and, if the document came from a text, in the text. */
 export interface ExplainedPlace {
 	/** RFC 6901. */
 	readonly pointer: string;
 	readonly file?: string;
-	/** Both begin at 1. */
+	/** Both start at 1. */
 	readonly line?: number;
 	readonly column?: number;
-	/** The first line of what stands there. */
+	/** The first line of the text at this place. */
 	readonly text?: string;
 }
 
-/** A matcher and its verdict. */
+/** A matcher and its result. */
 export interface ExplainedMatcher {
 	readonly kind: 'matcher';
 	readonly place: ExplainedPlace;
 	readonly matcher: string;
-	/** Null when it failed. */
+	/** Null if it failed. */
 	readonly holds: boolean | null;
-	/** Matchers inside of it that were asked. */
+	/** Nested matchers that were evaluated. */
 	readonly parts?: readonly ExplainedMatcher[];
 }
 
-/** One thing that happened on the way. */
+/** One event on the request's path. */
 export type ExplainedStep =
 	| ExplainedMatcher
 	| {
@@ -47,37 +47,37 @@ export type ExplainedStep =
 	  }
 	| { readonly kind: 'failure'; readonly place: ExplainedPlace; readonly status: number; readonly message: string };
 
-/** The upstream that was chosen, and what it was asked. */
+/** The chosen upstream and the request sent to it. */
 export interface ExplainedUpstream {
 	readonly name?: string;
 	readonly address: string;
-	/** Number of addresses that the choice was among, and the policy that made it. */
+	/** Number of candidate addresses, and the policy that chose. */
 	readonly among: number;
 	readonly policy: string;
 	readonly method: string;
 	readonly target: string;
-	/** Values of credentials are hidden. */
+	/** Values of credentials are redacted. */
 	readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
-/** The whole way of a request. */
+/** The complete explanation of a request. */
 export interface Explanation {
 	readonly request: { readonly method: string; readonly url: string; readonly from: string };
 	readonly listener: { readonly scheme: string; readonly host: string; readonly port: number };
-	/** Null when no site of the listener takes the request. */
+	/** Null if no site of the listener serves the request. */
 	readonly site: {
 		readonly address: string;
 		readonly reason: 'exact_host' | 'wildcard_host' | 'any_host';
-		/** A sentence without its full stop. */
+		/** A sentence without its period. */
 		readonly because: string;
 		readonly place: ExplainedPlace;
 	} | null;
 	readonly steps: readonly ExplainedStep[];
 	readonly upstreams: readonly ExplainedUpstream[];
-	/** Null when the connection is dropped. With an upstream: as if it had answered 200 with nothing. */
+	/** Null if the connection is closed. With an upstream: as if it had answered 200 with an empty body. */
 	readonly answer: {
 		readonly status: number;
-		/** '' when no handler answered. */
+		/** '' if no handler answered. */
 		readonly handler: string;
 		readonly place?: ExplainedPlace;
 		readonly headers: readonly (readonly [name: string, value: string])[];
@@ -86,25 +86,25 @@ export interface Explanation {
 	} | null;
 }
 
-/** A request that was answered, with its explanation. */
+/** An answered request with its explanation. */
 export interface Explained {
 	readonly rehearsed: DryRunResult;
 	readonly explanation: Explanation;
 }
 
-/** What is needed of a compiled configuration. */
+/** The required parts of a compiled configuration. */
 export interface ExplainedConfiguration extends Pick<Compiled, 'locate'> {
 	readonly plan: NonNullable<Compiled['plan']>;
 }
 
-/** Explains requests of one configuration: the graph that would be served, watched. */
+/** Explains requests of one configuration by tracing the graph that would be served. */
 export class Explainer {
 	readonly #tracer = new GraphTracer();
 	readonly #dryRun: DryRun;
 	readonly #locate: Compiled['locate'];
-	/** What is shown comes from here. */
+	/** The source of what is shown. */
 	readonly #document: Document;
-	/** The secrets of the document, longer ones first, each with the pointer of the text that holds it. */
+	/** The secrets of the document, longest first, each with the pointer of the text that contains it. */
 	readonly #secrets: readonly { readonly pointer: string; readonly text: string }[];
 
 	constructor({ plan, locate }: ExplainedConfiguration, deps: DryRunEnvironment) {
@@ -120,7 +120,7 @@ export class Explainer {
 			.sort((a, b) => b.text.length - a.text.length);
 	}
 
-	/** Answers a request and says why; undefined where nothing listens. The caller closes the response. */
+	/** Answers a request and explains why; undefined if nothing listens there. The caller closes the response. */
 	async explain(request: DryRunRequest): Promise<Explained | undefined> {
 		const rehearsed = await this.#dryRun.run(request);
 		if (!rehearsed) return undefined;
@@ -197,7 +197,7 @@ export class Explainer {
 		return { pointer, file: span.source.name, line, column, text: this.#hide(text, pointer) };
 	}
 
-	/** The text of an object without the secrets that the object holds. */
+	/** Removes the secrets of an object from its text. */
 	#hide(text: string, pointer: string): string {
 		let shown = text;
 		for (const secret of this.#secrets) {

@@ -1,28 +1,31 @@
-/** Watches a graph while it answers: what each matcher said, which handlers ran, what they did to the request's target. */
+/**
+ * Traces a graph while it answers: the result of each matcher, the handlers that ran, and their changes to the request's
+ * target.
+ */
 import type { Matcher, Step } from '../document/document.ts';
 import type { DryRunTracer } from '../dry-run/dry-run.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
 
-/** What decides where a request goes. */
+/** The parts of a request that decide how it is routed. */
 export interface RequestTarget {
 	readonly method: string;
-	/** Host as the `Host` field has it. */
+	/** Host as in the `Host` field. */
 	readonly authority: string;
 	/** Path and query. */
 	readonly target: string;
 }
 
-/** A matcher was asked. */
+/** A matcher was evaluated. */
 export interface MatcherEvent {
 	readonly kind: 'matcher';
 	/** Place in the document. */
 	readonly pointer: string;
 	readonly matcher: Matcher;
-	/** Undefined when the matcher failed: the request itself was at fault. */
+	/** Undefined if the matcher failed because the request itself is invalid. */
 	holds: boolean | undefined;
-	/** Matchers inside of it that were asked, in order. */
+	/** Nested matchers that were evaluated, in order. */
 	readonly parts: MatcherEvent[];
 }
 
@@ -31,32 +34,31 @@ export interface HandlerEvent {
 	readonly kind: 'handler';
 	readonly pointer: string;
 	readonly handler: string;
-	/** What the request was before and after it, if it changed it. */
+	/** The target before and after the handler, if it changed it. */
 	change: { readonly before: RequestTarget; readonly after: RequestTarget } | undefined;
 }
 
-/** A handler or matcher failed; the error routes follow, with the request as it came. */
+/** A handler or matcher failed; the error routes follow, with the original request. */
 export interface FailureEvent {
 	readonly kind: 'failure';
-	/** Of what failed. */
+	/** Of the failed handler or matcher. */
 	readonly pointer: string;
 	readonly status: number;
 	readonly message: string;
 }
 
-/** One thing that happened. */
 export type TraceEvent = MatcherEvent | HandlerEvent | FailureEvent;
 
-/** What happened to one request, in order. */
+/** The events of one request, in order. */
 export class Trace {
 	readonly events: TraceEvent[] = [];
-	/** The handler whose answer stands. */
+	/** The handler whose response is sent. */
 	answer: HandlerEvent | undefined = undefined;
 	readonly #asked: MatcherEvent[] = [];
 	readonly #failures = new Set<unknown>();
 	readonly #entered = new Map<HandlerEvent, number>();
 	#target: RequestTarget;
-	/** The handler that was entered last. */
+	/** The handler entered last. */
 	#current: HandlerEvent | undefined = undefined;
 	#steps = 0;
 	#answeredBy = '';
@@ -66,7 +68,7 @@ export class Trace {
 		this.#target = targetOf(x);
 	}
 
-	/** A matcher is asked: runs it. */
+	/** Evaluates a matcher and records the result. */
 	ask(pointer: string, matcher: Matcher, predicate: Predicate, x: Exchange): boolean {
 		this.#observe(x);
 		const event: MatcherEvent = { kind: 'matcher', pointer, matcher, holds: undefined, parts: [] };
@@ -83,7 +85,7 @@ export class Trace {
 		}
 	}
 
-	/** A handler begins. */
+	/** A handler starts. */
 	enter(pointer: string, step: Step, x: Exchange): HandlerEvent {
 		this.#observe(x);
 		const event: HandlerEvent = { kind: 'handler', pointer, handler: step.handler, change: undefined };
@@ -93,10 +95,10 @@ export class Trace {
 		return event;
 	}
 
-	/** A handler, and all that it called, has ended. */
+	/** A handler has returned, and everything it called. */
 	leave(event: HandlerEvent, x: Exchange): void {
 		if (this.#current === event) this.#observe(x);
-		// What an outer handler sets back on its way out decides nothing any more.
+		// Whatever an outer handler restores on its way out no longer decides anything.
 		else this.#target = targetOf(x);
 		const answered = x.answeredBy !== '' || x.aborted;
 		const isNew = x.answeredBy !== this.#answeredBy || this.#entered.get(event)! > this.#answeredAt;
@@ -106,7 +108,7 @@ export class Trace {
 		this.#answeredAt = ++this.#steps;
 	}
 
-	/** A handler or matcher has failed: the innermost counts. */
+	/** A handler or matcher failed; the innermost counts. */
 	fail(event: HandlerEvent | MatcherEvent, error: unknown): void {
 		if (this.#failures.has(error)) return;
 		this.#failures.add(error);
@@ -115,11 +117,11 @@ export class Trace {
 		this.events.push({ kind: 'failure', pointer: event.pointer, status, message });
 		this.answer = undefined;
 		this.#answeredBy = '';
-		// Error routes see the request as it came: nobody has rewritten it.
+		// Error routes see the original request: no handler has changed it.
 		this.#current = undefined;
 	}
 
-	/** What changed since the last look was done by the handler that was entered last. */
+	/** Attributes changes since the last call to the handler entered last. */
 	#observe(x: Exchange): void {
 		const before = this.#target;
 		const after = targetOf(x);
@@ -131,11 +133,11 @@ export class Trace {
 	}
 }
 
-/** Builds graphs that are watched. One for a dry run; what an exchange did is found by the exchange. */
+/** Builds traced graphs. One per dry run; traces are looked up by exchange. */
 export class GraphTracer implements DryRunTracer {
 	readonly #traces = new WeakMap<Exchange, Trace>();
 
-	/** What happened to an exchange, once its graph has returned. */
+	/** Returns the trace of an exchange, once its graph has returned. */
 	traceOf(x: Exchange): Trace | undefined {
 		return this.#traces.get(x);
 	}

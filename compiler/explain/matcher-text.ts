@@ -1,13 +1,13 @@
-/** A matcher of the document as one line, much as Configfile writes it. */
+/** Formats a matcher of the document as one line, similar to a Configfile. */
 import type { Matcher } from '../document/document.ts';
 import { MATCHERS } from '../modules/matchers/index.ts';
 
-/** Binding strength of operators: what is weaker than its dependencies needs parentheses. */
+/** Precedence of operators: an operand of lower precedence needs parentheses. */
 const WEAKEST = 0;
 const AND = 1;
 const NOT = 2;
 
-/** Text of a matcher: `path /api/* and not method GET HEAD`. */
+/** Returns the text of a matcher: `path /api/* and not method GET HEAD`. */
 export function matcherText(matcher: Matcher): string {
 	return text(matcher, WEAKEST);
 }
@@ -46,7 +46,7 @@ function fieldTexts(matcher: Matcher): string[] {
 	return texts;
 }
 
-/** A word as the languages would need it written. */
+/** Quotes a word where the languages require it. */
 function word(text: string): string {
 	return /^[^\s"`{}#][^\s"`]*$/.test(text) ? text : JSON.stringify(text);
 }

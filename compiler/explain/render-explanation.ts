@@ -1,15 +1,15 @@
-/** An explanation as text for people: one line for each thing that happened, with its place before it. */
+/** Renders an explanation as text: one line per event, preceded by its place. */
 
 import { HANDLERS } from '../codegen/handlers.ts';
 import { HTTPS_REDIRECT } from '../codegen/tls/https-redirect.ts';
 import { printable } from '../diagnostics/terminal-text.ts';
 import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
 
-/** Columns of a line of configuration that are shown. */
+/** Maximum columns of a configuration line. */
 const LONGEST = 100;
-/** Columns of places that the others are aligned to; longer ones stand out. */
+/** Maximum width to which places are aligned; longer ones protrude. */
 const WIDEST_PLACE = 32;
-/** Fields of every answer: they tell nothing. */
+/** Fields of every response, which are not shown. */
 const ORDINARY_FIELDS: ReadonlySet<string> = new Set(['server', 'date']);
 
 interface Row {
@@ -17,7 +17,7 @@ interface Row {
 	readonly text: string;
 }
 
-/** The whole text, with a line end after it. */
+/** Returns the whole text, ending in a newline. */
 export function renderExplanation(explanation: Explanation): string {
 	const { request, listener, site, steps, answer } = explanation;
 	const rows = steps.flatMap(step => stepRows(step));
@@ -25,8 +25,8 @@ export function renderExplanation(explanation: Explanation): string {
 	const host = listener.host.includes(':') ? `[${listener.host}]` : listener.host;
 	const port = `${host}:${listener.port} (${listener.scheme})`;
 	const redirected =
-		answer?.handler === HTTPS_REDIRECT ? 'none: the host is redirected to HTTPS' : 'none takes this host';
-	const none = answer?.error === undefined ? redirected : 'not found, as the request failed before';
+		answer?.handler === HTTPS_REDIRECT ? 'none: the host is redirected to HTTPS' : 'none matches this host';
+	const none = answer?.error === undefined ? redirected : 'not determined, because the request failed before';
 	const chosen = site ? `${site.address} (${placeText(site.place)}): ${site.because}` : none;
 	const lines = [
 		`${request.method} ${request.url} from ${request.from}`,
@@ -70,7 +70,7 @@ function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent:
 	return [row, ...(parts ?? []).flatMap(part => matcherRows(part, indent + 2, false))];
 }
 
-/** The line as written, with the handler's name where the line does not begin with it. */
+/** Returns the line as written, preceded by the handler's name unless the line begins with it. */
 function handlerText(handler: string, { text }: ExplainedPlace): string {
 	if (text === undefined) return handler;
 	const line = cut(text);
@@ -83,7 +83,7 @@ function outcome({ answer, upstreams }: Explanation): string[] {
 		const choice = among > 1 ? `, one of ${among} by ${policy}` : '';
 		lines.push(`upstream  ${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`);
 	}
-	if (!answer) return [...lines, 'answer    none: the connection is dropped'];
+	if (!answer) return [...lines, 'answer    none: the connection is closed'];
 	if (answer.error !== undefined) {
 		const message = answer.error === '' ? '' : `: ${answer.error}`;
 		lines.push(`answer    ${answer.status}, as no error route answered${message}`);
@@ -101,7 +101,7 @@ function outcome({ answer, upstreams }: Explanation): string[] {
 	return lines;
 }
 
-/** How many blocks it stands in: pipelines inside pipelines. */
+/** Returns the number of enclosing pipelines. */
 function depthOf({ pointer }: ExplainedPlace): number {
 	const pipelines = pointer.match(/\/pipeline(?=\/)/g)?.length ?? 0;
 	return Math.max(0, pipelines - 1);

@@ -1,4 +1,4 @@
-/** Compiles one configuration again and again: what did not change since the last time is not done again. */
+/** Compiles one configuration repeatedly, reusing what has not changed. */
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import type { Plan } from '../codegen/plan.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
@@ -25,40 +25,39 @@ import { SiteMemory } from './site-memory.ts';
 import { type PlaceTexts, placedDocument } from './step-places.ts';
 import { compileText, type TextKnowledge } from './text-compilation.ts';
 
-/** What compiling gave. `document` and `plan` are there when no diagnostic is an error. */
+/** The result of compiling. `document` and `plan` are present if no diagnostic is an error. */
 export interface Compiled {
 	readonly document: Document | undefined;
 	readonly plan: Plan | undefined;
 	readonly diagnostics: readonly Diagnostic[];
-	/** What `test` blocks check; they add nothing to the document. */
+	/** The checks of `test` blocks, which are not part of the document. */
 	readonly tests: readonly TestCase[];
 	/** Absolute paths of the files read. */
 	readonly files: readonly string[];
 	/**
-	 * Where in the text an object of the document came from, by JSON pointer; always undefined for JSON, and for what a
-	 * session compiled before the last time.
+	 * Returns the place in the text of an object of the document, by JSON pointer; always undefined for JSON, and for results
+	 * older than the last compilation.
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
-	/** Where its steps stand; undefined unless the session was asked for it, and where nothing is known of a text. */
+	/** Places of its steps; undefined unless requested, and if the text is unknown. */
 	readonly places?: PlaceTexts | undefined;
 }
 
-/** How a session works. */
 export interface SessionOptions {
-	/** Reads every text as a whole and finds nothing again: the measure that everything else is compared with. */
+	/** Parses every text as a whole and reuses nothing; the reference for all results. */
 	readonly whole?: boolean | undefined;
-	/** Tells where steps stand, for logs. */
+	/** Records where steps are in the text, for logs. */
 	readonly places?: boolean | undefined;
 	/**
-	 * Facts of the machine that is to serve the configuration. With them, what is taken from its environment when it is loaded
-	 * is judged too: it is refused where a server would refuse it.
+	 * Facts about the machine that will serve the configuration. With them, values from its environment are checked too, as
+	 * they would be by the server.
 	 */
 	readonly facts?: HostFacts | undefined;
 }
 
 /**
- * A compiler with a memory. Every result is what a new session would give for the same input and the same files; objects
- * of sites that came out before are the same objects again.
+ * A compiler with a memory. Every result equals that of a new session for the same input and files; unchanged sites are the
+ * same objects as before.
  */
 export class CompilerSession {
 	readonly #reader: Reader;
@@ -78,8 +77,8 @@ export class CompilerSession {
 	}
 
 	/**
-	 * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws for
-	 * input; every mistake that can be found is in `diagnostics`, sorted by file and place.
+	 * Compiles a configuration: parses, expands, lowers, validates, plans, and builds every site on trial. Never throws for bad
+	 * input; `diagnostics` holds every mistake that can be found, sorted by file and place.
 	 */
 	compile(input: ConfigInput): Compiled {
 		this.#compilations++;
@@ -108,7 +107,7 @@ export class CompilerSession {
 			const { document, tree, places } = result;
 			const { files } = tree;
 			const ofDocument = collector.ofDocument(result.locate);
-			// A text that was made of what the Admin API shows.
+			// The text may have been copied from the Admin API.
 			if (input.text.includes('redacted')) refuseRedacted(document, ofDocument);
 			const plan = this.#check(document, ofDocument);
 			const tests = lowerTests(tree.tests, report);
@@ -120,7 +119,7 @@ export class CompilerSession {
 		}
 	}
 
-	/** A function that answers until the session compiles again. */
+	/** Returns a function that stops answering when the session compiles again. */
 	#untilNext(locate: Compiled['locate']): Compiled['locate'] {
 		const compilation = this.#compilations;
 		return pointer => (compilation === this.#compilations ? locate(pointer) : undefined);
@@ -148,7 +147,7 @@ export class CompilerSession {
 		return plan;
 	}
 
-	/** The document with the sites that were there before. */
+	/** Returns the document with known sites replaced by the existing objects. */
 	#known(document: Document): Document {
 		const { sites } = (document ?? {}) as { sites?: unknown };
 		if (!Array.isArray(sites)) return document;
@@ -165,10 +164,12 @@ export class CompilerSession {
 	}
 }
 
-/** Passes after which a text is read as a whole: each learns of a piece what the one before did not know. */
+/**
+ * Maximum passes before a text is parsed as a whole: each pass learns something about a piece that the one before did not know.
+ */
 const MOST_PASSES = 4;
 
-/** The refusal of a text that is longer than any configuration. */
+/** Rejects a text that is longer than any configuration. */
 function refuseTooLong(input: ConfigInput): Compiled | undefined {
 	const collector = new DiagnosticCollector();
 	if (checkLines(input, collector.report)) return undefined;
@@ -176,7 +177,7 @@ function refuseTooLong(input: ConfigInput): Compiled | undefined {
 	return conclude(collector, { document: undefined, plan: undefined, files, tests: [], locate: () => undefined });
 }
 
-/** Document and plan are given out only when there was no error. */
+/** Returns document and plan only if there were no errors. */
 function conclude(collector: DiagnosticCollector, made: Omit<Compiled, 'diagnostics'>): Compiled {
 	const usable = !collector.hasErrors;
 	return {

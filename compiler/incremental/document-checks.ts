@@ -1,4 +1,4 @@
-/** The phases after lowering, the same for text and JSON; a session keeps what it knows of the sites that come again. */
+/** The phases after lowering, shared by text and JSON; a session remembers what it knows about unchanged sites. */
 import { hash } from 'node:crypto';
 import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
@@ -14,13 +14,13 @@ import { type Asked, RecordingReader } from '../source/recording-reader.ts';
 
 /** Where the sites of a document are served. */
 interface KnownListeners {
-	/** What the addresses and the TLS of sites are read with. */
+	/** The settings with which the addresses and TLS of sites were planned. */
 	readonly settings: string;
 	readonly sites: readonly Site[];
 	readonly plan: Plan;
 }
 
-/** Checks documents, one after the other; sites are told apart by identity. */
+/** Checks successive documents; sites are identified by object identity. */
 export class DocumentChecks {
 	readonly #valid = new WeakSet<Site>();
 	/** Sites that build together with {@link #shared}. */
@@ -30,12 +30,12 @@ export class DocumentChecks {
 	readonly #certificates = new CertificateCheck();
 	readonly #facts: HostFacts | undefined;
 
-	/** `facts` are those of the machine that is to serve the documents; without them its environment is left out of account. */
+	/** `facts` are about the machine that will serve the documents; without them its environment is ignored. */
 	constructor(facts?: HostFacts) {
 		this.#facts = facts;
 	}
 
-	/** The plan; undefined when the document does not fit its schema. */
+	/** Returns the plan; undefined if the document does not match its schema. */
 	check(document: Document, report: Report, files: Reader): Plan | undefined {
 		if (!checkDocument(document, report, this.#valid)) return undefined;
 		checkValues(document, report);
@@ -57,7 +57,7 @@ export class DocumentChecks {
 		return named ? { ...plan, files: named } : plan;
 	}
 
-	/** Plans the listeners, unless every site is still served where it was and as it was. `asked` is the record of `reader`. */
+	/** Plans the listeners, unless all sites are served where and how they were before. `asked` is the record of `reader`. */
 	#plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan {
 		const { admin: _, logs: _logs, ...relevant } = document.settings ?? {};
 		const settings = JSON.stringify(relevant);
@@ -76,14 +76,14 @@ export class DocumentChecks {
 			},
 			files,
 		);
-		// Files may have changed when they are looked at again.
+		// Results that depend on files must be recomputed, because files may change.
 		const lasting = !reported && asked.length === 0;
 		this.#listeners = lasting ? { settings, sites, plan } : undefined;
 		return plan;
 	}
 }
 
-/** What was asked of files for the plan, and for each site; undefined when nothing was. */
+/** Returns the recorded file reads for the plan and for each site; undefined if there were none. */
 function namedFiles(plan: readonly Asked[], sites: readonly (readonly Asked[])[]): NamedFiles | undefined {
 	const bySite = sites.map(digest);
 	const identity = digest(plan) + bySite.join();

@@ -1,4 +1,4 @@
-/** Cuts texts into pieces, and finds those again that the compilation before knew. */
+/** Cuts texts into pieces, and reuses those known from the previous compilation. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { substituteEnvironment } from '../source/environment.ts';
 import type { Source } from '../source/source.ts';
@@ -6,10 +6,10 @@ import { cutText, type Extent } from '../syntax/cut-text.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import { KnownPiece } from './site-memory.ts';
 
-/** Pieces of one file by their text; of equal ones the first stands first. */
+/** Pieces of one file by their text; equal ones in order. */
 type PiecesByText = Map<string, TextPiece[]>;
 
-/** The pieces of one configuration, from one compilation to the next. */
+/** The pieces of one configuration, kept between compilations. */
 export class PieceStore {
 	readonly #dialect: Dialect;
 	#known: ReadonlyMap<string, PiecesByText> = new Map();
@@ -19,19 +19,19 @@ export class PieceStore {
 		this.#dialect = dialect;
 	}
 
-	/** A compilation begins: what was cut in the one before is known. */
+	/** Starts a compilation: pieces of the previous one are known. */
 	begin(): void {
 		this.#known = this.#next;
 		this.#next = new Map();
 	}
 
-	/** The pieces of a text, in order; undefined when it has to be read as a whole. Not called twice for one file. */
+	/** Returns the pieces of a text in order; undefined if it must be parsed as a whole. Called once per file. */
 	cut(whole: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
 		const file = whole.importedAt ? (whole.path ?? whole.name) : '';
 		const known = this.#known.get(file);
 		const extents = this.#extents(whole, env);
 		if (!extents) {
-			// Braces that are missing while somebody types are there again in the next text.
+			// A brace missing while the user types is likely back in the next text.
 			if (known) this.#next.set(file, known);
 			return undefined;
 		}
@@ -41,7 +41,7 @@ export class PieceStore {
 			const text = whole.text.slice(start, end);
 			const same = next.get(text);
 			const found = known?.get(text)?.[same?.length ?? 0];
-			// A slice keeps the whole text in memory for as long as the piece is known; this is a text of its own.
+			// A slice would keep the whole text in memory as long as the piece is known, so this is a copy.
 			const piece = found ?? new KnownPiece(` ${text}`.slice(1), whole, start, this.#dialect);
 			if (found) piece.move(whole, start);
 			if (same) same.push(piece);
@@ -50,7 +50,7 @@ export class PieceStore {
 		});
 	}
 
-	/** The pieces in the text as written; undefined when a cut falls into a value of the environment. */
+	/** Returns the extents of the pieces in the original text; undefined if a cut falls inside an environment value. */
 	#extents(whole: Source, env: (name: string) => string | undefined): readonly Extent[] | undefined {
 		const substituted = substituteEnvironment(whole.text, env);
 		const extents = cutText(substituted.text, this.#dialect);

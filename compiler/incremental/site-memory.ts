@@ -1,4 +1,4 @@
-/** What is known of the sites that pieces make: what they were expanded from and lowered to, and what that depended on. */
+/** Remembers the sites made from pieces: their expansion and lowering, and what these depended on. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Site } from '../document/document.ts';
 import type { SiteWatch } from '../lower/site-watch.ts';
@@ -11,10 +11,10 @@ import type { DefinedNames, PieceMemory } from '../syntax/file-structure.ts';
 import type { Snippet } from '../syntax/frame.ts';
 import { TextPiece } from '../syntax/text-piece.ts';
 
-/** A site as it was expanded, for a piece that looks at what stands around it. */
+/** An expanded site whose piece depends on what comes before it. */
 interface Expansion {
 	readonly block: SiteBlock;
-	/** Everything that stood before it and is no site. */
+	/** Identifies everything before it other than sites. */
 	readonly context: number;
 	readonly asked: readonly Asked[];
 	readonly snippets: readonly string[];
@@ -22,7 +22,7 @@ interface Expansion {
 	readonly record: ExpansionRecord;
 }
 
-/** What the sites of one compilation have in common. */
+/** The context shared by all sites of one compilation. */
 export interface Surroundings {
 	/** {@link TreeLowering.context}. */
 	readonly context: string;
@@ -32,38 +32,37 @@ export interface Surroundings {
 	readonly files: string;
 }
 
-/** A site as it was lowered. */
 export interface LoweredSite {
 	readonly site: Site;
 	readonly watch: SiteWatch;
 	readonly deps: Surroundings;
-	/** Anonymous logs named before it, and by it. */
+	/** Number of anonymous logs named before it, and by it. */
 	readonly logsBefore: number;
 	readonly logs: number;
 	readonly asked: readonly Asked[];
-	/** Where its steps stand; none unless somebody wants to know. */
+	/** Places of its steps; empty unless requested. */
 	readonly spans: readonly (SourceSpan | undefined)[];
 }
 
-/** A piece and what is known of it. */
+/** A piece and what is known about it. */
 export class KnownPiece extends TextPiece {
 	expansion: Expansion | undefined = undefined;
 	lowered: LoweredSite | undefined = undefined;
 }
 
-/** A piece being read. */
+/** A piece being parsed. */
 interface Reading {
 	readonly piece: TextPiece;
 	readonly asked: readonly Asked[];
 	/** The context before it. */
 	readonly before: number;
-	/** Pieces of an imported file are read inside it. */
+	/** Pieces of an imported file are parsed inside it. */
 	entered: boolean;
 }
 
-/** One configuration's memory, from one compilation to the next. */
+/** The memory of one configuration, kept between compilations. */
 export class SiteMemory implements PieceMemory {
-	/** Numbers of the contexts of the compilation before and of this one. */
+	/** Numbers of the contexts of the previous and the current compilation. */
 	#contexts = new Map<string, number>();
 	#nextContexts = new Map<string, number>();
 	#contextCount = 0;
@@ -72,13 +71,16 @@ export class SiteMemory implements PieceMemory {
 	#report: ExpansionReport | undefined;
 	#main: string | undefined;
 	#addFile: ((path: string) => void) | undefined;
-	/** The pieces being read, one inside the other by imports. */
+	/** The pieces being parsed, nested by imports. */
 	readonly #open: Reading[] = [];
 	#record: ExpansionRecord | undefined;
-	/** Lines that came with an import and are no pieces: what they define is in no context before the import ends. */
+	/** True for imported lines that are not pieces: their definitions enter no context before the import ends. */
 	#loose = false;
 
-	/** A compilation begins. `main` is the path of the main file, `root` everything that every site depends on; `addFile` takes what was read for a site before. */
+	/**
+	 * Starts a compilation. `main` is the path of the main file, `root` is everything that all sites depend on; `addFile`
+	 * receives files read earlier for a reused site.
+	 */
 	begin(
 		main: string | undefined,
 		root: string,
@@ -97,7 +99,7 @@ export class SiteMemory implements PieceMemory {
 		this.#context = this.#numberOf(root);
 	}
 
-	/** True when the piece is known to have made one site; whether it still does is told by {@link recall}. */
+	/** True if the piece is known to have made one site; {@link recall} decides whether it still does. */
 	expects(piece: TextPiece): boolean {
 		return knowledge(piece).expansion !== undefined;
 	}
@@ -107,7 +109,7 @@ export class SiteMemory implements PieceMemory {
 		if (!expansion || this.#loose) return false;
 		this.#enter();
 		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.asked)) return false;
-		// What it imports may be the file that it stands in now.
+		// It may import the file that now contains it.
 		if (expansion.asked.some(({ what, of }) => what === 'readText' && of === this.#main)) return false;
 		const report = this.#report!;
 		for (const { what, of, answer } of expansion.asked) {
@@ -162,7 +164,7 @@ export class SiteMemory implements PieceMemory {
 		this.#loose = true;
 	}
 
-	/** What stands before an import in its piece is seen by what it brings in. */
+	/** An import's contents see what comes before it in the piece. */
 	#enter(): void {
 		const outer = this.#open.at(-1);
 		if (!outer || outer.entered) return;
@@ -170,12 +172,12 @@ export class SiteMemory implements PieceMemory {
 		this.#context = this.#numberOf(`${outer.before}\0${outer.piece.source.text}`);
 	}
 
-	/** The block of a piece that was recalled or that ended in this compilation. */
+	/** Returns the block of a piece that was recalled or completed in this compilation. */
 	block(piece: TextPiece): SiteBlock | undefined {
 		return knowledge(piece).expansion?.block;
 	}
 
-	/** What the piece was lowered to, if that still holds in these dependencies. */
+	/** Returns the lowering of a piece if it is still valid in this context. */
 	lowered(piece: TextPiece, now: Surroundings, logsBefore: number): LoweredSite | undefined {
 		const { lowered } = knowledge(piece);
 		if (!lowered) return undefined;
@@ -187,7 +189,7 @@ export class SiteMemory implements PieceMemory {
 		return this.#reader!.confirms(lowered.asked) ? lowered : undefined;
 	}
 
-	/** Keeps what a piece was lowered to, if it can be told later whether it still holds. */
+	/** Stores the lowering of a piece, if its validity can be checked later. */
 	keep(piece: TextPiece, lowered: LoweredSite): void {
 		const known = knowledge(piece);
 		const { watch } = lowered;
@@ -202,12 +204,12 @@ export class SiteMemory implements PieceMemory {
 	}
 }
 
-/** What is known of a piece, and can be learned: all pieces of a session are made by its store. */
+/** Returns a piece with its knowledge: all pieces of a session are created by its store. */
 function knowledge(piece: TextPiece): KnownPiece {
 	return piece as KnownPiece;
 }
 
-/** True when every place moves along with its piece. */
+/** Reports whether every place moves along with its piece. */
 function staysRight({ span, related, fix }: Diagnostic): boolean {
 	const moves = ({ source }: SourceSpan): boolean => source.moves;
 	return (

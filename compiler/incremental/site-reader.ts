@@ -1,4 +1,4 @@
-/** Reads pieces that are one site and look at nothing around them, each when it is lowered. */
+/** Parses pieces that are a single, independent site, each when it is lowered. */
 
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Reader } from '../source/reader.ts';
@@ -10,7 +10,7 @@ import { mainFrame } from '../syntax/frame.ts';
 import { Importer } from '../syntax/importer.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 
-/** A tree of nothing but such sites. */
+/** A tree that consists only of such sites. */
 export class SiteReader {
 	readonly #dialect: Dialect;
 	readonly #reader: Reader;
@@ -25,7 +25,7 @@ export class SiteReader {
 		this.#directives = directives;
 	}
 
-	/** The site; undefined when the piece is something else, or holds a mistake that has to be told. */
+	/** Returns the site; undefined if the piece is something else, or contains a mistake to report. */
 	read(piece: TextPiece): SiteBlock | undefined {
 		this.#reported = false;
 		if (!this.#structure || !this.#importer) {

@@ -1,16 +1,16 @@
-/** Where the steps of a document stand in its text, for logs: `Configfile:12`, files named from the main one's folder. */
+/** The places of a document's steps in its text, for logs: `Configfile:12`, with files relative to the main one's folder. */
 import { dirname, relative } from 'node:path';
 import { eachStep } from '../codegen/step-numbers.ts';
 import type { Origins } from '../lower/origins.ts';
 import type { SourceSpan } from '../source/source.ts';
 
-/** Places of all steps of a document by their numbers, each a JSON array: for each site, and for the named routes. */
+/** Places of all steps of a document by number, each list as a JSON array: for each site, and for the named routes. */
 export interface PlaceTexts {
 	readonly sites: readonly string[];
 	readonly routes: string;
 }
 
-/** The spans of all steps within a value, in the order of their numbers; of what is around where one has none itself. */
+/** Returns the spans of all steps within a value, in the order of their numbers; a step without a span gets its parent's. */
 export function stepSpans(value: object, origins: Origins): (SourceSpan | undefined)[] {
 	const found: (SourceSpan | undefined)[] = [];
 	const visit = (part: object, around: SourceSpan | undefined): void => {
@@ -22,15 +22,15 @@ export function stepSpans(value: object, origins: Origins): (SourceSpan | undefi
 	return found;
 }
 
-/** Characters of one place that somebody sends. */
+/** Maximum characters of a received place. */
 const LONGEST_PLACE = 4096;
 
-/** A document that travels with its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */
+/** Returns a document together with its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */
 export function placedText(document: string, { sites, routes }: PlaceTexts): string {
 	return `{"document":${document},"places":{"sites":[${sites.join(',')}],"routes":${routes}}}`;
 }
 
-/** Takes apart what {@link placedText} made. Places that are none are left out; what is no such thing is the document. */
+/** Parses the result of {@link placedText}. Drops invalid places; anything else is a plain document. */
 export function placedDocument(value: unknown): { document: unknown; places: PlaceTexts | undefined } {
 	const { document, places } = (value ?? {}) as { document?: unknown; places?: unknown };
 	if (document === undefined) return { document: value, places: undefined };
@@ -47,14 +47,14 @@ function isListOfPlaces(value: unknown): boolean {
 	return Array.isArray(value) && value.every(place => typeof place === 'string' && place.length <= LONGEST_PLACE);
 }
 
-/** JSON of the pointers of all steps within a value, where nobody knows a text of it. */
+/** Returns a JSON array of the pointers of all steps within a value, if its text is unknown. */
 export function pointersOf(value: object, base: string): string {
 	const pointers: string[] = [];
 	eachStep(value, base, (_, pointer) => pointers.push(pointer));
 	return JSON.stringify(pointers);
 }
 
-/** Writes places. */
+/** Formats places. */
 export class PlaceWriter {
 	readonly #folder: string | undefined;
 	readonly #names = new Map<string, string>();
@@ -64,7 +64,7 @@ export class PlaceWriter {
 		this.#folder = main === undefined ? undefined : dirname(main);
 	}
 
-	/** JSON of an array of places; '' stands for one that is not known. */
+	/** Returns a JSON array of places; '' is an unknown one. */
 	json(spans: readonly (SourceSpan | undefined)[]): string {
 		return JSON.stringify(spans.map(span => (span ? this.#placeOf(span) : '')));
 	}

@@ -1,4 +1,4 @@
-/** One pass over a configuration in text: read, expanded and lowered, with what is known from the passes before. */
+/** One pass over a configuration in text: parses, expands and lowers it, reusing what earlier passes found. */
 import { dirname } from 'node:path';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
@@ -21,38 +21,38 @@ import type { SiteMemory, Surroundings } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
 import { type PlaceTexts, PlaceWriter, stepSpans } from './step-places.ts';
 
-/** What a session knows of a configuration in one dialect. */
+/** What a session knows about a configuration in one dialect. */
 export interface TextKnowledge {
 	readonly pieces: PieceStore;
 	readonly sites: SiteMemory;
 }
 
-/** What one pass is made with. */
+/** The input of one pass. */
 export interface TextPass {
 	readonly input: ConfigInput;
 	readonly dialect: Dialect;
 	readonly reader: RecordingReader;
 	readonly directives: ReadonlySet<string>;
 	readonly report: Report;
-	/** Undefined reads every text as a whole. */
+	/** Undefined to parse every text as a whole. */
 	readonly known: TextKnowledge | undefined;
-	/** Whether it is told where steps stand. */
+	/** Whether to record the places of steps. */
 	readonly places: boolean;
 }
 
-/** What one pass gave. */
+/** The result of one pass. */
 export interface TextResult {
 	readonly tree: ConfigTree;
 	readonly document: Document;
-	/** Where an object of the document came from, as long as no other pass has begun. */
+	/** Returns the place of an object of the document, until the next pass starts. */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
-	/** Undefined when nobody asks. */
+	/** Undefined unless requested. */
 	readonly places: PlaceTexts | undefined;
 }
 
 /**
- * Carries out one pass. `again`: a piece turned out to be something else than was thought, and the next pass knows it.
- * `whole`: the text has to be read as a whole.
+ * Runs one pass. `again`: a piece differed from what was assumed, and the next pass knows. `whole`: the text must be parsed as
+ * a whole.
  */
 export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
 	const { input, dialect, reader, directives, known } = pass;
@@ -74,7 +74,7 @@ export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
 	known?.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
 	structure.addFile(main);
 	const tree = structure.finish();
-	// In these the order in which things happen matters, or what belongs together is in several pieces.
+	// In these cases the order of events matters, or related parts are in different pieces.
 	if (known && (expansion.exhausted || tree.sites.some(site => !site.braces))) return 'whole';
 	const sites = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
@@ -91,21 +91,21 @@ export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
 	return { tree, document, places, locate: pointer => lowered.locate(document, pointer) };
 }
 
-/** What is kept of a site that looked at nothing, and asked for nothing: most are so, and share these. */
+/** The record of sites that looked at nothing else: most do, and share this. */
 const NO_NOTES: SiteWatch = new SiteWatch();
 const NO_QUESTIONS: readonly Asked[] = [];
 const NO_SPANS: readonly (SourceSpan | undefined)[] = [];
 
-/** Sites in their order, each lowered or found again. */
+/** The sites in order, each lowered or reused. */
 class SitesLowering {
 	readonly #pass: TextPass;
 	readonly #entries: readonly SiteEntry[];
 	readonly #reader: SiteReader;
 	readonly #origins: Origins;
 	readonly #lowering: TreeLowering;
-	/** Anonymous logs before each site. */
+	/** Number of anonymous logs before each site. */
 	readonly #logsBefore: number[] = [];
-	/** Where the steps of each site stand. */
+	/** Places of the steps of each site. */
 	readonly #spans: (readonly (SourceSpan | undefined)[])[] = [];
 	readonly #deps: Surroundings;
 	#watch = new SiteWatch();
@@ -127,7 +127,7 @@ class SitesLowering {
 		this.#deps = { context: this.#lowering.context, folder, files: tree.files.join('\0') };
 	}
 
-	/** The document; undefined when a piece is not what it was taken for. */
+	/** Returns the document; undefined if a piece is not what it was assumed to be. */
 	document(): Document | undefined {
 		const sites: Site[] = [];
 		let mistaken = false;
@@ -175,7 +175,7 @@ class SitesLowering {
 		return block ?? (piece && (this.#pass.known?.sites.block(piece) ?? this.#reader.read(piece)));
 	}
 
-	/** Every site that was read, for what matters across sites. */
+	/** Yields every site that was parsed, for checks across sites. */
 	*#blocks(): Iterable<SiteBlock> {
 		for (const entry of this.#entries) {
 			const block = this.#block(entry);
@@ -183,7 +183,7 @@ class SitesLowering {
 		}
 	}
 
-	/** Where the steps of sites and named routes stand. */
+	/** Returns the places of the steps of sites and named routes. */
 	places({ routes = {} }: Document): PlaceTexts {
 		const writer = new PlaceWriter(this.#pass.input.path);
 		return {
@@ -192,7 +192,7 @@ class SitesLowering {
 		};
 	}
 
-	/** Lowers the site of a pointer once more, now for its places. */
+	/** Lowers the site of a pointer again, this time to find its places. */
 	locate(document: Document, pointer: string): SourceSpan | undefined {
 		const match = /^\/sites\/(\d+)(?=\/|$)/.exec(pointer);
 		const index = match ? Number(match[1]) : -1;
@@ -211,7 +211,7 @@ class SitesLowering {
 	}
 }
 
-/** A diagnostic whose places stay right when pieces move. */
+/** Returns a diagnostic whose places stay correct when pieces move. */
 function inWholeTexts(diagnostic: Diagnostic): Diagnostic {
 	const { span, related, fix } = diagnostic;
 	return {

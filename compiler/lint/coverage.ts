@@ -1,11 +1,14 @@
-/** When one matcher holds for every request that another holds for, and when two never hold together: by their form alone. */
+/**
+ * Decides, from their form alone, whether one matcher holds for every request for which another does, and whether two never
+ * hold together.
+ */
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher } from '../document/document.ts';
 import { hostMatches } from '../exchange/authority.ts';
 import { listOf } from '../modules/matchers/index.ts';
 import type { ListedValue } from '../modules/matchers/matcher.ts';
 
-/** True only if `wide` surely holds whenever `narrow` does; undefined takes every request. */
+/** Returns true only if `wide` certainly holds whenever `narrow` does. Undefined matches every request. */
 export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
 	if (wide === undefined) return true;
 	if (narrow === undefined) return takesEverything(wide);
@@ -20,7 +23,7 @@ export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): 
 	return narrower.values.every(value => wider.values.some(other => covering(other, value)));
 }
 
-/** True only if no request can satisfy both. */
+/** Returns true only if no request can satisfy both. */
 export function excludes(one: Matcher, other: Matcher): boolean {
 	const [left, right] = [valuesOf(one), valuesOf(other)];
 	if (!left || !right || left.of !== right.of) return false;
@@ -28,7 +31,10 @@ export function excludes(one: Matcher, other: Matcher): boolean {
 	return left.values.every(a => right.values.every(b => disjoint(a, b)));
 }
 
-/** The values of a matcher that is a list, in lower case where case does not count; undefined for others and those with placeholders. */
+/**
+ * Returns the values of a matcher that lists alternatives, in lower case if case is ignored; undefined for other matchers and
+ * for values with placeholders.
+ */
 function valuesOf(matcher: Matcher): { readonly of: ListedValue; readonly values: readonly string[] } | undefined {
 	const list = listOf(matcher);
 	if (!list || list.values.some(value => value.includes('{'))) return undefined;
@@ -49,14 +55,14 @@ function isWild(host: string): boolean {
 	return host.includes('*');
 }
 
-/** True if every host that the narrow one stands for matches the wide one. */
+/** Reports whether every host matched by the narrow pattern is matched by the wide one. */
 export function coversHost(wide: string, narrow: string): boolean {
 	return wide === narrow || (!isWild(narrow) && isWild(wide) && hostMatches(narrow, wide));
 }
 
 const PLAIN = /^[^*?[\]%\\]*$/;
 
-/** True if every path of the narrow pattern matches the wide one. */
+/** Reports whether every path matched by the narrow pattern is matched by the wide one. */
 export function coversPath(wide: string, narrow: string): boolean {
 	if (wide === narrow || wide === '*' || wide === '/*') return true;
 	if (wide.includes('//') || wide.includes('%') || narrow.includes('%')) return false;
@@ -89,7 +95,7 @@ function disjointPaths(a: string, b: string): boolean {
 	return left.text !== right.text;
 }
 
-/** Reports whether everything that the second value stands for matches the first. */
+/** Reports whether everything matched by the second value is matched by the first. */
 const COVERING: { readonly [of in ListedValue]: (wide: string, narrow: string) => boolean } = {
 	path: coversPath,
 	host: coversHost,

@@ -1,8 +1,8 @@
-/** The folders that a document serves files from. */
+/** Lists the folders from which a document serves files. */
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
-/** A folder as it is written in the document, absolute when it came from a text. */
+/** A folder as in the document; absolute if it came from a text. */
 export interface FileRoot {
 	readonly root: string;
 	readonly pointer: string;
@@ -10,7 +10,7 @@ export interface FileRoot {
 	readonly site: number | undefined;
 }
 
-/** The roots that are known before there is a request, in the order of the document. */
+/** Yields the roots that are known at load time, in document order. */
 export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 	for (const { step, pointer, pipeline } of walked.steps) {
 		const root = traitsOf(step).rootOf?.(step);

@@ -1,4 +1,4 @@
-/** The header fields that a document sets or removes, wherever a handler keeps its edits. */
+/** Lists the header fields that a document sets or removes, whichever handler holds the edits. */
 import type { EditedMessage } from '../modules/directives/traits.ts';
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument, WalkedStep } from './walk-document.ts';
@@ -20,7 +20,7 @@ interface Edits {
 	readonly delete?: readonly string[];
 }
 
-/** Every edit, in the order of the document. */
+/** Yields every edit, in document order. */
 export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
 	for (const of of walked.steps) {
 		for (const [field, on] of Object.entries(traitsOf(of.step).fieldEdits ?? {})) {
@@ -42,10 +42,10 @@ export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
 
 const OF_CACHES = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 
-/** Seconds from which on a mistake is there for long. */
+/** Seconds from which a cached mistake counts as lasting long. */
 const LONG = 86_400;
 
-/** Whether a field has caches keep a response for long. */
+/** Reports whether a field makes caches keep a response for long. */
 export function isLong({ name, value }: FieldEdit): boolean {
 	if (!OF_CACHES.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
 	if (/\bimmutable\b/i.test(value)) return true;

@@ -1,10 +1,16 @@
-/** What a request comes to after a step: in the same pipeline, in one inside, or after what holds it. */
+/**
+ * Finds steps that a request reaches after a given step: in the same pipeline, in a nested one, or after the step that contains
+ * it.
+ */
 import type { Matcher, Step } from '../document/document.ts';
 import { alwaysAnswers, branchesOf } from './answering.ts';
 import { covers, excludes } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
-/** The first step after one that is wanted, and that a request of the matcher may come to; undefined takes every request. */
+/**
+ * Returns the first wanted step after a given one that a request satisfying the matcher may reach. Undefined matches every
+ * request.
+ */
 export function laterStep(
 	from: WalkedStep,
 	when: Matcher | undefined,
@@ -31,7 +37,7 @@ interface PlacedStep {
 	readonly pointer: string;
 }
 
-/** `ended`: none of the requests gets past the steps. */
+/** `ended`: no request continues past the steps. */
 function search(
 	steps: readonly PlacedStep[],
 	when: Matcher | undefined,
@@ -56,7 +62,7 @@ function search(
 	return { ended: false };
 }
 
-/** True only if no request can satisfy both. */
+/** Returns true only if no request can satisfy both. */
 function isDisjoint(one: Matcher | undefined, other: Matcher | undefined): boolean {
 	if (one === undefined || other === undefined) return false;
 	if (excludes(one, other)) return true;

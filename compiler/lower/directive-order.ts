@@ -1,34 +1,34 @@
-/** The order in which Compatfile runs directives, whatever the order in the file. */
+/** The order in which a Compatfile runs directives, whatever their order in the file. */
 import type { Matcher } from '../document/document.ts';
 import type { HandlerDirective } from '../modules/directives/directive.ts';
 import { directives } from '../modules/directives/index.ts';
 import { pathsOf } from '../modules/matchers/index.ts';
 import { stableSort } from './stable-sort.ts';
 
-/** Words of directives in their default order, by the rank of each. Old names come directly before today's. */
+/** Directives in default order, by rank. Obsolete names come directly before the current one. */
 export const DEFAULT_ORDER: readonly string[] = ordered().flatMap(({ names }) => names.compatfile.toReversed());
 
-/** Words that have the position of another, with that one: `handle_path` that of `handle`. */
+/** Words that share the position of another: `handle_path` that of `handle`. */
 const SHARED_POSITIONS: readonly (readonly [word: string, of: string])[] = ordered().flatMap(
 	({ names, alternativeTo }) =>
 		alternativeTo === undefined ? [] : names.compatfile.map(name => [name, alternativeTo] as const),
 );
 
-/** The directives that have a position without the option `order`. */
+/** Returns the directives that have a position without the option `order`. */
 function ordered(): readonly HandlerDirective[] {
 	const found = directives.filter(one => one.kind === 'handler' && one.order !== undefined) as HandlerDirective[];
 	return found.sort((a, b) => a.order!.rank - b.order!.rank);
 }
 
-/** One `order` option: where to move a directive. */
+/** One `order` option: moves a directive. */
 export interface OrderMove {
 	readonly directive: string;
 	readonly to: 'first' | 'last' | 'before' | 'after';
-	/** The directive that `before` and `after` mean. */
+	/** The reference directive of `before` and `after`. */
 	readonly other?: string;
 }
 
-/** The order after one move; undefined when `other` has no position. */
+/** Returns the order after one move; undefined if `other` has no position. */
 export function moveDirective(order: readonly string[], move: OrderMove): readonly string[] | undefined {
 	const rest = order.filter(name => name !== move.directive);
 	if (move.to === 'first') return [move.directive, ...rest];
@@ -38,17 +38,17 @@ export function moveDirective(order: readonly string[], move: OrderMove): readon
 	return rest.toSpliced(move.to === 'before' ? other : other + 1, 0, move.directive);
 }
 
-/** What sorting looks at. */
+/** The properties of a directive that sorting considers. */
 export interface SortedDirective {
-	/** The word that was written: deprecated names have positions of their own. */
+	/** The directive as written: deprecated names have their own positions. */
 	readonly directive: string;
 	readonly module: Pick<HandlerDirective, 'order'>;
 	readonly when: Matcher | undefined;
-	/** Number of routes that the compatible server makes of it. They stay together but count in the sort. */
+	/** Number of routes that the compatible server generates for it. They stay together but count in the sort. */
 	readonly routes: number;
 }
 
-/** Sorts as the compatible server sorts the routes of a block: by position, then by how specific their matchers are. */
+/** Sorts like the compatible server sorts the routes of a block: by position, then by how specific their matchers are. */
 export function sortDirectives<T extends SortedDirective>(
 	items: readonly T[],
 	positions: ReadonlyMap<string, number>,
@@ -69,18 +69,18 @@ export function sortDirectives<T extends SortedDirective>(
 interface SortKey<T extends SortedDirective> {
 	readonly item: T;
 	readonly position: number;
-	/** The path if its matcher has exactly one. */
+	/** The path, if the matcher has exactly one. */
 	readonly path: string | undefined;
 	readonly conditional: boolean;
 }
 
-/** The reference's comparison. It is not transitive where matchers with one path stand among other matchers. */
+/** The reference's comparison. It is not transitive when matchers with a single path are mixed with others. */
 function goesBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
 	if (a.position !== b.position) return a.position < b.position;
 	const { order } = a.item.module;
 	if (order?.unsorted && !(a.conditional && b.conditional)) return false;
 	const specific = isMoreSpecific(a, b);
-	// Lines that are equal go before each other, which reverses them.
+	// Equal lines compare as before each other, which reverses them.
 	return order?.reversed ? !specific : specific;
 }
 
@@ -105,7 +105,7 @@ function isMoreSpecific<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>)
 	return Buffer.compare(aBytes, bBytes) < 0;
 }
 
-/** The single path pattern of a matcher, whatever else is in its set. */
+/** Returns a matcher's only path pattern, whatever else is in its set. */
 function onlyPath(when: Matcher | undefined): string | undefined {
 	if (!when) return undefined;
 	const paths = pathsOf(when);

@@ -1,12 +1,12 @@
-/** Words of other servers, and of the first version of the compatible one, with ours for the same thing. */
+/** Maps the words of other servers, and of the compatible server's first version, to ours. */
 
-/** A word of ours that stands for one of another server. */
+/** Our counterpart of another server's word. */
 export interface Translation {
-	/** Whose word it is. */
+	/** The server it comes from. */
 	readonly of: string;
-	/** The directive, the option or the matcher to use; undefined where it needs none. */
+	/** The directive, option or matcher to use instead; undefined if none is needed. */
 	readonly ours: string | undefined;
-	/** How, as a sentence. */
+	/** How to use it, as a sentence. */
 	readonly how: string;
 }
 
@@ -17,7 +17,7 @@ const NGINX: readonly Entry[] = [
 	[
 		'proxy_set_header',
 		'reverse_proxy',
-		'Write `header_up NAME VALUE` in its block; `Host` and `X-Forwarded-*` are sent anyway.',
+		'Write `header_up NAME VALUE` in its block; `Host` and `X-Forwarded-*` are sent by default.',
 	],
 	['proxy_hide_header proxy_pass_header', 'reverse_proxy', 'Write `header_down -NAME` in its block.'],
 	[
@@ -28,9 +28,9 @@ const NGINX: readonly Entry[] = [
 	[
 		'proxy_http_version proxy_ssl_server_name proxy_ssl_verify',
 		'reverse_proxy',
-		'Its `transport http` has words for that.',
+		'Its `transport http` has options for that.',
 	],
-	['proxy_buffering', 'reverse_proxy', 'Write `flush_interval -1` in its block to pass everything on at once.'],
+	['proxy_buffering', 'reverse_proxy', 'Write `flush_interval -1` in its block to pass everything on immediately.'],
 	['proxy_next_upstream', 'reverse_proxy', 'Write `lb_retries` and `lb_retry_match` in its block.'],
 	['proxy_redirect', 'reverse_proxy', 'Write `header_down Location FIND REPLACE` in its block.'],
 	['proxy_intercept_errors', 'reverse_proxy', 'Write `handle_response` in its block.'],
@@ -39,20 +39,20 @@ const NGINX: readonly Entry[] = [
 	['add_header more_set_headers', 'header', 'Write `header NAME VALUE`.'],
 	['more_clear_headers', 'header', 'Write `header -NAME`.'],
 	['expires', 'header', 'Write `header Cache-Control max-age=3600`.'],
-	['server_name listen', undefined, 'Names and ports are the address of a site: `example.com {`.'],
+	['server_name listen', undefined, 'Names and ports form the address of a site: `example.com {`.'],
 	['server', undefined, 'A site begins with its address: `example.com {`.'],
-	['http events stream', undefined, 'Sites stand at the beginning of the line, in no other block.'],
-	['location', 'handle', 'Write `handle /path/* { … }`; `handle_path` takes the prefix off, too.'],
+	['http events stream', undefined, 'Write sites at the top level, not inside another block.'],
+	['location', 'handle', 'Write `handle /path/* { … }`; `handle_path` also strips the prefix.'],
 	['alias', 'handle_path', 'Write `handle_path /path/* { … }` with a `root` in it.'],
 	[
 		'limit_req limit_req_zone',
 		undefined,
-		'There is no rate; `requests_per_client N` in `servers { limits { … } }` bounds what one client asks for at once.',
+		'There is no rate limit; `requests_per_client N` in `servers { limits { … } }` limits the concurrent requests of one client.',
 	],
 	[
 		'limit_conn limit_conn_zone',
 		'servers',
-		'Its `limits { connections_per_client N }` bounds the connections of one client.',
+		'Its `limits { connections_per_client N }` limits the connections of one client.',
 	],
 	['return', 'respond', 'Write `respond 404`, or `redir URL 301`.'],
 	['gzip gzip_types gzip_min_length gzip_comp_level brotli brotli_types', 'encode', 'Write `encode zstd br gzip`.'],
@@ -61,25 +61,25 @@ const NGINX: readonly Entry[] = [
 	['autoindex', 'file_server', 'Write `file_server browse`.'],
 	['error_page', 'handle_errors', 'Write `handle_errors 404 { … }`.'],
 	['access_log', 'log', 'Write `log { output file PATH }`.'],
-	['error_log', 'log', 'It is a global option, too: `log { output file PATH }`.'],
+	['error_log', 'log', 'It is also a global option: `log { output file PATH }`.'],
 	['log_format', 'log', 'Write `format` in its block.'],
 	[
 		'auth_basic auth_basic_user_file',
 		'basic_auth',
-		'Write `basic_auth { USER HASH }`; `svc hash-password` makes a hash.',
+		'Write `basic_auth { USER HASH }`; `svc hash-password` computes the hash.',
 	],
 	['auth_request', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
 	['allow deny', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],
 	[
 		'ssl_certificate ssl_certificate_key',
 		'tls',
-		'Write `tls CERTIFICATE KEY`; without it the site gets a certificate by itself.',
+		'Write `tls CERTIFICATE KEY`; without it, the site gets a certificate automatically.',
 	],
 	['ssl_client_certificate ssl_verify_client', 'tls', 'Write `client_auth` in its block.'],
 	[
 		'ssl ssl_protocols ssl_ciphers ssl_session_cache ssl_stapling',
 		'tls',
-		'It is on for every host name; its defaults are meant to be kept.',
+		'TLS is on for every host name; the defaults rarely need changing.',
 	],
 	[
 		'fastcgi_pass fastcgi_param fastcgi_index fastcgi_split_path_info',
@@ -94,9 +94,9 @@ const NGINX: readonly Entry[] = [
 	],
 	['real_ip_header set_real_ip_from', 'servers', 'Write `trusted_proxies` and `client_ip_headers` in its block.'],
 	['set', 'vars', 'Write `vars NAME VALUE`; `{vars.NAME}` reads it.'],
-	['if', undefined, 'A condition is a matcher: `@name …`, and then `@name` behind a directive.'],
+	['if', undefined, 'A condition is a matcher: define `@name …`, then write `@name` after a directive.'],
 	['include', 'import', 'Write `import PATH`.'],
-	['worker_processes', 'threads', 'It is a global option; left out, it is the number of cores.'],
+	['worker_processes', 'threads', 'It is a global option; the default is the number of cores.'],
 ];
 
 const HAPROXY: readonly Entry[] = [
@@ -114,7 +114,7 @@ const HAPROXY: readonly Entry[] = [
 
 const APACHE: readonly Entry[] = [
 	['proxypass proxypassreverse', 'reverse_proxy', 'Write `reverse_proxy /path/* 127.0.0.1:9000`.'],
-	['servername serveralias', undefined, 'Names are the address of a site: `example.com {`.'],
+	['servername serveralias', undefined, 'Names form the address of a site: `example.com {`.'],
 	['documentroot', 'root', 'Write `root PATH` and `file_server`.'],
 	['directoryindex', 'file_server', 'Write `index NAME…` in its block.'],
 	[
@@ -127,7 +127,7 @@ const APACHE: readonly Entry[] = [
 	[
 		'sslcertificatefile sslcertificatekeyfile sslengine',
 		'tls',
-		'Write `tls CERTIFICATE KEY`; without it the site gets a certificate by itself.',
+		'Write `tls CERTIFICATE KEY`; without it, the site gets a certificate automatically.',
 	],
 	['customlog', 'log', 'Write `log { output file PATH }`.'],
 	['<virtualhost', undefined, 'A site begins with its address: `example.com {`.'],
@@ -136,7 +136,7 @@ const APACHE: readonly Entry[] = [
 
 const TRAEFIK: readonly Entry[] = [
 	['stripprefix', 'handle_path', 'Write `handle_path /path/* { … }`.'],
-	['redirectscheme', undefined, 'Sites with a host name redirect from HTTP to HTTPS by themselves.'],
+	['redirectscheme', undefined, 'Sites with a host name redirect from HTTP to HTTPS automatically.'],
 	['forwardauth', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
 	['loadbalancer', 'reverse_proxy', 'Write `reverse_proxy ADDRESS…`.'],
 	['ipallowlist ipwhitelist', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],
@@ -148,7 +148,11 @@ const CADDY_1: readonly Entry[] = [
 	['browse', 'file_server', 'Write `file_server browse`.'],
 	['ext', 'try_files', 'Write `try_files {path} {path}.html`.'],
 	['fastcgi', 'php_fastcgi', 'Write `php_fastcgi ADDRESS`.'],
-	['websocket', 'reverse_proxy', 'It passes WebSockets on to a program that listens; this server starts none.'],
+	[
+		'websocket',
+		'reverse_proxy',
+		'It passes WebSockets on to a program that listens; this server does not start programs.',
+	],
 	['markdown', 'templates', 'A template renders Markdown: `{{ markdown (include "page.md") }}`.'],
 	['errors', 'handle_errors', 'Write `handle_errors 404 { … }`.'],
 	['status', 'respond', 'Write `respond [matcher] 404`.'],
@@ -157,15 +161,15 @@ const CADDY_1: readonly Entry[] = [
 	['limits', 'request_body', 'Write `request_body { max_size 10MB }`.'],
 	['realip', 'servers', 'Write `trusted_proxies` in its block.'],
 	['cors', 'header', 'Write `header Access-Control-Allow-Origin ORIGIN`.'],
-	['expvar pprof', 'metrics', 'It is a global option; the Admin API shows them.'],
-	['startup shutdown on git', undefined, 'This server runs no commands: leave them to the service manager.'],
+	['expvar pprof', 'metrics', 'It is a global option; the Admin API serves the values.'],
+	['startup shutdown on git', undefined, 'This server does not run commands; leave them to the service manager.'],
 ];
 
 const PLUGINS: readonly Entry[] = [
 	[
 		'rate_limit ratelimit',
 		undefined,
-		'There is no rate; `requests_per_client N` in `servers { limits { … } }` bounds what one client asks for at once.',
+		'There is no rate limit; `requests_per_client N` in `servers { limits { … } }` limits the concurrent requests of one client.',
 	],
 ];
 
@@ -174,7 +178,7 @@ const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 	['HAProxy', HAPROXY],
 	['Apache', APACHE],
 	['Traefik', TRAEFIK],
-	// Where two servers have a word the later of these lists counts.
+	// If two servers share a word, the later list wins.
 	['Caddy 1', CADDY_1],
 	['a Caddy plugin', PLUGINS],
 ];
@@ -182,16 +186,16 @@ const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 /** Words of other servers, in lower case. */
 export type ForeignWords = ReadonlyMap<string, Translation>;
 
-/** The words as they stand where a directive is expected, in lower case. */
+/** Words that appear where a directive is expected, in lower case. */
 export const FOREIGN_WORDS: ForeignWords = tableOf(LISTS);
 
-/** Words as they stand in the block of `reverse_proxy`, or of an `upstream`. */
+/** Words that appear in the block of `reverse_proxy` or of an `upstream`. */
 export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
 	[
 		'Caddy 1',
 		[
-			['transparent', undefined, 'Leave it out: `Host` and `X-Forwarded-*` are sent anyway.'],
-			['websocket', undefined, 'Leave it out: WebSockets are passed on anyway.'],
+			['transparent', undefined, 'Leave it out: `Host` and `X-Forwarded-*` are sent by default.'],
+			['websocket', undefined, 'Leave it out: WebSockets are passed on by default.'],
 			['upstream', 'to', 'Write `to ADDRESS…`.'],
 			['policy', 'lb_policy', 'Write `lb_policy NAME`.'],
 			['try_duration', 'lb_try_duration', 'Write `lb_try_duration DURATION`.'],
@@ -230,13 +234,13 @@ function tableOf(lists: typeof LISTS): ForeignWords {
 	return found;
 }
 
-/** What to write for a word of another server; undefined when nobody has it. Letter case and a final `;` do not count. */
+/** Returns what to write instead of another server's word; undefined for unknown words. Ignores case and a final `;`. */
 export function foreignHint(word: string, table: ForeignWords = FOREIGN_WORDS): string | undefined {
 	const plain = word.replace(/;$/, '');
 	const found = table.get(plain.toLowerCase());
 	if (!found) return undefined;
 	const { of, ours, how } = found;
 	return ours === undefined
-		? `\`${plain}\` is a word of ${of}. ${how}`
+		? `\`${plain}\` is a ${of} word. ${how}`
 		: `\`${plain}\` of ${of} is \`${ours}\` here. ${how}`;
 }

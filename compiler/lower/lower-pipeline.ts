@@ -1,4 +1,4 @@
-/** Lines of directives to steps: matcher tokens, alternatives, exclusive groups, and Compatfile's sorting. */
+/** Lowers lines of directives to steps: matcher tokens, alternatives, exclusive groups, and the sorting of a Compatfile. */
 
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
@@ -14,29 +14,29 @@ import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
 import { spanOfWords } from './sentences.ts';
 
-/** `sorted`: Compatfile's sites and blocks; `written`: Configfile; `route`: a `route` block of either. */
+/** `sorted`: the sites and blocks of a Compatfile; `written`: a Configfile; `route`: a `route` block in either. */
 export type LineOrder = 'sorted' | 'written' | 'route';
 
-/** A lowered directive on its way to a place in the pipeline. */
+/** A lowered directive before it is placed in the pipeline. */
 interface Item {
-	/** The word of a Compatfile, which sorts by it; in a Configfile the first word for the directive. */
+	/** In a Compatfile the directive as written, which sorting uses; in a Configfile the directive's primary word. */
 	readonly directive: string;
 	readonly module: HandlerDirective;
 	readonly line: Line;
 	readonly when: Matcher | undefined;
 	readonly steps: readonly Step[];
-	/** Number of routes that the compatible server makes of it. */
+	/** Number of routes that the compatible server generates for it. */
 	readonly routes: number;
-	/** Counts what stands between handlers: two `handle`s are alternatives only with the same number. */
+	/** Incremented between handlers: two `handle`s are alternatives only if their numbers are equal. */
 	readonly run: number;
 }
 
-/** Stands for a matcher that was reported: something conditional, of which nothing is known. */
+/** Replaces a matcher with a reported mistake: a condition about which nothing is known. */
 const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
 
 const UPSTREAM_SCHEME = 'upstream://';
 
-/** Lowers a block of directives. `site` is given at site level, where site directives may stand. */
+/** Lowers a block of directives. `site` is given at site level, where site directives are allowed. */
 export function lowerLines(
 	lowering: Lowering,
 	lines: readonly Line[],
@@ -96,8 +96,8 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite:
 				? `${name.text} directive returned something other than an HTTP route or subroute: settings of the site (only handler directives can be used in routes)`
 				: compat
 					? `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`
-					: `\`${name.text}\` belongs to a site, not into a block.`;
-		lowering.problem('error', 'directive/misplaced', name.span, message, { hint: 'Move it to the level of the site.' });
+					: `\`${name.text}\` is allowed only at site level, not in a block.`;
+		lowering.problem('error', 'directive/misplaced', name.span, message, { hint: 'Move it to site level.' });
 		return undefined;
 	}
 	if (module.kind === 'handler' && order === 'sorted' && !positions.has(name.text)) {
@@ -122,7 +122,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 		return;
 	}
 	if (text === 'else' && !compat) {
-		const message = '`else` stands on the line of the `}` that it follows.';
+		const message = '`else` must be on the line of the `}` before it.';
 		lowering.problem('error', 'when/misplaced-else', span, message, { hint: 'Write `} else {`.' });
 		return;
 	}
@@ -136,7 +136,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 	lowering.problem('error', 'directive/unknown', span, message, { label, hint });
 }
 
-/** What a line that cannot be lowered refers to counts as used. */
+/** Names in a line that cannot be lowered count as used. */
 function mentionNames(lowering: Lowering, line: Line): void {
 	for (const { text } of line.words) {
 		if (text.startsWith('@')) lowering.scope?.mention(text);
@@ -169,13 +169,13 @@ function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, 
 	return { directive, module, line, when, steps, routes: (only && module.order?.routes?.(only)) ?? 1, run };
 }
 
-/** The parts of an item that are sorted apart from each other: `header` with its `?` lines is two routes. */
+/** Returns the parts of an item that are sorted separately: a `header` with `?` lines is two routes. */
 function sortedApart(item: Item): Item[] {
 	if (!item.module.order?.stepsApart || item.steps.length < 2) return [item];
 	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
 
-/** Takes a matcher token off a line, if its first argument is one. */
+/** Takes the matcher token from a line, if its first argument is one. */
 function takeMatcher(
 	lowering: Lowering,
 	line: Line,
@@ -198,15 +198,15 @@ function takeMatcher(
 	return { directive: { line, name, args }, when: undefined };
 }
 
-/** Items that run under one evaluation of their matcher, and so together. */
+/** Items that share one evaluation of their matcher and therefore run together. */
 interface Route {
 	readonly items: [Item, ...Item[]];
 	readonly when: Matcher | undefined;
-	/** Of the routes of one group only the first that matches runs. */
+	/** Only the first matching route of a group runs. */
 	readonly group: string | undefined;
 }
 
-/** Puts items into one pipeline: `when`s, exclusive groups and the alternatives that `handle`s make. */
+/** Combines items into one pipeline: `when`s, exclusive groups, and the alternatives formed by `handle`s. */
 function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean, sorted: boolean): Step[] {
 	const routes = exclusive ? consolidate(items) : items.map(item => soleRoute(item, undefined));
 	const counts = new Map<string, number>();
@@ -235,8 +235,8 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
 }
 
 /**
- * Routes as the compatible server consolidates them: neighbors with equal matchers become one, whose matcher is evaluated
- * once. `uri /api/* strip_prefix /api` and the `reverse_proxy /api/*` after it work together only because of that.
+ * Consolidates routes like the compatible server: adjacent routes with equal matchers become one, whose matcher is evaluated
+ * once. Only because of that do `uri /api/* strip_prefix /api` and the following `reverse_proxy /api/*` work together.
  */
 function consolidate(items: readonly Item[]): Route[] {
 	const counts = new Map<string, number>();
@@ -258,7 +258,7 @@ function soleRoute(item: Item, group: string | undefined): Route {
 	return { items: [item], when: item.when, group };
 }
 
-/** The group that an item is in: alone in it only if its directive says that it never joins its neighbors. */
+/** Returns an item's group, which it has to itself if its directive never joins its neighbors. */
 function groupOf({ directive, module }: Item, counts: ReadonlyMap<string, number>): string | undefined {
 	if (module.exclusive === 'apart') return directive;
 	const name = module.alternativeTo ?? (module.exclusive ? directive : undefined);
@@ -269,18 +269,18 @@ function sameMatcher(a: Matcher | undefined, b: Matcher | undefined): boolean {
 	return a === b || (a !== undefined && b !== undefined && a.type === b.type && matcherKey(a) === matcherKey(b));
 }
 
-/** Text that is the same for equal matchers; the order in a set is none. */
+/** Returns a text that is equal for equal matchers; the order within a set does not matter. */
 function matcherKey(matcher: Matcher): string {
 	if (matcher.type !== 'all') return canonicalJson(matcher);
 	return `all ${(matcher.of as readonly Matcher[]).map(matcherKey).sort().join(' ')}`;
 }
 
-/** Steps of a route. Every `handle` in it is one step. */
+/** Returns the steps of a route; all its `handle`s form one step. */
 function stepsOf({ items }: Route): readonly Step[] {
 	return items.flatMap(({ steps }) => steps);
 }
 
-/** Where alternatives begin and how many there are. */
+/** Returns where alternatives begin and how many there are. */
 function handleRuns(routes: readonly Route[], sorted: boolean): { count: number; lengths: Map<number, number> } {
 	const lengths = new Map<number, number>();
 	let start = -1;
@@ -307,7 +307,9 @@ function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
 	return lowering.origin(firstMatch(branches), routes[0]!.items[0].line.span);
 }
 
-/** One step that runs a route under its matcher; several steps become a group, so that the matcher is asked once. */
+/**
+ * Returns one step that runs a route under its matcher; several steps become a group, so that the matcher is evaluated once.
+ */
 function conditional(lowering: Lowering, route: Route, exclusive: string | undefined): Step {
 	const { when } = route;
 	const { line } = route.items[0];
@@ -331,7 +333,10 @@ function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void 
 	else lowering.origin(to, line.span);
 }
 
-/** Configfile: what stands after something that always answers, or after the branch that takes every request, can never run. */
+/**
+ * In a Configfile, warns about lines that can never run: after something that always answers, or after the branch that takes
+ * every request.
+ */
 function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {
 		const item = items[at]!;
@@ -349,7 +354,7 @@ function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 		if (answers !== 'always' || item.steps.some(step => passesOn?.(step))) continue;
 		const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
 		lowering.problem('warning', 'directive/never-runs', there, message, {
-			related: [{ span: here, message: 'answers every request that comes here' }],
+			related: [{ span: here, message: 'answers every request that reaches it' }],
 		});
 		return;
 	}

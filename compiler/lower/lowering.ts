@@ -1,4 +1,4 @@
-/** The lowering of one tree: typed readers, the scope of named matchers, and what all sites share. */
+/** The lowering of one tree: typed readers, the scope of named matchers, and everything that sites share. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
 import { suggest } from '../diagnostics/suggest.ts';
@@ -22,27 +22,27 @@ import { sentenceList, spanOfWords } from './sentences.ts';
 import type { SiteWatch } from './site-watch.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './values.ts';
 
-/** What lowering needs besides the tree. */
+/** The input of lowering other than the tree. */
 export interface LoweringEnvironment {
 	readonly dialect: Dialect;
 	report: Report;
 	readonly registry: Registry;
 	readonly placeholders: Placeholders;
-	/** Takes the places of what is being lowered. */
+	/** Receives the origins of the objects being lowered. */
 	origins: Origins;
 	readonly files: readonly string[];
-	/** Folder of text that has no file of its own. */
+	/** Folder of a text without a file. */
 	readonly workingDirectory: string;
-	/** Names of the upstreams that can be seen, and which were used. */
+	/** The visible upstreams by name, and whether each was used. */
 	readonly upstreams: Map<string, { used: boolean }>;
 	readonly routes: NamedRoutes;
-	/** Names of the placeholders that `map` makes where they can be seen: in the site and in named routes. */
+	/** Names of the placeholders that visible `map`s define: in the site and in named routes. */
 	mapped: () => ReadonlySet<string>;
-	/** Positions of directives; only Compatfile sorts. */
+	/** Positions of directives; only a Compatfile sorts. */
 	readonly positions: ReadonlyMap<string, number>;
-	/** Global options, as far as they have been lowered. */
+	/** Global options lowered so far. */
 	readonly settings: { readonly [setting: string]: unknown };
-	/** Notes what the site being lowered looks at beside its lines. */
+	/** Records what the lowering of a site looks at other than its lines. */
 	watch: SiteWatch | undefined;
 }
 
@@ -50,11 +50,13 @@ export interface LoweringEnvironment {
 export class Lowering implements LowerContext {
 	readonly dialect: Dialect;
 	readonly environment: LoweringEnvironment;
-	/** Named matchers that can be seen here; undefined outside a site. */
+	/** The visible named matchers; undefined outside a site. */
 	scope: MatcherScope | undefined = undefined;
-	/** The directive or option being lowered, the innermost: messages of a Compatfile name it. */
+	/** The innermost directive or option being lowered, which messages of a Compatfile name. */
 	directive: string | undefined = undefined;
-	/** Upstreams of the site being lowered, which hide nothing: a name stands for one pool in the whole configuration. */
+	/**
+	 * The upstreams of the site being lowered. They do not shadow others: a name refers to one pool in the whole configuration.
+	 */
 	siteUpstreams: ReadonlyMap<string, { used: boolean }> | undefined = undefined;
 
 	readonly matcherLimits = new MatcherLimits();
@@ -141,7 +143,7 @@ export class Lowering implements LowerContext {
 				if (this.environment.mapped().has(unknown.name)) continue;
 				this.problem('error', 'placeholder/unknown', word.span, `\`{${unknown.name}}\` is not a placeholder.`, {
 					label: unknown.nearest === undefined ? undefined : `did you mean \`{${unknown.nearest}}\`?`,
-					hint: 'Write `\\{` for a brace that is meant as it stands.',
+					hint: 'Write `\\{` for a literal brace.',
 				});
 			}
 		}
@@ -203,7 +205,7 @@ export class Lowering implements LowerContext {
 		return undefined;
 	}
 
-	/** Lowers something under the name of its directive. */
+	/** Runs `lower` under the name of its directive. */
 	within<T>(directive: string | undefined, lower: () => T): T {
 		const outer = this.directive;
 		this.directive = directive;

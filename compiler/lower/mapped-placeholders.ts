@@ -2,7 +2,7 @@
 import type { Directive } from '../modules/directives/directive.ts';
 import type { Line } from '../syntax/ast.ts';
 
-/** Names without braces. Looked for when first asked: most files have no placeholder that is not known anyway. */
+/** Returns names without braces. Searched on first use only, because most files have no unknown placeholder. */
 export function mappedNamesOf(
 	directives: ReadonlyMap<string, Directive>,
 	blocks: () => Iterable<{ readonly lines: readonly Line[] }>,
@@ -31,7 +31,7 @@ function gather(lines: readonly Line[], directives: ReadonlyMap<string, Directiv
 	}
 }
 
-/** True for a text that is one placeholder and nothing else. */
+/** Reports whether a text consists of a single placeholder. */
 export function isPlaceholder(text: string): boolean {
 	return /^\{[^{}]+\}$/.test(text);
 }

@@ -1,4 +1,7 @@
-/** Matcher expressions: `path /a* and not ( method GET or @b )` in Configfile, one matcher or a block of them in both. */
+/**
+ * Matcher expressions: `path /a* and not ( method GET or @b )` in a Configfile, and one matcher or a block of them in both
+ * dialects.
+ */
 import type { Matcher } from '../document/document.ts';
 import { expression } from '../modules/matchers/expression/expression.ts';
 import type { MatcherModule } from '../modules/matchers/matcher.ts';
@@ -10,12 +13,12 @@ import { sentenceList, spanOfWords } from './sentences.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
 
-/** What is known to hold a mistake: reported already, so that nothing else is said of it. */
+/** Replaces an expression whose mistake has been reported, so that nothing else is reported about it. */
 const BROKEN: Matcher = { type: 'any', of: [] };
 
 /**
- * Lowers the words (and block) after `@name`, `when` or `not`. Undefined after a mistake was reported; everything that
- * can be checked is checked even then.
+ * Lowers the words (and block) after `@name`, `when` or `not`. Returns undefined after reporting a mistake; even then, checks
+ * everything that can be checked.
  */
 export function lowerMatcherExpression(
 	lowering: Lowering,
@@ -28,7 +31,7 @@ export function lowerMatcherExpression(
 	return reader.broken ? undefined : matcher;
 }
 
-/** What a Compatfile's matcher without conditions matches. */
+/** What a matcher without conditions matches in a Compatfile. */
 const EVERYTHING: Matcher = { type: 'all', of: [] };
 
 class ExpressionReader {
@@ -59,7 +62,7 @@ class ExpressionReader {
 		const rest = this.#words[this.#at];
 		if (rest && !this.broken) {
 			const hint = rest.text === ')' ? 'Remove it, or add the `(` that it closes.' : undefined;
-			this.#fail('matcher/unexpected-word', rest, `\`${rest.text}\` is not expected here.`, { hint });
+			this.#fail('matcher/unexpected-word', rest, `\`${rest.text}\` is unexpected here.`, { hint });
 		}
 		if (this.#block && !this.broken) {
 			this.broken = true;
@@ -209,7 +212,7 @@ class ExpressionReader {
 		return this.#lowering.origin(matcher, span);
 	}
 
-	/** Both dialects: every line a matcher, all and-ed, those of one kind merged. */
+	/** In both dialects, combines the lines of a block with "and", merging matchers of one kind. */
 	#allOf(block: Block): Matcher {
 		const parts: Matcher[] = [];
 		for (const line of block.lines) {
@@ -247,8 +250,8 @@ class ExpressionReader {
 	#expression(words: readonly Word[]): Matcher {
 		const [word, surplus] = words as readonly [Word, Word | undefined];
 		if (surplus) {
-			this.#fail('matcher/unexpected-word', surplus, `\`${surplus.text}\` is not expected here.`, {
-				hint: 'A quoted word is an expression by itself.',
+			this.#fail('matcher/unexpected-word', surplus, `\`${surplus.text}\` is unexpected here.`, {
+				hint: 'A quoted word is a complete expression by itself.',
 			});
 			return BROKEN;
 		}
@@ -285,5 +288,5 @@ class ExpressionReader {
 	}
 }
 
-/** Matchers of the document that have no word of their own in the languages. */
+/** Matchers of the document that have no word in the languages. */
 const COMBINATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);

@@ -1,4 +1,4 @@
-/** What `expect` knows: each word with its arguments and its check in one object. */
+/** The words of `expect`, each with its arguments and its check in one object. */
 import { HANDLERS } from '../codegen/handlers.ts';
 import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
 import { formatSiteAddress, isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
@@ -13,13 +13,13 @@ import type { TestProblem } from './test-problem.ts';
 
 type Check = Expectation['check'];
 
-/** One thing that can be expected. */
+/** A kind of expectation. */
 interface ExpectationWord {
-	/** Arguments, for usage lines. */
+	/** Arguments, for usage messages. */
 	readonly usage: string;
 	readonly min: number;
 	readonly max: number;
-	/** Undefined after a mistake was reported. */
+	/** Returns the check, or undefined after reporting a mistake. */
 	readonly lower: (args: readonly [Word, ...Word[]], problem: TestProblem) => Check | undefined;
 }
 
@@ -61,7 +61,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 		min: 1,
 		max: 1,
 		lower: ([text]) =>
-			bodyCheck(body => (body.includes(text.text) ? undefined : `the body does not hold ${quoted(text.text)}`)),
+			bodyCheck(body => (body.includes(text.text) ? undefined : `the body does not contain ${quoted(text.text)}`)),
 	},
 	body_matches: {
 		usage: 'body_matches <regexp>',
@@ -91,7 +91,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 				const { name } = sent.settings;
 				if (wanted.text === name || wanted.text === sent.upstream.address) return undefined;
 				const went = name === undefined ? sent.upstream.address : `${name} (${sent.upstream.address})`;
-				return { text: `the request went to another upstream than \`${wanted.text}\``, label: `it went to ${went}` };
+				return { text: `the request did not go to the upstream \`${wanted.text}\``, label: `it went to ${went}` };
 			},
 	},
 	upstream_header: {
@@ -121,12 +121,12 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 			return ({ exchange }) => {
 				const target = exchange.sent.at(-1)?.request.target;
 				if (target === undefined) return notSent();
-				// The query counts where it is written.
+				// The query is compared only if it was written.
 				const came = wanted.text.includes('?') ? target : target.split('?', 1)[0]!;
 				if (came === wanted.text) return undefined;
 				return {
-					text: `the upstream was not asked for ${quoted(wanted.text)}`,
-					label: `it was asked for ${quoted(came)}`,
+					text: `the upstream did not receive a request for ${quoted(wanted.text)}`,
+					label: `it received one for ${quoted(came)}`,
 				};
 			};
 		},
@@ -151,13 +151,13 @@ function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): 
 	};
 }
 
-/** Words of directives stand for the handlers that they lower to. */
+/** Words of directives mean the handlers to which they lower. */
 function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem): Check | undefined {
 	const wanted = handlerOf(word.text);
 	if (wanted === undefined) {
 		problem('test/unknown-handler', word.span, `\`${word.text}\` is not a handler.`, {
 			label: didYouMean(word.text, [...HANDLERS.keys(), ...directives.flatMap(({ names }) => names.configfile)]),
-			hint: 'Write the name of a handler, such as `files`, or the word of its directive, such as `file_server`.',
+			hint: 'Write the name of a handler, such as `files`, or of its directive, such as `file_server`.',
 		});
 		return undefined;
 	}
@@ -185,10 +185,10 @@ function siteCheck(address: string): Check {
 			const nearest = didYouMean(address, known);
 			return { text: `there is no site \`${address}\``, label: nearest ?? came(addresses) };
 		}
-		return { text: `another site than \`${address}\` answered`, label: came(addresses) };
+		return { text: `a site other than \`${address}\` answered`, label: came(addresses) };
 	};
 	function came(addresses: readonly string[]): string {
-		return addresses.length === 0 ? 'no site took the request' : `\`${addresses[0]}\` did`;
+		return addresses.length === 0 ? 'no site served the request' : `\`${addresses[0]}\` did`;
 	}
 }
 
@@ -203,7 +203,7 @@ function isFieldName(word: Word, problem: TestProblem): boolean {
 	return false;
 }
 
-/** One of the field's values, or all of them joined, must equal; without a value the field must be there. */
+/** One of the field's values, or all of them joined, must be equal; without a value, the field must be present. */
 function fieldMismatch(
 	headers: HeaderList,
 	name: string,
@@ -227,7 +227,7 @@ function fieldMismatch(
 	return { text: `\`${name}\` of ${of} is not ${quoted(wanted)}`, label: `it is ${came}` };
 }
 
-/** A value of the wire, UTF-8 in latin1, as text. */
+/** Converts a raw field value, UTF-8 in latin1, to text. */
 function readable(value: string): string {
 	const text = Buffer.from(value, 'latin1').toString('utf8');
 	return text.includes('\ufffd') ? value : text;
@@ -243,14 +243,14 @@ function bodyCheck(mismatch: (body: string) => string | undefined): Check {
 }
 
 function dropped(): Mismatch {
-	return { text: 'there was no response', label: 'the connection was dropped' };
+	return { text: 'there was no response', label: 'the connection was closed' };
 }
 
 function notSent(): Mismatch {
 	return { text: 'the request went to no upstream' };
 }
 
-/** The beginning of a text on one line, in quotes. */
+/** Returns the beginning of a text on one line, in quotes. */
 function quoted(text: string): string {
 	const shown = text.length > 80 ? `${text.slice(0, 79)}…` : text;
 	return JSON.stringify(shown);

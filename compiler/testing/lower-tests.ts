@@ -1,4 +1,4 @@
-/** `test` blocks to test cases, every mistake reported on the way. */
+/** Lowers `test` blocks to test cases and reports every mistake. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import {
 	clientAddress,
@@ -20,11 +20,11 @@ import type { Expectation, TestCase, TestStep } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
-/** What may stand in the block of a request, and beside it. */
+/** Words allowed in the block of a request, and after it. */
 const REQUEST_WORDS = ['header', 'body', 'from', 'at'] as const;
 const STEP_WORDS = ['expect', 'upstream', ...REQUEST_WORDS] as const;
 
-/** Lowers the tests of a configuration. What holds a mistake is left out. */
+/** Lowers the tests of a configuration. Tests with mistakes are omitted. */
 export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestCase[] {
 	const problem: TestProblem = (code, span, message, more) =>
 		report({ severity: 'error', ...more, code, span, message });
@@ -41,11 +41,11 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 	});
 }
 
-/** A step while its lines are read. */
+/** A step while its lines are lowered. */
 interface StepDraft {
 	readonly span: SourceSpan;
 	readonly method: string;
-	/** Undefined after a mistake: the step is checked, and never run. */
+	/** Undefined after a mistake: the step is checked but never run. */
 	readonly url: RequestUrl | undefined;
 	readonly headers: [string, string][];
 	body: string | undefined;
@@ -53,9 +53,9 @@ interface StepDraft {
 	at: number | undefined;
 	upstream: UpstreamAnswer | undefined;
 	readonly expectations: Expectation[];
-	/** An `expect` stands there, if a mistaken one. */
+	/** True if there is an `expect`, even an invalid one. */
 	expects: boolean;
-	/** What was given once, and where. */
+	/** Words that may be given only once, with their places. */
 	readonly given: Map<string, SourceSpan>;
 }
 
@@ -74,7 +74,7 @@ class TestReader {
 		const { name, lines } = this.#block;
 		for (const line of lines) this.#line(line);
 		if (!this.#step && lines.length === 0) {
-			this.#problem('test/no-request', name.span, `The test \`${name.text}\` holds no request.`, {
+			this.#problem('test/no-request', name.span, `The test \`${name.text}\` contains no request.`, {
 				hint: 'Begin it with a line such as `GET http://example.com/`.',
 			});
 		}
@@ -86,7 +86,7 @@ class TestReader {
 		const [word, ...args] = line.words as readonly [Word, ...Word[]];
 		if (line.alternative) {
 			const { span } = line.alternative.words[0]!;
-			this.#problem('test/unexpected-word', span, '`else` means nothing in a test.');
+			this.#problem('test/unexpected-word', span, '`else` is not allowed in a test.');
 		}
 		if (isRequestLine(word, args)) {
 			this.#begin(line, word, args);
@@ -98,7 +98,7 @@ class TestReader {
 		}
 		this.#withoutBlock(line);
 		if (!this.#step) {
-			this.#problem('test/before-request', word.span, `\`${word.text}\` stands before the first request.`, {
+			this.#problem('test/before-request', word.span, `\`${word.text}\` comes before the first request.`, {
 				hint: 'A test begins with a line such as `GET http://example.com/`.',
 			});
 			this.#step = noRequest(word.span);
@@ -111,13 +111,13 @@ class TestReader {
 	#unknown(word: Word): void {
 		const upper = word.text.toUpperCase();
 		const isMethod = (METHODS as readonly string[]).includes(upper);
-		this.#problem('test/unknown', word.span, `\`${word.text}\` means nothing in a test.`, {
+		this.#problem('test/unknown', word.span, `\`${word.text}\` is not allowed in a test.`, {
 			label: isMethod
 				? `write \`${upper}\``
 				: didYouMean(word.text, [...STEP_WORDS, ...METHODS, ...Object.keys(EXPECTATIONS)]),
 			hint: Object.hasOwn(EXPECTATIONS, word.text)
 				? `Write \`expect ${word.text} …\`.`
-				: 'A test holds requests (`GET http://example.com/`), `upstream answers …` and `expect …`.',
+				: 'A test contains requests (`GET http://example.com/`), `upstream answers …` and `expect …`.',
 		});
 	}
 
@@ -138,8 +138,8 @@ class TestReader {
 			else this.#mistake('test/bad-url', target.span, parsed);
 		}
 		if (surplus) {
-			const message = `\`${method.text}\` takes one URL.`;
-			const hint = 'Fields, body and client stand in a block: `{ header …; body …; from … }`.';
+			const message = `\`${method.text}\` takes only one URL.`;
+			const hint = 'Write fields, body and client in a block: `{ header …; body …; from … }`.';
 			this.#problem('arguments/too-many', spanOfWords(args.slice(1)), message, { hint });
 		}
 		const step: StepDraft = { ...noRequest(span), method: method.text, url: wrongMethod || surplus ? undefined : url };
@@ -150,11 +150,11 @@ class TestReader {
 			if ((REQUEST_WORDS as readonly string[]).includes(word.text)) this.#ofRequest(inner, step);
 			else {
 				const misplaced = word.text === 'expect' || word.text === 'upstream';
-				this.#problem('test/unknown', word.span, `\`${word.text}\` is no part of a request.`, {
+				this.#problem('test/unknown', word.span, `\`${word.text}\` is not part of a request.`, {
 					label: misplaced ? undefined : didYouMean(word.text, REQUEST_WORDS),
 					hint: misplaced
-						? 'It stands after the block of the request.'
-						: `A request takes ${sentenceList(REQUEST_WORDS)}.`,
+						? 'Write it after the block of the request.'
+						: `The parts of a request are ${sentenceList(REQUEST_WORDS)}.`,
 				});
 			}
 		}
@@ -199,7 +199,7 @@ class TestReader {
 		const [answers, status, body] = args;
 		if (!this.#once(word, step)) return;
 		if (answers && answers.text !== 'answers') {
-			this.#problem('test/unknown', answers.span, `\`${answers.text}\` is not what an upstream does here.`, {
+			this.#problem('test/unknown', answers.span, `\`${answers.text}\` is not a behavior of an upstream here.`, {
 				label: didYouMean(answers.text, ['answers']),
 				hint: `Usage: ${usage}`,
 			});
@@ -220,14 +220,14 @@ class TestReader {
 		const words = Object.keys(EXPECTATIONS);
 		if (!what) {
 			const hint = `Write ${sentenceList(words, 'or')} after it.`;
-			this.#problem('arguments/too-few', line.words[0]!.span, '`expect` does not say what is expected.', { hint });
+			this.#problem('arguments/too-few', line.words[0]!.span, '`expect` needs an expectation.', { hint });
 			return;
 		}
 		const known = Object.hasOwn(EXPECTATIONS, what.text) ? EXPECTATIONS[what.text] : undefined;
 		if (!known) {
-			this.#problem('test/unknown-expectation', what.span, `\`${what.text}\` is nothing that can be expected.`, {
+			this.#problem('test/unknown-expectation', what.span, `\`${what.text}\` is not an expectation.`, {
 				label: didYouMean(what.text, words),
-				hint: `\`expect\` knows ${sentenceList(words)}.`,
+				hint: `The expectations are ${sentenceList(words)}.`,
 			});
 			return;
 		}
@@ -243,7 +243,7 @@ class TestReader {
 		const { url, span, method, headers, body, from, at, upstream, expectations } = step;
 		this.#steps.push({ request: { method, url, headers, body, from, at }, span, upstream, expectations });
 		if (step.expects) return;
-		this.#problem('test/no-expectation', span, 'Nothing is expected of this request.', {
+		this.#problem('test/no-expectation', span, 'This request has no expectations.', {
 			severity: 'warning',
 			hint: 'Add a line such as `expect status 200`.',
 		});
@@ -283,7 +283,7 @@ class TestReader {
 	}
 }
 
-/** Stands for a request that is missing, so that what follows is checked all the same. */
+/** Replaces a missing request, so that the following lines are checked anyway. */
 function noRequest(span: SourceSpan): StepDraft {
 	return {
 		span,
@@ -300,7 +300,7 @@ function noRequest(span: SourceSpan): StepDraft {
 	};
 }
 
-/** A method is written in capitals; whatever a URL follows is meant as a method too. */
+/** Methods are in capitals; a word followed by a URL is meant as a method too. */
 function isRequestLine(word: Word, args: readonly Word[]): boolean {
 	if (word.quote !== 'none') return false;
 	if (/^[A-Z][A-Z0-9-]*$/.test(word.text)) return true;

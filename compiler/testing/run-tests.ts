@@ -1,11 +1,11 @@
-/** Runs the tests of a configuration: each drives the compiled graph itself. */
+/** Runs the tests of a configuration, each on the compiled handler graph. */
 import type { Plan } from '../codegen/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import { listenersText } from '../dry-run/listener-choice.ts';
 import type { TestCase, TestReport, TestStep } from './test-case.ts';
 
-/** Runs every test, one after another, pools as after a start. A failing step does not end its test. */
+/** Runs all tests, one after another, each with freshly reset pools. A failing step does not end its test. */
 export async function runTests(tests: readonly TestCase[], plan: Plan, deps: DryRunEnvironment): Promise<TestReport> {
 	const diagnostics: Diagnostic[] = [];
 	let passed = 0;
@@ -49,15 +49,15 @@ async function runStep(test: TestCase, step: TestStep, dryRun: DryRun, diagnosti
 	came.response?.close();
 }
 
-/** One or two sentences about the answer, for those who wonder. */
+/** Describes the response in one or two sentences. */
 function whatHappened({ site, exchange: x, response, failure }: DryRunResult, plan: Plan): string {
 	const name = site === -1 ? undefined : plan.document.sites![site]!.addresses[0];
-	if (name === undefined) return 'No site took the request: it was answered 200 with nothing.';
+	if (name === undefined) return 'No site served the request: it was answered with 200 and an empty body.';
 	const error = x.error
 		? ` after the error ${x.error.status}${x.error.message === '' ? '' : `, ${x.error.message}`}`
 		: '';
 	if (failure !== undefined) return `No error route of \`${name}\` answered${error}.`;
-	if (!response) return `\`abort\` of \`${name}\` dropped the connection${error}.`;
+	if (!response) return `\`abort\` of \`${name}\` closed the connection${error}.`;
 	const by = x.answeredBy === '' ? 'nothing' : `\`${x.answeredBy}\``;
 	return `Answered ${response.status} by ${by} of \`${name}\`${error}.`;
 }

@@ -1,4 +1,4 @@
-/** What a `test` block becomes: requests in order, and what is expected of each answer. */
+/** The compiled form of a `test` block: requests in order, and the expectations for each response. */
 import type { Plan } from '../codegen/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
@@ -9,17 +9,17 @@ import type { SourceSpan } from '../source/source.ts';
 /** One `test "name" { … }`. */
 export interface TestCase {
 	readonly name: string;
-	/** The name's place. */
+	/** The place of the name. */
 	readonly span: SourceSpan;
 	readonly steps: readonly TestStep[];
 }
 
-/** One request and what belongs to it. */
+/** One request with its upstream response and expectations. */
 export interface TestStep {
 	readonly request: DryRunRequest;
-	/** Place of method and URL. */
+	/** The place of method and URL. */
 	readonly span: SourceSpan;
-	/** What the fake upstream answers: 200 without a body where nothing was written. */
+	/** The fake upstream's response; default 200 with an empty body. */
 	readonly upstream: UpstreamAnswer | undefined;
 	readonly expectations: readonly Expectation[];
 }
@@ -27,22 +27,22 @@ export interface TestStep {
 /** One `expect` line. */
 export interface Expectation {
 	readonly span: SourceSpan;
-	/** Undefined when it holds. */
+	/** Returns undefined if the expectation is met. */
 	readonly check: (came: DryRunResult, plan: Plan) => Mismatch | undefined | Promise<Mismatch | undefined>;
 }
 
-/** How an answer differs from what was expected. */
+/** How a response differs from an expectation. */
 export interface Mismatch {
-	/** Goes on after the test's name: `the status is 200, not 308`. */
+	/** Completes a sentence after the test's name: `the status is 200, not 308`. */
 	readonly text: string;
-	/** Under the caret: what came instead. */
+	/** Label under the caret: the actual value. */
 	readonly label?: string;
 }
 
-/** What running tests gave. */
+/** The result of running tests. */
 export interface TestReport {
 	readonly passed: number;
 	readonly failed: number;
-	/** An error for each `expect` that does not hold. */
+	/** One error per `expect` that is not met. */
 	readonly diagnostics: readonly Diagnostic[];
 }

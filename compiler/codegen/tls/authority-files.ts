@@ -1,4 +1,4 @@
-/** Certificate files that settings name: of internal authorities, and roots that issuers are trusted by. */
+/** Checks certificate files named in settings: those of internal authorities, and roots trusted for issuers. */
 import { X509Certificate } from 'node:crypto';
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document, Step } from '../../document/document.ts';
@@ -11,20 +11,20 @@ import { certificatesIn } from './certificate-files.ts';
 import type { CertificatePlan, IssuerSettings } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
-/** What issuers take from the environment in their settings. */
+/** References to the environment in issuers' settings. */
 const IN_ENVIRONMENT = /\{(?:env\.|\$)([^{}\s]+)\}/g;
 
-const NOT_AN_AUTHORITY = 'Give one that may sign others: its basic constraints say `CA:TRUE`.';
+const NOT_AN_AUTHORITY = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';
 
-/** A file of roots and where the document names it. */
+/** A file of roots and its place in the document. */
 interface NamedRoots {
 	readonly file: string;
 	readonly pointer: string;
 }
 
 /**
- * Reports files of authorities that cannot be read or do not belong together, and roots that are none. What no site needs
- * is never read at run time, and earns a warning.
+ * Reports files of authorities that cannot be read or do not belong together, and invalid roots. Files that no site needs are
+ * never read at run time, so for them these are warnings.
  */
 export function checkAuthorityFiles(
 	document: Document,
@@ -32,7 +32,7 @@ export function checkAuthorityFiles(
 	{ reader, check, facts }: PlanFiles,
 	report: Report,
 ): void {
-	const unneeded = { severity: 'warning', hint: 'No site needs it.' } as const;
+	const unneeded = { severity: 'warning', hint: 'No site uses it.' } as const;
 	let used: ReadonlySet<string> | undefined;
 	const isUsed = (id: string): boolean => {
 		used ??= new Set([...managed.authorities, ...authoritiesIn(document)]);
@@ -47,13 +47,13 @@ export function checkAuthorityFiles(
 			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
 			if (isMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unneeded) });
 			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
-				const message = `\`${files.cert}\` is not the certificate of an authority.`;
+				const message = `\`${files.cert}\` is not a CA certificate.`;
 				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AN_AUTHORITY });
 			}
 		}
 	}
 	for (const { file: written, pointer } of rootsOf(document)) {
-		// The environment of another machine than the one that serves says nothing.
+		// The environment of a machine other than the server's is irrelevant.
 		if (!facts && written.search(IN_ENVIRONMENT) !== -1) continue;
 		const file = written.replaceAll(IN_ENVIRONMENT, (_whole, name: string) => facts?.env(name) ?? '');
 		const message = mistakeIn(file, reader);
@@ -94,13 +94,13 @@ function mistakeIn(file: string, reader: Reader): string | undefined {
 		certificatesIn(Buffer.from(reader.readBytes(file)).toString('latin1'));
 		return undefined;
 	} catch (error) {
-		if (!(error instanceof ReadError)) return `\`${file}\` does not hold certificates.`;
+		if (!(error instanceof ReadError)) return `\`${file}\` does not contain certificates.`;
 		const why = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
 		return `The root file \`${file}\` cannot be read: ${why}.`;
 	}
 }
 
-/** Internal authorities that a document names beside its issuers: those that handlers use, and those of trust pools. */
+/** Returns the internal authorities that a document names outside of issuers: those used by handlers and by trust pools. */
 function authoritiesIn(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null) return [];
 	const { handler, source, authorities } = value as { readonly [field: string]: unknown };

@@ -9,7 +9,7 @@ export const blockEmpty: LintRule = {
 	severity: 'note',
 	summary: 'A block of directives is empty.',
 	documentation:
-		'An empty `handle` takes its requests from the others and answers 200 with nothing. Say what is meant, such as `respond 204`.',
+		'An empty `handle` takes its requests away from other handlers and answers 200 with an empty body. Write what it should do, such as `respond 204`.',
 	check: cx => {
 		if (!cx.tree || !cx.dialect) return;
 		const blocks = new Set(['else']);
@@ -17,7 +17,7 @@ export const blockEmpty: LintRule = {
 		for (const { line } of linesOf(cx.tree)) {
 			const name = line.words[0]!;
 			if (!blocks.has(name.text) || !line.block || line.block.lines.length > 0) continue;
-			cx.report(name.span, `This \`${name.text}\` does nothing.`, { hint: 'Write what it is to do, or remove it.' });
+			cx.report(name.span, `This \`${name.text}\` does nothing.`, { hint: 'Write what it should do, or remove it.' });
 		}
 	},
 };

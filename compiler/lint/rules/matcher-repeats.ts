@@ -4,12 +4,13 @@ import { coversPath } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
-/** A path pattern adds nothing to another one of the same matcher. */
+/** A path pattern of a matcher is redundant. */
 export const matcherRepeats: LintRule = {
 	name: 'matcher/repeats-itself',
 	severity: 'note',
-	summary: 'A path pattern adds nothing to another one of the same matcher.',
-	documentation: 'Any of the patterns may match: one that another covers can be left out, or was meant to be another.',
+	summary: 'A path pattern of a matcher is redundant.',
+	documentation:
+		'A path needs to match only one of the patterns. A pattern covered by another one can be removed, or is a mistake for a different one.',
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
@@ -25,8 +26,8 @@ export const matcherRepeats: LintRule = {
 					if (wider === -1) return;
 					const message =
 						lower[wider] === pattern
-							? `\`${patterns[index]}\` stands here twice.`
-							: `\`${patterns[index]}\` adds nothing to \`${patterns[wider]}\`.`;
+							? `\`${patterns[index]}\` is listed twice.`
+							: `\`${patterns[index]}\` is already covered by \`${patterns[wider]}\`.`;
 					cx.at(`${at}/${field}/${index}`, message, { words: patterns[index] });
 				});
 			}

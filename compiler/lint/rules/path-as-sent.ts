@@ -4,20 +4,20 @@ import { MATCHERS } from '../../modules/matchers/index.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
-/** The short names of placeholders that give the path, or what begins with it, as it was sent. */
+/** Short names of the placeholders that return the path, or text that begins with it, as the client sent it. */
 const AS_SENT = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;
 const FULL_NAMES: ReadonlyMap<string, string> = new Map(AS_SENT.map(name => [fullPlaceholderName(name), name]));
 
-/** A decision compares the path as the client sent it, which can be written in many ways. */
+/** A decision compares the path as the client sent it, although one path can be written in many ways. */
 export const pathAsSent: LintRule = {
 	name: 'path/as-sent',
 	severity: 'warning',
-	summary: 'A decision compares the path as the client sent it, which can be written in many ways.',
+	summary: 'A decision compares the path as the client sent it, although one path can be written in many ways.',
 	documentation: [
-		'`{path}` is decoded, but otherwise the path as it was sent. A client that asks for `//admin`, `/./admin` or `/x/../admin`',
-		"is not stopped by the expression `{path}.startsWith('/admin')`, though file servers and most upstreams answer these as",
-		'`/admin`. The matchers `path` and `path_regexp`, also as functions of an expression, resolve dots, merge slashes and decode before',
-		"they compare, and `path` ignores case: write `path('/admin', '/admin/*')`.",
+		'`{path}` is decoded, but otherwise the path as it was sent. A client that requests `//admin`, `/./admin` or `/x/../admin`',
+		"slips past the expression `{path}.startsWith('/admin')`, although file servers and most upstreams treat these as",
+		'`/admin`. The matchers `path` and `path_regexp`, also as functions in an expression, resolve dots, merge slashes and decode before',
+		"comparing, and `path` ignores case: write `path('/admin', '/admin/*')`.",
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
@@ -32,7 +32,7 @@ export const pathAsSent: LintRule = {
 						`\`{${name}}\` is the path as it was sent: \`/${path}\` and \`/x/..${path}\` are not \`${path}\`.`,
 						{
 							words: `{${name}}`,
-							hint: 'Use the matcher `path` or `path_regexp`, also as a function of an expression: they compare the cleaned path.',
+							hint: 'Use the matcher `path` or `path_regexp`, or their functions in an expression: they compare the cleaned path.',
 						},
 					);
 				}

@@ -4,15 +4,15 @@ import { pathsOf } from '../../modules/matchers/index.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
-/** A pattern such as `/api*` takes `/apiary` too: most often `/api/*` is meant. */
+/** A pattern such as `/api*` also matches `/apiary`; usually `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {
 	name: 'path/prefix-without-slash',
 	severity: 'warning',
-	summary: 'A pattern such as `/api*` takes `/apiary` too: most often `/api/*` is meant.',
+	summary: 'A pattern such as `/api*` also matches `/apiary`; usually `/api/*` is meant.',
 	documentation: [
-		'`*` at the end of a pattern stands for any text, not for the rest of a path. A rule for `/admin*` that protects is not',
-		'harmed by it, but one that lets through, strips a prefix or passes on to an upstream takes paths of its neighbours.',
-		'Write `/api/*`, and `/api` beside it if that is to match too.',
+		'`*` at the end of a pattern matches any text, not just the rest of a path. That does no harm in a rule that protects',
+		'`/admin*`, but a rule that admits, strips a prefix or proxies also gets the paths of its neighbors.',
+		'Write `/api/*`, and also `/api` if that should match too.',
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
@@ -22,14 +22,14 @@ export const pathWithoutSlash: LintRule = {
 				const { values: patterns, field } = paths;
 				patterns.forEach((pattern, index) => {
 					if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
-					// With `/api` or `/api/` beside it, both are meant.
+					// If `/api` or `/api/` is listed as well, the pattern is intended.
 					const stem = pattern.slice(0, -1);
 					if (stem.slice(stem.lastIndexOf('/')).includes('.')) return;
 					const span = cx.span(`${at}/${field}/${index}`, pattern);
 					const exact = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
 					const instead = patterns.includes(stem) ? `${stem}/*` : `${stem} ${stem}/*`;
 					const listed = exact && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(exact));
-					cx.at(`${at}/${field}/${index}`, `\`${pattern}\` matches \`${stem}x\` too.`, {
+					cx.at(`${at}/${field}/${index}`, `\`${pattern}\` also matches \`${stem}x\`.`, {
 						words: pattern,
 						label: `did you mean \`${stem}/*\`?`,
 						...(exact && listed ? { fix: [{ span: exact, text: instead }] } : {}),

@@ -5,14 +5,14 @@ import { registryOf } from '../../lower/registry.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** A placeholder is none that this server knows: it stays empty, or stays as it is written. */
+/** A placeholder is unknown to this server: it becomes empty or is left as written. */
 export const placeholderUnknown: LintRule = {
 	name: 'placeholder/unknown',
 	severity: 'warning',
-	summary: 'A placeholder is none that this server knows: it stays empty, or stays as it is written.',
+	summary: 'A placeholder is unknown to this server: it becomes empty or is left as written.',
 	documentation: [
-		'A Configfile refuses them. In a Compatfile, where other modules may define more, they are legal; most are misspelt.',
-		'Write `\\{` for a brace that is meant as it stands.',
+		'A Configfile rejects unknown placeholders. A Compatfile allows them, because other modules may define more, but most are misspelled.',
+		'Write `\\{` for a literal brace.',
 	].join('\n'),
 	check: cx => {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
@@ -24,9 +24,9 @@ export const placeholderUnknown: LintRule = {
 			for (const word of line.words) {
 				if (!word.text.includes('{') || word.quote === 'heredoc') continue;
 				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
-					// `${name}` is a group of a regular expression.
+					// `${name}` refers to a group of a regular expression.
 					if (word.text.includes(`$\{${name}}`)) continue;
-					// Known to this directive alone.
+					// Known only to this directive.
 					if (own.includes(name)) continue;
 					if (mapped.has(name) || /^(?:\$|args|block)/.test(name)) continue;
 					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);

@@ -9,8 +9,8 @@ export const proxyToItself: LintRule = {
 	severity: 'warning',
 	summary: 'An upstream is an address that this server listens on.',
 	documentation: [
-		'A request that is passed on to the server itself comes in again. If the site that then takes it is the same one, it',
-		'goes round until something runs out. Give the application another port than the site.',
+		'A request proxied to the server itself comes in again. If the same site serves it, it',
+		`loops until something runs out. Give the application a different port from the site's.`,
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
@@ -30,7 +30,7 @@ export const proxyToItself: LintRule = {
 						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
 				);
 				if (!own) continue;
-				cx.at(pointer + at, `\`${address}\` is this very site: requests go round in a circle.`, {
+				cx.at(pointer + at, `\`${address}\` is this very site: requests would loop.`, {
 					words: address,
 				});
 			}

@@ -9,7 +9,7 @@ export const rootUnused: LintRule = {
 	severity: 'warning',
 	summary: 'A site sets `root`, and nothing in it reads files.',
 	documentation:
-		'`root` only says where files are. Without `file_server`, `try_files`, `templates` or the like none is served.',
+		'`root` only says where files are. Nothing serves them without `file_server`, `try_files`, `templates` or the like.',
 	check: cx => {
 		const readers = new Set<number | undefined>();
 		for (const { step, pipeline } of cx.walked.steps) if (traitsOf(step).readsRoot?.(step)) readers.add(pipeline.site);
@@ -29,5 +29,5 @@ export const rootUnused: LintRule = {
 };
 
 const OF_FILES = matchers.flatMap(({ id, judges }) => (judges === 'files' ? id : [])).join('|');
-/** What else reads the variable: matchers, the functions of expressions that they are, and its placeholder. */
+/** Everything else that reads the variable: matchers, also as functions in expressions, and its placeholder. */
 const READS_ROOT = new RegExp(`"type":"(?:${OF_FILES})"|\\b(?:${OF_FILES})\\(|http\\.vars\\.root`);

@@ -3,14 +3,14 @@ import { answersOnceRun, changesTarget, directiveOf } from '../answering.ts';
 import { covers } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 
-/** Every request that a directive is for has been answered by an earlier one with a wider matcher. */
+/** An earlier directive with a wider matcher answers every request meant for this one. */
 export const directiveCovered: LintRule = {
 	name: 'directive/covered',
 	severity: 'warning',
-	summary: 'Every request that a directive is for has been answered by an earlier one with a wider matcher.',
+	summary: 'An earlier directive with a wider matcher answers every request meant for this one.',
 	documentation: [
-		'`respond /api/* 404` before `respond /api/health 200` answers the health check too. Put the narrower one first; in a',
-		'Compatfile the same directive is sorted so by itself, but different directives are not.',
+		'`respond /api/* 404` before `respond /api/health 200` answers the health check too. Put the narrower one first. A',
+		'Compatfile sorts uses of the same directive this way, but not different directives.',
 	].join('\n'),
 	check: cx => {
 		for (const { steps } of cx.walked.pipelines) {
@@ -20,7 +20,7 @@ export const directiveCovered: LintRule = {
 				const earlier = steps.find(
 					({ step }, at) => at < index && step.when !== undefined && answersOnceRun(step) && covers(step.when, when),
 				);
-				// What changes a request changes what matchers say about it.
+				// Directives that change the request change what matchers return.
 				if (!earlier || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
 				const [one, other] = [directiveOf(earlier.step), directiveOf(later.step)];
 				cx.at(later.pointer, `This \`${other}\` can never run: the \`${one}\` before it answers all its requests.`, {

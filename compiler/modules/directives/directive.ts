@@ -1,4 +1,4 @@
-/** What one directive is: its words, its lowering, its schema, its closure and its page in the manual, in one object. */
+/** The definition of a directive: its words, lowering, schema, closure and manual page, in one object. */
 
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
@@ -7,33 +7,39 @@ import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { StepTraits, WordTraits } from './traits.ts';
 
-/** A directive's line with its matcher token already taken off. */
+/** A directive's line with its matcher token already removed. */
 export interface DirectiveLine {
 	readonly line: Line;
-	/** The directive's own word. */
+	/** The directive's name. */
 	readonly name: Word;
 	/** Words after the name and the matcher token. */
 	readonly args: readonly Word[];
 }
 
-/** A JSON Schema object (draft 2020-12 or 7, as ajv takes it). `secret: true` marks what is redacted. */
+/** A JSON Schema object (draft 2020-12 or 7, as ajv accepts it). `secret: true` marks values to redact. */
 export type Schema = { readonly [keyword: string]: unknown };
 
 /** How a directive treats a first argument that could be a matcher token. */
 export type MatcherToken =
-	/** Taken as the matcher whenever it looks like one. */
+	/** Used as the matcher whenever it looks like one. */
 	| 'optional'
-	/** Taken only when at least two arguments stand there: `root /srv`, `rewrite /x`. */
+	/** Used as the matcher only if at least two arguments follow: `root /srv` and `rewrite /x` have none. */
 	| 'with-more-arguments'
-	/** Never taken. */
+	/** Never used as a matcher. */
 	| 'none';
 
 /** A directive that lowers to steps of a pipeline. Registered by one line in directives/index.ts. */
 export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, WordTraits {
 	readonly kind: 'handler';
-	/** Handler name in the document, such as `respond`; the module id is `http.handlers.<id>`. Empty for pure sugar that lowers to other handlers. */
+	/**
+	 * Handler name in the document, such as `respond`; the module ID is `http.handlers.<id>`. Empty for sugar that lowers to
+	 * other handlers.
+	 */
 	readonly id: string;
-	/** The words for it in each dialect; the first is the one to write, others are kept for old files. Empty: not in that dialect. */
+	/**
+	 * Its words in each dialect. The first is the current one, the others are obsolete but accepted. Empty if the dialect does
+	 * not have the directive.
+	 */
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	/** `respond [matcher] <status> | <body> [<status>] [{ … }]`. */
 	readonly usage: string;
@@ -42,18 +48,21 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	/** Paragraphs and examples for the manual, Markdown. */
 	readonly documentation: string;
 	readonly matcherToken: MatcherToken;
-	/** Text to steps, without `when` (the driver adds it). Reports mistakes and returns what can be kept. */
+	/** Lowers text to steps, without `when` (the caller adds it). Reports mistakes and returns what can be kept. */
 	readonly lower: (line: DirectiveLine, cx: LowerContext) => S | readonly Step[] | undefined;
-	/** Properties of the step in the document beyond `handler`, `when`, `exclusive` and `@id`; `required` lists those that must be there. */
+	/**
+	 * Properties of the step in the document besides `handler`, `when`, `exclusive` and `@id`; `required` lists the mandatory
+	 * ones.
+	 */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
-	/** Step to closure, `when` already handled. Undefined for sugar. */
+	/** Compiles a step to a closure; `when` is already handled. Undefined for sugar. */
 	readonly compile: ((step: S, cx: CompileContext, next: Handler) => Handler) | undefined;
 }
 
-/** A directive that configures the site itself (`log`, `bind`, `handle_errors`): valid at site level only. */
+/** A directive that configures the site itself (`log`, `bind`, `handle_errors`): allowed only at site level. */
 export interface SiteDirective {
 	readonly kind: 'site';
-	/** Field of the site in the document. */
+	/** The site's field in the document. */
 	readonly id: string;
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	readonly usage: string;
@@ -61,23 +70,22 @@ export interface SiteDirective {
 	readonly documentation: string;
 	/** Its block holds directives. */
 	readonly isBlock?: true;
-	/** Adds to the site being built. */
+	/** Adds the directive to the site being lowered. */
 	readonly lower: (line: DirectiveLine, site: SiteDraft, cx: LowerContext) => void;
 	/** Schema of the site's field. */
 	readonly schema: Schema;
 }
 
-/** A site while its lines are lowered. */
+/** A site during lowering. */
 export interface SiteDraft {
 	addresses: string[];
 	[field: string]: unknown;
 }
 
 /** Every kind of directive. */
-/** Either kind. */
 export type Directive = HandlerDirective | SiteDirective;
 
-/** Gives a handler directive its step type and forgets it again, for the registry. */
+/** Erases a handler directive's step type, for the registry. */
 export function handlerDirective<S extends Step>(directive: HandlerDirective<S>): HandlerDirective {
 	return directive as unknown as HandlerDirective;
 }

@@ -1,4 +1,4 @@
-/** Every request matcher, one line each. */
+/** The registry of request matchers, one line each. */
 import type { Matcher } from '../../document/document.ts';
 import { all, any, not } from './combinators.ts';
 import { expression } from './expression/expression.ts';
@@ -17,7 +17,7 @@ import { tls } from './tls.ts';
 import { urlPattern } from './url-pattern.ts';
 import { varsMatcher, varsRegexp } from './vars.ts';
 
-/** In the order in which `list-modules` and the manual name them. */
+/** In the order of `list-modules` and the manual. */
 export const matchers: readonly MatcherModule[] = [
 	all,
 	any,
@@ -40,7 +40,7 @@ export const matchers: readonly MatcherModule[] = [
 	varsRegexp,
 ];
 
-/** By the `type` of the document. */
+/** By `type` in the document. */
 export const MATCHERS: ReadonlyMap<string, MatcherModule> = new Map(matchers.map(matcher => [matcher.id, matcher]));
 
 /** The values of a matcher that is nothing but a list of alternatives; see `lists` in matcher.ts. */

@@ -1,4 +1,4 @@
-/** What one request matcher is, in one object. Registered by one line in matchers/index.ts. */
+/** The definition of a request matcher, in one object. Registered by one line in matchers/index.ts. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
@@ -39,22 +39,25 @@ export interface MatcherTraits<M extends Matcher = Matcher> {
 
 /** A request matcher. */
 export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTraits<M> {
-	/** `type` in the document and word in both dialects; the module id is `http.matchers.<id>`. */
+	/** `type` in the document and word in both dialects; the module ID is `http.matchers.<id>`. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
-	/** `line` holds the matcher's name and arguments, and its block if it has one. `name` is that of the `@name` being defined, for captures. */
+	/**
+	 * Lowers `line`, which has the matcher's name, arguments and block. `name` is that of the `@name` being defined, for
+	 * captures.
+	 */
 	readonly lower: (line: Line, cx: LowerContext, name: string | undefined) => M | undefined;
-	/** Two of the same kind in one and-ed set, merged into one (values are alternatives); undefined: they stay two. */
+	/** Merges two of the same kind in one and-ed set, with their values as alternatives; undefined: they stay separate. */
 	readonly merge?: (a: M, b: M) => M | undefined;
-	/** Why two of this kind cannot stand in one set, as the compatible server says it; undefined: they can. */
+	/** Returns why two of this kind cannot be in one set, in the compatible server's words; undefined: they can. */
 	readonly conflict?: (a: M, b: M) => string | undefined;
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	readonly compile: (matcher: M, cx: CompileContext) => Predicate;
 }
 
-/** Gives a matcher its type and forgets it again, for the registry. */
+/** Erases a matcher's type, for the registry. */
 export function requestMatcher<M extends Matcher>(matcher: MatcherModule<M>): MatcherModule {
 	return matcher as unknown as MatcherModule;
 }

@@ -1,4 +1,4 @@
-/** `vars` and `vars_regexp`: variables of the request, or placeholders, by text and by regular expression. */
+/** `vars` and `vars_regexp`: match request variables or placeholders, by text and by regular expression. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { valueText } from '../../codegen/placeholders/placeholder.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
@@ -29,17 +29,17 @@ const VARS_USAGE = 'vars <variable> <value>…';
 const REGEXP_USAGE = 'vars_regexp [<name>] <variable> <regexp>';
 
 const KEYS = [
-	'A variable is named as `vars` sets it; a name that is a placeholder as a whole, such as `{http.request.host}`, stands',
-	'for the value of that placeholder. A variable that is not set is the empty text. Values are data: placeholders in them',
+	'A variable has the name given by `vars`; a name that consists of a single placeholder, such as `{http.request.host}`, means',
+	'the value of that placeholder. An unset variable is empty. Values are data: placeholders in them',
 	'are not expanded again.',
 ];
 
 export const varsMatcher = requestMatcher<VarsMatcher>({
 	id: 'vars',
 	usage: VARS_USAGE,
-	summary: 'Matches a variable of the request.',
+	summary: 'Matches a request variable.',
 	documentation: [
-		'Holds when the variable equals one of the values, which may hold placeholders. Several lines are alternatives.',
+		'Holds if the variable equals one of the values, which may contain placeholders. Several lines are alternatives.',
 		...KEYS,
 		'',
 		'```',
@@ -75,7 +75,7 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 			variables: {
 				type: 'object',
 				additionalProperties: { type: 'array', secret: 'by-key', items: { type: 'string' } },
-				description: 'For each variable (or placeholder in braces) the values of which it may have one; any may match.',
+				description: 'For each variable (or placeholder in braces), the values that it may have; any may match.',
 			},
 		},
 		required: ['variables'],
@@ -99,7 +99,7 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 	id: 'vars_regexp',
 	usage: REGEXP_USAGE,
-	summary: 'Matches a variable of the request by a regular expression.',
+	summary: 'Matches a request variable with a regular expression.',
 	documentation: [
 		'The expression may match anywhere in the value; captures are named as for `path_regexp`.',
 		...KEYS,
@@ -138,7 +138,7 @@ function placeholderOf(key: string): string | undefined {
 	return inner === undefined ? undefined : fullPlaceholderName(inner);
 }
 
-/** Reads what a key stands for: a placeholder when it is one as a whole, else the variable of that name. */
+/** Reads what a key denotes: a placeholder if it consists of a single one, otherwise the variable of that name. */
 function compileVariable(key: string, cx: CompileContext): (x: Exchange) => string {
 	if (key.startsWith('{') && key.indexOf('}') === key.length - 1) {
 		const template = cx.template(key, 'empty');

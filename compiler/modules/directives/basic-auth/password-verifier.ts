@@ -1,4 +1,4 @@
-/** What `basic_auth` leases: the verification of passwords. */
+/** The lease of `basic_auth`: password verification. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { PasswordHash } from './password-hash.ts';
 
@@ -8,13 +8,13 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** Says whether passwords are right, away from the threads that serve requests. */
+/** Verifies passwords off the threads that serve requests. */
 export interface PasswordVerifier {
-	/** False for a fake: then nothing is served, and what the environment says is not known. */
+	/** False for a fake: nothing is served, and the environment is unknown. */
 	readonly live: boolean;
 	/**
-	 * The verdict on a password, at once when it is remembered (under a keyed hash of user, hash and password). Rejects
-	 * with HttpError 429 when too many of this client wait, and with 503 when too many wait in all.
+	 * Returns the result, immediately if it is cached (under a keyed hash of user, hash and password). Rejects with HttpError
+	 * 429 if too many verifications of this client are waiting, and with 503 if too many are waiting in total.
 	 */
 	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean>;
 }

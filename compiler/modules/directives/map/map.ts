@@ -1,4 +1,4 @@
-/** `map`: placeholders whose values depend on that of a text. */
+/** `map`: defines placeholders whose values depend on a text. */
 import type { Step } from '../../../document/document.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import { isPlaceholder } from '../../../lower/mapped-placeholders.ts';
@@ -8,14 +8,14 @@ import { handlerDirective } from '../directive.ts';
 import { readScalar } from '../vars.ts';
 import { compileLookup } from './lookup.ts';
 
-/** An output: null lets later mappings have their turn. */
+/** An output; null defers to later mappings. */
 export type MapOutput = string | number | boolean | null;
 
-/** One line of the block. Exactly one of the inputs is given. */
+/** One line of the block, with exactly one input. */
 export interface Mapping {
 	readonly input?: string;
 	readonly input_regexp?: string;
-	/** One for each destination. */
+	/** One per destination. */
 	readonly outputs: readonly MapOutput[];
 }
 
@@ -37,16 +37,16 @@ export const map = handlerDirective<LookupStep>({
 	id: 'lookup',
 	names: { configfile: ['map'], compatfile: ['map'] },
 	usage: USAGE,
-	summary: 'Makes placeholders whose values depend on a text.',
+	summary: 'Defines placeholders whose values depend on a text.',
 	documentation: [
 		'Each destination, a name in braces, becomes a placeholder of the request. When it is used, the source is compared with',
-		'the inputs in order: a plain one must equal it, one that begins with `~` is a regular expression that may match anywhere',
-		'in it. The output that stands under the destination is the value; `-` leaves it to the lines below, then to `default`,',
-		'and then it is empty. Of several `map`s for one destination the first that runs counts.',
+		'the inputs in order: a plain input must equal it, one that begins with `~` is a regular expression that may match anywhere',
+		"in it. The value is the output in the destination's column; `-` defers to later lines, then to `default`;",
+		'otherwise it is empty. If several `map`s define one destination, the first that runs counts.',
 		'',
-		'Outputs that are not quoted are numbers or booleans if they read as one. Plain outputs and defaults may hold',
-		// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
-		'placeholders, those of regular expressions groups: `${1}`, `${name}`.',
+		'Unquoted outputs are numbers or booleans if they read as one. Plain outputs and defaults may contain',
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a group's name in a replacement
+		'placeholders, those of regular expressions may contain groups: `${1}`, `${name}`.',
 		'',
 		'```',
 		'map {host} {backend} {tier} {',
@@ -115,12 +115,12 @@ export const map = handlerDirective<LookupStep>({
 	},
 	schema: {
 		properties: {
-			source: { type: 'string', description: 'Text that inputs are compared with, with placeholders.' },
+			source: { type: 'string', description: 'Text that is compared with the inputs, with placeholders.' },
 			destinations: {
 				type: 'array',
 				items: { type: 'string', pattern: '^[^{}]+$' },
 				minItems: 1,
-				description: 'Names of the placeholders that are made.',
+				description: 'Names of the placeholders to define.',
 			},
 			mappings: {
 				type: 'array',
@@ -133,14 +133,14 @@ export const map = handlerDirective<LookupStep>({
 							secret: 'by-source',
 							description: 'Regular expression that the source must match.',
 						},
-						outputs: { ...OUTPUTS, description: 'Value for each destination; null leaves it to later mappings.' },
+						outputs: { ...OUTPUTS, description: 'Value for each destination; null defers to later mappings.' },
 					},
 					required: ['outputs'],
 					additionalProperties: false,
 				},
 				description: 'Tried in this order.',
 			},
-			defaults: { ...OUTPUTS, description: 'Value for each destination that no mapping gives one.' },
+			defaults: { ...OUTPUTS, description: 'Value for each destination if no mapping provides one.' },
 		},
 		required: ['source', 'destinations', 'mappings'],
 	},

@@ -1,4 +1,4 @@
-/** What `reverse_proxy` leases: a pool of upstreams, and the settings that are its key. */
+/** The lease of `reverse_proxy`: a pool of upstreams, and the settings that are its key. */
 import type { Matcher } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -11,22 +11,22 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** Active checks of a pool's static upstreams; times in milliseconds. */
+/** Active health checks of a pool's static upstreams; times in milliseconds. */
 export interface HealthCheckSettings {
-	/** Path and query that are asked for; `/` if left out. */
+	/** Path and query to request; default `/`. */
 	readonly uri?: string;
-	/** Address that is checked instead of each upstream's own. */
+	/** Address to check instead of each upstream's own. */
 	readonly upstream?: string;
-	/** Port that is checked instead of the upstream's. */
+	/** Port to check instead of the upstream's. */
 	readonly port?: number;
-	/** 30000 if left out; each interval is up to a tenth shorter or longer. */
+	/** Default 30000; each interval varies by up to a tenth. */
 	readonly interval?: number;
-	/** For the whole answer; 5000 if left out. */
+	/** For the whole response; default 5000. */
 	readonly timeout?: number;
-	/** Checks in a row that must pass, or fail, to change the state; 1 if left out. */
+	/** Consecutive checks that must pass, or fail, to change the state; default 1. */
 	readonly passes?: number;
 	readonly fails?: number;
-	/** `204`, `2xx`; any 2xx if left out. */
+	/** `204`, `2xx`; default any 2xx. */
 	readonly status?: string;
 	/** Regular expression that the body must match. */
 	readonly body?: string;
@@ -36,29 +36,29 @@ export interface HealthCheckSettings {
 	readonly headers?: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** When an upstream is left alone for its failures, and how it is tried again; times in milliseconds. */
+/** When an upstream's circuit breaker opens, and how it closes; times in milliseconds. */
 export interface CircuitSettings {
-	/** Share of failed requests from which the circuit opens, 0 to 1; 0.5 if left out. */
+	/** Share of failed requests at which it opens, 0 to 1; default 0.5. */
 	readonly error_ratio?: number;
-	/** From when on an answer is slow; 0 or left out: none is. */
+	/** When a response counts as slow; default 0, which disables it. */
 	readonly slow_after?: number;
-	/** Share of slow answers from which the circuit opens; 0.5 if left out. */
+	/** Share of slow responses at which it opens; default 0.5. */
 	readonly slow_ratio?: number;
-	/** Requests of a window before anything is concluded; 20 if left out. */
+	/** Minimum requests in a window before it may open; default 20. */
 	readonly min_requests?: number;
-	/** 10000 if left out. */
+	/** Default 10000. */
 	readonly window?: number;
-	/** How long nothing is sent; 10000 if left out. */
+	/** How long it stays open; default 10000. */
 	readonly open_for?: number;
-	/** Requests that must succeed to close it again; 3 if left out. */
+	/** Requests that must succeed to close it; default 3. */
 	readonly probes?: number;
 }
 
-/** What retries of a pool may cost. */
+/** Limits the cost of a pool's retries. */
 export interface RetryBudget {
-	/** Retries per request; 1 if left out. */
+	/** Retries per request; default 1. */
 	readonly ratio?: number;
-	/** Retries a second beside those; 10 if left out. */
+	/** Additional retries per second; default 10. */
 	readonly per_second?: number;
 }
 
@@ -75,7 +75,7 @@ export type DynamicSource =
 	  }
 	| {
 			readonly source: 'srv';
-			/** Full name, `_http._tcp.example.com`; or below `service` and `proto`. */
+			/** Full name, `_http._tcp.example.com`; or the domain, with `service` and `proto`. */
 			readonly name: string;
 			readonly service?: string;
 			readonly proto?: string;
@@ -86,83 +86,83 @@ export type DynamicSource =
 	  }
 	| { readonly source: 'multi'; readonly sources: readonly DynamicSource[] };
 
-/** Settings of a pool of upstreams: the pool's key is this object's canonical JSON. */
+/** Settings of a pool of upstreams, whose canonical JSON is the pool's key. */
 export interface UpstreamSettings {
-	/** Name, when the configuration gave one (`upstream api { … }`). */
+	/** Name, if the configuration defines one (`upstream api { … }`). */
 	readonly name?: string;
 	/** Addresses: `host:port`, `unix//path`, or a template with placeholders that is resolved per request. */
 	readonly to: readonly string[];
-	/** Id of a balancing provider and its settings. */
+	/** ID of a load-balancing policy and its settings. */
 	readonly balance?: { readonly policy: string; readonly [setting: string]: unknown };
-	/** Milliseconds to connect; 3000 if left out. */
+	/** Milliseconds to connect; default 3000. */
 	readonly connect_timeout?: number;
-	/** Milliseconds from the end of the request to the response's head; no bound if left out. */
+	/** Milliseconds from the end of the request to the response head; default no limit. */
 	readonly response_header_timeout?: number;
-	/** Milliseconds that an idle connection is kept; 120000 if left out, 0 turns keep-alive off. */
+	/** Milliseconds for which an idle connection stays open; default 120000, 0 disables keep-alive. */
 	readonly keepalive?: number;
-	/** Idle connections kept for one upstream on one thread; 32 if left out. */
+	/** Maximum idle connections of one thread to one upstream; default 32. */
 	readonly keepalive_idle_conns?: number;
-	/** Bytes of a response's head; 10 MiB if left out. */
+	/** Maximum bytes of a response head; default 10 MiB. */
 	readonly max_response_header?: number;
-	/** HTTP/1.1 in plain text if left out. */
+	/** Default HTTP/1.1 in plain text. */
 	readonly transport?: TransportSettings;
-	/** Where addresses are looked up; `to` then holds those that serve while nothing is found. */
+	/** Where addresses are looked up; `to` then has those that serve while nothing is found. */
 	readonly dynamic?: DynamicSource;
-	/** Attempts after the first, at most; 0 if left out, or without bound with `retry_duration`. */
+	/** Maximum retries; default 0, or unlimited with `retry_duration`. */
 	readonly retries?: number;
-	/** Milliseconds within which attempts are begun. */
+	/** Milliseconds within which attempts may start. */
 	readonly retry_duration?: number;
-	/** Milliseconds between attempts when nothing can be chosen; 250 if left out. */
+	/** Milliseconds between attempts if no upstream can be chosen; default 250. */
 	readonly retry_interval?: number;
-	/** Which failures and responses are tried again (see retries/retry-predicate.ts). */
+	/** Which failures and responses are retried (see retries/retry-predicate.ts). */
 	readonly retry_match?: Matcher;
 	readonly retry_budget?: RetryBudget;
 	readonly health?: HealthCheckSettings;
-	/** Milliseconds that a failure of a request is remembered; 0 or left out: none is. */
+	/** Milliseconds for which a failed request is remembered; default 0, which disables it. */
 	readonly fail_duration?: number;
-	/** Remembered failures that make an upstream unavailable; 1 if left out. */
+	/** Remembered failures that make an upstream unavailable; default 1. */
 	readonly max_fails?: number;
 	readonly unhealthy_status?: readonly string[];
-	/** Milliseconds until an answer begins that are a failure. */
+	/** Milliseconds until a response begins that count as a failure. */
 	readonly unhealthy_latency?: number;
-	/** Requests in flight at which an upstream is full. */
+	/** Concurrent requests at which an upstream is full. */
 	readonly unhealthy_request_count?: number;
 	readonly circuit?: CircuitSettings;
-	/** Milliseconds in which an upstream that comes back gets more and more requests. */
+	/** Milliseconds over which a recovering upstream returns to its full share. */
 	readonly slow_start?: number;
 	readonly [setting: string]: unknown;
 }
 
-/** A pool of upstreams: choice, connections and state, kept across reloads that leave its settings alone. */
+/** A pool of upstreams: selection, connections and state, kept across reloads that do not change its settings. */
 export interface UpstreamPool {
 	readonly settings: UpstreamSettings;
 	/**
-	 * Chooses an upstream for this exchange, avoiding those given; undefined when none is available. With addresses that
-	 * hold placeholders the caller gives all addresses resolved (`host:port`, `unix//path`): the choice is among them.
+	 * Chooses an upstream for this exchange, avoiding the given ones; undefined if none is available. If addresses contain
+	 * placeholders, the caller passes all addresses resolved (`host:port`, `unix//path`), among which to choose.
 	 */
 	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined;
 	/**
-	 * With `dynamic`: the addresses for names as they are rendered for this request (see dynamicNames), to be given to
-	 * `select`; undefined when nothing was found, so that those of `to` serve. A promise only while a look-up is waited for.
+	 * With `dynamic`: returns the addresses for names rendered for this request (see dynamicNames), to be passed to `select`;
+	 * undefined if nothing was found, so that those of `to` serve. A promise only while waiting for a lookup.
 	 */
 	lookUp?(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 	/**
-	 * Whether an attempt at this upstream may be followed by another: takes it out of the pool's budget, unless it is free
-	 * because nothing was sent.
+	 * Reports whether an attempt at this upstream may be followed by another, and takes it from the pool's retry budget, unless
+	 * it is free because nothing was sent.
 	 */
 	mayRetry(upstream: Upstream, free: boolean): boolean;
 	/** Counts requests that wait for an upstream. */
 	waiting(by: 1 | -1): void;
 	/**
-	 * Keeps a joined stream until the returned function is called: `close` is called once no configuration that is served
-	 * uses the pool, after `delay` milliseconds.
+	 * Tracks a joined stream until the returned function is called: `close` is called once no served configuration uses the
+	 * pool, after `delay` milliseconds.
 	 */
 	joined(close: () => void, delay: number): () => void;
-	/** Sends a request; `outcome` is told what comes of it, perhaps before this returns. */
+	/** Sends a request; `outcome` is notified of the result, possibly before this returns. */
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void;
 }
 
-/** Sends a request, as a promise that rejects with UpstreamError. Interim responses go to the client. */
+/** Sends a request and returns a promise that rejects with UpstreamError. Interim responses go to the client. */
 export function sendToUpstream(
 	pool: UpstreamPool,
 	x: Exchange,
