@@ -140,7 +140,7 @@ keys('a value that fits none of several types is one mistake', () => {
 		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"respond","status":${status}}]}]}`;
 	const messages = (status: string): string[] =>
 		compiled('json', step(status)).diagnostics.map(({ message }) => message);
-	assert.equal(messages('true'), ['`true` stands where a whole number or a text must be.']);
+	assert.equal(messages('true'), ['`true` is not a whole number or a text.']);
 	assert.equal(messages('200.5'), ['`200.5` stands where a whole number or a text must be.']);
 	assert.equal(messages('1000'), ['`1000` is out of range: it must be <= 599.']);
 	assert.equal(messages('""'), ['This text cannot be empty.']);

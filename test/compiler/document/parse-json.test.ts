@@ -17,16 +17,16 @@ function mistakeOf(text: string): [number, string] {
 const json = suite('JSON text');
 
 json('the first place where it stops being JSON is named', () => {
-	assert.equal(mistakeOf(''), [0, 'The text ends where a value must come.']);
-	assert.equal(mistakeOf('{"a": }'), [6, '`}` stands where a value must come.']);
-	assert.equal(mistakeOf('{"a": 1 "b"}'), [8, 'This string is not closed, or holds a character that must be escaped.']);
-	assert.equal(mistakeOf('{"a": 1,}'), [8, '`}` stands where a key in double quotes must come.']);
-	assert.equal(mistakeOf('[1,]'), [3, '`]` stands where a value must come.']);
-	assert.equal(mistakeOf("{'a': 1}"), [1, "`'` stands where a key in double quotes or `}` must come."]);
-	assert.equal(mistakeOf('{"a" 1}'), [5, '`1` stands where `:` must come.']);
-	assert.equal(mistakeOf('[1] 2'), [4, 'Something follows the end of the document.']);
-	assert.equal(mistakeOf('{"a": [1, 2}'), [11, '`}` stands where `,` or the end of the list or object must come.']);
-	assert.equal(mistakeOf('[tru]'), [1, '`t` stands where a value or `]` must come.']);
+	assert.equal(mistakeOf(''), [0, 'The text ends where a value is expected.']);
+	assert.equal(mistakeOf('{"a": }'), [6, 'Found `}` where a value is expected.']);
+	assert.equal(mistakeOf('{"a": 1 "b"}'), [8, 'This string is not closed, or contains a character that must be escaped.']);
+	assert.equal(mistakeOf('{"a": 1,}'), [8, 'Found `}` where a key in double quotes is expected.']);
+	assert.equal(mistakeOf('[1,]'), [3, 'Found `]` where a value is expected.']);
+	assert.equal(mistakeOf("{'a': 1}"), [1, "Found `'` where a key in double quotes or `}` is expected."]);
+	assert.equal(mistakeOf('{"a" 1}'), [5, 'Found `1` where `:` is expected.']);
+	assert.equal(mistakeOf('[1] 2'), [4, 'There is text after the end of the document.']);
+	assert.equal(mistakeOf('{"a": [1, 2}'), [11, 'Found `}` where `,` or the end of the list or object is expected.']);
+	assert.equal(mistakeOf('[tru]'), [1, 'Found `t` where a value or `]` is expected.']);
 });
 
 json('every broken text gives one place inside it', () => {
