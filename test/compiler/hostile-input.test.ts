@@ -141,7 +141,7 @@ keys('a value that fits none of several types is one mistake', () => {
 	const messages = (status: string): string[] =>
 		compiled('json', step(status)).diagnostics.map(({ message }) => message);
 	assert.equal(messages('true'), ['`true` is not a whole number or a text.']);
-	assert.equal(messages('200.5'), ['`200.5` stands where a whole number or a text must be.']);
+	assert.equal(messages('200.5'), ['`200.5` is not a whole number or a text.']);
 	assert.equal(messages('1000'), ['`1000` is out of range: it must be <= 599.']);
 	assert.equal(messages('""'), ['This text cannot be empty.']);
 	assert.equal(messages('101'), ['Status 101 does not end a response: use a status of 200 or above, or 103.']);
