@@ -1,4 +1,4 @@
-/** What a directive's or matcher's `compile` gets. */
+/** The interface passed to the `compile` of directives and matchers. */
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
@@ -7,57 +7,63 @@ import type { StepTraits } from '../modules/directives/traits.ts';
 
 /** A compiled text with placeholders. */
 export interface Template {
-	/** The text when it holds no placeholder: then nothing is rendered per request. */
+	/** The text if it contains no placeholders and need not be rendered per request. */
 	readonly constant: string | undefined;
-	/** Values are inserted as data and never expanded again. */
+	/** Renders the text. Values are inserted as data and never expanded again. */
 	render(x: Exchange): string;
 }
 
 /**
- * How the value of a placeholder, by its full name, is encoded where it is inserted (into a path, a query, a page);
- * undefined leaves the value as it is.
+ * Returns the encoding for the value of a placeholder, by full name, where it is inserted (into a path, a query, a page);
+ * undefined inserts it unchanged.
  */
 export type ValueEscape = (name: string) => ((value: string) => string) | undefined;
 
-/** The compilation of one place in the document. */
+/** The context for compiling one place in the document. */
 export interface CompileContext extends Leases {
 	readonly settings: Settings;
 	/** Named upstreams of the document. */
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** JSON pointer of the step or matcher being compiled. */
 	readonly pointer: string;
-	/** Number of the step in the pipeline that sites may share, for `x.answered`. */
+	/** Number of the step within the pipeline that sites may share, for `x.answered`. */
 	readonly step: number;
-	/** Compiles steps, one bound to the next; the last is bound to `next`. */
+	/** Compiles steps, each bound to the next and the last one to `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
-	/** Runs a named route and goes on with what it is given when the route did not answer. Throws BuildError for an unknown name. */
+	/**
+	 * Returns a function that runs a named route and continues with its argument if the route did not answer. Throws BuildError
+	 * for an unknown name.
+	 */
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
-	/** Unknown placeholders stay as they are (`keep`) or become nothing (`empty`). */
+	/** Compiles a text. Unknown placeholders stay as written (`keep`) or become empty (`empty`). */
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
-	/** Reads the value of a placeholder, by its full name, with its type; undefined for an unknown name. */
+	/** Returns a reader of a placeholder's value with its type, by full name; undefined for unknown names. */
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
-	/** True if the text holds a placeholder whose value can differ between requests. */
+	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
-	/** The access logs that a name stands for: the site's own, or those of the process that take its entries. */
+	/** Returns the access logs of a name: the site's own, or those of the process that include it. */
 	accessLogs(name: string): readonly AccessLog[];
-	/** Whether every condition that a request meets has to be asked and seen, as `explain` wants it. */
+	/** Whether every condition on a request's path must be evaluated and observed, as `explain` requires. */
 	readonly traced: boolean;
-	/** The whole site, error routes included, for requests that a handler makes of its own site. Not to be called at build time. */
+	/**
+	 * The whole site, including error routes, for requests that a handler makes to its own site. Must not be called at build
+	 * time.
+	 */
 	readonly wholeSite: Handler;
-	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */
+	/** Returns the client's address as determined through `trusted_proxies`, the value of `{client_ip}`. */
 	readonly clientIp: (x: Exchange) => string;
 	/** The handlers of this build by name, with what they say about themselves. */
 	readonly handlers: ReadonlyMap<string, StepTraits>;
-	/** Compiles a regular expression of the languages (RE2's syntax), see {@link compileRegexp}. Throws BuildError. */
+	/** Compiles a regular expression in RE2 syntax, see {@link compileRegexp}. Throws BuildError. */
 	regexp(source: string, flags?: string): RegExp;
-	/** Compiles an expression that a request has brought along or had a part in. Throws RegexpError. */
+	/** Compiles an expression that contains request data. Throws RegexpError. */
 	requestedRegexp(source: string, flags?: string): RegExp;
-	/** Refuses the document: throws a BuildError at this place. */
+	/** Rejects the document: throws a BuildError at this place. */
 	refuse(message: string, code?: string, hint?: string): never;
 }
 
-/** A document that has the right shape but cannot be built; `pointer` says where. */
+/** A document that matches the schema but cannot be built, at `pointer`. */
 export class BuildError extends Error {
 	readonly code: string;
 	readonly pointer: string;

@@ -1,4 +1,4 @@
-/** The compilation of one site: the context that directives and matchers compile in, one pointer deeper at a time. */
+/** The compilation of one site: the context for its directives and matchers, extended by one pointer segment at a time. */
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { decodeFieldText } from '../exchange/field-syntax.ts';
@@ -19,33 +19,33 @@ import type { SiteLogs } from './site-logs.ts';
 import type { StepNumbers } from './step-numbers.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
 
-/** Sees every closure while a graph is built, and may put its own in its place: what `explain` is made with. */
+/** Sees every closure while a graph is built and may replace it; used by `explain`. */
 export interface BuildTracer {
 	handler(pointer: string, step: Step, handler: Handler): Handler;
 	matcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
 }
 
-/** What all places of one site share while it is built. */
+/** State shared by all places of one site while it is built. */
 export interface SiteScope {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** Named routes of the document, and those that this site runs. */
 	readonly routes: { readonly [name: string]: readonly Step[] };
 	readonly routeRunners: Map<string, RouteRunner>;
-	/** Placeholders that `map` makes for this site. */
+	/** Placeholders that `map` defines for this site. */
 	readonly mapped: () => ReadonlySet<string>;
 	readonly leases: Leases;
 	readonly logs: SiteLogs;
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
-	/** What sites share. */
+	/** State shared by sites. */
 	readonly shared: SharedCode | undefined;
-	/** The site once it is built, error routes included. */
+	/** The site once it is built, including error routes. */
 	readonly whole: { handle: Handler | undefined };
-	/** How often something was asked for that is the site's alone: code made meanwhile is no other site's. */
+	/** Counts the uses of site-specific state: code compiled meanwhile cannot be shared with other sites. */
 	bound: number;
-	/** Number of the next exclusive group whose members do not stand together; see pipeline.ts. */
+	/** Number of the next exclusive group whose members are not adjacent; see compile-pipeline.ts. */
 	nextExclusive: number;
 	/** Numbers of its steps and of those of named routes. */
 	readonly numbers: StepNumbers;
@@ -55,11 +55,11 @@ export interface SiteScope {
 export class SiteCompiler implements CompileContext, PlaceholderScope {
 	readonly #pointer: string;
 	readonly scope: SiteScope;
-	/** True once a template of this place asked for the whole request body. */
+	/** True once a template at this place has requested the whole request body. */
 	wantsBody = false;
-	/** Number of the step that is compiled here, from that of the pipeline that sites may share. */
+	/** Number of the step being compiled, relative to the pipeline that sites may share. */
 	step = 0;
-	/** Number of the first step of that pipeline in this site. */
+	/** Number of that pipeline's first step in this site. */
 	readonly #base: number;
 
 	constructor(scope: SiteScope, pointer: string, base = 0) {
@@ -103,7 +103,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return HANDLERS;
 	}
 
-	/** The context of a value below this one. */
+	/** Returns the context of a nested value. */
 	at(path: string): SiteCompiler {
 		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`, this.#base);
 	}
@@ -124,7 +124,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
-		// Where a pipeline goes on to something else, that is its site's.
+		// A pipeline that continues with something else belongs to its site.
 		if (next !== unanswered || scope.shared === undefined || this.traced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
@@ -213,7 +213,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 }
 
-/** Steps of a pipeline that sites share count from its first: nothing runs after it that counts from elsewhere. */
+/** Steps of a shared pipeline are numbered from its first step; nothing with other numbers runs after it. */
 function countedFrom(first: number, handler: Handler): Handler {
 	if (first === 0) return handler;
 	return x => {
@@ -226,7 +226,7 @@ function shortened(text: string): string {
 	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
 
-/** The end of every pipeline: 200 without a body. */
+/** The end of every pipeline: 200 with an empty body. */
 export function unanswered(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }

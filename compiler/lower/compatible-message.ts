@@ -1,14 +1,14 @@
-/** Messages of mistakes in a Compatfile as the compatible server words them, so that what searches for its texts finds them. */
+/** Words the mistakes of a Compatfile as the compatible server does, so that searching for its messages finds them. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 
-/** Said with the place before them instead of behind, where no directive is around. */
+/** Outside of any directive, these messages have their place in front instead of at the end. */
 const PLACE_FIRST = ['unrecognized directive: ', 'unrecognized global option: '];
 const NESTED = 'are you sure your Compatfile structure (nesting and braces) is correct?';
 
 /**
- * The message with the directive or option that it was found in, and where its place goes. Sentences of our own, which
- * the compatible server has none for, stay as they are: they quote with backticks or end with a full stop.
+ * Adds the directive or option in which a mistake was found, and says where its place goes. Sentences of our own, for which the
+ * compatible server has no counterpart, are left unchanged: they contain backticks or end with a period.
  */
 export function compatibleMessage(
 	message: string,
@@ -21,7 +21,7 @@ export function compatibleMessage(
 	return { message, place: first ? 'before' : 'behind' };
 }
 
-/** Puts the place into the message where it is wanted. Done last: only then is the line known for certain. */
+/** Inserts the place into the message. Done last, because only then is the line certain. */
 export function withPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...rest } = diagnostic;
 	const { message, span } = rest;

@@ -1,4 +1,6 @@
-/** What a directive's, matcher's or option's `lower` gets: typed readers of words, blocks and places for diagnostics. */
+/**
+ * The interface passed to the `lower` of directives, matchers and options: typed readers for words and blocks, and diagnostics.
+ */
 
 import type { Diagnostic, Severity } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -19,18 +21,18 @@ export interface UnknownSubdirective {
 }
 
 /**
- * The lowering of one place in the tree. Every reader reports what is wrong at the word and returns undefined, so a
- * directive goes on and reports its other mistakes too.
+ * The context for lowering one place in the tree. Every reader reports a mistake at its word and returns undefined, so that a
+ * directive can continue and report its other mistakes too.
  */
 export interface LowerContext {
 	readonly dialect: Dialect;
 	report(diagnostic: Diagnostic): void;
-	/** Reports at a span; `code` is `area/what`. */
+	/** Reports a problem at a span; `code` is `area/what`. */
 	problem(severity: Severity, code: string, span: SourceSpan, message: string, more?: Partial<Diagnostic>): void;
 
 	/** Checks the number of arguments and reports `arguments/too-few` or `arguments/too-many` with the usage line. */
 	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean;
-	/** Calls the handler of each line's first word; unknown words get a did-you-mean. */
+	/** Calls the handler of each line's first word; unknown words get a "did you mean". */
 	subdirectives(
 		block: Block | undefined,
 		known: { readonly [name: string]: Subdirective },
@@ -40,47 +42,50 @@ export interface LowerContext {
 	/** Reports a block where none is allowed. */
 	noBlock(line: Line): boolean;
 
-	/** Text with placeholders: shorthands (`{host}`) become full names; unknown placeholders are reported in Configfile. */
+	/**
+	 * Returns text with placeholders: shorthands (`{host}`) become full names; in a Configfile, unknown placeholders are
+	 * reported.
+	 */
 	template(word: Word): string;
-	/** Milliseconds: `250ms 10s 5m 2h 1d`, Go style in both dialects. */
+	/** Milliseconds, written as `250ms 10s 5m 2h 1d`: Go style in both dialects. */
 	duration(word: Word): number | undefined;
-	/** Bytes: `64KiB`, `10MB`, `10M`. */
+	/** Bytes, written as `64KiB`, `10MB`, `10M`. */
 	size(word: Word): number | undefined;
 	/** A status from 100 to 599. */
 	status(word: Word): number | undefined;
 	integer(word: Word, min?: number, max?: number): number | undefined;
-	/** `on off yes no true false`. */
+	/** A switch, written as `on off yes no true false`. */
 	boolean(word: Word): boolean | undefined;
-	/** Checks that the text compiles as a regular expression of the dialect and returns its text. `of` says whose it is. */
+	/** Checks that the text compiles as a regular expression of the dialect and returns it. `of` says who uses it. */
 	regexp(word: Word, of?: 'matcher'): string | undefined;
-	/** One of a list of words; unknown ones get a did-you-mean. */
+	/** One of a list of words; others get a "did you mean". */
 	oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined;
 
-	/** Lowers a nested block of directives to steps: sorted in Compatfile, as written in Configfile. */
+	/** Lowers a nested block of directives to steps: sorted in a Compatfile, as written in a Configfile. */
 	pipeline(lines: readonly Line[]): Step[];
-	/** Lowers a nested block in written order in both dialects (`route`). */
+	/** Lowers a nested block in the order written in both dialects (`route`). */
 	pipelineInOrder(lines: readonly Line[]): Step[];
 	/** Lowers the words after `when`, `not` or `@name` to a matcher. */
 	matcherExpression(words: readonly Word[], block: Block | undefined, name: string | undefined): Matcher | undefined;
 
-	/** Remembers where an object of the document, or one field of it, came from. Returns the object. */
+	/** Records the origin of an object of the document, or of its fields. Returns the object. */
 	origin<T extends object>(value: T, span: SourceSpan, fields?: { readonly [K in keyof T]?: SourceSpan }): T;
 	/**
-	 * A path of the file system as the document keeps it. In a Configfile a relative one belongs to the folder of the file
-	 * that names it, and becomes absolute; in a Compatfile it stays, for it belongs to the working directory of the process
-	 * that serves. So do paths that begin with a placeholder.
+	 * Returns a file path as stored in the document. In a Configfile, a relative path is resolved against the folder of the
+	 * file that names it; in a Compatfile it stays relative, to the server's working directory. Paths that begin with a
+	 * placeholder also stay.
 	 */
 	filePath(text: string, span: SourceSpan): string;
-	/** Absolute paths of all configuration files, to be hidden from file servers. */
+	/** Absolute paths of all configuration files, which file servers must hide. */
 	readonly files: readonly string[];
-	/** Whether the global options `dns` and `acme_dns` name a provider. Sites are lowered again when that changes. */
+	/** Reports whether the global options `dns` and `acme_dns` name a provider. Sites are lowered again when that changes. */
 	hasSetting(name: 'dns' | 'acme_dns'): boolean;
-	/** Says that the named route of that word is run here; that it exists is checked when all are known. */
+	/** Records that the named route is run here; whether it exists is checked once all routes are known. */
 	useRoute(name: Word): void;
-	/** Whether a name is a short or full name of a placeholder of this build, apart from those that `map` makes. */
+	/** Returns whether a name is the short or full name of a placeholder of this build, not counting those defined by `map`. */
 	placeholderKind(name: string): 'shorthand' | 'full' | undefined;
-	/** True if the named upstream exists; marks it used. */
+	/** Reports whether the named upstream exists, and marks it as used. */
 	upstreamExists(name: string): boolean;
-	/** The named upstream that a misspelt name most likely means; marks it used. */
+	/** Returns the named upstream that a misspelled name most likely means, and marks it as used. */
 	nearestUpstream(name: string): string | undefined;
 }

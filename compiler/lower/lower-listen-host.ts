@@ -1,4 +1,4 @@
-/** Hosts to listen on, as `bind` and `default_bind` take them. */
+/** Lowers the hosts to listen on, for `bind` and `default_bind`. */
 
 import type { SiteBind } from '../document/document.ts';
 import { isListenHost, parseListenHost } from '../document/listen-host.ts';
@@ -7,23 +7,23 @@ import { lowerProtocols, PROTOCOLS } from '../modules/options/servers/protocols.
 import type { Line, Word } from '../syntax/ast.ts';
 import type { LowerContext, Subdirective, UnknownSubdirective } from './lower-context.ts';
 
-/** The hosts of a line of either word, as documents have them. */
+/** Schema of the hosts, for both directives. */
 export const LISTEN_HOSTS: Schema = {
 	type: 'array',
 	items: {
-		// Not `oneOf`, which tells of one mistake several times.
+		// Not `oneOf`, which reports one mistake several times.
 		type: ['string', 'object'],
 		required: ['host', 'protocols'],
 		additionalProperties: false,
 		properties: {
 			host: { type: 'string', description: 'Host to listen on, without a port; `unix//path|0660`; `fd/3`.' },
-			protocols: { ...PROTOCOLS, description: 'Versions of HTTP that are spoken there.' },
+			protocols: { ...PROTOCOLS, description: 'HTTP versions served there.' },
 		},
 	},
 	description: 'Hosts to listen on, without a port; `unix//path|0660`; `fd/3`.',
 };
 
-/** Lowers `bind HOST… [{ protocols … }]`, or the same of `default_bind`; what is no host is reported. */
+/** Lowers `bind HOST… [{ protocols … }]` and `default_bind`; reports anything that is not a host. */
 export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unknown?: UnknownSubdirective): SiteBind[] {
 	let protocols: string[] = [];
 	const known: { [name: string]: Subdirective } = {
@@ -31,7 +31,7 @@ export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unkno
 			if (words.length > 0) protocols = lowerProtocols(words, cx);
 			else {
 				cx.problem('error', 'bind/no-protocols', at.words[0]!.span, 'protocols requires one or more arguments', {
-					hint: 'Write some of: h1, h2, h2c.',
+					hint: 'Write one or more of: h1, h2, h2c.',
 				});
 			}
 		},
@@ -41,7 +41,7 @@ export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unkno
 	return protocols.length === 0 ? hosts : hosts.map(host => ({ host, protocols }));
 }
 
-/** A host without a port, in the form of the document. */
+/** Returns a host without a port, in the document's form. */
 function lowerHost(word: Word, cx: LowerContext): string | undefined {
 	const host = parseListenHost(word.text);
 	if (isListenHost(host)) return word.text.replace(/^\[(.*)\]$/, '$1');

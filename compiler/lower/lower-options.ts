@@ -1,4 +1,4 @@
-/** The global block to settings, and the order of directives that it leaves. */
+/** Lowers the global block to settings and the resulting order of directives. */
 import type { SettingsDraft } from '../modules/options/option.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line } from '../syntax/ast.ts';
@@ -9,7 +9,7 @@ import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
 import { UNAVAILABLE_OPTIONS, unavailableHint, unavailableMessage } from './unavailable.ts';
 
-/** Lowers the global block; gives the order of directives that it leaves. */
+/** Lowers the global block; returns the resulting order of directives. */
 export function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {
 	let order = DEFAULT_ORDER;
 	if (!block) return order;
@@ -29,7 +29,7 @@ export function lowerOptions(lowering: Lowering, block: Block | undefined, setti
 		}
 		const earlier = seen.get(name.text);
 		if (earlier && !option.repeatable && lowering.dialect === 'configfile') {
-			lowering.problem('error', 'option/given-twice', name.span, `\`${name.text}\` is given twice.`, {
+			lowering.problem('error', 'option/given-twice', name.span, `\`${name.text}\` is given more than once.`, {
 				related: [{ span: earlier, message: 'first given here' }],
 			});
 		}
@@ -50,16 +50,16 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
 	lowering.problem('error', 'option/unknown', span, message, {
 		label: didYouMean(text, [...registry.options.keys(), ...UNAVAILABLE_OPTIONS]),
-		hint: registry.directives.has(text) ? 'It is a directive: it belongs into a site.' : foreignHint(text),
+		hint: registry.directives.has(text) ? 'It is a directive: write it in a site.' : foreignHint(text),
 	});
 }
 
 function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): readonly string[] {
 	const name = line.words[0]!;
 	if (lowering.dialect === 'configfile') {
-		const message = '`order` has no meaning here: directives run in the order in which they are written.';
+		const message = '`order` has no effect here: directives run in the order in which they are written.';
 		lowering.problem('error', 'option/order', name.span, message, {
-			hint: 'Remove it, and write directives as they shall run.',
+			hint: 'Remove it, and write directives in the order in which they should run.',
 		});
 		return order;
 	}

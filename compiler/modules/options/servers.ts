@@ -1,4 +1,4 @@
-/** Global option `servers`: settings of listeners, of all or of one; what it knows stands in options/servers/. */
+/** Global option `servers`: settings of listeners, all or a single one; its options are in options/servers/. */
 
 import { parseServerListener } from '../../document/server-settings.ts';
 import type { Subdirective } from '../../lower/lower-context.ts';
@@ -13,10 +13,10 @@ export const servers: GlobalOption = {
 	id: 'servers',
 	names: { configfile: ['servers'], compatfile: ['servers'] },
 	usage: 'servers [<listener>] { <option>… }',
-	summary: 'Settings of listeners: time-outs, limits, and what is read before the protocol.',
+	summary: 'Configures listeners: timeouts, limits, and what is read before the protocol.',
 	documentation: [
-		'With an address (`:8080`, `127.0.0.1:8080`) the block is for the listener on exactly that address; without one it is',
-		'for every listener that has no block of its own. Blocks do not add up.',
+		'With an address (`:8080`, `127.0.0.1:8080`), the block applies to the listener on exactly that address; without one,',
+		'to every listener without a block of its own. Blocks are not merged.',
 		'',
 		'```',
 		'{',
@@ -36,11 +36,11 @@ export const servers: GlobalOption = {
 		'}',
 		'```',
 		'',
-		'A load takes all of this over without a restart; what bounds connections holds for those that come.',
+		'A reload applies all of this without a restart; limits of connections apply to new ones.',
 		'',
-		'Some bounds are fixed. The streams of an HTTP/2 connection share 4 MiB of responses that the client has not taken:',
-		'bodies are read from files, upstreams and caches as its windows allow, and while whole responses that are made here',
-		'fill the 4 MiB, its further requests begin when 64 KiB have been sent, or one a second.',
+		'Some limits are fixed. The streams of an HTTP/2 connection share 4 MiB of response data that the client has not read:',
+		'bodies are read from files, upstreams and caches as its flow-control windows allow. While responses generated here',
+		'fill the 4 MiB, further requests start when 64 KiB have been sent, or one per second.',
 		...serverOptions.flatMap(({ usage, summary, documentation }) => [
 			'',
 			`\`${usage}\``,
@@ -54,7 +54,7 @@ export const servers: GlobalOption = {
 		if (extra) cx.count(line, line.words.slice(1), 0, 1, servers.usage);
 		const blocks = (settings.servers as ServerDraft[] | undefined) ?? [];
 		if (listener && parseServerListener(listener.text) === undefined) {
-			cx.problem('error', 'servers/listener', listener.span, `\`${listener.text}\` is not an address to listen on.`, {
+			cx.problem('error', 'servers/listener', listener.span, `\`${listener.text}\` is not a listener address.`, {
 				hint: 'Write :443, 127.0.0.1:80 or [::1]:80.',
 			});
 		}
@@ -75,13 +75,13 @@ export const servers: GlobalOption = {
 		cx.subdirectives(line.block, known, 'servers', {
 			compatible: name => `unrecognized servers option '${name}'`,
 		});
-		// A block that only fills settings of every listener would hide the general block from its listener for nothing.
+		// A block that only fills process-wide settings must not hide the general block from its listener.
 		if (Object.keys(server).length > 0) settings.servers = [...blocks, cx.origin(server, line.span)];
 	},
 	schema: {
 		type: 'array',
 		description:
-			'Settings of listeners. The item with the address of a listener is for it; the one without an address is for all others.',
+			'Settings of listeners. An item with an address applies to that listener; the one without an address to all others.',
 		items: {
 			type: 'object',
 			properties: {

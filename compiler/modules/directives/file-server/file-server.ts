@@ -1,4 +1,4 @@
-/** `file_server`: static files below a root. */
+/** `file_server`: serves static files below a root folder. */
 import type { Step } from '../../../document/document.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
@@ -11,34 +11,34 @@ import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
 /** A step of the handler `files`. */
 export interface FilesStep extends Step {
 	readonly handler: 'files';
-	/** Folder that is served, placeholders allowed; the variable `root` if left out, else the working directory. */
+	/** Folder to serve, with placeholders; default the variable `root`, otherwise the working directory. */
 	readonly root?: string;
-	/** Names tried in a folder, in order; `index.html` and `index.txt` if left out. */
+	/** Index names tried in a folder, in order; default `index.html` and `index.txt`. */
 	readonly index?: readonly string[];
-	/** Names and paths that are not shown. */
+	/** Names and paths to hide. */
 	readonly hide?: readonly string[];
 	/** True to follow symbolic links that lead out of the root. */
 	readonly follow_symlinks?: boolean;
-	/** False to answer without redirecting to the path with, or without, a slash at its end. */
+	/** False to disable redirects that add or remove the trailing slash. */
 	readonly canonical_uris?: boolean;
-	/** `ignored`: without redirects a file is served for its path with a slash at the end too. */
+	/** `ignored`: without redirects, a file is also served for its path with a trailing slash. */
 	readonly trailing_slash?: 'ignored';
-	/** Status to answer with, instead of 200: a number, or a template that gives one. */
+	/** Status of the response instead of 200: a number, or a template that evaluates to one. */
 	readonly status?: number | string;
-	/** True to go on with the next handler when there is no such file. */
+	/** True to continue with the next handler if the file does not exist. */
 	readonly pass_thru?: boolean;
 	/** Lists folders without an index. */
 	readonly browse?: BrowseSettings;
-	/** Codings of files that stand encoded beside others (`x.js.br`), in the order of preference among equals. */
+	/** Codings of precompressed files (`x.js.br`), in order of preference among those with equal weight. */
 	readonly precompressed?: readonly SidecarCoding[];
-	/** Ends of names of files that hold the entity tag of the file beside them. */
+	/** Extensions of files that contain the entity tag of the file next to them. */
 	readonly etag_file_extensions?: readonly string[];
 }
 
 const USAGE =
 	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
-/** A draft that the lines of the block fill. */
+/** A draft filled by the lines of the block. */
 type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
@@ -81,7 +81,7 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 			},
 			disable_canonical_uris: flag(() => {
 				step.canonical_uris = false;
-				// Rules about `/a.txt` do not see `/a.txt/`, so only files of the compatible server's language do without them.
+				// Rules about `/a.txt` do not cover `/a.txt/`, so only the compatible server's language allows it.
 				if (cx.dialect === 'compatfile') step.trailing_slash = 'ignored';
 			}),
 			pass_thru: flag(() => {
@@ -141,24 +141,25 @@ export const fileServer = handlerDirective<FilesStep>({
 	summary: 'Serves static files.',
 	documentation: `Serves the files below a folder, with ranges, entity tags and conditional requests.
 
-The folder is \`root\` of the block, else what the directive \`root\` set, else the working directory. A request for a
+The folder is \`root\` of the block, or what the directive \`root\` set, or the working directory. A request for a
 folder is answered with its index file (\`index.html\` or \`index.txt\`). A missing file is a 404, or, with \`pass_thru\`,
-left to the directives that follow; a path that leads on below a file (\`/a.txt/x\`) is a 400. Small files that come again are kept in memory and larger ones open; a change of them
-counts at once. The access log says in \`file\` where one was: \`memory\`, \`held\` open, or \`disk\`.
+left to the directives that follow; a path that continues below a file (\`/a.txt/x\`) is a 400. Small popular files are
+cached in memory and larger ones kept open; changes to them take effect immediately. The field \`file\` of the access log
+says where a file came from: \`memory\`, \`held\` open, or \`disk\`.
 
 | Line | Meaning |
 | --- | --- |
-| \`fs default\` | The file system: there is no other. |
+| \`fs default\` | The file system; \`default\` is the only one. |
 | \`root PATH\` | Folder to serve. |
 | \`index NAME…\` | Names tried in a folder, in order. |
-| \`hide PATTERN…\` | Not shown: every file and folder of that name, or, with a slash in it, that path and all below it. \`*\`, \`?\` and \`[a-z]\` work. The configuration and the files it imports are always hidden. |
-| \`status CODE\` | Status of the answer. |
-| \`browse [TEMPLATE]\` | Lists folders without an index, as a page, JSON or text, as \`Accept\` says. In its block: \`sort name|namedirfirst|size|time [asc|desc]\`, \`file_limit N\`, \`reveal_symlinks\`. |
-| \`precompressed [CODING…]\` | Sends \`x.js.br\`, \`x.js.zst\` or \`x.js.gz\` for \`x.js\` to clients that take it. |
-| \`etag_file_extensions .EXT…\` | The entity tag of a file is what the file beside it holds that ends so. |
-| \`pass_thru\` | Goes on with the next directive when there is no such file. |
-| \`disable_canonical_uris\` | No redirect to the path with a slash (folders) or without (files). In a Compatfile \`/a.txt/\` is then the file too, otherwise a 404. |
-| \`follow_symlinks\` | Follows symbolic links that lead out of the folder; else they are a 404. Links that stay inside always work. |
+| \`hide PATTERN…\` | Hides every file and folder of that name or, if it contains a slash, that path and everything below it. \`*\`, \`?\` and \`[a-z]\` are wildcards. The configuration and the files it imports are always hidden. |
+| \`status CODE\` | Status of the response. |
+| \`browse [TEMPLATE]\` | Lists folders without an index, as a page, JSON or text, depending on \`Accept\`. Options in its block: \`sort name|namedirfirst|size|time [asc|desc]\`, \`file_limit N\`, \`reveal_symlinks\`. |
+| \`precompressed [CODING…]\` | Sends \`x.js.br\`, \`x.js.zst\` or \`x.js.gz\` for \`x.js\` to clients that accept it. |
+| \`etag_file_extensions .EXT…\` | Takes a file's entity tag from the file next to it with that extension. |
+| \`pass_thru\` | Continues with the next directive if the file does not exist. |
+| \`disable_canonical_uris\` | Disables redirects to the path with a slash (folders) or without (files). In a Compatfile, \`/a.txt/\` then also serves the file; in a Configfile it is a 404. |
+| \`follow_symlinks\` | Follows symbolic links that lead out of the folder; by default they are a 404. Links that stay inside always work. |
 
 \`\`\`
 http://example.com {
@@ -175,18 +176,18 @@ http://example.com {
 		properties: {
 			root: {
 				type: 'string',
-				description: 'Folder that is served; the variable `root` if left out, else the working directory.',
+				description: 'Folder to serve; default the variable `root`, otherwise the working directory.',
 			},
 			index: {
 				type: 'array',
 				items: { type: 'string' },
 				default: ['index.html', 'index.txt'],
-				description: 'Names tried in a folder, in order; `index.html` and `index.txt` if left out.',
+				description: 'Index names tried in a folder, in order; default `index.html` and `index.txt`.',
 			},
 			hide: {
 				type: 'array',
 				items: { type: 'string', minLength: 1 },
-				description: 'Names, and with a slash in them absolute paths, that are not shown.',
+				description: 'Names, and absolute paths if they contain a slash, to hide.',
 			},
 			follow_symlinks: {
 				type: 'boolean',
@@ -196,17 +197,17 @@ http://example.com {
 			canonical_uris: {
 				type: 'boolean',
 				default: true,
-				description: 'Redirect to the path with a slash at its end (folders) or without (files); true if left out.',
+				description: 'Redirect to the path with a trailing slash (folders) or without one (files); default true.',
 			},
 			trailing_slash: {
 				enum: ['ignored'],
-				description: '`ignored`: without redirects a file is served for its path with a slash at the end too.',
+				description: '`ignored`: without redirects, a file is also served for its path with a trailing slash.',
 			},
 			status: {
 				type: ['integer', 'string'],
 				minimum: 100,
 				maximum: 599,
-				description: 'Status of the answer, instead of 200; a text is a template that gives a number.',
+				description: 'Status of the response instead of 200; a text is a template that evaluates to a number.',
 			},
 			browse: BROWSE,
 			precompressed: {
@@ -214,18 +215,18 @@ http://example.com {
 				items: { enum: SIDECAR_CODINGS },
 				minItems: 1,
 				uniqueItems: true,
-				description: 'Codings of files that stand encoded beside others, in the order of preference.',
+				description: 'Codings of precompressed files, in order of preference.',
 			},
 			etag_file_extensions: {
 				type: 'array',
 				items: { type: 'string', pattern: '^\\.[^/]+$' },
 				minItems: 1,
-				description: 'Ends of names of files that hold the entity tag of the file beside them.',
+				description: 'Extensions of files that contain the entity tag of the file next to them.',
 			},
 			pass_thru: {
 				type: 'boolean',
 				default: false,
-				description: 'Go on with the next step when there is no such file.',
+				description: 'Continue with the next step if the file does not exist.',
 			},
 		},
 	},

@@ -1,4 +1,4 @@
-/** The handler `render`: holds the response that later handlers make, executes it, and answers with the output. */
+/** The handler `render`: buffers the response of later handlers, executes it, and answers with the output. */
 import { isUtf8 } from 'node:buffer';
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
@@ -16,7 +16,7 @@ import { wholeBody } from './whole-body.ts';
 
 const DEFAULT_TYPES = ['text/html', 'text/plain', 'text/markdown'];
 
-/** Bytes of a response that are held; the error routes answer for a longer one. */
+/** Maximum bytes of a buffered response; a longer one is an error. */
 const MAX_RESPONSE = 10 * 1024 * 1024;
 
 /** Compiles a `render` step. */
@@ -62,7 +62,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		return pending instanceof Promise ? pending.then(after) : after();
 	};
 
-	/** A part of a template is not the template of a part, and would show its source: the whole is asked for instead. */
+	/** A byte range of a template is not a template and would reveal its source, so the whole is requested instead. */
 	function again(x: Exchange, headers: HeaderList, page: Page): void | Promise<void> {
 		const { request, response } = x;
 		if (isStream(response.body)) response.body.cancel();
@@ -78,7 +78,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 	}
 }
 
-/** The page that a request is answered with: that of a `templates` outside of this one, or a new one. */
+/** Returns the page for which a request is answered: that of an outer `templates`, or a new one. */
 function beginPage(x: Exchange): Page {
 	const known = x.variable(PAGE_VARIABLE) as Page | undefined;
 	if (known && known.error === x.error) return known;
@@ -98,7 +98,7 @@ function isEncoded(headers: HeaderList): boolean {
 	return coding !== undefined && coding.trim().toLowerCase() !== 'identity' && coding.trim() !== '';
 }
 
-/** What was said of the template's file does not hold for what it gives. */
+/** The validators of the template's file do not apply to its output. */
 function withoutValidators(headers: HeaderList): void {
 	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
 }
@@ -106,7 +106,7 @@ function withoutValidators(headers: HeaderList): void {
 function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Promise<void> {
 	const { response } = x;
 	const bytes = body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : undefined;
-	// What is not UTF-8 goes through byte by byte.
+	// Text that is not UTF-8 is processed byte by byte.
 	const latin1 = bytes !== undefined && !isUtf8(bytes);
 	const text = bytes ? bytes.toString(latin1 ? 'latin1' : 'utf8') : (body as string);
 	const source = page.source && page.body === body ? page.source : { text };
@@ -119,7 +119,7 @@ function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Pr
 			output = executeTextTemplate(template, { name, data: host.data, budget: host.budget, deps: host });
 		} catch (error) {
 			if (!(error instanceof Suspension)) {
-				// What was said of the page does not hold for what the error routes answer.
+				// The validators of the page do not apply to the response of the error routes.
 				withoutValidators(response.headers);
 				response.headers.delete('content-type');
 				throw asPageError(error);
@@ -135,12 +135,12 @@ function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Pr
 		withoutValidators(response.headers);
 		response.body = latin1 ? Buffer.from(output, 'latin1') : output;
 	};
-	// A body that has been read whole is no stream any more, whatever comes next.
+	// A buffered body is no longer a stream, whatever comes next.
 	response.body = body;
 	return attempt();
 }
 
-/** The body of an answer to HEAD of which only executing it would tell the length. */
+/** The body of a response to HEAD whose length only executing it would reveal. */
 class UnknownLength implements BodySource {
 	readonly length = undefined;
 
