@@ -67,8 +67,8 @@ export const gracePeriod: GlobalOption = {
 export const shutdownDelay: GlobalOption = {
 	id: 'shutdown_delay',
 	names: { configfile: ['shutdown_delay'], compatfile: ['shutdown_delay'] },
-	usage: 'Delays a stop while the server keeps serving.',
-	summary: 'How long a stop waits, serving as ever, before it begins.',
+	usage: 'shutdown_delay <duration>',
+	summary: 'Delays a stop while the server keeps serving.',
 	documentation:
 		'As soon as a stop is requested, `GET /ready` of the Admin API answers 503, so that load balancers remove the server; `{http.shutting_down}` is true, and `{http.time_until_shutdown}` is the remaining time. A second signal skips the delay.\n\n```\n{\n\tshutdown_delay 10s\n}\n```',
 	lower: (line, settings, cx) => {

@@ -19,7 +19,10 @@ const json = suite('JSON text');
 json('the first place where it stops being JSON is named', () => {
 	assert.equal(mistakeOf(''), [0, 'The text ends where a value is expected.']);
 	assert.equal(mistakeOf('{"a": }'), [6, 'Found `}` where a value is expected.']);
-	assert.equal(mistakeOf('{"a": 1 "b"}'), [8, 'This string is not closed, or contains a character that must be escaped.']);
+	assert.equal(mistakeOf('{"a": 1 "b"}'), [
+		8,
+		'This string is not closed, or contains a character that must be escaped.',
+	]);
 	assert.equal(mistakeOf('{"a": 1,}'), [8, 'Found `}` where a key in double quotes is expected.']);
 	assert.equal(mistakeOf('[1,]'), [3, 'Found `]` where a value is expected.']);
 	assert.equal(mistakeOf("{'a': 1}"), [1, "Found `'` where a key in double quotes or `}` is expected."]);

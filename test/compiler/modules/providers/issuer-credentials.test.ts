@@ -119,7 +119,10 @@ credentials('what a provider needs is asked for, and unknown ones are told with 
 	assert.match(mistakes('dns rfc2136 127.0.0.1 {\nkey_alg md5\n}', 'configfile')[0]!, /not a valid `key_alg`/);
 	assert.match(mistakes('storage redis', 'configfile')[0]!, /`redis` is not a store/);
 	assert.match(mistakes('cert_issuer nobody', 'configfile')[0]!, /`nobody` is not an issuer/);
-	assert.match(mistakes('cert_issuer zerossl key', 'configfile')[0]!, /`issuer zerossl` is not supported by this build yet/);
+	assert.match(
+		mistakes('cert_issuer zerossl key', 'configfile')[0]!,
+		/`issuer zerossl` is not supported by this build yet/,
+	);
 });
 
 for (const { id, usage, summary, documentation } of [...issuers, ...dnsProviders, ...stores]) {
