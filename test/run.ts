@@ -73,7 +73,7 @@ export function runFile(file: string, timeout: number = TIMEOUT, words: readonly
 		const env = { ...COMPILED, ...process.env, ...(words.length > 0 ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}) };
 		const filter = words.length > 0 ? ['--import', path.join(import.meta.dirname, 'case-filter.ts')] : [];
 		// A group of its own: what it has started ends with it when it has to be killed.
-		const child = spawn(process.execPath, [...filter, file], {
+		const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...filter, file], {
 			stdio: ['ignore', 'pipe', 'pipe'],
 			env,
 			detached: true,

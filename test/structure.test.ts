@@ -114,6 +114,13 @@ structure('private parts of Node are used in runtime/sockets/ only', () => {
 	assert.equal(users, []);
 });
 
+structure('the prototype of functions is changed in one file, and warnings are muted by a flag only', () => {
+	const matching = (pattern: RegExp): string[] =>
+		filesBelow(LAYERS, '.ts').filter(file => pattern.test(readFileSync(path.join(ROOT, file), 'utf8')));
+	assert.equal(matching(/setPrototypeOf\(Function\.prototype/), ['runtime/sockets/unchecked-functions.ts']);
+	assert.equal(matching(/emitWarning =/), []);
+});
+
 structure('the vocabulary of handlers and protocols imports nothing of its users', () => {
 	const wrong = filesBelow(['compiler/exchange'], '.ts').filter(file =>
 		/from '\.\.\//.test(readFileSync(path.join(ROOT, file), 'utf8')),

@@ -73,6 +73,8 @@ async function buildBinary(release: string, output: string): Promise<number> {
 			useCodeCache: true,
 			// NODE_OPTIONS must not affect the server.
 			execArgvExtension: 'none',
+			// That node:ffi is an experiment is nothing that users can act on.
+			execArgv: ['--disable-warning=ExperimentalWarning'],
 			assets: {
 				[THREAD_ASSET]: inFolder(THREAD_ASSET),
 				[THREAD_CACHE_ASSET]: inFolder(THREAD_CACHE_ASSET),

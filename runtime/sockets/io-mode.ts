@@ -27,7 +27,12 @@ export function chooseIoMode(
 	environment: NodeJS.ProcessEnv = process.env,
 	release: string = process.versions.node,
 ): IoMode {
-	return environmentIoMode(environment) ?? configured ?? (DIRECT_RELEASES.includes(release) ? 'direct' : 'node');
+	return environmentIoMode(environment) ?? configured ?? (isKnownRelease(release) ? 'direct' : 'node');
+}
+
+/** Reports whether the whole test suite passes with `direct` on this release of Node. */
+export function isKnownRelease(release: string = process.versions.node): boolean {
+	return DIRECT_RELEASES.includes(release);
 }
 
 let current: IoMode = chooseIoMode();

@@ -1,31 +1,37 @@
 /**
- * Files that are in memory only (`memfd_create`): what stands in one the system can move to a socket without copying it.
- * Descriptors are the process's: whichever thread made a file, all read it. Called by `node:ffi`; without it there are none.
+ * Files that exist only in memory (`memfd_create`). The kernel can send their contents without copying them. Descriptors belong
+ * to the process: all threads can read a file, whichever made it.
  */
 import { writeSync } from 'node:fs';
 import { type SystemCalls, systemCalls } from './file-calls.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 
-/** Bytes of a page, at which the system gives and takes memory. */
+/** Bytes of a page, the unit in which the system gives and takes memory. */
 export const PAGE = 4096;
 
-/** Flag of memfd_create: no child process gets it. And of madvise: what stands there is not needed, read as 0 from now on. */
+/** Flag of memfd_create: child processes do not inherit the descriptor. */
 const MFD_CLOEXEC = 1;
+/** Advice to madvise: the pages are released, and read as zeros from then on. */
 const MADV_DONTNEED = 4;
 
 /** The calls. They never throw. */
 export interface MemoryFiles {
 	readonly calls: SystemCalls;
-	/** A file with these bytes; its descriptor, −1 when there can be none. */
+	/** Creates a file with these bytes. Returns its descriptor; −1 on failure. */
 	make(pieces: Iterable<Uint8Array>): number;
 	close(descriptor: number): void;
-	/** Bytes of a page that stand before the first byte of memory. */
+	/** Returns the offset of the memory within its first page. */
 	behindPage(memory: Uint8Array): number;
-	/** Gives whole pages back that private memory has from an offset on; false when they stay. */
+	/**
+	 * Releases whole pages of private memory, whose contents are lost. The caller holds the lock of that memory, and nobody reads
+	 * these pages before they are written again. Returns false if the pages stay. test/long/cache-filed.test.ts proves it for
+	 * the response cache: three threads read, store and evict at the ceiling, every byte is compared, and without this the
+	 * ceiling would not hold.
+	 */
 	giveBack(memory: Uint8Array, offset: number, length: number): boolean;
 }
 
-/** Loads them; undefined where there are none. */
+/** Loads the calls; undefined where they do not exist, and with `node` I/O. */
 export function memoryFiles(): MemoryFiles | undefined {
 	try {
 		return load();

@@ -9,6 +9,7 @@
  */
 import { foreignFunctions, foreignFunctionsOf } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
+import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
 /** A socket that has something to read. */
 export interface PolledSocket {
@@ -104,20 +105,22 @@ export class SocketPoller {
 		const { binding } = process as unknown as { binding(name: string): unknown };
 		const pipes = binding.call(process, 'pipe_wrap') as PipeBinding;
 		if (ffi === undefined || typeof pipes.Pipe !== 'function') throw new Error('not here');
+		const hot = uncheckedFunctionsOf(ffi, {
+			epoll_wait: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'int32'] },
+			read: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
+			write: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
+		});
 		const functions = foreignFunctionsOf(ffi, {
 			epoll_create1: { return: 'int32', arguments: ['int32'] },
 			epoll_ctl: { return: 'int32', arguments: ['int32', 'int32', 'int32', 'pointer'] },
-			epoll_wait: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'int32'] },
 			eventfd: { return: 'int32', arguments: ['uint32', 'int32'] },
-			read: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
-			write: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
 			close: { return: 'int32', arguments: ['int32'] },
 			uv_backend_fd: { return: 'int32', arguments: ['pointer'] },
 			__errno_location: { return: 'pointer', arguments: [] },
 		});
-		this.#read = functions.read as Call;
-		this.#write = functions.write as Call;
-		this.#wait = functions.epoll_wait as Call;
+		this.#read = hot.read as Call;
+		this.#write = hot.write as Call;
+		this.#wait = hot.epoll_wait as Call;
 		this.#controls = functions.epoll_ctl as Call;
 		this.#addressOf = memory => ffi.getRawPointer(memory);
 		const errnoAt = (functions.__errno_location as unknown as () => bigint)();

@@ -5,6 +5,7 @@
 import type { SecureContext } from 'node:tls';
 import { type DirectSocket, readCount, type StreamHandle } from './direct-socket.ts';
 import { type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
+import { isKnownRelease } from './io-mode.ts';
 
 /** What Node's TLS is asked of a finished handshake. */
 export interface HandshakeFacts {
@@ -40,9 +41,6 @@ interface TlsWrap extends HandshakeFacts {
 interface TlsBinding {
 	wrap(handle: object, context: unknown, isServer: boolean, writing: boolean): TlsWrap;
 }
-
-/** Releases of Node whose TLS is as it is known here: asked in a way that it does not know, it ends the process. */
-const KNOWN_RELEASE = /^26\./;
 
 const METHODS = [
 	...[
@@ -108,6 +106,8 @@ class TlsHandle implements StreamHandle {
 	readonly #tcp: StreamHandle;
 	readonly #tls: TlsWrap;
 	#closed = false;
+	/** OpenSSL's objects are gone. */
+	#destroyed = false;
 	/** A write that OpenSSL has and Node has not called done. */
 	#writing = false;
 	/** What its writer was given, where the system has not taken all of it. */
@@ -145,13 +145,14 @@ class TlsHandle implements StreamHandle {
 
 	/** Takes the first bytes, and reads on. */
 	begin(first: Uint8Array): void {
+		if (this.#closed) return;
 		this.#tls.receive(first);
-		if (!this.#closed) this.#tls.readStart();
+		this.#startReading();
 	}
 
 	/** What the handshake has come to. */
 	get facts(): HandshakeFacts {
-		return this.#tls;
+		return this.#destroyed ? NO_FACTS : this.#tls;
 	}
 
 	// StreamHandle.
@@ -164,12 +165,12 @@ class TlsHandle implements StreamHandle {
 	useUserBuffer(memory: Uint8Array): void {
 		this.#memory = memory;
 		this.#wanted = memory;
-		this.#tls.useUserBuffer(memory);
+		if (!this.#closed) this.#tls.useUserBuffer(memory);
 	}
 
 	readStart(): number {
 		this.#paused = false;
-		if (this.#held === undefined) return this.#tls.readStart();
+		if (this.#held === undefined) return this.#startReading();
 		// As with any handle: bytes come when the caller has returned.
 		queueMicrotask(() => this.#release());
 		return 0;
@@ -177,21 +178,24 @@ class TlsHandle implements StreamHandle {
 
 	readStop(): number {
 		this.#paused = true;
-		return this.#tls.readStop();
+		return this.#closed ? CANCELED : this.#tls.readStop();
 	}
 
 	writeLatin1String(_request: null, text: string): number | PendingWrite {
+		if (this.#closed) return CANCELED;
 		if (this.#writing) return this.#wait([text, 'latin1'], text.length);
 		return this.#written(this.#tls.writeLatin1String(null, text), text);
 	}
 
 	writeBuffer(_request: null, bytes: Uint8Array): number | PendingWrite {
+		if (this.#closed) return CANCELED;
 		if (this.#writing) return this.#wait([bytes, ''], bytes.length);
 		return this.#written(this.#tls.writeBuffer(null, bytes), bytes);
 	}
 
 	/** `chunks` are bytes or text, each followed by its encoding; with `allBuffers` bytes alone. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
+		if (this.#closed) return CANCELED;
 		if (!this.#writing) return this.#written(this.#tls.writev(null, chunks, allBuffers), chunks);
 		const pairs = allBuffers ? chunks.flatMap(chunk => [chunk, '']) : chunks;
 		let bytes = 0;
@@ -201,18 +205,22 @@ class TlsHandle implements StreamHandle {
 
 	/** Tells the other side by `close_notify`, then ends our half; after what is being written. */
 	shutdown(request: object): number {
+		if (this.#closed) return CANCELED;
 		if (!this.#writing) return this.#tls.shutdown(request);
 		this.#shutdown = request;
 		this.#look();
 		return 0;
 	}
 
+	/** Closes the connection. Calls after this have no effect: they would reach freed objects of OpenSSL. */
 	close(closed?: (this: StreamHandle) => void): void {
+		if (this.#closed) return;
 		this.#closed = true;
 		this.#end = undefined;
 		const tls = this.#tls;
 		this.#tcp.close(() => {
 			// Not before: OpenSSL may be what is calling.
+			this.#destroyed = true;
 			tls.destroySSL();
 			closed?.call(this);
 		});
@@ -270,6 +278,10 @@ class TlsHandle implements StreamHandle {
 		return this.#wanted;
 	}
 
+	#startReading(): number {
+		return this.#closed ? CANCELED : this.#tls.readStart();
+	}
+
 	/** Gives what was held back, as far as it is wanted. */
 	#release(): void {
 		const socket = this.svcSocket;
@@ -279,7 +291,7 @@ class TlsHandle implements StreamHandle {
 			const first = held[0];
 			if (first === undefined) {
 				this.#held = undefined;
-				this.#tls.readStart();
+				this.#startReading();
 				return;
 			}
 			if (typeof first === 'number') {
@@ -372,6 +384,10 @@ class TlsHandle implements StreamHandle {
 	#writeWaiting(): void {
 		const waiting = this.#waiting;
 		if (waiting === undefined) return;
+		if (this.#closed) {
+			this.#giveUp(undefined, CANCELED);
+			return;
+		}
 		let count = 0;
 		let bytes = 0;
 		while (count < waiting.length && (count === 0 || bytes + waiting[count]!.bytes <= JOINED_BYTES)) {
@@ -413,6 +429,14 @@ class TlsHandle implements StreamHandle {
 	}
 }
 
+/** The facts of a connection that is gone. */
+const NO_FACTS: HandshakeFacts = {
+	getProtocol: () => null,
+	getCipher: () => undefined,
+	getALPNNegotiatedProtocol: () => false,
+	isSessionReused: () => false,
+};
+
 /** Numbers of libuv: what was called off, and a client that has left. */
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
@@ -435,7 +459,8 @@ function nothing(): undefined {}
 
 /** Asked for by its public, if old, name; undefined where it has gone or changed. */
 function findBinding(): TlsBinding | undefined {
-	if (!WRITES_WITHOUT_REQUEST || process.platform === 'win32' || !KNOWN_RELEASE.test(process.versions.node)) {
+	// Node's TLS aborts the process when it is called in a way that it does not expect, and what it expects may change in any release.
+	if (!WRITES_WITHOUT_REQUEST || process.platform === 'win32' || !isKnownRelease()) {
 		return undefined;
 	}
 	try {

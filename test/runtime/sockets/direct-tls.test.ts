@@ -2,14 +2,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createHttp1Server } from '../../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
 import { acceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
-import { DirectSocket } from '../../../runtime/sockets/direct-socket.ts';
-import { DIRECT_TLS } from '../../../runtime/sockets/tls-handle.ts';
+import { DirectSocket, type StreamHandle } from '../../../runtime/sockets/direct-socket.ts';
+import { DIRECT_TLS, type HandshakeFacts, startTls } from '../../../runtime/sockets/tls-handle.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';
@@ -120,6 +120,76 @@ const post = (path: string, length: number, more = 'Connection: close\r\n'): str
 
 direct('it is available on this release of Node', () => {
 	assert.ok(DIRECT_TLS);
+});
+
+direct('calls on a connection that is closed or gone return an error and do not end the process', async () => {
+	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
+	const context = createSecureContext({ cert: certificate, key });
+	const terms = { context, protocols: Buffer.from('\x08http/1.1', 'latin1'), stapled: undefined };
+	const memory = Buffer.allocUnsafeSlow(65_536);
+	let gone = (): void => {};
+	const ended = new Promise<void>(resolve => {
+		gone = resolve;
+	});
+	let handle: StreamHandle | undefined;
+	let secured: DirectSocket | undefined;
+	/** Calls everything that a socket calls, and returns what does not report an error. */
+	const callAll = (): string[] => {
+		const tls = handle!;
+		tls.useUserBuffer(memory);
+		const results: { [name: string]: unknown } = {
+			readStart: tls.readStart(),
+			readStop: tls.readStop(),
+			writeLatin1String: tls.writeLatin1String(null, 'text'),
+			writeBuffer: tls.writeBuffer(null, Buffer.from('bytes')),
+			writev: (tls as StreamHandle & { writev(...values: unknown[]): unknown }).writev(null, ['text', 'latin1'], false),
+			shutdown: tls.shutdown({}),
+		};
+		tls.close();
+		return Object.keys(results).filter(name => !(Number(results[name]) < 0));
+	};
+	const tlsListener = createServer({ allowHalfOpen: true });
+	tlsListener.listen(0, '127.0.0.1');
+	await once(tlsListener, 'listening');
+	const end = {
+		secured: (socket: DirectSocket) => {
+			secured = socket;
+			handle = socket._handle!;
+			assert.is((handle as unknown as { facts: HandshakeFacts }).facts.getProtocol(), 'TLSv1.3');
+			socket.destroy();
+			assert.equal(callAll(), []);
+		},
+		failed: (error: Error) => assert.unreachable(error.message),
+	};
+	acceptHandles(tlsListener, accepted => {
+		const socket = new DirectSocket(accepted);
+		const nothing = (): void => {};
+		const owner = { received: nothing, ended: nothing, drained: nothing, closed: () => gone() };
+		socket.peek(memory, {
+			...owner,
+			peeked: count => startTls(socket, Buffer.from(memory.subarray(0, count)), terms, end),
+		});
+		return true;
+	});
+	const client = connectTls({
+		host: '127.0.0.1',
+		port: (tlsListener.address() as { port: number }).port,
+		rejectUnauthorized: false,
+	});
+	client.on('error', () => {});
+	try {
+		await ended;
+		assert.equal(callAll(), []);
+		const { facts } = handle as unknown as { facts: HandshakeFacts };
+		assert.equal(
+			[facts.getProtocol(), facts.getCipher(), facts.getALPNNegotiatedProtocol(), facts.isSessionReused()],
+			[null, undefined, false, false],
+		);
+		assert.ok(secured!.destroyed);
+	} finally {
+		client.destroy();
+		tlsListener.close();
+	}
 });
 
 for (const maxVersion of ['TLSv1.2', 'TLSv1.3']) {

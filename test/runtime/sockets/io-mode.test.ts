@@ -1,7 +1,10 @@
 /** The choice between `direct` and `node` I/O. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { chooseIoMode, ioMode, useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 import { respondingSite, withServer } from '../running-server.ts';
 
 const modes = suite('I/O modes');
@@ -41,6 +44,21 @@ modes('a server says which one it uses, and refuses a mode that does not exist',
 		else process.env.SVC_IO = unset;
 		useIoMode(previous);
 	}
+});
+
+modes('a server prints no warning about experimental modules of Node', async () => {
+	const folder = temporaryFolder();
+	const [port] = (await freePorts(1)) as [number];
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(file, `{\n\tadmin off\n}\nhttp://127.0.0.1:${port} {\n\trespond hello\n}\n`);
+	const server = await serve([file], port, { env: { SVC_IO: 'direct', XDG_STATE_HOME: folder } });
+	try {
+		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'hello');
+	} finally {
+		await server.stop();
+	}
+	assert.match(server.output(), '"io":"direct"');
+	assert.not.match(server.output(), 'Warning');
 });
 
 modes.run();
