@@ -29,6 +29,12 @@ let haproxyPort = 0;
 /** An upstream that answers with the number of bytes that it got, or with their hash. */
 const receiver = createServer((request, response) => {
 	const hash = request.url === '/upload/hash' ? createHash('sha256') : undefined;
+	if (request.url === '/upload/early') {
+		request.resume();
+		response.write('early ');
+		setImmediate(() => response.end('answer'));
+		return;
+	}
 	let count = 0;
 	request.on('data', (bytes: Buffer) => {
 		count += bytes.length;
@@ -197,6 +203,9 @@ peers('curl has the answers that come before the end of its uploads', async () =
 				assert.is((await curl(...words, ...upload)).toString(), `early ${status}`);
 			}
 		}
+		// One that an upstream streams.
+		const upload = ['-w', ' %{http_code}', '-T', bodies[1]!, `${url}/upload/early`];
+		for (let i = 0; i < 10; i++) assert.is((await curl(...words, ...upload)).toString(), 'early answer 200');
 	}
 });
 

@@ -178,7 +178,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 
 	blocked(): void {}
 
-	hasTrailers(source: BodySource | undefined): boolean {
+	endsApart(source: BodySource | undefined): boolean {
 		return (source?.trailers?.size ?? 0) > 0;
 	}
 

@@ -29,8 +29,8 @@ export interface OutputOwner {
 	broken(): void;
 	/** The client takes nothing for now; called again with false when it does. */
 	blocked(blocked: boolean): void;
-	/** Whether trailers follow the body once it has been read. */
-	hasTrailers(source: BodySource | undefined): boolean;
+	/** Whether the stream ends in a frame of its own, after a body that has been read: with trailers, or later. */
+	endsApart(source: BodySource | undefined): boolean;
 }
 
 /** Bytes that are asked of a source when the client takes fewer: less would cost more than it saves. */
@@ -185,7 +185,7 @@ export class StreamOutput {
 		this.#block(false);
 		const start = this.#at;
 		const end = start + room;
-		const last = room === left && this.#ending && !this.#tunnel && !this.#owner.hasTrailers(undefined);
+		const last = room === left && this.#ending && !this.#tunnel && !this.#owner.endsApart(undefined);
 		const frame = session.frames.data(this.id, last, piece, start, end);
 		this.#at = end;
 		this.window -= room;
@@ -232,7 +232,7 @@ export class StreamOutput {
 			return WAITS;
 		}
 		if (!this.#ending || !this.#active) return WAITS;
-		if (this.#owner.hasTrailers(source) || !this.#session.frames.endStreamAt(frame)) return this.#end();
+		if (this.#owner.endsApart(source) || !this.#session.frames.endStreamAt(frame)) return this.#end();
 		this.#source = undefined;
 		this.#active = false;
 		this.#hold();

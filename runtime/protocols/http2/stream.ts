@@ -65,6 +65,9 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	/** Bytes of a request that has been answered beyond which the client is told to stop. */
 	#drainEnd = 0;
 	#holdsBack = false;
+	/** The trailers of a response of which only the end is held back. */
+	#heldEnd: readonly HeaderList[] | undefined = undefined;
+	#status = 0;
 	/** When a response that is held back for the rest of its request goes out at the latest; 0 where none has been. */
 	#holdEnd = 0;
 	/** `:protocol` of an extended CONNECT, or '' for a plain one. */
@@ -233,7 +236,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			body.end();
 		} else this.remoteOpen = false;
 		if (this.#localEnded) this.#session.streamEnded(this);
-		if (this.#holdsBack) this.#respond(this.#exchange!);
+		if (this.#holdsBack) this.#release();
 		return true;
 	}
 
@@ -269,7 +272,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 				return;
 			}
 			if (this.#holdsBack) {
-				this.#respond(this.#exchange!);
+				this.#release();
 				return;
 			}
 			this.#session.engine.host.refused('body_timeout');
@@ -315,7 +318,11 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			status = refusesTunnel ? (this.#connect === '' ? 405 : 501) : 500;
 			response.status = status;
 		}
-		if (this.#holdEnd === 0 && this.remoteOpen && status < 300 && !isStream(body) && this.#hold()) return;
+		this.#status = status;
+		if (!isStream(body) && this.#mayHold(status)) {
+			this.#hold();
+			return;
+		}
 		this.#holdsBack = false;
 		const length = bodyLength(body);
 		const bodiless = status === 204 || status === 304;
@@ -343,19 +350,37 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	/**
-	 * Lets the rest of a request come before its success is told: a client that has a whole response may read no more frames,
-	 * those that would let it send on among them (curl before version 8). One that sends nothing has its response soon; one
-	 * that has not said how much it sends may wait for it first.
+	 * Waits for the rest of a request before a success, or the end of a streamed one, is sent. A client that has a whole
+	 * response may read no more frames, the window updates that it needs for the rest of its request among them (curl before
+	 * version 8). A client that sends nothing gets its response soon. One that did not announce the length of its request may
+	 * itself wait for the response, so it gets it at once.
 	 */
-	#hold(): boolean {
-		const body = this.body;
-		if (body?.length === undefined || (this.#expectsContinue && body.received === 0)) return false;
+	#hold(): void {
 		const { engine } = this.#session;
 		this.#holdsBack = true;
 		this.#holdEnd = engine.after(LONGEST_DRAIN);
 		this.#readDeadline = engine.after(RESET_DELAY);
-		body.cancel();
-		return true;
+		this.body!.cancel();
+	}
+
+	/** Whether a response waits for the rest of its request; at most once. */
+	#mayHold(status: number): boolean {
+		if (this.#holdEnd !== 0 || !this.remoteOpen || status >= 300 || this.#tunnel !== undefined) return false;
+		const { body } = this;
+		return body?.length !== undefined && !(this.#expectsContinue && body.received === 0);
+	}
+
+	/** The rest of the request has come, or does not come: the response that waits for it goes out, or its end. */
+	#release(): void {
+		const trailers = this.#heldEnd;
+		if (trailers === undefined) {
+			this.#respond(this.#exchange!);
+			return;
+		}
+		this.#heldEnd = undefined;
+		this.#holdsBack = false;
+		this.#session.writeEnd(this.id, trailers);
+		this.#endLocal();
 	}
 
 	#openTunnel(x: Exchange): void {
@@ -418,8 +443,10 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.#session.settle();
 	}
 
-	hasTrailers(source: BodySource | undefined): boolean {
-		return this.#exchange!.response.trailers !== undefined || source?.trailers !== undefined;
+	endsApart(source: BodySource | undefined): boolean {
+		return (
+			this.#exchange!.response.trailers !== undefined || source?.trailers !== undefined || this.#mayHold(this.#status)
+		);
 	}
 
 	bodyEnded(source: BodySource | undefined, ended: boolean): void {
@@ -428,6 +455,11 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			const own = this.#tunnel ? undefined : this.#exchange!.response.trailers;
 			if (own) trailers.push(own);
 			if (source?.trailers) trailers.push(source.trailers);
+			if (this.#mayHold(this.#status)) {
+				this.#heldEnd = trailers;
+				this.#hold();
+				return;
+			}
 			this.#session.writeEnd(this.id, trailers);
 		}
 		this.#endLocal();

@@ -79,6 +79,52 @@ test('a success goes out when the request has come, whose windows are raised all
 	});
 });
 
+/** Answers with a body that comes in pieces, one of them later. */
+const streaming: Handler = x => {
+	const pieces = [Buffer.from('ear'), Buffer.from('ly')];
+	x.response.status = 200;
+	x.response.body = {
+		length: undefined,
+		pull: () => new Promise(resolve => setImmediate(() => resolve(pieces.shift() ?? null))),
+		cancel() {},
+	};
+};
+
+test('a streamed success goes out at once, but ends when the request has come', async () => {
+	await withClient(streaming, async (client, server) => {
+		begin(client);
+		await client.until(({ type, payload }) => type === FRAME.data && payload.toString() === 'ly');
+		await upload(client, 0, LENGTH - 1);
+		await client.alive();
+		assert.not.ok(client.frames.some(({ type, flags }) => type === FRAME.data && (flags & FLAG.endStream) !== 0));
+		await upload(client, LENGTH - 1, LENGTH);
+		assert.is(await client.body(1), 'early');
+		await client.alive();
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME.resetStream));
+		assert.is(server.finished.length, 1);
+	});
+});
+
+test('a streamed success ends, and the request is reset, for a client that sends nothing more', async () => {
+	await withClient(streaming, async client => {
+		begin(client);
+		await upload(client, 0, 100_000);
+		assert.is(await client.body(1), 'early');
+		await client.until(({ type }) => type === FRAME.resetStream, 4000);
+		assert.is(await client.reset(1), 0);
+	});
+});
+
+test('a client that leaves while the end of its response waits ends the exchange', async () => {
+	await withClient(streaming, async (client, server) => {
+		begin(client);
+		await client.until(({ type, payload }) => type === FRAME.data && payload.toString() === 'ly');
+		client.send(frame(FRAME.resetStream, 0, 1, Buffer.from([0, 0, 0, 8])));
+		await client.alive();
+		assert.is(server.finished.length, 1);
+	});
+});
+
 test('a success waits no longer for a client that sends nothing', async () => {
 	await withClient(answering(200), async client => {
 		begin(client);

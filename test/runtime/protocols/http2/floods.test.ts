@@ -132,7 +132,7 @@ test('streams that waited for the window of the connection and were reset are no
 	const queue = new OutputQueue({ frames: { full: false }, settle: () => {} });
 	const nothing = { wantsTurn: () => {}, dataSent: () => {}, holds: () => {} };
 	const session = { frames: {} as FrameWriter, sendWindow: 0, share: 65_535, ...nothing };
-	const owner = { sent() {}, bodyEnded() {}, broken() {}, blocked() {}, hasTrailers: () => false };
+	const owner = { sent() {}, bodyEnded() {}, broken() {}, blocked() {}, endsApart: () => false };
 	let turns = 0;
 	class Counted extends StreamOutput {
 		override turn(): number {
