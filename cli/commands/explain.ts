@@ -50,7 +50,7 @@ export const explain: Command = {
 			const sentence = `No listener matches ${quoted(request.url.text)}: ${quoted(input.name)} listens on ${listenersText(plan)}.`;
 			throw new CommandFailure(sentence);
 		}
-		explained.rehearsed.response?.close();
+		explained.result.response?.close();
 		if (invocation.flag('json')) print(`${JSON.stringify(explained.explanation, undefined, 2)}\n`);
 		else {
 			const { renderExplanation } = await import('../../compiler/explain/render-explanation.ts');

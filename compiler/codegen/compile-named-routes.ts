@@ -12,7 +12,7 @@ export type RouteRunner = (x: Exchange, next: Handler) => void | Promise<void>;
 const RETURNS = 'svc.routes.returns';
 
 /** Maximum nesting of routes in one request. */
-const MOST_NESTED = 100;
+const MAX_NESTED = 100;
 
 /**
  * Returns the runner of a route, compiling it on first use. A route may run itself, also through others, so its runner exists
@@ -33,7 +33,7 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 			x.variables.set(RETURNS, returns);
 		}
 		// Whatever remains after a route answered does no harm: it lies below what runs later.
-		if (returns.length >= MOST_NESTED) throw new HttpError(500, `The route \`${name}\` invokes itself endlessly.`);
+		if (returns.length >= MAX_NESTED) throw new HttpError(500, `The route \`${name}\` invokes itself endlessly.`);
 		const { stepBase } = x;
 		x.stepBase = 0;
 		returns.push(stepBase === 0 ? next : countingFrom(stepBase, next));

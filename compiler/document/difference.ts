@@ -14,10 +14,10 @@ export interface Change {
 }
 
 /** Maximum number of listed changes; beyond that, comparing the documents themselves is easier. */
-const MOST_CHANGES = 1000;
+const MAX_CHANGES = 1000;
 
 /**
- * Returns the changes from `before` to `after`, in document order, at most MOST_CHANGES. Equal elements at the beginning and
+ * Returns the changes from `before` to `after`, in document order, at most MAX_CHANGES. Equal elements at the beginning and
  * end of arrays are skipped; those in between are compared one by one. `shownBefore` and `shownAfter` are the same documents
  * with secrets redacted, from which values are taken.
  */
@@ -29,7 +29,7 @@ export function documentDifference(
 ): Change[] {
 	const changes: Change[] = [];
 	compare({ value: before, shown: shownBefore }, { value: after, shown: shownAfter }, '', '', changes);
-	return changes.slice(0, MOST_CHANGES);
+	return changes.slice(0, MAX_CHANGES);
 }
 
 interface Part {
@@ -38,7 +38,7 @@ interface Part {
 }
 
 function compare(before: Part, after: Part, oldPath: string, newPath: string, changes: Change[]): void {
-	if (changes.length > MOST_CHANGES || before.value === after.value) return;
+	if (changes.length > MAX_CHANGES || before.value === after.value) return;
 	if (Array.isArray(before.value) && Array.isArray(after.value)) {
 		compareArrays(before, after, oldPath, newPath, changes);
 	} else if (isObject(before.value) && isObject(after.value)) {

@@ -5,18 +5,18 @@ import type { Report } from '../diagnostics/diagnostic.ts';
  * Maximum nesting of objects and arrays. The deepest text (128 blocks, each a branch, and a matcher of 128 levels inside)
  * results in about 800.
  */
-const DEEPEST_DOCUMENT = 1000;
+const MAX_DOCUMENT_DEPTH = 1000;
 
-/** Reports a value that nests deeper than {@link DEEPEST_DOCUMENT}; returns true if it does not. Not recursive itself. */
+/** Reports a value that nests deeper than {@link MAX_DOCUMENT_DEPTH}; returns true if it does not. Not recursive itself. */
 export function checkNesting(document: unknown, report: Report): boolean {
 	let level: object[] = isHolder(document) ? [document] : [];
 	for (let depth = 1; level.length > 0; depth++) {
-		if (depth > DEEPEST_DOCUMENT) {
+		if (depth > MAX_DOCUMENT_DEPTH) {
 			report({
 				code: 'document/too-deep',
 				severity: 'error',
 				pointer: '',
-				message: `The document nests more than ${DEEPEST_DOCUMENT} levels deep.`,
+				message: `The document nests more than ${MAX_DOCUMENT_DEPTH} levels deep.`,
 			});
 			return false;
 		}

@@ -109,7 +109,7 @@ const TOKEN =
 
 /** Longer expressions are rejected, and nesting is examined to this depth. */
 const LONGEST = 16 * 1024;
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 
 function tokensOf(expression: string): Token[] {
 	const tokens: Token[] = [];
@@ -145,7 +145,7 @@ export function secretsOfExpression(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];
 	const tokens = tokensOf(expression);
 	const parts: TextPart[] = [];
-	new ExpressionSecrets(tokens, parts).search(0, tokens.length, expression.length > LONGEST ? DEEPEST : 0);
+	new ExpressionSecrets(tokens, parts).search(0, tokens.length, expression.length > LONGEST ? MAX_DEPTH : 0);
 	return parts;
 }
 
@@ -206,7 +206,7 @@ class ExpressionSecrets {
 		let begin = from;
 		while (begin < to && this.#tokens[begin]!.text === '!') begin++;
 		const isGroup = this.#tokens[begin]?.text === '(' && this.#ends.get(begin) === to - 1;
-		if (isGroup && depth < DEEPEST) {
+		if (isGroup && depth < MAX_DEPTH) {
 			this.search(begin + 1, to - 1, depth + 1);
 			return;
 		}

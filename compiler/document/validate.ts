@@ -11,10 +11,10 @@ import { withoutUrlSecrets } from './secret-parts.ts';
 import { withIds } from './with-ids.ts';
 
 /** Maximum names that a hint lists in full. */
-const MOST_NAMES = 8;
+const MAX_NAMES = 8;
 
 /** Maximum errors processed: more than are shown, but sorting them takes quadratic time. */
-const MOST_ERRORS = 4000;
+const MAX_ERRORS = 4000;
 
 /**
  * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
@@ -29,7 +29,7 @@ export function checkDocument(document: unknown, report: Report, valid?: WeakSet
 	const validate = thoroughValidator();
 	if (validate(document)) return true;
 	const places = new Set<string>();
-	for (const error of ofOneMistakeEach((validate.errors ?? []).slice(0, MOST_ERRORS))) {
+	for (const error of ofOneMistakeEach((validate.errors ?? []).slice(0, MAX_ERRORS))) {
 		const diagnostic = describe(error, document);
 		const place = `${diagnostic.code} ${diagnostic.pointer} ${diagnostic.message}`;
 		if (places.has(place)) continue;
@@ -255,7 +255,7 @@ const TAGS: {
 /** Lists the known names; if there are too many, those nearest to the one written. */
 function listed(what: string, written: string, known: readonly string[]): string {
 	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
-	if (known.length <= MOST_NAMES) return `The ${what} are ${quoted(known)}.`;
+	if (known.length <= MAX_NAMES) return `The ${what} are ${quoted(known)}.`;
 	const all = `\`svc adapt --schema\` lists all ${known.length}`;
 	return written === '' ? `${all} ${what}.` : `The nearest ${what} are ${quoted(nearest(written, known, 5))}; ${all}.`;
 }

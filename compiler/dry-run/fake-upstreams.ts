@@ -68,11 +68,11 @@ export class FakePool implements UpstreamPool, BalancerView {
 	}
 
 	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
-		const rehearsed = x instanceof FakeExchange ? x : undefined;
+		const fake = x instanceof FakeExchange ? x : undefined;
 		request.headers.map((_name, value) => withoutBlanks(value));
-		rehearsed?.sent.push({ settings: this.settings, upstream, request });
+		fake?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
-		const { status, body } = rehearsed?.upstreamAnswer ?? { status: 200, body: '' };
+		const { status, body } = fake?.upstreamAnswer ?? { status: 200, body: '' };
 		const bodiless = request.method === 'HEAD' || status === 204 || status === 304;
 		return {
 			status,

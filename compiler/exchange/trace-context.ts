@@ -40,7 +40,7 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 }
 
 /** Maximum members of a `tracestate` (§3.3.1.1). */
-const MOST_MEMBERS = 32;
+const MAX_MEMBERS = 32;
 const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
 /** Printable ASCII except comma and equals sign, not ending with a space. */
 const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
@@ -55,7 +55,7 @@ export function parseTraceState(value: string): string | undefined {
 		const equals = member.indexOf('=');
 		const key = member.slice(0, Math.max(equals, 0));
 		if (!STATE_KEY.test(key) || !STATE_VALUE.test(member.slice(equals + 1)) || keys.has(key)) return undefined;
-		if (keys.add(key).size > MOST_MEMBERS) return undefined;
+		if (keys.add(key).size > MAX_MEMBERS) return undefined;
 		members.push(member);
 	}
 	return members.length === 0 ? undefined : members.join(',');

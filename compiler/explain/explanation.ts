@@ -88,7 +88,7 @@ export interface Explanation {
 
 /** An answered request with its explanation. */
 export interface Explained {
-	readonly rehearsed: DryRunResult;
+	readonly result: DryRunResult;
 	readonly explanation: Explanation;
 }
 
@@ -122,22 +122,22 @@ export class Explainer {
 
 	/** Answers a request and explains why; undefined if nothing listens there. The caller closes the response. */
 	async explain(request: DryRunRequest): Promise<Explained | undefined> {
-		const rehearsed = await this.#dryRun.run(request);
-		if (!rehearsed) return undefined;
-		const trace = this.#tracer.traceOf(rehearsed.exchange);
-		return { rehearsed, explanation: this.#explanation(request, rehearsed, trace) };
+		const result = await this.#dryRun.run(request);
+		if (!result) return undefined;
+		const trace = this.#tracer.traceOf(result.exchange);
+		return { result, explanation: this.#explanation(request, result, trace) };
 	}
 
-	#explanation({ method, url, from }: DryRunRequest, rehearsed: DryRunResult, trace: Trace | undefined): Explanation {
-		const { listener, site, exchange: x } = rehearsed;
+	#explanation({ method, url, from }: DryRunRequest, result: DryRunResult, trace: Trace | undefined): Explanation {
+		const { listener, site, exchange: x } = result;
 		const { scheme, host, port } = listener;
 		return {
 			request: { method, url: url.text, from: from ?? x.connection.remoteAddress },
 			listener: { scheme, host, port },
-			site: site === -1 ? null : this.#site(rehearsed),
+			site: site === -1 ? null : this.#site(result),
 			steps: (trace?.events ?? []).map(event => this.#step(event)),
 			upstreams: x.sent.map(explainedUpstream),
-			answer: this.#answer(rehearsed, trace),
+			answer: this.#answer(result, trace),
 		};
 	}
 

@@ -101,7 +101,7 @@ export class CompilerSession {
 			const { report } = collector;
 			const result = compileText({ input, dialect, reader, directives, report, known, places: this.#places });
 			if (typeof result === 'string') {
-				if (result === 'whole' || pass === MOST_PASSES) known = undefined;
+				if (result === 'whole' || pass === MAX_PASSES) known = undefined;
 				continue;
 			}
 			const { document, tree, places } = result;
@@ -167,7 +167,7 @@ export class CompilerSession {
 /**
  * Maximum passes before a text is parsed as a whole: each pass learns something about a piece that the one before did not know.
  */
-const MOST_PASSES = 4;
+const MAX_PASSES = 4;
 
 /** Rejects a text that is longer than any configuration. */
 function refuseTooLong(input: ConfigInput): Compiled | undefined {

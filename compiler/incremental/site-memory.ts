@@ -23,7 +23,7 @@ interface Expansion {
 }
 
 /** The context shared by all sites of one compilation. */
-export interface Surroundings {
+export interface RunDependencies {
 	/** {@link TreeLowering.context}. */
 	readonly context: string;
 	/** Folder of the main text. */
@@ -35,7 +35,7 @@ export interface Surroundings {
 export interface LoweredSite {
 	readonly site: Site;
 	readonly watch: SiteWatch;
-	readonly deps: Surroundings;
+	readonly deps: RunDependencies;
 	/** Number of anonymous logs named before it, and by it. */
 	readonly logsBefore: number;
 	readonly logs: number;
@@ -178,7 +178,7 @@ export class SiteMemory implements PieceMemory {
 	}
 
 	/** Returns the lowering of a piece if it is still valid in this context. */
-	lowered(piece: TextPiece, now: Surroundings, logsBefore: number): LoweredSite | undefined {
+	lowered(piece: TextPiece, now: RunDependencies, logsBefore: number): LoweredSite | undefined {
 		const { lowered } = knowledge(piece);
 		if (!lowered) return undefined;
 		const { watch, deps: before } = lowered;

@@ -17,7 +17,7 @@ import { Importer } from '../syntax/importer.ts';
 import { reportEmpty } from '../syntax/parse-config.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import type { PieceStore } from './piece-store.ts';
-import type { SiteMemory, Surroundings } from './site-memory.ts';
+import type { RunDependencies, SiteMemory } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
 import { type PlaceTexts, PlaceWriter, stepSpans } from './step-places.ts';
 
@@ -107,7 +107,7 @@ class SitesLowering {
 	readonly #logsBefore: number[] = [];
 	/** Places of the steps of each site. */
 	readonly #spans: (readonly (SourceSpan | undefined)[])[] = [];
-	readonly #deps: Surroundings;
+	readonly #deps: RunDependencies;
 	#watch = new SiteWatch();
 	readonly #places = new Map<number, { readonly site: Site; readonly origins: Origins }>();
 

@@ -28,7 +28,7 @@ export interface WordsAt {
 /** The configuration being linted. */
 export interface LintSubject {
 	/** The diagnostics of the compilation. */
-	readonly told: readonly Diagnostic[];
+	readonly diagnostics: readonly Diagnostic[];
 	readonly input: ConfigInput;
 	readonly document: Document;
 	readonly plan: Plan;
@@ -41,7 +41,7 @@ export interface LintSubject {
 	/** Returns the origin of an object of the document; undefined for JSON. */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
 	/** Sends a request through the live handler graph, without a network. Returns undefined if nothing listens there. */
-	readonly rehearse: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
+	readonly dryRun: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
 }
 
 /** One rule, applied to one configuration. */
@@ -82,13 +82,13 @@ export class LintContext {
 		const { words, last, ...rest } = more;
 		const { name, severity } = this.#rule;
 		const span = this.span(pointer, words, last);
-		if (span && this.#compilingTold(span)) return;
+		if (span && this.#isReported(span)) return;
 		this.#found.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
 	}
 
 	/** True if the compilation has already reported this under the rule's name. */
-	#compilingTold({ source, start }: SourceSpan): boolean {
-		return this.subject.told.some(
+	#isReported({ source, start }: SourceSpan): boolean {
+		return this.subject.diagnostics.some(
 			({ code, span }) => code === this.#rule.name && span?.start === start && span.source.text === source.text,
 		);
 	}

@@ -41,7 +41,7 @@ export async function lint({ input, compiled, reader, deps, rules = 'all' }: Lin
 	const { tree, sources } = texts(input, compiled.files, reader, found, wanted.includes(snippetUnused));
 	let dryRun: DryRun | undefined;
 	const subject: LintSubject = {
-		told: diagnostics,
+		diagnostics,
 		input,
 		document,
 		plan,
@@ -50,7 +50,7 @@ export async function lint({ input, compiled, reader, deps, rules = 'all' }: Lin
 		sources,
 		reader,
 		locate,
-		rehearse: request => {
+		dryRun: request => {
 			dryRun ??= new DryRun(plan, deps);
 			return dryRun.run(request);
 		},

@@ -5,7 +5,7 @@ import type { SourceSpan } from '../source/source.ts';
 import { withPlace } from './compatible-message.ts';
 
 /** Maximum errors, and maximum warnings, of one compilation: nobody reads more, and each is rendered with its code frame. */
-const MOST_OF_A_SEVERITY = 1000;
+const MAX_PER_SEVERITY = 1000;
 
 /** Maximum UTF-16 units of a message; the end may be a place. Words quoted in it can be as long as the file. */
 const LONGEST_MESSAGE = 1000;
@@ -32,9 +32,9 @@ export class DiagnosticCollector {
 			if (span && UNKNOWN_WORDS.includes(diagnostic.code)) this.#unknown.push(span);
 		}
 		const count = this.#counts[severity]++;
-		if (count > MOST_OF_A_SEVERITY) return;
+		if (count > MAX_PER_SEVERITY) return;
 		if (span && severity === 'error') this.#errors.push(span);
-		this.#found.push(count < MOST_OF_A_SEVERITY ? withPlace(shortened(diagnostic)) : tooMany(diagnostic));
+		this.#found.push(count < MAX_PER_SEVERITY ? withPlace(shortened(diagnostic)) : tooMany(diagnostic));
 	};
 
 	/**
@@ -76,7 +76,7 @@ function cut(text: string): string {
 
 function tooMany({ severity, span, pointer }: Diagnostic): Diagnostic {
 	const what = severity === 'error' ? 'mistakes' : `${severity}s`;
-	const message = `There are more than ${MOST_OF_A_SEVERITY} ${what}; the rest are not shown.`;
+	const message = `There are more than ${MAX_PER_SEVERITY} ${what}; the rest are not shown.`;
 	return { code: 'document/too-many-mistakes', severity, message, span, pointer };
 }
 

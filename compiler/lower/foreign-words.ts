@@ -241,6 +241,6 @@ export function foreignHint(word: string, table: ForeignWords = FOREIGN_WORDS): 
 	if (!found) return undefined;
 	const { of, ours, how } = found;
 	return ours === undefined
-		? `\`${plain}\` is a ${of} word. ${how}`
+		? `\`${plain}\` comes from ${of}. ${how}`
 		: `\`${plain}\` of ${of} is \`${ours}\` here. ${how}`;
 }

@@ -8,7 +8,7 @@ import type { MatcherModule } from '../modules/matchers/matcher.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';
-import { DEEPEST_MATCHER } from './matcher-limits.ts';
+import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
@@ -137,7 +137,7 @@ class ExpressionReader {
 		if (matcher) return matcher;
 		const { matcherLimits } = this.#lowering;
 		if (!this.broken && !matcherLimits.reported) {
-			this.#fail('matcher/too-deep', word, `Matchers are nested more than ${DEEPEST_MATCHER} levels deep.`);
+			this.#fail('matcher/too-deep', word, `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`);
 			matcherLimits.reported = true;
 		}
 		this.broken = true;

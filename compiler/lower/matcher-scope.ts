@@ -3,7 +3,7 @@ import { suggest } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
-import { DEEPEST_MATCHER } from './matcher-limits.ts';
+import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
 
 interface Definition {
 	readonly name: string;
@@ -103,7 +103,7 @@ export class MatcherScope {
 			// Report once only: whatever refers to this matcher nests as deep.
 			if ((definition.state as Definition['state']) === 'pending' && !limits.reported) {
 				limits.reported = true;
-				const message = `Matchers are nested more than ${DEEPEST_MATCHER} levels deep.`;
+				const message = `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`;
 				this.#lowering.problem('error', 'matcher/too-deep', reference.span, message);
 			}
 		} else if (!limits.make(definition.made)) {

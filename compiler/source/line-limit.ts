@@ -3,15 +3,15 @@ import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from './source.ts';
 
 /** About ten times the lines of a configuration with ten thousand sites. */
-const MOST_LINES = 1_000_000;
+const MAX_LINES = 1_000_000;
 
 /** Reports a text with too many lines. Returns true if the text is within the limit. */
 export function checkLines({ name, text }: { readonly name: string; readonly text: string }, report: Report): boolean {
 	let lines = 1;
 	for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) {
-		if (++lines <= MOST_LINES) continue;
+		if (++lines <= MAX_LINES) continue;
 		const span = { source: new Source({ name, text }), start: at + 1, end: at + 1 };
-		const message = `The text has more than ${MOST_LINES.toLocaleString('en')} lines.`;
+		const message = `The text has more than ${MAX_LINES.toLocaleString('en')} lines.`;
 		report({ code: 'syntax/too-many-lines', severity: 'error', message, span });
 		return false;
 	}

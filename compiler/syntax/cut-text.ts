@@ -5,7 +5,7 @@
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
 import { endOfPlainWord, scanWord } from './scan-word.ts';
-import { Close, Comment, mostWordsBefore, Open } from './tokens.ts';
+import { Close, Comment, maxWordsBefore, Open } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
 // A line of plain words and quotes that close on it: the most common line, skipped in one step.
@@ -112,7 +112,7 @@ class Cutter {
 		let head = -1;
 		let headEnd = -1;
 		let words = 0;
-		const named = (): boolean => words <= mostWordsBefore && takesNamedValues(text, head, headEnd);
+		const named = (): boolean => words <= maxWordsBefore && takesNamedValues(text, head, headEnd);
 		while (this.at < text.length) {
 			if (this.#skip(blank) || this.#skip(comment)) continue;
 			if (text.charCodeAt(this.at) === LF) {

@@ -4,7 +4,7 @@ import type { Word } from './ast.ts';
 import type { Constants } from './constants.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, spanIn } from './frame.ts';
-import { mostWords, type ParsedWord } from './parsed-file.ts';
+import { maxWords, type ParsedWord } from './parsed-file.ts';
 
 const replaced = /\\([{}])|\{args\[([^\]]*)\]\}|\{args\.([^{}]*)\}|\{(let|param)\.([^{}]*)\}/g;
 const variadic = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
@@ -28,10 +28,10 @@ export function expandWords(words: readonly ParsedWord[], scope: WordScope): Par
 		if (!word.text.includes('{')) out.push(frame.identity ? word : { ...word, span: spanIn(frame, word.span) });
 		else expandWord(word, scope, out);
 	}
-	if (out.length <= mostWords) return out;
+	if (out.length <= maxWords) return out;
 	// Words that double exhaust memory long before the line limit applies.
 	scope.report.exhaust();
-	return out.slice(0, mostWords);
+	return out.slice(0, maxWords);
 }
 
 function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void {

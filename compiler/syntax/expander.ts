@@ -7,7 +7,7 @@ import { expandWords } from './expand-words.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, type PassedBlock, spanIn } from './frame.ts';
 import type { Importer } from './importer.ts';
-import { deepestNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
+import { maxNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
 import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
 /** The level of lines: `let` is allowed in a file or directly in a site, not in nested blocks. */
@@ -71,11 +71,11 @@ export class Expander {
 
 	/** Returns the block with its lines expanded; undefined beyond the maximum nesting, which is reported. */
 	block(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): ParsedBlock | undefined {
-		if (depth > deepestNesting) {
+		if (depth > maxNesting) {
 			this.report.report({
 				code: 'syntax/nesting-too-deep',
 				severity: 'error',
-				message: `Blocks are nested more than ${deepestNesting} levels deep once imports are expanded.`,
+				message: `Blocks are nested more than ${maxNesting} levels deep once imports are expanded.`,
 				span: spanIn(frame, block.open),
 				label: 'one level too many',
 			});

@@ -7,7 +7,7 @@ import { type SourceSpan, wholeStart } from '../source/source.ts';
 const limits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
 /** Maximum diagnostics of the syntax phases: beyond that, the text is not a configuration, and nobody reads on. */
-const mostDiagnostics = 1000;
+const maxDiagnostics = 1000;
 
 /** A definition that may be unused: a snippet or a constant. */
 export interface Usable {
@@ -67,9 +67,9 @@ export class ExpansionReport {
 			this.#seen.add(key);
 		}
 		this.#reported++;
-		if (this.#reported < mostDiagnostics) this.#report(diagnostic);
-		else if (this.#reported === mostDiagnostics) {
-			const message = `There are more than ${mostDiagnostics} mistakes; the rest are not shown.`;
+		if (this.#reported < maxDiagnostics) this.#report(diagnostic);
+		else if (this.#reported === maxDiagnostics) {
+			const message = `There are more than ${maxDiagnostics} mistakes; the rest are not shown.`;
 			this.#report({ code: 'syntax/too-many-mistakes', severity: 'error', message, span });
 		}
 	}

@@ -18,7 +18,7 @@
 import { isWhiteSpace } from './characters.ts';
 
 /** Maximum tabs of indentation. */
-const deepestIndent = 10;
+const maxIndent = 10;
 /** A backslash at the end of a line, before an empty line and a `}`. */
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
@@ -415,7 +415,7 @@ class FormatMachine {
 		this.#writeBrace(brace);
 		this.#newline();
 		this.#newlines = 0;
-		if (this.#depth < deepestIndent) this.#depth++;
+		if (this.#depth < maxIndent) this.#depth++;
 		this.#brace = undefined;
 		this.#beginLine();
 	}

@@ -16,7 +16,7 @@ import { structureMistake } from './structure-mistake.ts';
 import type { ReadPiece, TextPiece } from './text-piece.ts';
 
 /** Maximum nesting of imports. */
-const deepestImport = 100;
+const maxImportDepth = 100;
 
 /** Lines to expand, and their origin. */
 export interface Imported {
@@ -129,8 +129,8 @@ export class Importer {
 			this.#report.report(structureMistake(this.#report.dialect, 'import/no-argument', span, message, { hint }));
 			return [];
 		}
-		if (frame.depth >= deepestImport) {
-			this.#problem('import/too-deep', target.span, `Imports are nested more than ${deepestImport} levels deep`);
+		if (frame.depth >= maxImportDepth) {
+			this.#problem('import/too-deep', target.span, `Imports are nested more than ${maxImportDepth} levels deep`);
 			return [];
 		}
 		this.#report.importing(target.span);

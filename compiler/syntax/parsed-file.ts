@@ -45,10 +45,10 @@ export interface ParsedFile {
 }
 
 /** Maximum words of a line: far more than anyone writes, and few enough to pass as the arguments of one call. */
-export const mostWords = 50_000;
+export const maxWords = 50_000;
 
 /** Maximum nesting of blocks, in one text and after expansion. */
-export const deepestNesting = 128;
+export const maxNesting = 128;
 
 /** Maximum `else` parts of one line. */
-export const mostAlternatives = 256;
+export const maxAlternatives = 256;

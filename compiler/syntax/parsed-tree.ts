@@ -5,9 +5,9 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { SubstitutedText } from '../source/environment.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import {
-	deepestNesting,
-	mostAlternatives,
-	mostWords,
+	maxAlternatives,
+	maxNesting,
+	maxWords,
 	type ParsedBlock,
 	type ParsedLine,
 	type ParsedWord,
@@ -123,7 +123,7 @@ export class ParsedTree {
 			token.image === 'else' &&
 			(token as WordToken).payload === undefined &&
 			this.#parts[this.#parts.length - 1]!.block !== undefined &&
-			this.#parts.length < mostAlternatives
+			this.#parts.length < maxAlternatives
 		);
 	}
 
@@ -140,9 +140,9 @@ export class ParsedTree {
 		}
 		const text = scanned ? scanned.text! : token.image;
 		const span = { source: this.source, start: this.#text.start(start), end: this.#text.end(end) };
-		if (part.words.length >= mostWords) {
-			if (part.words.length === mostWords) this.diagnostics.push(tooManyWords(span));
-			if (part.words.length > mostWords) return;
+		if (part.words.length >= maxWords) {
+			if (part.words.length === maxWords) this.diagnostics.push(tooManyWords(span));
+			if (part.words.length > maxWords) return;
 		}
 		if (text.includes('{') && expandable.test(text)) part.live = true;
 		part.words.push(
@@ -204,13 +204,13 @@ export class ParsedTree {
 		const indent = this.#byIndentation ? this.#indentOfLine(part.start) : -1;
 		this.#container = { lines: [], strict: !snippet, open, indent, reported, close: undefined, live: false };
 		this.#containers.push(this.#container);
-		this.tooDeep = this.#containers.length > deepestNesting + 1;
+		this.tooDeep = this.#containers.length > maxNesting + 1;
 		if (!this.tooDeep || this.#tooDeepReported) return;
 		this.#tooDeepReported = true;
 		this.diagnostics.push({
 			code: 'syntax/nesting-too-deep',
 			severity: 'error',
-			message: `Blocks are nested more than ${deepestNesting} levels deep.`,
+			message: `Blocks are nested more than ${maxNesting} levels deep.`,
 			span: this.#tokenSpan(open),
 			label: 'one level too many',
 			hint: 'Move inner blocks into snippets or sites of their own.',

@@ -2,7 +2,7 @@
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
-import { mostWords } from './parsed-file.ts';
+import { maxWords } from './parsed-file.ts';
 
 /** Maximum characters of a token in a message. */
 const LONGEST_TOKEN = 40;
@@ -90,7 +90,7 @@ export function tooManyWords(span: SourceSpan): Diagnostic {
 	return {
 		code: 'syntax/too-many-words',
 		severity: 'error',
-		message: `A line has more than ${mostWords.toLocaleString('en')} words; the rest is ignored.`,
+		message: `A line has more than ${maxWords.toLocaleString('en')} words; the rest is ignored.`,
 		span,
 		hint: 'Use several lines, or a matcher that expresses the same in fewer words.',
 	};

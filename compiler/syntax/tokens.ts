@@ -46,7 +46,7 @@ export const Close = createToken({ name: 'Close', pattern: new RegExp(`\\}${stan
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
 /** Maximum words before a named value on its line. */
-export const mostWordsBefore = 256;
+export const maxWordsBefore = 256;
 
 /** In a snippet's head and after `use`, a quote after `NAME=` opens a quoted value. */
 function takesNamedValues(tokens: readonly IToken[]): boolean {
@@ -54,7 +54,7 @@ function takesNamedValues(tokens: readonly IToken[]): boolean {
 	for (let index = tokens.length - 1; index >= 0; index--) {
 		const type = tokens[index]!.tokenType;
 		if (type === Newline || type === Open || type === Close) break;
-		if (tokens.length - index > mostWordsBefore) return false;
+		if (tokens.length - index > maxWordsBefore) return false;
 		head = tokens[index];
 	}
 	if (!head || (head as WordToken).payload) return false;

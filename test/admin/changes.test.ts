@@ -126,7 +126,7 @@ changes('what does not fit is refused, and the old configuration goes on', async
 	for (const line of ['POST /load', 'POST /config/']) {
 		const foreign = await one.ask(line, { apps: { http: {} } });
 		assert.is(foreign.status, 400);
-		assert.match(foreign.json.error.message, 'Taken is the schema of svc');
+		assert.match(foreign.json.error.message, 'svc expects the keys');
 	}
 	assert.is(await one.body(), 'two');
 });

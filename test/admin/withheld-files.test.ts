@@ -60,7 +60,7 @@ withheld('are quoted only if the running configuration was read from them', asyn
 						assert.ok(answer.diagnostics.length > 0, answer.text);
 						const [first] = answer.diagnostics;
 						assert.is(first?.file, file);
-						assert.match(first!.message, 'is not shown');
+						assert.match(first!.message, 'Details are withheld');
 						assert.match(first!.text, `--> ${file}:${first!.line}:${first!.column}\n`);
 						assert.match(first!.text, 'imported at <request>:');
 						assert.not.match(answer.text.replaceAll(file, ''), words);

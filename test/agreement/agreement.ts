@@ -94,7 +94,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 					if (!explained) throw new Error(`seed ${own}: nothing listens`);
 					const live = parseAnswer(await rawExchange(port, wireRequest(request)));
 					const expected = await expectedAnswer(explained, place);
-					const by = expected === 'dropped' ? 'abort' : explained.rehearsed.exchange.answeredBy;
+					const by = expected === 'dropped' ? 'abort' : explained.result.exchange.answeredBy;
 					answers[by] = (answers[by] ?? 0) + 1;
 					const difference = differenceOf(expected, live);
 					if (difference === undefined) continue;
@@ -156,12 +156,12 @@ interface Answer {
 }
 
 /** What the explanation says will come; what the upstream then says is known, as ours describe what they are asked. */
-async function expectedAnswer({ rehearsed }: Explained, place: Place): Promise<Answer | 'dropped'> {
-	const { response, exchange: x } = rehearsed;
+async function expectedAnswer({ result }: Explained, place: Place): Promise<Answer | 'dropped'> {
+	const { response, exchange: x } = result;
 	if (!response) return 'dropped';
 	const sent = x.sent.at(-1);
 	const fields = comparedFields([...response.headers]);
-	if (!sent || x.answeredBy !== 'proxy' || rehearsed.failure !== undefined) {
+	if (!sent || x.answeredBy !== 'proxy' || result.failure !== undefined) {
 		return { status: response.status, fields, body: Buffer.from(await response.bytes()).toString('latin1') };
 	}
 	const { request, upstream } = sent;

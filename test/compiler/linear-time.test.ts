@@ -19,7 +19,7 @@ import { fakeExchange, NO_LEASES, type RequestFields } from './fake-exchange.ts'
 import { failureOf } from './modules/templates/render-text.ts';
 
 const LENGTH = 16_384;
-const MOST = 50;
+const MAX = 50;
 
 const missing = (path: string): never => {
 	throw new ReadError('ENOENT', path);
@@ -41,12 +41,12 @@ function pumped(text: string): string {
 /** Asserts that something takes no longer than it may. The least of some times counts: others use the processor as well. */
 function isFast(what: () => unknown, told: string): void {
 	let took = Infinity;
-	for (let times = 0; times < 4 && took > MOST; times++) {
+	for (let times = 0; times < 4 && took > MAX; times++) {
 		const { user } = process.threadCpuUsage();
 		what();
 		took = Math.min(took, (process.threadCpuUsage().user - user) / 1000);
 	}
-	assert.ok(took <= MOST, `${told} takes ${took} ms`);
+	assert.ok(took <= MAX, `${told} takes ${took} ms`);
 }
 
 const requests = suite('requests');

@@ -6,7 +6,7 @@ import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
-import { deepestNesting } from '../../compiler/syntax/parsed-file.ts';
+import { maxNesting } from '../../compiler/syntax/parsed-file.ts';
 
 function readerOf(files: { readonly [path: string]: string }): Reader {
 	const missing = (path: string): never => {
@@ -63,10 +63,10 @@ growth('blocks nest to the limit that is stated, and no deeper', () => {
 	const nested = (levels: number): string => `:80 {\n${'handle {\n'.repeat(levels)}${'}\n'.repeat(levels)}}\n`;
 	for (const dialect of dialects) {
 		assert.equal(
-			outcome(dialect, nested(deepestNesting - 1)).codes.filter(code => code.startsWith('syntax/')),
+			outcome(dialect, nested(maxNesting - 1)).codes.filter(code => code.startsWith('syntax/')),
 			[],
 		);
-		assert.ok(outcome(dialect, nested(deepestNesting + 1)).codes.includes('syntax/nesting-too-deep'));
+		assert.ok(outcome(dialect, nested(maxNesting + 1)).codes.includes('syntax/nesting-too-deep'));
 		assert.ok(outcome(dialect, nested(20_000)).milliseconds < SLOW);
 	}
 });

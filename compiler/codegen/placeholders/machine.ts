@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { family, type Placeholder, plain } from './placeholder.ts';
 
 /** Maximum bytes of a file for `{file.*}`. */
-const MOST_OF_A_FILE = 1024 * 1024;
+const MAX_FILE_BYTES = 1024 * 1024;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
@@ -44,7 +44,7 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 	family('file.*', 'The first MiB of a file, without its last newline; empty if it cannot be read.', (path, scope) => {
 		const files = scope.files();
 		const full = resolve(scope.facts.workingDirectory, path);
-		return () => textOf(files.readStart(full, MOST_OF_A_FILE));
+		return () => textOf(files.readStart(full, MAX_FILE_BYTES));
 	}),
 	{ name: 'system.hostname', summary: 'Name of this machine.', compile: (_, { facts }) => facts.hostname },
 	{ name: 'system.slash', summary: 'Separator of file paths.', compile: () => '/' },

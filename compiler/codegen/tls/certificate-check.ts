@@ -27,7 +27,7 @@ interface Known {
 }
 
 /** Maximum cached pairs. */
-const MOST_KNOWN = 50_000;
+const MAX_KNOWN = 50_000;
 
 /** Checks pairs, each once per content. */
 export class CertificateCheck {
@@ -43,7 +43,7 @@ export class CertificateCheck {
 		const known = this.#known.get(place);
 		if (known && same(known.certificate, certificateBytes) && same(known.key, keyBytes)) return known.outcome;
 		const outcome = checkPair(certificateBytes, keyBytes, certificate, key);
-		if (this.#known.size >= MOST_KNOWN) this.#known.clear();
+		if (this.#known.size >= MAX_KNOWN) this.#known.clear();
 		this.#known.set(place, { certificate: certificateBytes, key: keyBytes, outcome });
 		return outcome;
 	}

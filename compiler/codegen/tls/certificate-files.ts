@@ -16,7 +16,7 @@ export interface DocumentFiles {
 }
 
 /** Maximum depth of folders. */
-const DEEPEST = 16;
+const MAX_DEPTH = 16;
 
 /** Reads every certificate and key that the sites name, and reports mistakes at the site. */
 export function readDocumentFiles(
@@ -76,7 +76,7 @@ function bundles(written: string, reader: Reader, pointer: string, report: Repor
 	for (const name of names) {
 		const path = join(folder, name);
 		if (reader.kind(path) === 'directory') {
-			if (depth < DEEPEST) found.push(...bundles(path, reader, pointer, report, depth + 1));
+			if (depth < MAX_DEPTH) found.push(...bundles(path, reader, pointer, report, depth + 1));
 		} else if (name.endsWith('.pem')) found.push(path);
 	}
 	return found;

@@ -35,22 +35,22 @@ export const environmentUnset: LintRule = {
 
 /** Reports `{env.NAME}` in the document's strings, each name once per object. */
 function checkPlaceholders(cx: LintContext): void {
-	const visit = (value: unknown, pointer: string, holder: string, told: Set<string>): void => {
+	const visit = (value: unknown, pointer: string, holder: string, reported: Set<string>): void => {
 		if (typeof value === 'string') {
 			for (const [whole, name] of value.matchAll(/(?<!\\)\{env\.([^{}\s]+)\}/g)) {
-				if (told.has(name!) || cx.reader.env(name!) !== undefined) continue;
-				told.add(name!);
+				if (reported.has(name!) || cx.reader.env(name!) !== undefined) continue;
+				reported.add(name!);
 				cx.at(cx.dialect ? holder : pointer, `The variable \`${name}\` is not set.`, {
 					words: whole,
 					hint: `Set it; until then \`${whole}\` is empty.`,
 				});
 			}
 		} else if (Array.isArray(value)) {
-			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holder, told);
+			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holder, reported);
 		} else if (typeof value === 'object' && value !== null) {
 			// Text places are known for objects, not for their values.
 			const own = cx.subject.locate(pointer) ? pointer : holder;
-			const seen = own === holder ? told : new Set<string>();
+			const seen = own === holder ? reported : new Set<string>();
 			for (const [key, item] of Object.entries(value)) visit(item, `${pointer}/${escapePointer(key)}`, own, seen);
 		}
 	};

@@ -7,7 +7,7 @@ import { originsOf, sampleGet, samplePaths } from '../sample-request.ts';
 import type { WalkedStep } from '../walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
-const MOST_HOPS = 20;
+const MAX_HOPS = 20;
 /** Length of a URL that no client sends. */
 const LONGEST_URL = 8192;
 
@@ -52,10 +52,10 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 	for (let url = from; ; ) {
 		seen.push(url);
 		// A URL that contains itself doubles with every hop.
-		if (seen.length > MOST_HOPS || url.length > LONGEST_URL) return seen;
+		if (seen.length > MAX_HOPS || url.length > LONGEST_URL) return seen;
 		const request = sampleGet(url);
-		const rehearsed = request && (await cx.subject.rehearse(request));
-		const { response } = rehearsed ?? {};
+		const result = request && (await cx.subject.dryRun(request));
+		const { response } = result ?? {};
 		response?.close();
 		const location = response && response.status >= 300 && response.status < 400 && response.headers.get('Location');
 		if (!location || !URL.canParse(location, url)) return undefined;

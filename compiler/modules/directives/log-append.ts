@@ -17,7 +17,7 @@ interface AddLogFieldStep extends Step {
 const USAGE = 'log_append [matcher] [<]<key> <value>';
 const RESPONSE_BODY = '{http.response.body}';
 /** Maximum bytes of a response body in an entry. */
-const MOST_OF_A_BODY = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 
 /** `log_append [matcher] [<]<key> <value>`. */
 export const logAppend = handlerDirective<AddLogFieldStep>({
@@ -115,25 +115,25 @@ function withResponseBody(key: string, next: Handler): Handler {
 }
 
 /** Returns a body that reports its first bytes once it has been read. */
-function copied(body: Body, told: (bytes: Buffer) => void): Body {
+function copied(body: Body, onBytes: (bytes: Buffer) => void): Body {
 	if (body === null) return null;
 	if (!isStream(body)) {
 		const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.from(body);
-		told(bytes.subarray(0, MOST_OF_A_BODY));
+		onBytes(bytes.subarray(0, MAX_BODY_BYTES));
 		return body;
 	}
-	return new CopiedBody(body, told);
+	return new CopiedBody(body, onBytes);
 }
 
 class CopiedBody implements BodySource {
 	readonly #body: BodySource;
-	readonly #told: (bytes: Buffer) => void;
+	readonly #onBytes: (bytes: Buffer) => void;
 	readonly #pieces: Buffer[] = [];
 	#size = 0;
 
-	constructor(body: BodySource, told: (bytes: Buffer) => void) {
+	constructor(body: BodySource, onBytes: (bytes: Buffer) => void) {
 		this.#body = body;
-		this.#told = told;
+		this.#onBytes = onBytes;
 	}
 
 	get length(): number | undefined {
@@ -164,9 +164,9 @@ class CopiedBody implements BodySource {
 
 	#keep(bytes: Uint8Array | null): Uint8Array | null {
 		if (bytes === null) this.#tell();
-		else if (this.#size < MOST_OF_A_BODY) {
+		else if (this.#size < MAX_BODY_BYTES) {
 			// The bytes are valid only until the next pull.
-			const piece = Buffer.from(bytes.subarray(0, MOST_OF_A_BODY - this.#size));
+			const piece = Buffer.from(bytes.subarray(0, MAX_BODY_BYTES - this.#size));
 			this.#pieces.push(piece);
 			this.#size += piece.length;
 		}
@@ -174,6 +174,6 @@ class CopiedBody implements BodySource {
 	}
 
 	#tell(): void {
-		this.#told(Buffer.concat(this.#pieces));
+		this.#onBytes(Buffer.concat(this.#pieces));
 	}
 }

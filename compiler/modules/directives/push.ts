@@ -133,8 +133,8 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 }
 
 /** Maximum `Link` values remembered per page, and maximum characters in total. */
-const MOST_LINKS = 20;
-const MOST_REMEMBERED = 256 * 1024;
+const MAX_LINKS = 20;
+const MAX_REMEMBERED = 256 * 1024;
 
 /** The hints of recently answered pages, bounded. */
 class HintMemory {
@@ -156,7 +156,7 @@ class HintMemory {
 		this.#pages.set(page, links);
 		this.#characters += size(page, links);
 		for (const [oldest, its] of this.#pages) {
-			if (this.#characters <= MOST_REMEMBERED) break;
+			if (this.#characters <= MAX_REMEMBERED) break;
 			this.#pages.delete(oldest);
 			this.#characters -= size(oldest, its);
 		}
@@ -184,7 +184,7 @@ function hintsOfResponse(x: Exchange): string[] {
 		LINK.lastIndex = 0;
 		for (let found = LINK.exec(field); found; found = LINK.exec(field)) {
 			const [, target, parameters] = found as unknown as [string, string, string];
-			if (links.length < MOST_LINKS && isHint(target, parameters)) links.push(`<${target}>${parameters}`);
+			if (links.length < MAX_LINKS && isHint(target, parameters)) links.push(`<${target}>${parameters}`);
 			while (field[LINK.lastIndex] === ' ') LINK.lastIndex++;
 		}
 	}

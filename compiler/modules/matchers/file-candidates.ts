@@ -31,7 +31,7 @@ interface PathEntry {
 }
 
 /** Maximum candidates from the globs of one entry. */
-const MOST_CANDIDATES = 10_000;
+const MAX_CANDIDATES = 10_000;
 
 /** What the matcher tries if no file is named. */
 export const REQUEST_PATH = '{http.request.uri.path}';
@@ -195,7 +195,7 @@ function expand(reader: FileReader, root: string, pattern: string): string[] {
 		const next: string[] = [];
 		for (const path of paths) {
 			for (const name of reader.list(root, path === '' ? '/' : path, false)) {
-				if (next.length < MOST_CANDIDATES && test(name)) next.push(`${path}/${name}`);
+				if (next.length < MAX_CANDIDATES && test(name)) next.push(`${path}/${name}`);
 			}
 		}
 		paths = next;

@@ -16,8 +16,8 @@ const DEFAULT_CEILING: number = 128 * 1024 ** 2;
 
 /** Default bytes on disk: 1 GiB; minimum and maximum. */
 const DEFAULT_DISK = 1024 ** 3;
-const LEAST_DISK = 4 * 1024 ** 2;
-const MOST_DISK = 1024 ** 4;
+const MIN_DISK = 4 * 1024 ** 2;
+const MAX_DISK = 1024 ** 4;
 
 /** Defaults for all `cache` directives. */
 export interface CacheDefaults extends RuleFields {
@@ -76,7 +76,7 @@ export const cacheOption: GlobalOption = {
 					if (!cx.count(at, words, 1, 2, 'disk <folder> [<size>]')) return;
 					const [folder, size] = words as [Word, Word?];
 					const bytes = size && cx.size(size);
-					if (bytes !== undefined && (bytes < LEAST_DISK || bytes > MOST_DISK)) {
+					if (bytes !== undefined && (bytes < MIN_DISK || bytes > MAX_DISK)) {
 						cx.problem('error', 'cache/disk', size!.span, `\`${size!.text}\` is not a valid size on disk.`, {
 							hint: 'Write a size from 4MiB to 1TiB.',
 						});
@@ -107,8 +107,8 @@ export const cacheOption: GlobalOption = {
 					folder: { type: 'string', minLength: 1, description: 'Its path.' },
 					size: {
 						type: 'integer',
-						minimum: LEAST_DISK,
-						maximum: MOST_DISK,
+						minimum: MIN_DISK,
+						maximum: MAX_DISK,
 						default: DEFAULT_DISK,
 						description: 'Maximum bytes of its files.',
 					},

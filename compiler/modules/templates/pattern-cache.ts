@@ -3,7 +3,7 @@ import { compileRegexp, REQUESTED, RegexpError } from '../../codegen/regexp.ts';
 import { FunctionError } from './template-error.ts';
 
 /** Maximum cached expressions, so that templates which build them from data cannot exhaust memory. */
-const MOST = 200;
+const MAX = 200;
 
 /** A bounded cache of expressions, with the flag `g`. */
 export class PatternCache {
@@ -18,7 +18,7 @@ export class PatternCache {
 		}
 		try {
 			const compiled = compileRegexp(source, 'g', REQUESTED);
-			if (this.#compiled.size >= MOST) this.#compiled.clear();
+			if (this.#compiled.size >= MAX) this.#compiled.clear();
 			this.#compiled.set(source, compiled);
 			return compiled;
 		} catch (error) {

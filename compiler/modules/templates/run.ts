@@ -72,7 +72,7 @@ export class Budget {
 }
 
 /** Dependencies of an execution. */
-export interface Surroundings {
+export interface RunDependencies {
 	/** Returns the time, in milliseconds since 1970. */
 	now(): number;
 	/** Returns a compiled regular expression with the flag `g`. Throws FunctionError. */
@@ -89,7 +89,7 @@ export interface Surroundings {
 /** One execution. */
 export class Run {
 	readonly budget: Budget;
-	readonly deps: Surroundings;
+	readonly deps: RunDependencies;
 	/** Name of the text whose actions are running, and of the template in it, for messages. */
 	parseName: string;
 	templateName: string;
@@ -98,7 +98,7 @@ export class Run {
 	readonly #pieces: string[] = [];
 	#length = 0;
 
-	constructor(name: string, budget: Budget, deps: Surroundings) {
+	constructor(name: string, budget: Budget, deps: RunDependencies) {
 		this.parseName = name;
 		this.templateName = name;
 		this.budget = budget;

@@ -6,7 +6,7 @@ import { compileStatements, type TemplateBody } from './compile.ts';
 import type { FunctionTable } from './function.ts';
 import type { Delimiters, TemplateSource } from './lexer.ts';
 import { parseTemplate } from './parser.ts';
-import { type Budget, Run, type Surroundings } from './run.ts';
+import { type Budget, Run, type RunDependencies } from './run.ts';
 import { LimitError, TemplateFailure, TemplateSyntaxError } from './template-error.ts';
 import type { Value } from './value.ts';
 
@@ -54,7 +54,7 @@ export interface Execution {
 	/** The initial `.` and `$`. */
 	readonly data: Value;
 	readonly budget: Budget;
-	readonly deps: Surroundings;
+	readonly deps: RunDependencies;
 }
 
 /**

@@ -8,7 +8,7 @@ export interface Credentials {
 }
 
 /** Maximum characters of base64 to decode: no password is longer, and hashing accepts anything. */
-const MOST = 8192;
+const MAX = 8192;
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -18,7 +18,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  */
 export function readCredentials(headers: HeaderList): Credentials | undefined {
 	const fields = headers.getAll('authorization');
-	if (fields.length !== 1 || fields[0]!.length > MOST) return undefined;
+	if (fields.length !== 1 || fields[0]!.length > MAX) return undefined;
 	const token = BASIC.exec(fields[0]!)?.[1];
 	if (token === undefined || token.length % 4 !== 0) return undefined;
 	let text: string;

@@ -36,11 +36,11 @@ export interface CacheRules extends FreshnessRules {
 	readonly selecting: readonly string[];
 	readonly bypass: Predicate | undefined;
 	/** Milliseconds that a request waits for a coalesced fetch; 0 disables waiting. */
-	readonly patience: number;
+	readonly maxWait: number;
 	/** Whether `Cache-Control` of requests is obeyed. */
 	readonly obeysClients: boolean;
 	/** Whether `Cache-Status` is added (RFC 9211). */
-	readonly tells: boolean;
+	readonly addsStatus: boolean;
 	/** State of the step's read-ahead. */
 	readonly ahead: ReadAhead;
 	readonly next: Handler;
@@ -63,7 +63,7 @@ interface Fetch {
 const CONDITIONAL: readonly string[] = ['if-none-match', 'if-modified-since', 'if-range', 'range'];
 
 /** Times that a request waits for another's fetch before it fetches by itself. */
-const MOST_TURNS = 3;
+const MAX_WAITS = 3;
 
 /** Creates the handler of one step. */
 export function cacheHandler(rules: CacheRules): Handler {
@@ -74,7 +74,7 @@ export function cacheHandler(rules: CacheRules): Handler {
 		if (role === 'pass' || bypass?.(x)) {
 			x.cacheStatus = 'bypass';
 			cache.count('bypass');
-			if (!rules.tells) return next(x);
+			if (!rules.addsStatus) return next(x);
 			const { method } = x.request;
 			return after(next(x), () => tell(x, `svc; fwd=${method === 'GET' || method === 'HEAD' ? 'bypass' : 'method'}`));
 		}
@@ -88,7 +88,7 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 	x.cacheStatus = 'bypass';
 	rules.cache.count('bypass');
 	return after(rules.next(x), () => {
-		if (rules.tells) tell(x, 'svc; fwd=method');
+		if (rules.addsStatus) tell(x, 'svc; fwd=method');
 		const { status, headers } = x.response;
 		if (x.upgraded !== undefined || status < 200 || status >= 400) return;
 		const host = keyHost(x.request);
@@ -155,21 +155,21 @@ function lookUp(
 				: 'uri-miss';
 	const fetch: Fetch = { key, role, wishes, stored, reason, turn: undefined };
 	if (wishes.noStore || !mayShare(rules, x, role, turns)) return ask(rules, x, fetch);
-	const turn = cache.turn(key, rules.patience);
+	const turn = cache.turn(key, rules.maxWait);
 	if (turn.ended === undefined) return ask(rules, x, { ...fetch, turn });
 	cache.count('collapsed');
 	const begun = performance.now();
 	return turn.ended.then(() => {
 		if (x.isGone) return undefined;
 		// A request that has waited as long as allowed fetches without coalescing.
-		const tired = performance.now() - begun >= rules.patience;
-		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1, waited ?? reason, true);
+		const tired = performance.now() - begun >= rules.maxWait;
+		return lookUp(rules, x, key, role, tired ? MAX_WAITS : turns + 1, waited ?? reason, true);
 	});
 }
 
 /** Reports whether the response to this request may be shared, so that one request fetches and the others wait. */
-function mayShare({ patience }: CacheRules, x: Exchange, role: Role, turns: number): boolean {
-	if (patience === 0 || role !== 'serve' || turns >= MOST_TURNS) return false;
+function mayShare({ maxWait }: CacheRules, x: Exchange, role: Role, turns: number): boolean {
+	if (maxWait === 0 || role !== 'serve' || turns >= MAX_WAITS) return false;
 	const { headers } = x.request;
 	return !headers.has('authorization') && !headers.has('cookie');
 }
@@ -182,7 +182,7 @@ function serve(
 	as: 'hit' | 'stale',
 	waited: Fetch['reason'] | undefined,
 ): boolean {
-	const note = rules.tells ? hitNote(x, stored, waited) : '';
+	const note = rules.addsStatus ? hitNote(x, stored, waited) : '';
 	if (!answerFromStore(x, rules.cache, stored, note)) return false;
 	x.answered('cache', rules.step);
 	x.cacheStatus = as;
@@ -301,7 +301,7 @@ function settle(
 		cache.count('revalidated');
 		turn?.done(isValidatedAlways(head) ? 'private' : 'stored');
 		discard(x, before);
-		const note = rules.tells ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
+		const note = rules.addsStatus ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
 		answerFromStore(x, cache, refreshed, note);
 		x.answered('cache', rules.step);
 		x.cacheStatus = 'hit';
@@ -325,7 +325,7 @@ function settle(
 	if (!kept && stored !== undefined && status < 500 && !isNeverKept(status) && isForAll(x, fetch)) cache.remove(stored);
 	if (stored !== undefined && role === 'look' && x.request.method === 'HEAD')
 		judgeByHead(rules, stored, x, before, times);
-	if (rules.tells)
+	if (rules.addsStatus)
 		tell(
 			x,
 			`svc; fwd=${fetch.reason}${fetch.reason === 'stale' ? `; fwd-status=${status}` : ''}${kept ? '; stored' : ''}`,
@@ -384,7 +384,7 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 	if (turn.ended !== undefined) return;
 	const x = unattended(client, stored);
 	const fetch: Fetch = { key, role: 'serve', wishes: NO_WISHES, stored, reason: 'stale', turn };
-	const quiet: CacheRules = { ...rules, cache: uncounted(rules.cache), tells: false };
+	const quiet: CacheRules = { ...rules, cache: uncounted(rules.cache), addsStatus: false };
 	const finish = (): void => {
 		if (isStream(x.response.body)) void drain(x.response.body);
 		else turn.done('failed');
@@ -436,7 +436,7 @@ function uncounted(cache: ResponseCache): ResponseCache {
 		refresh: (response, head) => cache.refresh(response, head),
 		remove: response => cache.remove(response),
 		invalidate: (host, path, query) => cache.invalidate(host, path, query),
-		turn: (key, patience) => cache.turn(key, patience),
+		turn: (key, maxWait) => cache.turn(key, maxWait),
 		count: event => {
 			if (event === 'revalidated' || event === 'store') cache.count(event);
 		},

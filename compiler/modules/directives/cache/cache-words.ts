@@ -20,11 +20,11 @@ export interface RuleFields {
 }
 
 /** Minimum and maximum bytes of a store: 1 MiB and 64 GiB. */
-const LEAST_CEILING = 1_048_576;
-const MOST_CEILING = 64 * 1024 ** 3;
+const MIN_CEILING = 1_048_576;
+const MAX_CEILING = 64 * 1024 ** 3;
 
 /** Schema of a store's size. */
-export const CEILING: Schema = { type: 'integer', minimum: LEAST_CEILING, maximum: MOST_CEILING };
+export const CEILING: Schema = { type: 'integer', minimum: MIN_CEILING, maximum: MAX_CEILING };
 
 /** Lowers `ceiling SIZE`. */
 export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerContext): Subdirective {
@@ -33,7 +33,7 @@ export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerCont
 		if (!cx.count(at, words, 1, 1, 'ceiling <size>')) return;
 		const size = cx.size(words[0]!);
 		if (size === undefined) return;
-		if (size >= LEAST_CEILING && size <= MOST_CEILING) fields.ceiling = size;
+		if (size >= MIN_CEILING && size <= MAX_CEILING) fields.ceiling = size;
 		else {
 			cx.problem('error', 'cache/ceiling', words[0]!.span, `\`${words[0]!.text}\` is not a valid size of a store.`, {
 				hint: 'Write a size from 1MiB to 64GiB.',

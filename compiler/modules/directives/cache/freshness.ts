@@ -18,14 +18,14 @@ export interface FreshnessRules {
 const LONGEST_GUESS = 86_400_000;
 
 /** Statuses that are cacheable by default (RFC 9110 §15.1), except partial ones. */
-const KEPT_UNTOLD: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]);
+const CACHEABLE_BY_DEFAULT: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]);
 
 /** Statuses covered by a configured `ttl` without a status: successes and permanent redirects. */
 const PLAIN: ReadonlySet<number> = new Set([200, 203, 300, 301, 308]);
 
 /** Reports whether a response without an explicit lifetime may be stored (RFC 9111 §3). */
-export function isKeptUntold(status: number, directives: Directives): boolean {
-	return KEPT_UNTOLD.has(status) || (directives.has('public') && status < 500);
+export function isCacheableByDefault(status: number, directives: Directives): boolean {
+	return CACHEABLE_BY_DEFAULT.has(status) || (directives.has('public') && status < 500);
 }
 
 /** Returns the directives for a shared cache: a valid `CDN-Cache-Control` replaces all others (RFC 9213 §2.2). */
@@ -54,8 +54,8 @@ export function freshnessLifetime(
 	rules: FreshnessRules,
 	now: number,
 ): Lifetime {
-	const told = timeOf(directives, 's-maxage') ?? timeOf(directives, 'max-age');
-	if (told !== undefined) return { lifetime: told, source: 'explicit' };
+	const explicit = timeOf(directives, 's-maxage') ?? timeOf(directives, 'max-age');
+	if (explicit !== undefined) return { lifetime: explicit, source: 'explicit' };
 	const expires = targeted ? undefined : headers.combined('expires');
 	if (expires !== undefined) {
 		const end = parseHttpDate(expires.trim(), now);
@@ -65,7 +65,7 @@ export function freshnessLifetime(
 	const named = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
 	const configured = named ?? (PLAIN.has(status) ? rules.ttl.get('') : undefined);
 	if (configured !== undefined) return { lifetime: configured, source: 'configured' };
-	if (rules.heuristic > 0 && isKeptUntold(status, directives)) {
+	if (rules.heuristic > 0 && isCacheableByDefault(status, directives)) {
 		const modified = modifiedOf(headers, now);
 		if (modified !== undefined) {
 			const since = dateOf(headers, now) - modified * 1000;

@@ -15,15 +15,15 @@ import { drain, StoringBody } from './storing-body.ts';
 export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wishes: ClientWishes): boolean {
 	const { request, response } = x;
 	const { status, headers } = response;
-	const told = responseDirectives(headers);
-	const lifetime = freshnessLifetime(status, headers, told, rules, times.cameAt);
+	const parsed = responseDirectives(headers);
+	const lifetime = freshnessLifetime(status, headers, parsed, rules, times.cameAt);
 	const asked = {
 		authorized: request.headers.has('authorization'),
 		cookies: request.headers.has('cookie'),
 		noStore: wishes.noStore,
 	};
 	const comparable = headers.has('etag') || headers.has('last-modified');
-	return objectionTo(x, status, headers, told.directives, lifetime, asked, comparable) === undefined;
+	return objectionTo(x, status, headers, parsed.directives, lifetime, asked, comparable) === undefined;
 }
 
 /**

@@ -4,8 +4,8 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { contentType } from '../file-server/content-type.ts';
 import type { Directives } from './cache-control.ts';
-import { isKeptUntold, type Lifetime } from './freshness.ts';
-import { MOST_SELECTING } from './selection.ts';
+import { isCacheableByDefault, type Lifetime } from './freshness.ts';
+import { MAX_SELECTING } from './selection.ts';
 
 /** Statuses whose caching rules this server implements, for `must-understand` (RFC 9111 §5.2.2.3). */
 const UNDERSTOOD: ReadonlySet<number> = new Set([
@@ -64,22 +64,22 @@ export function objectionTo(
 	if (directives.get('private') === '') return 'private';
 	if (headers.has('set-cookie')) return 'set-cookie';
 	if (isForNobody(headers)) return 'vary';
-	const told = source === 'explicit';
+	const isExplicit = source === 'explicit';
 	const shared = directives.has('public') || directives.has('s-maxage');
 	if (asked.authorized && !shared && !directives.has('must-revalidate')) return 'authorization';
 	// A lifetime alone does not make a response public: applications send it to users with a session too.
 	if (asked.cookies && !shared) return 'cookie';
-	if (!told && isDeceptive(x, headers)) return 'deception';
+	if (!isExplicit && isDeceptive(x, headers)) return 'deception';
 	if (lifetime > 0) return undefined;
 	// Without a lifetime it is worth storing only if validating is cheaper than sending it.
-	const toValidate = told || (directives.has('no-cache') && isKeptUntold(status, directives));
+	const toValidate = isExplicit || (directives.has('no-cache') && isCacheableByDefault(status, directives));
 	return toValidate && validated ? undefined : 'no-freshness';
 }
 
 /** `Vary: *` matches no other request (RFC 9110 §12.5.5), and neither in practice does a list of dozens of fields. */
 function isForNobody(headers: HeaderList): boolean {
 	const names = headers.combined('vary')?.split(',') ?? [];
-	return names.length > MOST_SELECTING || names.some(name => name.trim() === '*');
+	return names.length > MAX_SELECTING || names.some(name => name.trim() === '*');
 }
 
 /**

@@ -27,7 +27,7 @@ const NOT_UPDATED: ReadonlySet<string> = new Set([
 ]);
 
 /** Maximum tags of a response, and maximum characters of a tag. */
-const MOST_TAGS = 64;
+const MAX_TAGS = 64;
 const LONGEST_TAG = 256;
 
 /** Times of a fetch, in milliseconds since 1970. */
@@ -95,15 +95,15 @@ export function refreshedHead(
 	const list = before.clone();
 	list.clear();
 	for (let i = 0; i < head.fields.length; i += 2) list.add(head.fields[i]!, head.fields[i + 1]!);
-	const told = new Set<string>();
+	const seen = new Set<string>();
 	for (const [name, value] of headers) {
 		const lower = name.toLowerCase();
 		if (NOT_UPDATED.has(lower) || before.getAll(lower).includes(value)) continue;
-		if (!told.has(lower)) list.delete(lower);
-		told.add(lower);
+		if (!seen.has(lower)) list.delete(lower);
+		seen.add(lower);
 		list.add(name, value);
 	}
-	if (!told.has('date')) list.set('Date', new Date(times.cameAt).toUTCString());
+	if (!seen.has('date')) list.set('Date', new Date(times.cameAt).toUTCString());
 	const age = headers.get('age');
 	const dated = list.clone();
 	if (age !== undefined) dated.set('Age', age);
@@ -118,9 +118,9 @@ export function refreshedHead(
 }
 
 function freshness(status: number, headers: HeaderList, { askedAt, cameAt }: FetchTimes, rules: FreshnessRules) {
-	const told = responseDirectives(headers);
-	const { directives } = told;
-	const { lifetime } = freshnessLifetime(status, headers, told, rules, cameAt);
+	const parsed = responseDirectives(headers);
+	const { directives } = parsed;
+	const { lifetime } = freshnessLifetime(status, headers, parsed, rules, cameAt);
 	const { whileRevalidate, ifError } = staleTimes(directives, rules);
 	return {
 		storedAt: cameAt,
@@ -144,5 +144,5 @@ function tagsOf(headers: HeaderList): readonly string[] {
 	for (const tag of headers.combined('cache-tag')?.split(',') ?? []) tags.add(tag.trim());
 	for (const tag of headers.combined('surrogate-key')?.split(/[ \t,]+/) ?? []) tags.add(tag);
 	tags.delete('');
-	return [...tags].filter(tag => tag.length <= LONGEST_TAG).slice(0, MOST_TAGS);
+	return [...tags].filter(tag => tag.length <= LONGEST_TAG).slice(0, MAX_TAGS);
 }

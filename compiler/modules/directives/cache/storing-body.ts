@@ -9,8 +9,8 @@ import type { CacheWriter } from '../../../exchange/response-cache.ts';
 /** Milliseconds without a pull after which the rest is read ahead. */
 const PATIENCE = 500;
 /** Maximum bytes read ahead of one client, and of all clients of a step on one thread. */
-const MOST_AHEAD = 8 * 1024 * 1024;
-const MOST_AHEAD_OF_ALL = 64 * 1024 * 1024;
+const MAX_AHEAD = 8 * 1024 * 1024;
+const MAX_AHEAD_TOTAL = 64 * 1024 * 1024;
 
 /** State shared by the bodies of one step. */
 export interface ReadAhead {
@@ -149,15 +149,15 @@ export class StoringBody implements BodySource {
 
 	#readAhead(): void {
 		if (this.#over || this.#reading) return;
-		if (this.#aheadOfAll.bytes < MOST_AHEAD_OF_ALL) void this.#read();
+		if (this.#aheadOfAll.bytes < MAX_AHEAD_TOTAL) void this.#read();
 		else this.#watch();
 	}
 
 	async #read(): Promise<void> {
 		this.#reading = true;
 		try {
-			while (!this.#over && this.#aheadBytes < MOST_AHEAD) {
-				if (this.#aheadOfAll.bytes >= MOST_AHEAD_OF_ALL) {
+			while (!this.#over && this.#aheadBytes < MAX_AHEAD) {
+				if (this.#aheadOfAll.bytes >= MAX_AHEAD_TOTAL) {
 					this.#watch();
 					return;
 				}

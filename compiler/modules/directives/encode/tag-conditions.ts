@@ -11,7 +11,7 @@ import { contentType } from '../file-server/content-type.ts';
 import { isEncodable } from './encodable-media.ts';
 
 /** Maximum tags that one step remembers on one thread, and maximum characters of a URL with its tag. */
-const MOST_TAGS = 8192;
+const MAX_TAGS = 8192;
 const LONGEST = 512;
 
 /**
@@ -50,7 +50,7 @@ export class UnencodedTags {
 	add(x: Exchange, tag: string): void {
 		const key = keyOf(x, tag);
 		if (key.length > LONGEST) return;
-		if (this.#known.size >= MOST_TAGS) this.#known.delete(this.#known.values().next().value!);
+		if (this.#known.size >= MAX_TAGS) this.#known.delete(this.#known.values().next().value!);
 		this.#known.add(key);
 	}
 }

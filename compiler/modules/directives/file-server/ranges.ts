@@ -8,7 +8,7 @@ export interface ByteRange {
 }
 
 /** Requests with more ranges are answered in full: nobody needs them, and each costs a read and a part. */
-const MOST_RANGES = 32;
+const MAX_RANGES = 32;
 /** Ranges with a smaller gap are merged: the fields of a part would be larger (RFC 9110 §15.3.7.2). */
 const SMALLEST_GAP = 80;
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
@@ -24,11 +24,11 @@ export function parseRange(field: string, size: number): readonly ByteRange[] | 
 	if (equals === -1 || field.slice(0, equals).trim().toLowerCase() !== 'bytes' || size === 0) return 'ignore';
 	const asked: ByteRange[] = [];
 	let specs = 0;
-	for (const part of field.slice(equals + 1).split(',', MOST_RANGES * 2 + 1)) {
+	for (const part of field.slice(equals + 1).split(',', MAX_RANGES * 2 + 1)) {
 		const text = part.trim();
 		if (text === '') continue;
 		specs += 1;
-		if (specs > MOST_RANGES) return 'ignore';
+		if (specs > MAX_RANGES) return 'ignore';
 		const match = SPEC.exec(text);
 		if (!match) return 'ignore';
 		let start: number;

@@ -3,7 +3,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /** Maximum value sent, whatever the client asked for. */
-const MOST_FORWARDS: number = 2 ** 31 - 1;
+const MAX_FORWARDS: number = 2 ** 31 - 1;
 
 /** Methods that a proxy forwards, for the response to OPTIONS. */
 const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE';
@@ -44,7 +44,7 @@ export function answersLastForward({ request, received, response }: Exchange): b
 /** Decrements the count in the fields of a forwarded request. */
 export function countForward(headers: HeaderList): void {
 	const left = forwardsLeft(headers);
-	if (left !== undefined && left > 0) headers.set('Max-Forwards', String(Math.min(left - 1, MOST_FORWARDS)));
+	if (left !== undefined && left > 0) headers.set('Max-Forwards', String(Math.min(left - 1, MAX_FORWARDS)));
 }
 
 /** Returns undefined if the field is absent or not a number: then nothing is counted. */

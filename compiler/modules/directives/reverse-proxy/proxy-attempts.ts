@@ -34,7 +34,7 @@ export interface AttemptSettings {
 }
 
 /** Maximum attempts listed in an access log entry. */
-const MOST_TOLD = 100;
+const MAX_LISTED_ATTEMPTS = 100;
 
 /** Maximum wait as a multiple of the interval. */
 const LONGEST_WAIT = 8;
@@ -204,7 +204,7 @@ function tell(
 	x.log ??= {};
 	x.log.fields ??= {};
 	const attempts = (x.log.fields.upstream_attempts as object[] | undefined) ?? [];
-	if (attempts.length >= MOST_TOLD) return;
+	if (attempts.length >= MAX_LISTED_ATTEMPTS) return;
 	const duration = (performance.now() - facts.attemptAt) / 1000;
 	const outcome = response
 		? { status: response.status }

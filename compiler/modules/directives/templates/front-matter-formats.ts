@@ -3,9 +3,9 @@ import { parse as parseTomlText, TomlDate } from 'smol-toml';
 import { parse as parseYamlText } from 'yaml';
 
 /** Maximum characters of front matter. */
-const MOST_CHARACTERS = 64 * 1024;
+const MAX_CHARACTERS = 64 * 1024;
 /** Maximum repetitions by aliases, as the library counts them, so that a small text cannot expand into a large one. */
-const MOST_ALIASES = 100;
+const MAX_ALIASES = 100;
 
 /** Parses YAML 1.2 with merge keys and timestamps. Throws Error. */
 export function parseYaml(text: string): unknown {
@@ -13,7 +13,7 @@ export function parseYaml(text: string): unknown {
 	return parseYamlText(text, {
 		customTags: ['timestamp', 'merge'],
 		intAsBigInt: true,
-		maxAliasCount: MOST_ALIASES,
+		maxAliasCount: MAX_ALIASES,
 		prettyErrors: false,
 		logLevel: 'error',
 		mapAsMap: true,
@@ -28,7 +28,7 @@ export function parseToml(text: string): unknown {
 }
 
 function bounded(text: string): void {
-	if (text.length > MOST_CHARACTERS) throw new Error(`it has more than ${MOST_CHARACTERS} characters`);
+	if (text.length > MAX_CHARACTERS) throw new Error(`it has more than ${MAX_CHARACTERS} characters`);
 }
 
 /** A time without a date is text; every other date is a time. */

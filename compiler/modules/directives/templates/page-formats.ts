@@ -4,7 +4,7 @@ import type { MarkdownRenderer } from './page-markdown.ts';
 import type { FrontMatterParser } from './page-texts.ts';
 
 /** Maximum characters of a text rendered as Markdown: about a second of work in the worst case. */
-const MOST_MARKDOWN = 256 * 1024;
+const MAX_MARKDOWN = 256 * 1024;
 /** Maximum characters of cached Markdown, including sources. */
 const CACHED = 4 * 1024 * 1024;
 
@@ -25,7 +25,7 @@ export class PageFormats {
 			this.#rendered.set(text, known);
 			return known;
 		}
-		if (text.length > MOST_MARKDOWN) throw new FunctionError(`a text has more than ${MOST_MARKDOWN} characters`);
+		if (text.length > MAX_MARKDOWN) throw new FunctionError(`a text has more than ${MAX_MARKDOWN} characters`);
 		if (!this.#markdown) {
 			throw new Suspension(
 				import('./page-markdown.ts').then(({ createMarkdownRenderer }) => {

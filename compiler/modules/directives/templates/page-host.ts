@@ -4,7 +4,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { FileError } from '../../../exchange/leases.ts';
-import { Budget, DEFAULT_BOUNDS, type Run, type Surroundings } from '../../templates/run.ts';
+import { Budget, DEFAULT_BOUNDS, type Run, type RunDependencies } from '../../templates/run.ts';
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import type { Value } from '../../templates/value.ts';
 import { PageData } from './page-data.ts';
@@ -16,7 +16,7 @@ import { wholeBody } from './whole-body.ts';
 const PIECE = 64 * 1024;
 
 /** Maximum results of slow work for which a page waits; it is executed again for each. */
-const MOST_WAITS = 50;
+const MAX_WAITS = 50;
 
 /** Why slow work failed. */
 class Failure {
@@ -28,7 +28,7 @@ class Failure {
 }
 
 /** The state that page functions find in `run.dependencies.host`. */
-export class PageHost implements Surroundings {
+export class PageHost implements RunDependencies {
 	readonly x: Exchange;
 	readonly site: PageSite;
 	readonly budget: Budget;
@@ -71,7 +71,7 @@ export class PageHost implements Surroundings {
 	/** Returns the result of slow work. Throws Suspension until it is done, or the error with which it failed. */
 	later(make: () => Promise<Value>): string {
 		if (this.#taken === this.#given.length) {
-			if (++this.#waits > MOST_WAITS) throw new FunctionError(`a page waits more than ${MOST_WAITS} times`);
+			if (++this.#waits > MAX_WAITS) throw new FunctionError(`a page waits more than ${MAX_WAITS} times`);
 			const done = make().then(
 				value => this.#given.push(value),
 				error => this.#given.push(new Failure(error)),

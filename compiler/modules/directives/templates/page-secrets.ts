@@ -9,7 +9,7 @@ import { hostOf } from './page-host.ts';
 const LONGEST_PASSWORD = 72;
 
 /** Maximum counter of a derived password. */
-const MOST_COUNTED = 0xffff_ffffn;
+const MAX_COUNTER = 0xffff_ffffn;
 
 /** The functions from `bcrypt` to `getHostByName`. */
 export const SECRET_FUNCTIONS: FunctionList = {
@@ -93,7 +93,7 @@ const SCOPE = 'com.lyndir.masterpassword';
 function derivePassword(run: Run, counter: bigint, kind: string, password: string, user: string, site: string): string {
 	const shapes = SHAPES.get(kind);
 	if (!shapes) return `cannot find password template ${kind}`;
-	if (counter < 0n || counter > MOST_COUNTED) return run.fail(`${counter} overflows uint32`);
+	if (counter < 0n || counter > MAX_COUNTER) return run.fail(`${counter} overflows uint32`);
 	const salt = Buffer.concat([Buffer.from(SCOPE), counted(user)]).toString('latin1');
 	const key = Buffer.from(elsewhere(run, { task: 'scrypt', password, salt }), 'hex');
 	const count = Buffer.alloc(4);

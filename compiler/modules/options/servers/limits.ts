@@ -11,10 +11,10 @@ export const DEFAULT_QUEUE_TIME = 5000;
 /** Default TLS handshakes per second of one client on another machine. */
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
 
-const MOST = 1_000_000_000;
+const MAX = 1_000_000_000;
 /** Maximum configurable handshakes per second. */
-const MOST_HANDSHAKES = 1_000_000;
-const count = (description: string) => ({ type: 'integer', minimum: 0, maximum: MOST, description });
+const MAX_HANDSHAKES = 1_000_000;
+const count = (description: string) => ({ type: 'integer', minimum: 0, maximum: MAX, description });
 
 const COUNTS = [
 	'connections',
@@ -57,7 +57,7 @@ export const limits: ServerOption = {
 		known.queue = (words, at) => {
 			cx.noBlock(at);
 			if (!cx.count(at, words, 1, 2, 'queue <n> [<duration>]')) return;
-			keep(fields, 'queue', cx.integer(words[0]!, 0, MOST));
+			keep(fields, 'queue', cx.integer(words[0]!, 0, MAX));
 			if (words[1]) keep(fields, 'queue_time', time(words[1], cx));
 		};
 		known.retry_after = (words, at) => {
@@ -66,7 +66,7 @@ export const limits: ServerOption = {
 		};
 		known.header_count = (words, at) => keep(fields, 'header_count', number(words, at, cx, 1, 10_000));
 		for (const field of ['handshakes', 'handshakes_per_client']) {
-			known[field] = (words, at) => keep(fields, field, number(words, at, cx, 0, MOST_HANDSHAKES));
+			known[field] = (words, at) => keep(fields, field, number(words, at, cx, 0, MAX_HANDSHAKES));
 		}
 		for (const field of ['unread_body', 'chunk_extensions']) {
 			known[field] = (words, at) => {
@@ -116,10 +116,10 @@ export const limits: ServerOption = {
 					default: 4096,
 					description: 'Bytes of chunk extensions in one body.',
 				},
-				handshakes: { ...count('TLS handshakes started per second.'), maximum: MOST_HANDSHAKES },
+				handshakes: { ...count('TLS handshakes started per second.'), maximum: MAX_HANDSHAKES },
 				handshakes_per_client: {
 					...count('Per second and address; IPv6 by /64. Default 1000, not counting addresses of this machine.'),
-					maximum: MOST_HANDSHAKES,
+					maximum: MAX_HANDSHAKES,
 				},
 				'@id': { type: 'string' },
 			},
@@ -137,7 +137,7 @@ function number(
 	line: Line,
 	cx: LowerContext,
 	least: number,
-	most: number = MOST,
+	most: number = MAX,
 ): number | undefined {
 	cx.noBlock(line);
 	if (!cx.count(line, words, 1, 1, `${line.words[0]!.text} <n>`)) return undefined;

@@ -6,7 +6,7 @@ import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
 
 /** Maximum cached signatures, because placeholders and lookups can produce any number of addresses. */
-const MOST_SIGNATURES = 4096;
+const MAX_SIGNATURES = 4096;
 
 export const cookie: Balancer = {
 	id: 'cookie',
@@ -86,7 +86,7 @@ export const cookie: Balancer = {
 			let signature = signatures.get(address);
 			if (signature === undefined) {
 				signature = createHmac('sha256', secret).update(address).digest('hex');
-				if (signatures.size >= MOST_SIGNATURES) signatures.clear();
+				if (signatures.size >= MAX_SIGNATURES) signatures.clear();
 				signatures.set(address, signature);
 			}
 			return signature;

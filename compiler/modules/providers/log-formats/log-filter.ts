@@ -178,7 +178,7 @@ function lowerOne(
 			cx.subdirectives(line.block, { regexp: take }, 'multi_regexp');
 			if (rules.length > 0) return { filter: 'regexp', rules };
 			if (!line.block?.lines.length)
-				cx.problem('error', 'log/empty-filter', line.words[1]!.span, 'It contains no `regexp`.');
+				cx.problem('error', 'log/empty-filter', line.words[1]!.span, '`multi_regexp` contains no `regexp`.');
 			return undefined;
 		}
 	}

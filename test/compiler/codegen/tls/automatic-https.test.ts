@@ -64,7 +64,7 @@ async function answers(text: string, ...urls: readonly string[]): Promise<string
 	for (const text of urls) {
 		const url = parseRequestUrl(text);
 		if ('message' in url) throw new Error(url.message);
-		const rehearsed = await dryRun.run({
+		const result = await dryRun.run({
 			method: 'GET',
 			url,
 			headers: [],
@@ -72,7 +72,7 @@ async function answers(text: string, ...urls: readonly string[]): Promise<string
 			from: undefined,
 			at: undefined,
 		});
-		const { exchange: x } = rehearsed!;
+		const { exchange: x } = result!;
 		found.push(`${x.response.status} ${x.response.headers.get('Location') ?? String(x.response.body ?? '')}`);
 	}
 	return found;

@@ -7,7 +7,7 @@ import { noEffect } from '../single-value.ts';
 import { parseForwardProxy } from './forward-proxy.ts';
 import { type ClientTlsDraft, clientTlsOptions } from './lower-client-tls.ts';
 import { transportDuration } from './transport-duration.ts';
-import { type HttpTransportSettings, type HttpTransportVersion, LEAST_READ, MOST_READ } from './transport-settings.ts';
+import { type HttpTransportSettings, type HttpTransportVersion, MAX_READ, MIN_READ } from './transport-settings.ts';
 
 type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
 
@@ -58,7 +58,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		write_timeout: duration('write_timeout'),
 		read_buffer: (words, at) => {
 			const size = sizeOf(words, at);
-			if (size !== undefined) draft.read_buffer = Math.min(Math.max(size, LEAST_READ), MOST_READ);
+			if (size !== undefined) draft.read_buffer = Math.min(Math.max(size, MIN_READ), MAX_READ);
 		},
 		write_buffer: (words, at) => {
 			if (sizeOf(words, at) !== undefined) noEffect(at, 'data is sent immediately', cx);

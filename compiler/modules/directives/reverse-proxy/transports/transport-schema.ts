@@ -2,7 +2,7 @@
 import { TRUST_POOL } from '../../../providers/trust-pools/trust-pool.ts';
 import type { Schema } from '../../directive.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
-import { LEAST_READ, MOST_READ } from './transport-settings.ts';
+import { MAX_READ, MIN_READ } from './transport-settings.ts';
 
 /** An IP address, with an optional port. */
 const NAME_SERVER =
@@ -142,8 +142,8 @@ const HTTP: Schema = {
 		},
 		read_buffer: {
 			type: 'integer',
-			minimum: LEAST_READ,
-			maximum: MOST_READ,
+			minimum: MIN_READ,
+			maximum: MAX_READ,
 			description: 'Maximum bytes of one read of a connection; default 65536.',
 		},
 		read_timeout: READ_TIMEOUT,

@@ -22,7 +22,7 @@ export interface HttpTransportSettings {
 	readonly dial_fallback_delay?: number;
 	/** How long a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
 	readonly expect_continue_timeout?: number;
-	/** Maximum bytes of one read of a socket, from LEAST_READ to MOST_READ; default 65536. */
+	/** Maximum bytes of one read of a socket, from MIN_READ to MAX_READ; default 65536. */
 	readonly read_buffer?: number;
 	/** Between two reads of a response, and between two writes of a request. */
 	readonly read_timeout?: number;
@@ -36,9 +36,9 @@ export interface HttpTransportSettings {
 }
 
 /** Minimum `read_buffer`, in bytes. */
-export const LEAST_READ = 1024;
+export const MIN_READ = 1024;
 /** Maximum `read_buffer`, in bytes. */
-export const MOST_READ = 16_777_216;
+export const MAX_READ = 16_777_216;
 
 /** Versions of HTTP to upstreams. */
 export type HttpTransportVersion = '1.1' | '2' | 'h2c';

@@ -12,7 +12,7 @@ import {
 } from '../../../../../compiler/modules/directives/templates/page-texts.ts';
 
 import { formatValue } from '../../../../../compiler/modules/templates/format-value.ts';
-import { Budget, Run, type Surroundings } from '../../../../../compiler/modules/templates/run.ts';
+import { Budget, Run, type RunDependencies } from '../../../../../compiler/modules/templates/run.ts';
 
 const texts = suite('texts of pages');
 
@@ -59,7 +59,7 @@ texts('humanize refuses what it cannot read', () => {
 
 texts('paths are escaped as segments', () => assert.is(pathEscape("a b/ü?;'+"), 'a%20b%2F%C3%BC%3F%3B%27+'));
 
-const SURROUNDINGS: Surroundings = { now: () => 0, regexp: source => new RegExp(source), host: undefined };
+const SURROUNDINGS: RunDependencies = { now: () => 0, regexp: source => new RegExp(source), host: undefined };
 const parsers = { yaml: parseYaml, toml: parseToml };
 
 texts('front matter', () => {

@@ -10,7 +10,7 @@ import {
 	parseRequestUrl,
 } from '../../../compiler/dry-run/dry-run-request.ts';
 
-const urls = suite('URLs of rehearsed requests');
+const urls = suite('URLs of result requests');
 
 const GOOD: readonly (readonly [string, string])[] = [
 	['http://example.com', 'http example.com example.com undefined / undefined'],

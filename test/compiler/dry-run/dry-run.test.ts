@@ -22,7 +22,7 @@ function planOf(document: Document) {
 
 const SURROUNDINGS = { facts: NO_FACTS, lease: () => undefined };
 
-async function rehearsed(
+async function result(
 	site: Partial<Site>,
 	asked: DryRunRequest,
 	settings: Document['settings'] = {},
@@ -67,7 +67,7 @@ for (const [url, key] of [
 
 listeners.run();
 
-const answers = suite('rehearsed answers');
+const answers = suite('result answers');
 
 answers('a request without a site is answered 200 with nothing', async () => {
 	const document: Document = { sites: [{ addresses: ['http://a.example:8080'], pipeline: respond }] };
@@ -79,18 +79,15 @@ answers('a request without a site is answered 200 with nothing', async () => {
 answers('what the protocol adds and leaves out is there', async () => {
 	const steps = [{ handler: 'respond', body: 'héllo' }];
 	const at = Date.UTC(2026, 0, 31);
-	const get = await rehearsed({ pipeline: steps }, request('http://a:8080/', { at }));
+	const get = await result({ pipeline: steps }, request('http://a:8080/', { at }));
 	assert.is(get.response!.headers.get('content-length'), '6');
 	assert.is(get.response!.headers.get('date'), 'Sat, 31 Jan 2026 00:00:00 GMT');
 	assert.is(get.response!.headers.get('server'), 'svc');
 	assert.is(await get.response!.text(), 'héllo');
-	const head = await rehearsed({ pipeline: steps }, request('http://a:8080/', { method: 'HEAD' }));
+	const head = await result({ pipeline: steps }, request('http://a:8080/', { method: 'HEAD' }));
 	assert.is(head.response!.headers.get('content-length'), '6');
 	assert.is(await head.response!.text(), '');
-	const empty = await rehearsed(
-		{ pipeline: [{ handler: 'respond', status: 204, body: 'x' }] },
-		request('http://a:8080/'),
-	);
+	const empty = await result({ pipeline: [{ handler: 'respond', status: 204, body: 'x' }] }, request('http://a:8080/'));
 	assert.not(empty.response!.headers.has('content-length'));
 	assert.is(await empty.response!.text(), '');
 });
@@ -100,14 +97,14 @@ answers('a failure that no error route answers is its status, with the fields th
 		{ handler: 'edit_headers', response: { set: [{ name: 'X-A', value: '1' }] } },
 		{ handler: 'fail', status: 503 },
 	];
-	const came = await rehearsed({ pipeline: steps }, request('http://a:8080/'));
+	const came = await result({ pipeline: steps }, request('http://a:8080/'));
 	assert.is(came.response!.status, 503);
 	assert.is(came.response!.headers.get('x-a'), '1');
 	assert.ok(came.failure);
 });
 
 answers('an aborted connection delivers nothing', async () => {
-	assert.is((await rehearsed({ pipeline: [{ handler: 'abort' }] }, request('http://a:8080/'))).response, undefined);
+	assert.is((await result({ pipeline: [{ handler: 'abort' }] }, request('http://a:8080/'))).response, undefined);
 });
 
 answers('a body is a stream with its length, and names that could mislead are dropped', async () => {
@@ -115,10 +112,7 @@ answers('a body is a stream with its length, and names that could mislead are dr
 		{ handler: 'respond', body: '{http.request.body} {http.request.header.Content-Length} {http.request.header.X_A}|' },
 	];
 	const headers = [['X_A', 'x']] as const;
-	const came = await rehearsed(
-		{ pipeline: steps },
-		request('http://a:8080/', { method: 'POST', body: 'abc', headers }),
-	);
+	const came = await result({ pipeline: steps }, request('http://a:8080/', { method: 'POST', body: 'abc', headers }));
 	assert.is(await came.response!.text(), 'abc 3 |');
 });
 
