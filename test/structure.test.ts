@@ -128,6 +128,65 @@ structure('the vocabulary of handlers and protocols imports nothing of its users
 	assert.equal(wrong, []);
 });
 
+structure('what all others stand on imports nothing of them', () => {
+	const allowed: { readonly [folder: string]: readonly string[] } = {
+		'runtime/sockets': ['compiler/exchange'],
+		'compiler/source': [],
+		'compiler/exchange': [],
+		'compiler/diagnostics': ['compiler/source'],
+	};
+	const imports = folderImports();
+	for (const [folder, others] of Object.entries(allowed)) {
+		assert.equal(
+			[...(imports.get(folder) ?? [])].filter(other => !others.includes(other)),
+			[],
+			folder,
+		);
+	}
+});
+
+/** Folders that import each other, of values or types, directly or through others. To be lowered, never to be raised. */
+const MOST_FOLDERS_IN_CYCLES = 68;
+
+structure('no further folder gets into an import cycle', () => {
+	const imports = folderImports();
+	const reached = new Map([...imports.keys()].map(folder => [folder, reachableFrom(folder, imports)]));
+	const inCycles = [...reached].filter(([folder, others]) => others.has(folder)).map(([folder]) => folder);
+	assert.ok(
+		inCycles.length <= MOST_FOLDERS_IN_CYCLES,
+		`${inCycles.length} folders are in import cycles, ${MOST_FOLDERS_IN_CYCLES} were:\n${inCycles.join('\n')}`,
+	);
+});
+
+/** The folders that each folder imports from, itself left out. */
+function folderImports(): Map<string, Set<string>> {
+	const imports = new Map<string, Set<string>>();
+	for (const file of filesBelow(LAYERS, '.ts')) {
+		const folder = path.dirname(file);
+		const found = imports.get(folder) ?? new Set();
+		imports.set(folder, found);
+		const text = readFileSync(path.join(ROOT, file), 'utf8');
+		for (const [, specifier] of text.matchAll(/(?:from|import\(|^import)\s*'(\.[^']+)'/gm)) {
+			const other = path.dirname(path.join(folder, specifier!));
+			if (other !== folder) found.add(other);
+		}
+	}
+	return imports;
+}
+
+function reachableFrom(folder: string, imports: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
+	const reached = new Set<string>();
+	const left = [folder];
+	for (let next = left.pop(); next !== undefined; next = left.pop()) {
+		for (const other of imports.get(next) ?? []) {
+			if (reached.has(other)) continue;
+			reached.add(other);
+			left.push(other);
+		}
+	}
+	return reached;
+}
+
 structure('nothing is exported by default, and no junk drawers', () => {
 	const files = filesBelow([...LAYERS, 'test'], '.ts');
 	assert.equal(

@@ -105,7 +105,7 @@ export class ThreadCompressor implements Compressor {
 		const key = `${coding.name} ${coding.level} ${coding.checksum}`;
 		let encoder = this.#encoders.get(key);
 		if (encoder === undefined) {
-			encoder = reusedEncoder(coding) ?? null;
+			encoder = reusedEncoder(coding.name, () => createCodingStream(coding, undefined)) ?? null;
 			this.#encoders.set(key, encoder);
 		}
 		return encoder;

@@ -19,7 +19,7 @@ import {
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FILE_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { systemCalls } from '../sockets/file-calls.ts';
-import { type FileIdentity, identityOf } from './file-identity.ts';
+import { type FileIdentity, identityOf } from '../sockets/file-identity.ts';
 import { FilePages } from './file-pages.ts';
 import { folderEntries } from './folder-entries.ts';
 import { OpenFileCache } from './open-file-cache.ts';

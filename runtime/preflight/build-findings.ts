@@ -2,7 +2,6 @@
 
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
-import { buildProblem } from '../build-problem.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { createCounterRow } from '../metrics/counter-row.ts';
@@ -12,6 +11,7 @@ import { CONTROL_SLOTS, type FromWorker } from '../threads/messages.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
 import { samplerOf } from '../tracing/sampler.ts';
 import { SpanExport } from '../tracing/span-export.ts';
+import { buildProblem } from '../worker/build-problem.ts';
 import { Generations } from '../worker/generation.ts';
 import { GenerationBuild } from '../worker/generation-builder.ts';
 import { ThreadLeases } from '../worker/thread-leases.ts';

@@ -6,8 +6,7 @@
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { UpstreamError } from '../../compiler/exchange/leases.ts';
-import type { ClientTarget, Dialing, DialOwner } from '../upstreams/transports/dialer.ts';
-import type { SocketOptions } from '../upstreams/transports/socket-dialer.ts';
+import type { ClientTarget, Dialing, DialOwner, SocketOptions } from './dialer.ts';
 import { DirectSocket, isDirect } from './direct-socket.ts';
 import { LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from './upstream-socket.ts';
 

@@ -5,7 +5,7 @@
  * descriptors that it is given until it returns, and no longer.
  */
 
-import type { FileIdentity } from '../files/file-identity.ts';
+import type { FileIdentity } from './file-identity.ts';
 import { foreignFunctions, foreignFunctionsOf } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 

@@ -1,11 +1,9 @@
 /**
- * An encoder that is used again and again on this thread. Making one costs as much as encoding ten kilobytes does: its
- * tables are a quarter of a megabyte. Node has no public way to encode at once with one that exists, so the handle behind its
- * stream is asked; where that is not as it is known here, or does not do what it should, there is no such encoder.
+ * An encoder that a thread uses again and again. Creating one costs as much as encoding ten kilobytes, because its tables take a
+ * quarter of a megabyte. Node has no public way to encode synchronously with an existing encoder, so this calls the handle
+ * behind its stream. If the handle is not of the known kind, or its output is wrong, there is no such encoder.
  */
-import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSync } from 'node:zlib';
-import type { Coding } from '../../compiler/exchange/leases.ts';
-import { gzipOptions, zstdOptions } from '../compression/codings.ts';
+import { constants, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { isDirectIo } from './io-mode.ts';
 
 /** The handle of a zlib stream, as far as it is used here. */
@@ -22,18 +20,18 @@ interface Handle {
 	): void;
 }
 
-/** Encodes into memory from an offset on; how many bytes that became, or undefined when there is no room for them all. */
+/** Encodes into memory from an offset on. Returns the number of bytes written; undefined if they do not fit. */
 export type ReusedEncoder = (bytes: Uint8Array, output: Uint8Array, offset: number) => number | undefined;
 
-/** An encoder for a coding; undefined where there is none. */
-export function reusedEncoder(coding: Coding): ReusedEncoder | undefined {
+/** Returns an encoder that uses the handle of a stream of `node:zlib`; undefined with `node` I/O, or if the handle is unknown. */
+export function reusedEncoder(coding: 'gzip' | 'zstd', createStream: () => object): ReusedEncoder | undefined {
 	if (!isDirectIo()) return undefined;
 	try {
-		const [stream, end, decode] =
-			coding.name === 'gzip'
-				? ([createGzip(gzipOptions(coding)), constants.Z_FINISH, gunzipSync] as const)
-				: ([createZstdCompress(zstdOptions(coding)), constants.ZSTD_e_end, zstdDecompressSync] as const);
-		const { _handle: handle, _writeState: state } = stream as unknown as {
+		const [end, decode] =
+			coding === 'gzip'
+				? ([constants.Z_FINISH, gunzipSync] as const)
+				: ([constants.ZSTD_e_end, zstdDecompressSync] as const);
+		const { _handle: handle, _writeState: state } = createStream() as {
 			_handle: Handle;
 			_writeState: Uint32Array;
 		};

@@ -9,7 +9,6 @@ import { compileClientIp, compilePeerTrust } from '../../compiler/exchange/clien
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
-import { buildProblem } from '../build-problem.ts';
 import { connectionRoom, descriptorLimit } from '../listeners/descriptor-limit.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
 import { PlaceMaker } from '../listeners/place-maker.ts';
@@ -50,6 +49,7 @@ import { TlsServer } from '../tls/tls-server.ts';
 import { samplerOf } from '../tracing/sampler.ts';
 import type { PoolDeps } from '../upstreams/pool-deps.ts';
 import { UpstreamObserver } from '../upstreams/upstream-observer.ts';
+import { buildProblem } from './build-problem.ts';
 import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
 import { MainThreadClient } from './main-thread-client.ts';

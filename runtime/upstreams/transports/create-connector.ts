@@ -13,9 +13,9 @@ import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/clie
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
 import { KnownHeads, RememberedLines } from '../../protocols/http1/remembered-heads.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
+import type { ClientTarget, Dialer, SocketOptions } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { ConnectorDeps, IdleLimits, UpstreamConnector } from './connector.ts';
-import type { ClientTarget, Dialer } from './dialer.ts';
 import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
 import { ForwardingConnector } from './forwarding-connector.ts';
 import { Http2Connector } from './http2-connector.ts';
@@ -25,7 +25,7 @@ import { ProvisionedDialer } from './provisioned-dialer.ts';
 import { proxyHeader } from './proxy-header.ts';
 import { resolverLookup } from './resolver-lookup.ts';
 import { SerialConnector, type SerialSettings } from './serial-connector.ts';
-import { type Prelude, SocketDialer, type SocketOptions } from './socket-dialer.ts';
+import { type Prelude, SocketDialer } from './socket-dialer.ts';
 import { TlsClient } from './tls-client.ts';
 import { ClientTlsContext } from './tls-context.ts';
 

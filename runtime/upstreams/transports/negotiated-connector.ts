@@ -1,10 +1,10 @@
 /** TLS connections to an upstream that negotiates HTTP/2 or HTTP/1.1 during the handshake (RFC 7301). */
 import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall } from '../../protocols/http1/client-call.ts';
+import type { Dialer } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import { CallQueue } from './call-queue.ts';
 import type { UpstreamConnector } from './connector.ts';
-import type { Dialer } from './dialer.ts';
 import type { Http2Connector } from './http2-connector.ts';
 import type { SerialConnector } from './serial-connector.ts';
 import { type DialedFor, WaitingCall } from './waiting-call.ts';

@@ -1,6 +1,6 @@
 /** A dialer that first waits for TLS material from the main thread. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
-import type { Dialer, Dialing, DialOwner } from './dialer.ts';
+import type { Dialer, Dialing, DialOwner } from '../../sockets/dialer.ts';
 import type { ClientTlsContext } from './tls-context.ts';
 
 /** Wraps another dialer. */

@@ -2,10 +2,10 @@
 import { performance } from 'node:perf_hooks';
 import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall, ConnectionKeeper, KeptConnection } from '../../protocols/http1/client-call.ts';
+import type { Dialer } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import { CallQueue } from './call-queue.ts';
 import type { IdleLimits, UpstreamConnector } from './connector.ts';
-import type { Dialer } from './dialer.ts';
 import { type DialedFor, WaitingCall } from './waiting-call.ts';
 
 /**

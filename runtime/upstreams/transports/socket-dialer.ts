@@ -1,26 +1,11 @@
 /** Connects over TCP and Unix sockets, including what precedes the protocol's first byte: tunnels, PROXY headers, TLS. */
-import { connect, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
+import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
+import type { ClientTarget, Dialer, Dialing, DialOwner, SocketOptions } from '../../sockets/dialer.ts';
 import { dialDirectly } from '../../sockets/direct-dialing.ts';
 import { errorText, LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
-import type { ClientTarget, Dialer, Dialing, DialOwner } from './dialer.ts';
 import type { TlsClient } from './tls-client.ts';
-
-/** Options of connecting; times in milliseconds. */
-export interface SocketOptions {
-	/** 0 for no limit. Includes setting up the tunnel, if there is one. */
-	readonly connectTimeout: number;
-	/** The read buffer. Sockets of a thread may share it, because data is consumed before the next read. */
-	readonly readBuffer: () => Buffer;
-	/** Silence until TCP keep-alive probes. */
-	readonly probeInterval: number;
-	readonly localAddress: string | undefined;
-	/** Replaces the system's name resolution. */
-	readonly lookup: LookupFunction | undefined;
-	/** Delay until a host's next address is tried in parallel (RFC 8305); -1 tries them in sequence. */
-	readonly fallbackDelay: number;
-}
 
 /** Sets up a tunnel. `done` is called once, but not after the socket has closed. */
 export type Tunnel = (socket: Socket, done: (error: Error | undefined) => void) => void;

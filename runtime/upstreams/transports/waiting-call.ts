@@ -1,8 +1,8 @@
 /** A request whose connection is being opened. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
+import type { Dialer, Dialing, DialOwner } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
-import type { Dialer, Dialing, DialOwner } from './dialer.ts';
 
 /** Callbacks for the result of dialing. */
 export interface DialedFor {

@@ -4,7 +4,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Coding } from '../../../compiler/exchange/leases.ts';
-import { LARGEST_AT_ONCE } from '../../../runtime/compression/codings.ts';
+import { createCodingStream, LARGEST_AT_ONCE } from '../../../runtime/compression/codings.ts';
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { reusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
 
@@ -13,7 +13,10 @@ useIoMode('direct');
 
 const reused = suite('reused encoders');
 
-const CODINGS: readonly Coding[] = [
+/** Codings of which an encoder can be used again. */
+type Reusable = Coding & { readonly name: 'gzip' | 'zstd' };
+
+const CODINGS: readonly Reusable[] = [
 	{ name: 'gzip' },
 	{ name: 'gzip', level: 1 },
 	{ name: 'gzip', level: 9 },
@@ -21,7 +24,8 @@ const CODINGS: readonly Coding[] = [
 	{ name: 'zstd', level: 9, checksum: false },
 ];
 const output = Buffer.alloc(LARGEST_AT_ONCE + 1024);
-const encoders = CODINGS.map(coding => reusedEncoder(coding)!);
+const encoderOf = (coding: Reusable) => reusedEncoder(coding.name, () => createCodingStream(coding, undefined));
+const encoders = CODINGS.map(coding => encoderOf(coding)!);
 
 reused('every length decodes, in turns with other codings, wherever it is put', () => {
 	const kept: [coding: Coding, bytes: Buffer, encoded: Buffer][] = [];
@@ -42,7 +46,7 @@ reused('every length decodes, in turns with other codings, wherever it is put', 
 reused('what does not fit is not given, and spoils nothing', () => {
 	const small = Buffer.alloc(64);
 	for (const coding of CODINGS) {
-		const encoder = reusedEncoder(coding)!;
+		const encoder = encoderOf(coding)!;
 		assert.is(encoder(randomBytes(4096), small, 0), undefined);
 		const decode = coding.name === 'gzip' ? gunzipSync : zstdDecompressSync;
 		assert.is(decode(small.subarray(0, encoder(Buffer.from('short'), small, 0)!)).toString(), 'short');

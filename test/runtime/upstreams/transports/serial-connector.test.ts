@@ -3,9 +3,9 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { UpstreamError } from '../../../../compiler/exchange/leases.ts';
 import type { ClientCall, ConnectionKeeper, KeptConnection } from '../../../../runtime/protocols/http1/client-call.ts';
+import type { DialOwner } from '../../../../runtime/sockets/dialer.ts';
 import type { UpstreamSocket } from '../../../../runtime/sockets/upstream-socket.ts';
 import { NO_CARRIER } from '../../../../runtime/upstreams/transports/connector.ts';
-import type { DialOwner } from '../../../../runtime/upstreams/transports/dialer.ts';
 import { SerialConnector } from '../../../../runtime/upstreams/transports/serial-connector.ts';
 
 const links = suite('connections that carry one call at a time');

@@ -1,8 +1,8 @@
 /** The user-facing error of a generation that could not be built. */
-import { BuildError } from '../compiler/codegen/compile-context.ts';
-import { ListenError } from './listeners/port-probe.ts';
-import { UnknownEncoder } from './logs/log-format.ts';
-import { MemoryRefused } from './worker/generation-builder.ts';
+import { BuildError } from '../../compiler/codegen/compile-context.ts';
+import { ListenError } from '../listeners/port-probe.ts';
+import { UnknownEncoder } from '../logs/log-format.ts';
+import { MemoryRefused } from './generation-builder.ts';
 
 /** A failed build as the user sees it: a code and a message. For a bug, the message is the exception's. */
 export interface BuildProblem {

@@ -1,6 +1,6 @@
 /** Limits the lines of a text: each line becomes objects many times its size before anything can be checked. */
 import type { Report } from '../diagnostics/diagnostic.ts';
-import { Source } from './source.ts';
+import { Source } from '../source/source.ts';
 
 /** About ten times the lines of a configuration with ten thousand sites. */
 const MAX_LINES = 1_000_000;
