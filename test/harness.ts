@@ -97,14 +97,25 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 	}
 }
 
-/** Waits until a condition holds; half a minute at most, for a machine that has much else to do. */
+/** Waits until a condition holds; throws after half a minute: a machine may have much else to do. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
 	const end = performance.now() + 30_000;
 	while (!(await condition())) {
-		if (performance.now() > end) throw new Error(`${what}: not within half a minute`);
-		await new Promise(resolve => setTimeout(resolve, 20));
+		if (performance.now() > end) throw new Error(`not within half a minute: ${what}`);
+		await new Promise(resolve => setTimeout(resolve, 10));
 	}
 }
+
+/** Lets milliseconds pass between the steps of a client, handler or upstream that is slow on purpose. */
+export function pace(milliseconds: number): Promise<void> {
+	return new Promise(resolve => setTimeout(resolve, milliseconds));
+}
+
+/** Lets milliseconds pass in which something must not happen. */
+export const quiet: (milliseconds: number) => Promise<void> = pace;
+
+/** Lets milliseconds pass because something goes by the clock: an age, an interval, a time-out. */
+export const elapse: (milliseconds: number) => Promise<void> = pace;
 
 /** Milliseconds within which a server says that it serves. */
 const START_LIMIT = 60_000;

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, type ServerProcess, SVC, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, quiet, type ServerProcess, SVC, serve, temporaryFolder, until } from '../harness.ts';
 
 const TOKEN = 'open-sesame';
 
@@ -249,13 +249,8 @@ tentative.after(async () => {
 	await two.server!.stop();
 });
 
-async function until(holds: () => Promise<boolean>): Promise<void> {
-	const end = performance.now() + 5000;
-	while (!(await holds())) {
-		assert.ok(performance.now() < end, 'it did not happen within five seconds');
-		await new Promise(resolve => setTimeout(resolve, 50));
-	}
-}
+/** Waits until something holds, which says by itself what it is. */
+const eventually = (holds: () => Promise<boolean>): Promise<void> => until(String(holds), holds);
 
 tentative('a load that nobody confirms is taken back', async () => {
 	const answer = await two.ask('POST /load?confirm=1s', two.text('tentative'));
@@ -264,8 +259,8 @@ tentative('a load that nobody confirms is taken back', async () => {
 	assert.is(await two.body(), 'tentative');
 	const meanwhile = await two.ask('PATCH /config/settings/debug', true);
 	assert.is(meanwhile.json.error.code, 'confirmation_pending');
-	await until(async () => (await two.body()) === 'one');
-	await until(async () => two.server!.output().includes('configuration rolled back'));
+	await eventually(async () => (await two.body()) === 'one');
+	await eventually(async () => two.server!.output().includes('configuration rolled back'));
 	assert.is((await two.ask('POST /load/confirm')).status, 404);
 });
 
@@ -275,13 +270,13 @@ tentative('a load that is confirmed stays, one that is reverted goes at once', a
 	const saved = (): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
 	assert.not.match(saved(), /"kept"/, 'a server that dies now comes back as it was');
 	assert.is((await two.ask('POST /load/confirm')).status, 200);
-	await until(async () => /"kept"/.test(saved()));
+	await eventually(async () => /"kept"/.test(saved()));
 	assert.is((await two.ask('POST /load?confirm=1m', two.text('unwanted'))).status, 200);
 	assert.is(await two.body(), 'unwanted');
 	assert.not.match(saved(), /unwanted/);
 	assert.is((await two.ask('POST /load/revert')).status, 200);
 	assert.is(await two.body(), 'kept');
-	await new Promise(resolve => setTimeout(resolve, 1100));
+	await quiet(1100);
 	assert.is(await two.body(), 'kept');
 });
 
@@ -289,7 +284,7 @@ tentative('a load whose answers are errors is taken back at once', async () => {
 	const broken = two.text('broken').replace('respond "broken"', 'error "broken" 500');
 	assert.is((await two.ask('POST /load?confirm=1m&max_error_rate=0.5', broken)).status, 200);
 	for (let count = 0; count < 25; count++) await two.body();
-	await until(async () => (await two.body()) === 'kept');
+	await eventually(async () => (await two.body()) === 'kept');
 	assert.is((await two.ask('POST /load?max_error_rate=0.5', broken)).status, 400);
 	assert.is((await two.ask('POST /load?confirm=soon', broken)).status, 400);
 	assert.is((await two.ask('POST /load?confirm=1m&max_error_rate=2', broken)).status, 400);
@@ -367,7 +362,7 @@ resumed('a change that cannot be saved is served, and its answer and the log say
 	const message = `The configuration was applied, but could not be saved: ${reason}`;
 	assert.is(patched.json.diagnostics[0].message, message);
 	assert.is(await three.body(), 'not saved');
-	await until(async () => three.server!.output().includes('the configuration could not be saved'));
+	await eventually(async () => three.server!.output().includes('the configuration could not be saved'));
 	writeFileSync(three.file, three.text('by command'));
 	const reloaded = three.svc('reload', '-c', three.file);
 	assert.is(reloaded.status, 0, reloaded.text);

@@ -92,11 +92,4 @@ export async function withServer(
 	}
 }
 
-/** Waits until something holds; throws after five seconds. */
-export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-	const end = performance.now() + 5000;
-	while (!(await holds())) {
-		if (performance.now() > end) throw new Error(`never: ${what}`);
-		await new Promise(resolve => setTimeout(resolve, 10));
-	}
-}
+export { until as eventually } from '../harness.ts';

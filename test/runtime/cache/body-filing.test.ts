@@ -10,6 +10,7 @@ import { BLOCK, cacheLayout, WORD } from '../../../runtime/cache/memory-layout.t
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { memoryFiles } from '../../../runtime/sockets/memory-files.ts';
+import { quiet, until } from '../../harness.ts';
 
 // What is tested here exists in this mode only.
 useIoMode('direct');
@@ -184,10 +185,10 @@ filed('files are bounded, and those of a store that is not used any more are clo
 	const body = stream(threads[0], threads[0].find('k7')[0]!);
 	body.pull();
 	board.cacheClosed('cache');
-	await new Promise(resolve => setTimeout(resolve, 60));
+	await quiet(60);
 	assert.is(files(), before + 256, 'somebody reads still');
 	body.cancel();
-	for (let tries = 0; tries < 100 && files() > before; tries++) await new Promise(resolve => setTimeout(resolve, 10));
+	await until('its files are gone', () => files() <= before);
 	assert.is(files(), before);
 	assert.is(threads[0].body(threads[0].find('k7')[0]!, 0, 66_000), undefined, 'what has lost its file is gone');
 });

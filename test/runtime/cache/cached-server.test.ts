@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
+import { elapse, freePorts, pace, type ServerProcess, serve, temporaryFolder, until } from '../../harness.ts';
 
 interface Answer {
 	readonly status: number;
@@ -171,9 +171,7 @@ running('a client that reads slowly does not keep the others waiting', async () 
 	slow.on('error', () => {});
 	slow.pause();
 	slow.write(`GET /stalled?size=1900000 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
-	for (let tries = 0; tries < 200 && origin.asked('/stalled') === 0; tries++) {
-		await new Promise(resolve => setTimeout(resolve, 10));
-	}
+	await until('the origin is asked', () => origin.asked('/stalled') > 0);
 	const begun = performance.now();
 	const answers = await Promise.all(Array.from({ length: 6 }, () => ask(port, '/stalled?size=1900000')));
 	assert.ok(performance.now() - begun < 5000);
@@ -185,9 +183,8 @@ running('a client that reads slowly does not keep the others waiting', async () 
 		got += data.length;
 	});
 	slow.resume();
-	for (let tries = 0; tries < 500 && got < 1_900_000; tries++) await new Promise(resolve => setTimeout(resolve, 10));
+	await until('it has all', () => got > 1_900_000);
 	slow.destroy();
-	assert.ok(got > 1_900_000);
 });
 
 running('a long body, whole and in parts', async () => {
@@ -275,7 +272,7 @@ running(
 				const version = origin.version;
 				await purge({ host: '127.0.0.1', path: '/hot' });
 				least = version;
-				await new Promise(resolve => setTimeout(resolve, 15));
+				await pace(15);
 			}
 		} finally {
 			over = true;
@@ -344,11 +341,13 @@ running('is told: GET /cache, metrics, access log, placeholder', async () => {
 	await ask(port, '/logged');
 	await ask(port, '/logged', { method: 'POST' });
 	await ask(port, '/aged?cc=max-age=1', { headers: { Host: 'keys.test', 'X-A': 'aged' } });
-	await new Promise(resolve => setTimeout(resolve, 1200));
+	await elapse(1200);
 	await ask(port, '/aged?cc=max-age=1', { headers: { Host: 'keys.test', 'X-A': 'aged' } });
-	await new Promise(resolve => setTimeout(resolve, 300));
-	const lines = server.output().split('\n');
-	const of = (text: string): string[] => lines.filter(line => line.includes(text) && line.includes('"cache":'));
+	const of = (text: string): string[] => {
+		const lines = server.output().split('\n');
+		return lines.filter(line => line.includes(text) && line.includes('"cache":'));
+	};
+	await until('all are logged', () => of('"/logged"').length >= 2 && of('"/aged?cc=max-age=1"').length >= 2);
 	const logged = of('"/logged"');
 	assert.is(logged.length, 2);
 	for (const line of logged) assert.match(line, line.includes('"GET"') ? '"cache":"miss"' : '"cache":"bypass"');

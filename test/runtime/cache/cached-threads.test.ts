@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
-import { freePorts } from '../../harness.ts';
+import { freePorts, pace, until } from '../../harness.ts';
 import { keptLog } from '../running-server.ts';
 
 const dying = suite('caches and those who leave');
@@ -22,6 +22,7 @@ const origin = createServer((request, response) => {
 	else if (path.startsWith('/fails')) setTimeout(() => response.writeHead(503).end(), 100);
 	else setTimeout(() => response.end(`${path} ${count}`), path.includes('slow') ? 200 : 0);
 });
+const log = keptLog();
 let runtime: Runtime;
 let port = 0;
 
@@ -40,7 +41,7 @@ dying.before(async () => {
 	runtime = await startRuntime({
 		input: { format: 'configfile', text, name: 'Configfile' },
 		threads: 2,
-		writers: { stderr: keptLog(), stdout: keptLog() },
+		writers: { stderr: log, stdout: log },
 	});
 });
 
@@ -67,10 +68,7 @@ async function get(path: string): Promise<string> {
 dying('what the others know stays when a thread dies, and its successor knows it too', async () => {
 	assert.match(await get('/kept'), 'stored');
 	await runtime.terminateWorker(0);
-	for (let tries = 0; tries < 100 && (await get('/kept')) === ''; tries++) {
-		await new Promise(resolve => setTimeout(resolve, 50));
-	}
-	await new Promise(resolve => setTimeout(resolve, 1500));
+	await until('its successor serves', () => log.text().includes('a worker thread was replaced'));
 	for (let i = 0; i < 20; i++) assert.match(await get('/kept'), 'svc; hit');
 	assert.is(asked.get('/kept'), 1);
 });
@@ -79,9 +77,9 @@ dying('the one who asks leaves: another asks in its place', async () => {
 	const leaver = connect(port, '127.0.0.1');
 	leaver.on('error', () => {});
 	leaver.write(`GET /held HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
-	for (let tries = 0; tries < 100 && held.length === 0; tries++) await new Promise(resolve => setTimeout(resolve, 10));
+	await until('the origin is asked', () => held.length > 0);
 	const waiting = Promise.all(Array.from({ length: 20 }, () => get('/held')));
-	await new Promise(resolve => setTimeout(resolve, 100));
+	await pace(100);
 	leaver.destroy();
 	for (const answer of await waiting) assert.match(answer, '/held 2');
 	assert.is(asked.get('/held'), 2);
@@ -89,7 +87,7 @@ dying('the one who asks leaves: another asks in its place', async () => {
 
 dying('who has waited long enough asks too', async () => {
 	const first = get('/held-long');
-	await new Promise(resolve => setTimeout(resolve, 50));
+	await until('the origin is asked', () => asked.get('/held-long') === 1);
 	const begun = performance.now();
 	assert.match(await get('/held-long'), '/held-long 2');
 	const took = performance.now() - begun;

@@ -8,6 +8,7 @@ import { CacheRegistry } from '../../../runtime/cache/cache-registry.ts';
 import { hashKey } from '../../../runtime/cache/key-hash.ts';
 import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
+import { elapse, pace, quiet, until } from '../../harness.ts';
 
 const MIB = 1024 * 1024;
 const ROWS = 3;
@@ -231,7 +232,7 @@ turns('one asks, the others wait, on whatever thread; then all go on', async () 
 	];
 	let over = 0;
 	for (const { ended } of waits) void ended!.then(() => over++);
-	await new Promise(resolve => setTimeout(resolve, 20));
+	await quiet(20);
 	assert.is(over, 0);
 	lead.done('stored');
 	await Promise.all(waits.map(({ ended }) => ended));
@@ -250,7 +251,7 @@ turns('who has waited long enough goes on', async () => {
 turns('one that takes longer than anybody waits is not waited for by those who come later', async () => {
 	const { threads } = store();
 	const slow = threads[0].turn('a', 30);
-	await new Promise(resolve => setTimeout(resolve, 60));
+	await elapse(60);
 	const next = threads[0].turn('a', 30);
 	assert.is(next.ended, undefined);
 	const others = threads[1].turn('a', 5000);
@@ -260,7 +261,7 @@ turns('one that takes longer than anybody waits is not waited for by those who c
 	void others.ended.then(() => {
 		over = true;
 	});
-	await new Promise(resolve => setTimeout(resolve, 20));
+	await quiet(20);
 	assert.not(over, 'the end of the one given up is nobody’s');
 	next.done('stored');
 	await others.ended;
@@ -275,7 +276,7 @@ turns('who does not want to wait takes nobody’s patience', async () => {
 	void wait.ended!.then(() => {
 		over = true;
 	});
-	await new Promise(resolve => setTimeout(resolve, 20));
+	await quiet(20);
 	assert.not(over);
 	lead.done('stored');
 	await wait.ended;
@@ -362,12 +363,12 @@ ends('a thread that died within a change: nothing is found, who reads reads on, 
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
 	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'nothing is taken meanwhile');
-	await new Promise(resolve => setTimeout(resolve, 150));
+	await quiet(150);
 	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'it is still being read');
 	const pieces: Buffer[] = [];
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
 	assert.equal(Buffer.concat(pieces), body);
-	for (let tries = 0; tries < 100 && memory.isBroken; tries++) await new Promise(resolve => setTimeout(resolve, 20));
+	await until('it is mended', () => !memory.isBroken);
 	put(threads[2], 'a', bytesOf('a', 200));
 	assert.is(half.write(bytesOf('half', 5000)), false, 'what was begun before is given up');
 	half.abandon();
@@ -382,7 +383,7 @@ ends('the main thread waits for no lock of a thread whose death it has not been 
 	memory.words[WORD.lock] = 2;
 	board.threadEnded(0);
 	const purge = board.purge({ host: 'example.test', path: '/a' });
-	await new Promise(resolve => setTimeout(resolve, 1));
+	await pace(1);
 	board.threadEnded(1);
 	await purge;
 	assert.is(threads[2].find('a').length, 0);

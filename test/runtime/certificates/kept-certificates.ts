@@ -103,11 +103,4 @@ export async function serveDocument(
 	manager.activate();
 }
 
-/** Waits until something holds; throws after twenty seconds: machines are busy. */
-export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-	const end = performance.now() + 20_000;
-	while (!(await holds())) {
-		if (performance.now() > end) throw new Error(`never: ${what}`);
-		await new Promise(resolve => setTimeout(resolve, 10));
-	}
-}
+export { until as eventually } from '../../harness.ts';

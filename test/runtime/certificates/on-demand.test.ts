@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import type { CertificateQuestion } from '../../../runtime/tls/certificate-feed.ts';
-import { temporaryFolder } from '../../harness.ts';
+import { pace, temporaryFolder } from '../../harness.ts';
 import { fakeApi } from './dns/fake-api.ts';
 import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './kept-certificates.ts';
 import { scriptedAcmeServer } from './scripted-acme-server.ts';
@@ -172,7 +172,7 @@ demand('a client that comes while its certificate is being ordered waits for it'
 	await eventually('ordered', () => acme.orders.length === 1);
 	const waiting = ask(test, 'a.example.com');
 	await eventually('validating', () => Object.keys(test.sink.answers.http01).length === 1);
-	await new Promise(resolve => setTimeout(resolve, 30));
+	await pace(30);
 	release(true);
 	assert.is(await waiting, true);
 	await test.manager.close();

@@ -1,7 +1,7 @@
 /** OCSP responses: fetched for certificates that name a responder, believed only when they are true, kept in the store. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { temporaryFolder } from '../../harness.ts';
+import { quiet, temporaryFolder } from '../../harness.ts';
 import { eventually, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
 import { ocspResponder, type Responder } from './ocsp-responder.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
@@ -77,7 +77,7 @@ statuses('a response is refreshed in the middle of its life; stapling can be swi
 	await serveDocument(off, wanted(), { ocsp_stapling: false });
 	await eventually('obtained', () => off.sink.for('a.example.com') !== undefined);
 	const before = ocsp.requests;
-	await new Promise(resolve => setTimeout(resolve, 100));
+	await quiet(100);
 	assert.is(ocsp.requests, before);
 	await off.manager.close();
 });

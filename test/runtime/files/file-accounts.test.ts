@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
+import { elapse, freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 
 const accounts = suite('accounts of files');
 const folder = temporaryFolder();
@@ -39,7 +39,7 @@ accounts.before(async () => {
 	);
 	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	// Whoever set the files' times back cannot set back that of the change itself: until it is two seconds old, nothing is kept.
-	await new Promise(resolve => setTimeout(resolve, 2100));
+	await elapse(2100);
 });
 
 accounts.after(async () => {

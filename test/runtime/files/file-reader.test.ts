@@ -25,6 +25,7 @@ import { type Body, type BodySource, isStream } from '../../../compiler/exchange
 import { FileError, type OpenFile } from '../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { pace, until } from '../../harness.ts';
 
 // What is tested here exists in this mode only.
 useIoMode('direct');
@@ -99,7 +100,7 @@ function descriptors(): number {
 }
 
 async function settled(count: number): Promise<void> {
-	for (let i = 0; i < 100 && descriptors() > count; i++) await new Promise(resolve => setTimeout(resolve, 5));
+	await until('no more files are open', () => descriptors() <= count);
 	assert.is(descriptors(), count);
 }
 
@@ -295,7 +296,7 @@ bodies('a range gives its bytes and no others', async () => {
 
 bodies('several parts share one descriptor, which close frees', async () => {
 	// The bodies of the test before close their files a moment after their end.
-	await new Promise(resolve => setTimeout(resolve, 50));
+	await pace(50);
 	const before = descriptors();
 	const file = opened('/big.bin');
 	assert.is(await text(file.body(0, 4, true)), 'abcd');

@@ -11,6 +11,7 @@ import { compileFiles } from '../../../compiler/modules/directives/file-server/f
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { createHttp1Server } from '../../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
+import { until } from '../../harness.ts';
 
 const SIZE = 8 * 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), 'svc-files-http1-'));
@@ -58,8 +59,7 @@ function openFiles(): number {
 }
 
 async function allClosed(): Promise<void> {
-	for (let i = 0; i < 200 && openFiles() > 0; i++) await new Promise(resolve => setTimeout(resolve, 10));
-	assert.is(openFiles(), 0);
+	await until('all files are closed', () => openFiles() === 0);
 }
 
 function ask(text: string, onHead?: () => void): Promise<{ head: string; body: Buffer }> {

@@ -17,13 +17,12 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { FileError, FileReader, OpenFile } from '../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
-import { temporaryFolder } from '../../harness.ts';
+import { elapse, pace, temporaryFolder } from '../../harness.ts';
 
 const kept = suite('files in memory');
 const base = realpathSync(temporaryFolder());
 const root = path.join(base, 'site/public/root');
 const outside = path.join(base, 'outside');
-const pause = (milliseconds: number) => new Promise(resolve => setTimeout(resolve, milliseconds));
 
 let reader: FileReader;
 
@@ -98,7 +97,7 @@ kept.before(async () => {
 	writeFileSync(path.join(outside, 'shared'), 'before');
 	linkSync(path.join(outside, 'shared'), path.join(root, 'shared'));
 	// A file counts as changing for two seconds after its last change.
-	await pause(2100);
+	await elapse(2100);
 });
 
 kept.before.each(() => {
@@ -142,7 +141,7 @@ kept('a large one is held open, and given up when it changes', async () => {
 	const body = replaced.body(0, replaced.size) as BodySource;
 	writeFileSync(path.join(root, 'new'), Buffer.alloc(100_000, 'z'));
 	renameSync(path.join(root, 'new'), path.join(root, 'large-replaced'));
-	await pause(50);
+	await pace(50);
 	const after = open('large-replaced');
 	assert.is(after.size, 100_000);
 	after.close();
@@ -171,7 +170,7 @@ kept('below a root that a link leads to, and the link may be turned at any time'
 	assert.is(page().path, path.join(base, 'releases/7/public/page'));
 	symlinkSync('releases/8', path.join(base, 'next'));
 	renameSync(path.join(base, 'next'), path.join(base, 'current'));
-	await pause(50);
+	await pace(50);
 	assert.is(bytesOf(page()).toString(), 'eight');
 });
 
@@ -185,7 +184,7 @@ kept('a change counts at once', async () => {
 	writeFileSync(path.join(root, 'same-size'), 'behind');
 	rmSync(path.join(root, 'removed'));
 	chmodSync(path.join(root, 'modes'), 0);
-	await pause(50);
+	await pace(50);
 	assert.is(text('replaced'), 'after it');
 	assert.is(text('rewritten'), 'after it');
 	assert.is(text('same-size'), 'behind');
@@ -199,7 +198,7 @@ kept('a folder that becomes a link leads nowhere it did not lead before', async 
 	assert.ok(isKept('folder/secret'));
 	renameSync(path.join(root, 'folder'), path.join(root, 'was-folder'));
 	symlinkSync(outside, path.join(root, 'folder'));
-	await pause(50);
+	await pace(50);
 	assert.is(reason('folder/secret'), 'not_found');
 });
 
@@ -249,7 +248,7 @@ kept('what no watch tells of is found by looking, within a second', async () => 
 	writeFileSync(path.join(outside, 'shared'), 'behind');
 	// Two levels above the root: nobody watches that.
 	renameSync(path.join(base, 'site'), path.join(base, 'moved'));
-	await pause(1050);
+	await elapse(1050);
 	assert.is(reason('deep/er/a'), 'not_found');
 	renameSync(path.join(base, 'moved'), path.join(base, 'site'));
 	assert.is(text('deep/er/a'), 'before');

@@ -4,7 +4,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ProxyProtocolWrapper } from '../../../compiler/modules/options/servers/listener-wrappers.ts';
 import { ProxyReader } from '../../../runtime/listeners/proxy-reader.ts';
-import { freePorts } from '../../harness.ts';
+import { freePorts, pace } from '../../harness.ts';
 import { open, type Wire } from '../protocols/http1/wire.ts';
 import { type TestServer, withServer } from '../running-server.ts';
 
@@ -36,7 +36,7 @@ async function answer(port: number, ...pieces: readonly string[]): Promise<strin
 	const wire: Wire = await open(port);
 	for (const piece of pieces) {
 		wire.send(piece);
-		if (pieces.length > 1) await new Promise(resolve => setTimeout(resolve, 20));
+		if (pieces.length > 1) await pace(20);
 	}
 	const text = await wire.whole(4000);
 	return /\[(.*)\]/.exec(text)?.[1] ?? text;
@@ -85,7 +85,7 @@ proxied('a header in pieces, bytes right behind it, and one that does not come i
 		assert.match(text, 'svc_client_timeouts_total{phase="proxy_header"} 1');
 		assert.match(text, /std_http_requests_total\{[^}]*server="edge0"/);
 		const wire = await open(hasty!);
-		await new Promise(resolve => setTimeout(resolve, 250));
+		await pace(250);
 		wire.send(REQUEST);
 		assert.match(await wire.whole(), '[127.0.0.1:', 'a client that waits before it speaks is served');
 	});

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { Admission } from '../../../runtime/listeners/admission.ts';
 import { WorkerListener } from '../../../runtime/listeners/worker-listener.ts';
 import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
-import { freePorts } from '../../harness.ts';
+import { freePorts, pace } from '../../harness.ts';
 
 const EVENTS = { refused() {}, hasRoom: () => true, gaveWay() {}, acceptFailed() {} };
 
@@ -47,7 +47,7 @@ listeners('a client that was reset before it was looked at counts for nobody', a
 		await Promise.all([once(gone, 'connect'), once(stays, 'connect')]);
 		gone.resetAndDestroy();
 		// Both stand in the queue of those that came before the first settings.
-		await new Promise(resolve => setTimeout(resolve, 50));
+		await pace(50);
 		listener.open();
 		assert.equal(counted, ['127.0.0.1']);
 		assert.is(accepted.length, 1);

@@ -9,6 +9,7 @@ import { openLogFile } from '../../../runtime/logs/file-writer.ts';
 import { giveBack, segmentBytes } from '../../../runtime/logs/log-segment.ts';
 import { LogOutputError, LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
+import { until } from '../../harness.ts';
 import { keptLog } from '../running-server.ts';
 
 let folder = '';
@@ -89,7 +90,7 @@ writers('a batch goes out when it is full or old, and lines are dropped when nob
 	batch.write('one\n');
 	batch.write('zwö 二 😀\n');
 	assert.equal(posted, []);
-	await new Promise(resolve => setTimeout(resolve, 120));
+	await until('they are posted', () => posted.length > 0);
 	assert.equal(
 		posted.map(({ text, entries }) => [text, entries]),
 		[['one\nzwö 二 😀\n', 2]],

@@ -9,6 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseCollectorAddress } from '../../../compiler/modules/providers/log-writers/net-output.ts';
 import { LogOutputError, LogSinks } from '../../../runtime/logs/log-sinks.ts';
+import { pace, until } from '../../harness.ts';
 import { keptLog } from '../running-server.ts';
 
 /** A collector that remembers what it got. */
@@ -43,13 +44,8 @@ class Collector {
 	}
 }
 
-async function until(holds: () => boolean): Promise<void> {
-	const end = performance.now() + 5000;
-	while (!holds()) {
-		assert.ok(performance.now() < end, 'it did not happen within five seconds');
-		await new Promise(resolve => setTimeout(resolve, 10));
-	}
-}
+/** Waits until something holds, which says by itself what it is. */
+const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
 const net = suite('log collectors');
 
@@ -60,16 +56,16 @@ net('lines come in order over TCP, and over a connection that had to be made aga
 	const writer = sinks.acquire({ writer: 'net', address: `tcp/127.0.0.1:${port}` });
 	await sinks.opened();
 	writer.write('1\n2\n');
-	await until(() => first.text === '1\n2\n');
+	await eventually(() => first.text === '1\n2\n');
 	await first.stop();
-	await new Promise(resolve => setTimeout(resolve, 50));
+	await pace(50);
 	assert.ok(writer.write('3\n'), 'it waits');
 	const second = new Collector({ port, host: '127.0.0.1' });
 	await second.start();
-	await until(() => second.text === '3\n');
+	await eventually(() => second.text === '3\n');
 	writer.write('4\n');
 	await writer.close();
-	await until(() => second.text === '3\n4\n');
+	await eventually(() => second.text === '3\n4\n');
 	await second.stop();
 });
 
@@ -83,7 +79,7 @@ net('lines come over a Unix socket', async () => {
 	await sinks.opened();
 	writer.write('hello\n');
 	await writer.close();
-	await until(() => collector.text === 'hello\n');
+	await eventually(() => collector.text === 'hello\n');
 	await collector.stop();
 	rmSync(folder, { recursive: true });
 });
@@ -98,7 +94,7 @@ net('each line is a datagram over UDP', async () => {
 	const writer = sinks.acquire({ writer: 'net', address: `udp/127.0.0.1:${socket.address().port}` });
 	writer.write(`1\n${'x'.repeat(70_000)}\n2\n`, 'access');
 	await writer.close();
-	await until(() => got.length === 2);
+	await eventually(() => got.length === 2);
 	assert.equal(got, ['1', '2']);
 	// A line that fits in no datagram is not cut.
 	assert.is(sinks.lost('access'), 1);
@@ -127,10 +123,10 @@ net('one that does not answer is an error, unless the start may be soft', async 
 	assert.is(stderr.text(), 'meanwhile\n');
 	const late = new Collector({ port, host: '127.0.0.1' });
 	await late.start();
-	await until(() => late.sockets.size === 1);
+	await eventually(() => late.sockets.size === 1);
 	writer.write('at last\n');
 	await writer.close();
-	await until(() => late.text === 'at last\n');
+	await eventually(() => late.text === 'at last\n');
 	await late.stop();
 });
 

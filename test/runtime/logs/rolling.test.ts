@@ -18,6 +18,7 @@ import * as assert from 'uvu/assert';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
 import { nextRoll } from '../../../runtime/logs/roll-times.ts';
 import { RolledFiles } from '../../../runtime/logs/rolled-files.ts';
+import { elapse, quiet, until } from '../../harness.ts';
 
 let folder = '';
 const rolling = suite('rolled log files');
@@ -39,11 +40,7 @@ function allLines(): string[] {
 }
 
 async function settled(expectation: () => boolean): Promise<void> {
-	const end = performance.now() + 5000;
-	while (!expectation()) {
-		assert.ok(performance.now() < end, readdirSync(folder).join(' '));
-		await new Promise(resolve => setTimeout(resolve, 10));
-	}
+	await until(String(expectation), expectation);
 }
 
 for (const [compression, suffix] of [
@@ -86,7 +83,7 @@ rolling('the oldest go when there are too many, and those that are too old', asy
 	const kept = new RolledFiles(join(folder, 'a.log'), { keep: 2, compression: 'none' }, 0o600);
 	await kept.tidy();
 	assert.is(readdirSync(folder).length, 2);
-	await new Promise(resolve => setTimeout(resolve, 20));
+	await elapse(20);
 	await new RolledFiles(join(folder, 'a.log'), { keep: 0, keep_for: 1, compression: 'none' }, 0o600).tidy();
 	assert.is(readdirSync(folder).length, 0);
 });
@@ -126,7 +123,7 @@ rolling("another log whose name begins like this one's is nobody's rolled file",
 		const files = new RolledFiles(join(folder, 'a.log'), { keep: 1, keep_for: 1, time_format }, 0o600);
 		const own = files.nameAt(Date.now(), 0);
 		writeFileSync(own, 'ours\n');
-		await new Promise(resolve => setTimeout(resolve, 10));
+		await elapse(10);
 		await files.tidy();
 		assert.not.ok(existsSync(own) || existsSync(`${own}.gz`), time_format);
 	}
@@ -158,7 +155,7 @@ rolling('a file that another program has put aside is begun anew, and no line is
 	renameSync(join(folder, 'a.log'), join(folder, 'a.log.1'));
 	writer.write('2\n');
 	await writer.flush();
-	await new Promise(resolve => setTimeout(resolve, 1050));
+	await elapse(1050);
 	writer.write('3\n');
 	await writer.flush();
 	writer.write('4\n');
@@ -185,7 +182,7 @@ rolling('an interval that is over rolls a quiet file too, an empty one stays', a
 	writer.write('1\n');
 	await settled(() => readdirSync(folder).length === 2);
 	assert.is(statSync(join(folder, 'a.log')).size, 0);
-	await new Promise(resolve => setTimeout(resolve, 1200));
+	await quiet(1200);
 	assert.is(readdirSync(folder).length, 2);
 	await writer.close();
 });

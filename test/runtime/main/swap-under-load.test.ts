@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Site } from '../../../compiler/document/document.ts';
+import { pace } from '../../harness.ts';
 import { type LoadResponse, quantile, startLoad } from '../../load-client.ts';
 import { eventually, json, respondingSite, withServer } from '../running-server.ts';
 
@@ -44,7 +45,7 @@ swap('no response fails or mixes, none is older than the last answered load', as
 			const outcome = await runtime.load(json(numbered(number)));
 			assert.is(outcome.result, 'applied');
 			answered = number;
-			await new Promise(resolve => setTimeout(resolve, 10));
+			await pace(10);
 		}
 		const result = await load.stop();
 		assert.equal(result.failures, []);
@@ -55,7 +56,7 @@ swap('no response fails or mixes, none is older than the last answered load', as
 swap('a killed thread ends its own connections only', async () => {
 	await withServer(numbered(0), {}, async ({ runtime, port, log }) => {
 		const load = startLoad({ port, connections: 32, request: REQUEST, check, reconnect: true });
-		await new Promise(resolve => setTimeout(resolve, 200));
+		await pace(200);
 		await runtime.terminateWorker(0);
 		await eventually('replaced', () => log.text().includes('a worker thread was replaced'));
 		const result = await load.stop();

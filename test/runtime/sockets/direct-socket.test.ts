@@ -5,12 +5,12 @@ import * as assert from 'uvu/assert';
 import type { Handler } from '../../../compiler/exchange/handler.ts';
 import { DirectSocket, isDirect } from '../../../runtime/sockets/direct-socket.ts';
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { pace, quiet, until } from '../../harness.ts';
 import { open, serve, type WireServer } from '../protocols/http1/wire.ts';
 
 // What is tested here exists in this mode only.
 useIoMode('direct');
 
-const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
 const CLOSE = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 /** A server for as long as something runs. */
@@ -41,10 +41,9 @@ direct(
 				const wire = await open(server.port);
 				wire.socket.pause();
 				wire.send(CLOSE);
-				if (size === 5) for (let i = 0; i < 1000 && server.protocol.connections > 0; i++) await wait(2);
 				// The client has not ended its side: the server does not wait for that where nothing is left to send.
-				if (size === 5) assert.is(server.protocol.connections, 0);
-				await wait(20);
+				if (size === 5) await until('the connection is closed', () => server.protocol.connections === 0);
+				await pace(20);
 				wire.socket.resume();
 				const text = await wire.whole();
 				assert.is(text.length - text.indexOf('\r\n\r\n') - 4, size);
@@ -65,7 +64,7 @@ direct(
 			wire.send(`${CLOSE}${'x'.repeat(1000)}`);
 			await wire.until(text => text.endsWith('hello'));
 			wire.send('more');
-			await wait(20);
+			await quiet(20);
 			assert.is(server.protocol.connections, 1, 'it lingers');
 			assert.not(wire.reset);
 			await wire.whole();
@@ -77,16 +76,16 @@ direct('a client that vanishes within its exchange is told to the handler, with 
 	let addresses: string[] | undefined;
 	const handler: Handler = async x => {
 		await new Promise<void>(resolve => x.onGone(resolve));
-		await wait(10);
+		await pace(10);
 		addresses = [x.connection.remoteAddress, x.connection.localAddress];
 	};
 	await withServer(handler, async server => {
 		const wire = await open(server.port);
 		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
-		for (let i = 0; i < 1000 && server.exchanges.length === 0; i++) await wait(2);
+		await until('the request is handled', () => server.exchanges.length > 0);
 		wire.socket.resetAndDestroy();
 		await once(wire.socket, 'close');
-		for (let i = 0; i < 1000 && !addresses; i++) await wait(2);
+		await until('the handler is told', () => addresses !== undefined);
 		// The remote one is what rules go by: unknown it is no unix socket's.
 		assert.is(addresses?.[0], '127.0.0.1');
 	});
@@ -105,7 +104,7 @@ direct(
 					wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi');
 					wire.socket.resetAndDestroy();
 				}
-				for (let i = 0; i < 1000 && server.closed() < 20; i++) await wait(2);
+				await until('all connections are closed', () => server.closed() >= 20);
 				// Where the first bytes were read before the reset came, the address is known.
 				assert.not(server.exchanges.some(x => x.connection.remoteAddress === '0.0.0.0'));
 				const wire = await open(server.port);

@@ -13,11 +13,10 @@ import { DIRECT_TLS, type HandshakeFacts, startTls } from '../../../runtime/sock
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';
+import { pace, until } from '../../harness.ts';
 import { bodyOf } from '../protocols/http1/wire.ts';
 
 const direct = suite('TLS without streams');
-
-const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
 
 let listener: Server;
 let server: TlsServer;
@@ -34,7 +33,7 @@ direct.before(async () => {
 			x.response.status = 200;
 			switch (x.request.path) {
 				case '/slow':
-					await wait(30);
+					await pace(30);
 					break;
 				case '/gone':
 					await new Promise<void>(resolve => x.onGone(resolve));
@@ -110,8 +109,7 @@ async function rest(socket: Socket): Promise<Buffer> {
 }
 
 async function allClosed(): Promise<void> {
-	for (let i = 0; i < 400 && server.connections > 0; i++) await wait(5);
-	assert.is(server.connections, 0);
+	await until('all connections are closed', () => server.connections === 0);
 	assert.is(closed, opened);
 }
 
@@ -202,7 +200,7 @@ for (const maxVersion of ['TLSv1.2', 'TLSv1.3']) {
 				socket.write(post(index % 2 ? '/slow' : '/', size));
 				for (let at = 0; at < size; at += 50_000) {
 					socket.write(body.subarray(at, at + 50_000));
-					if (index % 3 === 0) await wait(1);
+					if (index % 3 === 0) await pace(1);
 				}
 				const answer = await rest(socket);
 				assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body), `${size} bytes`);
@@ -217,11 +215,11 @@ direct('a slow reader gets exactly the whole response', async () => {
 	const socket = await open();
 	socket.write(post('/', body.length));
 	socket.write(body);
-	await wait(100);
+	await pace(100);
 	const chunks: Buffer[] = [];
 	for await (const chunk of socket) {
 		chunks.push(chunk as Buffer);
-		if (chunks.length % 20 === 0) await wait(2);
+		if (chunks.length % 20 === 0) await pace(2);
 	}
 	const answer = Buffer.concat(chunks);
 	assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body));
@@ -264,7 +262,7 @@ direct('an upgraded connection echoes while both sides pause reading now and the
 		sent.update(bytes);
 		if (!socket.write(bytes)) await once(socket, 'drain');
 	}
-	for (let i = 0; i < 400 && received < total; i++) await wait(5);
+	await until('all bytes are back', () => received >= total);
 	assert.is(received, total);
 	assert.is(got.digest('hex'), sent.digest('hex'));
 	socket.end();
@@ -319,7 +317,7 @@ direct('invalid TLS records after the handshake end the connection', async () =>
 	socket.on('error', () => {});
 	await once(socket, 'secureConnect');
 	socket.write(post('/digest', 100));
-	await wait(10);
+	await pace(10);
 	// A record that is not encrypted.
 	raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
 	await once(raw, 'close');

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,6 +12,7 @@ import { DirectSocket, type SocketOwner } from '../../../runtime/sockets/direct-
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketOutput } from '../../../runtime/sockets/socket-output.ts';
 import { SocketPoller, threadPoller, usePoller } from '../../../runtime/sockets/socket-poller.ts';
+import { pace, quiet, until } from '../../harness.ts';
 
 // What is tested here exists in this mode only.
 useIoMode('direct');
@@ -24,13 +25,8 @@ const POLLER = new URL('../../../runtime/sockets/socket-poller.ts', import.meta.
 const ROOM = 1024;
 const MEMORY = Buffer.allocUnsafeSlow(ROOM);
 
-/** Resolves when something holds; throws after ten seconds. */
-async function eventually(holds: () => boolean): Promise<void> {
-	for (let waits = 0; !holds(); waits++) {
-		if (waits === 5000) throw new Error(`never: ${holds}`);
-		await wait(2);
-	}
-}
+/** Waits until something holds, which says by itself what it is. */
+const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
 /** A connection of a server, and what has come of it. */
 class Held implements SocketOwner {
@@ -129,7 +125,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 			const one = held[0]!;
 			one.socket.pause();
 			client.end('x'.repeat(ROOM * 40));
-			await wait(30);
+			await quiet(30);
 			assert.equal([one.text, one.events], ['', []]);
 			one.socket.resume();
 			await eventually(() => one.events.includes('ended'));
@@ -176,7 +172,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 			assert.is(functions.send(descriptor, start, 6, 0), 6);
 			assert.is(functions.send(descriptor, start + 6n, 1, urgent), 1);
 			assert.is(functions.send(descriptor, start + 7n, 6, 0), 6);
-			await wait(20);
+			await pace(20);
 			one.socket.resume();
 			await eventually(() => one.text === 'beforebehind');
 		});
@@ -188,7 +184,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 			const one = held[0]!;
 			one.socket.pause();
 			client.end('last');
-			await wait(20);
+			await pace(20);
 			const order: string[] = [];
 			one.onBytes = () => {
 				void (async () => {
@@ -254,7 +250,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 			const one = held[0]!;
 			one.socket.pause();
 			client.resetAndDestroy();
-			await wait(10);
+			await pace(10);
 			for (let i = 0; i < 3; i++) one.output.text('hello');
 			await eventually(() => one.events.includes('closed'));
 			assert.match((one.error as NodeJS.ErrnoException).code ?? '', /^(EPIPE|ECONNRESET)$/);

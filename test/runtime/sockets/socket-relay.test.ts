@@ -5,6 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketRelay } from '../../../runtime/sockets/socket-relay.ts';
+import { pace, until } from '../../harness.ts';
 
 // What is tested here exists in this mode only.
 useIoMode('direct');
@@ -53,13 +54,13 @@ relays('what the reader does not take is given back, and the pipe is empty again
 			assert.ok(relay.rest.length <= 131_072);
 			to.write(relay.rest);
 			reader.resume();
-			while (to.writableLength > 0) await new Promise(resolve => setTimeout(resolve, 1));
+			await until('it is written', () => to.writableLength === 0);
 			reader.pause();
 		}
-		await new Promise(resolve => setTimeout(resolve, relay.taken === 0 ? 1 : 0));
+		await pace(relay.taken === 0 ? 1 : 0);
 	}
 	reader.resume();
-	while (size < sent.length) await new Promise(resolve => setTimeout(resolve, 1));
+	await until('all bytes have come', () => size >= sent.length);
 	assert.ok(Buffer.concat(got).equals(sent));
 	assert.ok(withheld > 0, 'the reader was slow at least once');
 	relay.close();
@@ -76,7 +77,7 @@ relays('ends and what is no socket move nothing', async () => {
 	assert.not.ok(relay.hasMore(descriptor(from)));
 	writer.end('last');
 	await once(writer, 'finish');
-	while (!relay.hasMore(descriptor(from))) await new Promise(resolve => setTimeout(resolve, 1));
+	await until('the bytes are there', () => relay.hasMore(descriptor(from)));
 	assert.ok(relay.move(descriptor(from), -1, 10));
 	assert.equal([relay.taken, relay.given, String(relay.rest)], [4, 0, 'last']);
 	assert.ok(relay.move(descriptor(from), descriptor(to), 10) && relay.taken === 0);

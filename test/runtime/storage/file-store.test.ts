@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { openFileStore } from '../../../runtime/storage/file-store.ts';
 import { keySegment, StoreError } from '../../../runtime/storage/store.ts';
 import { storeFolder } from '../../../runtime/storage/store-location.ts';
-import { ROOT, temporaryFolder } from '../../harness.ts';
+import { pace, ROOT, temporaryFolder } from '../../harness.ts';
 
 const files = suite('file store');
 
@@ -135,7 +135,7 @@ files('many that want one lock hold it one after another', async () => {
 		Array.from({ length: 12 }, async () => {
 			const lock = await openFileStore(folder).lock('name');
 			most = Math.max(most, ++held);
-			await new Promise(resolve => setTimeout(resolve, 2));
+			await pace(2);
 			held--;
 			await lock.release();
 		}),

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, serve, temporaryFolder } from '../../harness.ts';
+import { elapse, freePorts, quiet, serve, temporaryFolder } from '../../harness.ts';
 
 /** Milliseconds: longer than a thread may take to answer. */
 const SUSPENDED = 3000;
@@ -17,10 +17,10 @@ suspended('goes on with the threads that it had', async () => {
 	const server = await serve(['Configfile'], port, { cwd: folder });
 	try {
 		server.child.kill('SIGSTOP');
-		await new Promise(resolve => setTimeout(resolve, SUSPENDED));
+		await elapse(SUSPENDED);
 		server.child.kill('SIGCONT');
 		// Looks at the threads come every half a second.
-		await new Promise(resolve => setTimeout(resolve, 1500));
+		await quiet(1500);
 		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'hello');
 		assert.not.match(server.output(), /does not answer|replaced/);
 	} finally {

@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Site } from '../../../compiler/document/document.ts';
+import type { Runtime } from '../../../runtime/main/runtime.ts';
+import { pace, until } from '../../harness.ts';
 import { eventually, json, respondingSite, withServer } from '../running-server.ts';
 
 const threads = suite('runtime: threads');
@@ -55,8 +57,14 @@ stop('ends idle connections, is no longer ready and resolves', async () => {
 	});
 });
 
+/** Waits until the server has the test's connection, and a moment more, in which it reads what has been sent. */
+async function held(runtime: Runtime): Promise<void> {
+	await until('the connection is accepted', async () => /^svc_connections 1$/m.test(await runtime.metrics()));
+	await pace(50);
+}
+
 stop('waits for what is left during a grace period that is longer than timers go', async () => {
-	const settings = { grace_period: 100 * 86_400_000 };
+	const settings = { grace_period: 100 * 86_400_000, metrics: {} };
 	await withServer({ settings, sites: [respondingSite('one')] }, {}, async ({ runtime, port }) => {
 		const socket = connect(port, '127.0.0.1');
 		socket.setEncoding('latin1');
@@ -65,11 +73,10 @@ stop('waits for what is left during a grace period that is longer than timers go
 			text += chunk;
 		});
 		socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Le');
-		await once(socket, 'connect');
-		await new Promise(resolve => setTimeout(resolve, 50));
+		await held(runtime);
 		const closed = once(socket, 'close');
 		const stopped = runtime.stop();
-		await new Promise(resolve => setTimeout(resolve, 200));
+		await pace(200);
 		socket.write('ngth: 0\r\n\r\n');
 		await Promise.all([stopped, closed]);
 		assert.match(text, 'HTTP/1.1 200');
@@ -78,14 +85,13 @@ stop('waits for what is left during a grace period that is longer than timers go
 
 stop('forces what is left when the grace period is over', async () => {
 	await withServer(
-		{ settings: { grace_period: 100 }, sites: [respondingSite('one')] },
+		{ settings: { grace_period: 100, metrics: {} }, sites: [respondingSite('one')] },
 		{},
 		async ({ runtime, port }) => {
 			const socket = connect(port, '127.0.0.1');
 			socket.on('error', () => {});
 			socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Le');
-			await once(socket, 'connect');
-			await new Promise(resolve => setTimeout(resolve, 50));
+			await held(runtime);
 			const closed = once(socket, 'close');
 			const began = performance.now();
 			await runtime.stop();

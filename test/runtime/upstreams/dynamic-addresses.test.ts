@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { DynamicAddresses } from '../../../runtime/upstreams/dynamic/dynamic-addresses.ts';
 import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
+import { elapse } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
 import { exchange } from './scripted-upstream.ts';
 
@@ -97,7 +98,7 @@ test('stale addresses serve while new ones are looked up; what changed is taken'
 	const names = ['app.test 80'];
 	assert.equal(await addresses.lookUp(names), ['10.0.0.1:80']);
 	server.records = { 'A app.test': ['10.0.0.9'], 'AAAA app.test': [] };
-	await new Promise(resolve => setTimeout(resolve, 70));
+	await elapse(70);
 	// In the second interval nobody waits: the request goes to what is known, and the look-up runs behind its back.
 	assert.equal(addresses.lookUp(names), ['10.0.0.1:80']);
 	await eventually('the new address is known', () => {
@@ -132,7 +133,7 @@ test('failing look-ups: addresses serve for their grace period, then those of th
 	const addresses = new DynamicAddresses(source);
 	assert.equal(await addresses.lookUp(['s.test']), ['a.test:1']);
 	server.records = {};
-	await new Promise(resolve => setTimeout(resolve, 110));
+	await elapse(110);
 	assert.equal(await addresses.lookUp(['s.test']), ['a.test:1']);
 	await eventually('they are given up', async () => (await addresses.lookUp(['s.test'])) === undefined);
 	server.records = { 'SRV s.test': [{ target: 'b.test', port: 1 }] };
@@ -164,9 +165,9 @@ test('a pool keeps its upstreams over look-ups that find the same, and its count
 	const found = await pool.lookUp!(['app.test 80']);
 	const first = pool.select(exchange(), undefined, found)!;
 	assert.is(first.address, '127.0.0.1:80');
-	await new Promise(resolve => setTimeout(resolve, 40));
+	await elapse(40);
 	await pool.lookUp!(['app.test 80']);
-	await new Promise(resolve => setTimeout(resolve, 40));
+	await elapse(40);
 	assert.is(pool.select(exchange(), undefined, await pool.lookUp!(['app.test 80'])), first);
 	assert.is(pool.select(exchange())!.address, '10.9.9.9:1');
 	pool.close();

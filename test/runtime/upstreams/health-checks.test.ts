@@ -13,6 +13,7 @@ import type {
 import { CheckGate } from '../../../runtime/upstreams/health/check-gate.ts';
 import { poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
 import { PoolRegistry } from '../../../runtime/upstreams/pool-registry.ts';
+import { pace, quiet } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
 
 const test = suite('health checks');
@@ -176,7 +177,7 @@ test('another port, another address, a unix socket, and a unix socket by its por
 	const unixByPort = watch([`unix/${join(folder, 'none')}`], { port });
 	const unixGone = watch([`unix/${join(folder, 'none')}`], { uri: '/' });
 	await eventually('the missing socket is down', () => unixGone.healthy()[0] === false);
-	await new Promise(resolve => setTimeout(resolve, 60));
+	await quiet(60);
 	assert.equal(
 		[byPort, byAddress, unix, unixByPort].map(watched => watched.healthy().every(Boolean)),
 		[true, true, true, true],
@@ -193,7 +194,7 @@ test('only so many checks run at once, in their order', async () => {
 			.run(async () => {
 				order.push(name);
 				most = Math.max(most, ++running);
-				await new Promise(resolve => setTimeout(resolve, 5));
+				await pace(5);
 				running--;
 				if (fails) throw new Error(name);
 			})

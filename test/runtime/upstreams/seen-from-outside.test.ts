@@ -4,6 +4,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type AdminServer, startAdmin } from '../../../admin/server.ts';
 import type { Document } from '../../../compiler/document/document.ts';
+import { quiet } from '../../harness.ts';
 import { eventually, json, type TestServer, withServer } from '../running-server.ts';
 import { onRequest, type ScriptedUpstream, scriptedUpstream } from './scripted-upstream.ts';
 
@@ -312,7 +313,7 @@ test('a stream ends at its time-out, outlives a load that leaves its pool alone,
 		// The pool is wanted again before its delay is over: the stream goes on.
 		await load(server, streaming(up.address, 'four', delayed));
 		assert.is((await server.get('/text')).body, 'four');
-		await new Promise(resolve => setTimeout(resolve, 500));
+		await quiet(500);
 		assert.not.ok(stream.closed());
 		await load(server, streaming(up.address, 'five', delayed, { connect_timeout: 4321 }));
 		await server.get('/text');

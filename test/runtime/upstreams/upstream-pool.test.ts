@@ -17,6 +17,7 @@ import {
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { poolBytes, poolLayout } from '../../../runtime/upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
+import { pace, until } from '../../harness.ts';
 import {
 	exchange,
 	onRequest,
@@ -74,12 +75,8 @@ async function failure(promise: Promise<unknown>): Promise<UpstreamError> {
 	throw new Error('it did not fail');
 }
 
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
-
-async function until(condition: () => boolean): Promise<void> {
-	for (let i = 0; i < 200 && !condition(); i++) await pause(5);
-	assert.ok(condition(), 'the condition did not come true');
-}
+/** Waits until something holds, which says by itself what it is. */
+const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
 test('a small response comes whole, its connection is used again', async () => {
 	const server = await upstream(socket =>
@@ -138,7 +135,7 @@ test('chunked responses come as bytes when whole, as a stream when not, and keep
 					'\n',
 				]) {
 					socket.write(text);
-					await pause(2);
+					await pace(2);
 				}
 			}
 		}),
@@ -148,7 +145,7 @@ test('chunked responses come as bytes when whole, as a stream when not, and keep
 	const { body } = await send(pool);
 	assert.is(await readBody(body), 'abc');
 	assert.equal(isStream(body) && [...(body.trailers ?? [])], [['X-T', '1']]);
-	await until(() => pool.idleConnections === 1);
+	await eventually(() => pool.idleConnections === 1);
 	assert.is(server.accepted, 1);
 });
 
@@ -156,7 +153,7 @@ test('a response without a length ends with its connection', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async () => {
 			socket.write('HTTP/1.0 200 OK\r\n\r\nab');
-			await pause(5);
+			await pace(5);
 			socket.end('cd');
 		}),
 	);
@@ -290,13 +287,13 @@ test('an unasked response on an idle connection ends it, and answers nothing', a
 		onRequest(socket, async () => {
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na');
 			if (number > 1) return;
-			await pause(5);
+			await pace(5);
 			socket.write('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
 	const pool = poolOf({ to: [server.address] });
 	await send(pool);
-	await until(() => pool.idleConnections === 0);
+	await eventually(() => pool.idleConnections === 0);
 	assert.is((await send(pool)).status, 200);
 	assert.is(server.accepted, 2);
 });
@@ -319,7 +316,7 @@ test('refused, closed without an answer, closed within head and body, reset', as
 		const server = await upstream(socket =>
 			onRequest(socket, async () => {
 				socket.write(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n${broken}`);
-				await pause(20);
+				await pace(20);
 				if (framing.startsWith('C')) socket.resetAndDestroy();
 				else socket.end();
 			}),
@@ -385,7 +382,7 @@ test('time-out of connecting', async () => {
 		const port = Number(String(line));
 		child.kill('SIGSTOP');
 		for (let i = 0; i < 8; i++) fillers.push(connect(port, '127.0.0.1').on('error', () => {}));
-		await new Promise(resolve => setTimeout(resolve, 100));
+		await pace(100);
 		const pool = poolOf({ to: [`127.0.0.1:${port}`], connect_timeout: 50 });
 		const started = performance.now();
 		assert.is((await failure(send(pool))).phase, 'timeout');
@@ -411,18 +408,18 @@ test('the client leaving ends the exchange with the upstream', async () => {
 	const pool = poolOf({ to: [server.address] });
 	const x = exchange();
 	const sent = send(pool, {}, x);
-	await until(() => server.accepted === 1);
+	await eventually(() => server.accepted === 1);
 	assert.is(pool.inFlight, 1);
 	x.gone();
 	await failure(sent);
-	await until(() => closed);
+	await eventually(() => closed);
 	assert.is(pool.inFlight, 0);
 });
 
 test('the client leaving later does not touch the next exchange on the connection', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async (_head, number) => {
-			if (number === 2) await pause(20);
+			if (number === 2) await pace(20);
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
@@ -503,12 +500,12 @@ test('10 MB to a slow reader: the upstream is held back, memory stays bounded', 
 	);
 	const { body } = await send(poolOf({ to: [server.address] }));
 	assert.ok(isStream(body));
-	await pause(100);
+	await pace(100);
 	const ahead = written;
 	let read = 0;
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		read += piece.length;
-		if (read < 1 << 20) await pause(1);
+		if (read < 1 << 20) await pace(1);
 	}
 	assert.is(read, total);
 	// What the kernel's buffers hold, but not all of it.
@@ -535,7 +532,7 @@ test('large bodies read at the same time keep their bytes apart', async () => {
 				let read = 0;
 				for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 					const before = Buffer.from(piece);
-					if (read % 3 === 0) await pause(1);
+					if (read % 3 === 0) await pace(1);
 					assert.ok(before.equals(piece), 'a piece stays as it is until the next pull');
 					assert.is(before.toString().replaceAll(letter, ''), '');
 					read += piece.length;
@@ -611,11 +608,11 @@ test('an upgrade hands the byte stream over, half-closes pass', async () => {
 		text += bytes;
 	});
 	upgraded!.write('hi');
-	await until(() => text.includes('<hi>'));
+	await eventually(() => text.includes('<hi>'));
 	upgraded!.end();
-	await until(() => text === 'first<hi>last');
+	await eventually(() => text === 'first<hi>last');
 	assert.ok(ended);
-	await until(() => pool.inFlight === 0);
+	await eventually(() => pool.inFlight === 0);
 });
 
 test('an upgrade whose client leaves as it comes is given up, and ends nothing else', async () => {
@@ -633,7 +630,7 @@ test('an upgrade whose client leaves as it comes is given up, and ends nothing e
 		const { upgraded } = await send(pool, { upgrade: 'websocket' }, x);
 		x.gone();
 		assert.ok(upgraded!.destroyed);
-		await pause(10);
+		await pace(10);
 		assert.equal(uncaught, []);
 		assert.is(pool.inFlight, 0);
 	} finally {
@@ -668,14 +665,14 @@ test('unix sockets, names and resolved addresses', async () => {
 test('idle connections: bounded in number and time, none after close', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async () => {
-			await pause(10);
+			await pace(10);
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
 	const pool = poolOf({ to: [server.address], keepalive: 60 });
 	await Promise.all([send(pool), send(pool), send(pool)]);
 	assert.is(pool.idleConnections, 3);
-	await until(() => pool.idleConnections === 0);
+	await eventually(() => pool.idleConnections === 0);
 	const last = send(pool);
 	pool.close();
 	assert.is((await last).status, 200);
@@ -691,7 +688,7 @@ test('idle connections: bounded in number and time, none after close', async () 
 test('more idle connections than the limit last from one burst to the next, and no longer', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async () => {
-			await pause(10);
+			await pace(10);
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
@@ -699,7 +696,7 @@ test('more idle connections than the limit last from one burst to the next, and 
 	for (let burst = 0; burst < 3; burst++) await Promise.all(Array.from({ length: 8 }, () => send(pool)));
 	assert.is(server.accepted, 8);
 	assert.is(pool.idleConnections, 8);
-	for (let i = 0; i < 50 && pool.idleConnections > 2; i++) await pause(50);
+	await until('those above the limit are closed', () => pool.idleConnections <= 2);
 	assert.is(pool.idleConnections, 2);
 	await Promise.all([send(pool), send(pool)]);
 	assert.is(server.accepted, 8);

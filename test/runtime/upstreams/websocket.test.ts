@@ -12,7 +12,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket, WebSocketServer } from 'ws';
 import { proxiedSite } from '../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
-import { freePorts, serve, temporaryFolder } from '../../harness.ts';
+import { freePorts, pace, serve, temporaryFolder, until } from '../../harness.ts';
 
 const test = suite('WebSockets');
 
@@ -75,23 +75,23 @@ async function conversation(port: number, pieces: readonly Buffer[], expected?: 
 	socket.on('end', () => {
 		ended = true;
 	});
-	const until = async (condition: () => boolean, most: number): Promise<void> => {
+	const within = async (condition: () => boolean, most: number): Promise<void> => {
 		for (let waited = 0; waited < most && !condition(); waited += 5)
 			await new Promise(resolve => setTimeout(resolve, 5));
 	};
-	await until(() => bytes.includes('\r\n\r\n'), 1000);
+	await within(() => bytes.includes('\r\n\r\n'), 1000);
 	const head = bytes.toString('latin1', 0, bytes.indexOf('\r\n\r\n'));
 	const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 	assert.ok(head.includes(accept), head);
 	bytes = bytes.subarray(bytes.indexOf('\r\n\r\n') + 4);
 	for (const piece of pieces) {
 		socket.write(piece);
-		await new Promise(resolve => setTimeout(resolve, 2));
+		await pace(2);
 	}
 	const now = (): string => `${bytes.toString('hex')} ${ended ? 'ended' : 'open'}`;
 	let same = 0;
 	let last = '';
-	await until(
+	await within(
 		() => {
 			same = now() === last ? same + 1 : 0;
 			last = now();
@@ -191,8 +191,7 @@ test('the upstream closes, or breaks off; the client does', async () => {
 		);
 	const before = await connections();
 	gone.terminate();
-	for (let i = 0; i < 100 && (await connections()) >= before; i++)
-		await new Promise(resolve => setTimeout(resolve, 10));
+	await until('the upstream is told', async () => (await connections()) < before);
 	assert.is(await connections(), before - 1);
 });
 

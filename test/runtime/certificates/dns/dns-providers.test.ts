@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import type { ChallengeRecord } from '../../../../runtime/certificates/dns/dns-provider.ts';
 import { createDnsProvider } from '../../../../runtime/certificates/dns/dns-providers.ts';
 import { IssueError } from '../../../../runtime/certificates/issuer.ts';
-import { temporaryFolder } from '../../../harness.ts';
+import { temporaryFolder, until } from '../../../harness.ts';
 import { type FakeApi, fakeApi } from './fake-api.ts';
 
 const dns = suite('dns providers');
@@ -156,8 +156,7 @@ dns('exec: a program that hangs ends with the order, and what it has started end
 	const ends = new AbortController();
 	const begun = performance.now();
 	const adding = refusal(provider.add(record, ends.signal));
-	while (!existsSync(pidFile) || readFileSync(pidFile, 'utf8') === '')
-		await new Promise(resolve => setTimeout(resolve, 5));
+	await until('the program runs', () => existsSync(pidFile) && readFileSync(pidFile, 'utf8') !== '');
 	const pid = Number(readFileSync(pidFile, 'utf8'));
 	ends.abort();
 	assert.match((await adding).message, /was ended/);
@@ -169,8 +168,7 @@ dns('exec: a program that hangs ends with the order, and what it has started end
 			return false;
 		}
 	};
-	for (let tries = 0; tries < 400 && lives(); tries++) await new Promise(resolve => setTimeout(resolve, 5));
-	assert.not.ok(lives());
+	await until('what it has started ends', () => !lives());
 	// Cleaning up hangs, and the order is given up meanwhile: it is not waited for as long as otherwise.
 	const later = new AbortController();
 	const remove = await provider.add(record, later.signal);
@@ -298,7 +296,7 @@ dns('rfc2136: sends signed updates that add and remove exactly the record, and w
 		return header;
 	});
 	const other = await createDnsProvider({ ...settings, server: `127.0.0.1:${unsigned.port}` }, around);
-	assert.match((await refusal(other.add(record, signal))).message, /did not sign its answer/);
+	assert.match((await refusal(other.add(record, signal))).message, /did not sign its response/);
 	unsigned.server.close();
 });
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import * as grpc from '@grpc/grpc-js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, until } from '../../../harness.ts';
 import { testAuthority } from './certificates.ts';
 
 const test = suite('gRPC');
@@ -168,7 +168,7 @@ for (const name of ['plain', 'secure'] as const) {
 		call.on('error', () => {});
 		await new Promise(resolve => call.once('data', resolve));
 		call.cancel();
-		for (let i = 0; i < 100 && cancelled === before; i++) await new Promise(resolve => setTimeout(resolve, 10));
+		await until('the upstream is told', () => cancelled > before);
 		assert.is(cancelled, before + 1);
 	});
 }

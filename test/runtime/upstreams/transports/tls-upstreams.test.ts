@@ -16,7 +16,7 @@ import * as assert from 'uvu/assert';
 import { keyPem } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
-import { temporaryFolder } from '../../../harness.ts';
+import { pace, quiet, temporaryFolder, until } from '../../../harness.ts';
 import { type TestAuthority, type TestCertificate, testAuthority } from './certificates.ts';
 
 const test = suite('upstreams over TLS and HTTP/2');
@@ -157,7 +157,7 @@ test('a client certificate that the library refuses, and that came after the loa
 	// A second request is not left waiting for what the first one began.
 	for (const weak of sites) for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
 	// Nor does a timer of the first end the process.
-	await new Promise(resolve => setTimeout(resolve, 100));
+	await quiet(100);
 });
 
 test('requests that wait for one handshake share its failure: none waits for the time-outs of those before it', async () => {
@@ -192,9 +192,9 @@ test('requests that wait for room on the only connection are answered by an upst
 	);
 	const ask = () => fetch(url, { signal: AbortSignal.timeout(3000) }).then(({ status }) => status);
 	const first = ask();
-	while (streams === 0) await new Promise(resolve => setTimeout(resolve, 10));
+	await until('a stream is open', () => streams > 0);
 	const others = Array.from({ length: 5 }, ask);
-	await new Promise(resolve => setTimeout(resolve, 100));
+	await pace(100);
 	behind = plain;
 	for (const socket of passing) socket.destroy();
 	assert.is(await first, 502);
