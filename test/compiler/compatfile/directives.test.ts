@@ -118,7 +118,7 @@ const RESPOND: readonly Case[] = [
 	['nothing has no type', 'respond ""', '/', { body: '', headers: { 'content-type': undefined } }],
 	['a type that is set', 'header Content-Type text/x\nrespond x', '/', { headers: { 'content-type': 'text/x' } }],
 	['no sniffing', 'respond "<html></html>"', '/', { headers: { 'content-type': 'text/plain; charset=utf-8' } }],
-	['body', 'respond {\nbody y\n}', '/', { body: 'y' }],
+	['body', 'respond 200 {\nbody y\n}', '/', { body: 'y' }],
 	['redir: 302', 'redir https://y{uri}', '/a?b', { status: 302, headers: { location: 'https://y/a?b' } }],
 	['redir: temporary', 'redir https://y temporary', '/', { status: 302 }],
 	['redir: permanent', 'redir https://y permanent', '/', { status: 301 }],

@@ -450,7 +450,7 @@ matchers('captures by name and number, by the name of the matcher, and by the la
 		'respond @two "{re.two.1} {re.1} {http.regexp.two.0}"',
 	];
 	const served = new Served(`:80 {\n${lines.join('\n')}\n}\n`);
-	assert.is((await served.ask('http://x/ab')).body, '/ab a b a []');
+	assert.is((await served.ask('http://x/ab')).body, '/ab a b a [{http.regexp.n.7}]');
 	assert.is((await served.ask('http://x/c')).body, 'c c /c');
 });
 matchers('groups of patterns by component and name, unnamed ones by number', async () => {

@@ -130,7 +130,7 @@ test('path_regexp searches the cleaned path and keeps its captures', async () =>
 		],
 		{ target: '//posts/./%31' },
 	);
-	assert.is(bodyText(x), '1 1 1[][]{http.regexp.other.1}');
+	assert.is(bodyText(x), '1 1 1[][{http.regexp.post.9}]{http.regexp.other.1}');
 	assert.is(holds(when, '/Posts/1'), false);
 	assert.is(holds({ type: 'path_regexp', pattern: '(?i)/POSTS' }, '/a/posts'), true);
 	assert.throws(() => site({ type: 'path_regexp', pattern: '(a{1000}){1000}' }), /too large/);
