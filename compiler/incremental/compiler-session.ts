@@ -16,6 +16,7 @@ import { registryOf } from '../lower/registry.ts';
 import type { Reader } from '../source/reader.ts';
 import { RecordingReader } from '../source/recording-reader.ts';
 import type { SourceSpan } from '../source/source.ts';
+import type { NamedBlock } from '../syntax/ast.ts';
 import { lowerTests } from '../testing/lower-tests.ts';
 import type { TestCase } from '../testing/test-case.ts';
 import { DocumentChecks } from './document-checks.ts';
@@ -82,66 +83,73 @@ export class CompilerSession {
 	 */
 	compile(input: ConfigInput): Compiled {
 		this.#compilations++;
-		const { format } = input;
-		return format === 'json' ? this.#compileJson(input) : this.#compileText(input, format);
+		const concealed = new ConcealedValues();
+		const read = this.#read(input, concealed);
+		const { collector, document, locate } = read;
+		const plan = document === undefined ? undefined : this.#check(document, input, collector.ofDocument(locate));
+		const tests = lowerTests(read.tests, collector.report);
+		const usable = !collector.hasErrors;
+		return {
+			document: usable ? document : undefined,
+			plan: usable ? plan : undefined,
+			diagnostics: collector.sorted().map(diagnostic => concealed.conceal(diagnostic)),
+			tests,
+			files: read.files,
+			places: read.places,
+			locate: this.#untilNext(locate),
+		};
 	}
 
-	#compileText(input: ConfigInput, dialect: Dialect): Compiled {
-		const tooLong = refuseTooLong(input);
-		if (tooLong) return tooLong;
+	/** Reads the document of an input, in whichever format: the phases that differ between text and JSON. */
+	#read(input: ConfigInput, concealed: ConcealedValues): ReadInput {
+		const { format } = input;
+		if (format === 'json') return this.#readJson(input);
+		const collector = new DiagnosticCollector();
+		// A text longer than any configuration is rejected before it is parsed.
+		if (!checkLines(input, collector.report)) return nothingRead(input, collector);
+		return this.#readText(input, format, concealed);
+	}
+
+	/** Parses, expands and lowers a text, reusing what the session knows; passes repeat until that was correct. */
+	#readText(input: ConfigInput, dialect: Dialect, concealed: ConcealedValues): ReadInput {
 		if (this.#text?.dialect !== dialect) {
 			this.#text = { dialect, known: { pieces: new PieceStore(dialect), sites: new SiteMemory() } };
 		}
 		const directives = new Set(registryOf(dialect).directives.keys());
-		const concealed = new ConcealedValues();
 		const reader = new RecordingReader(concealed.watching(this.#reader));
 		let known: TextKnowledge | undefined = this.#whole ? undefined : this.#text.known;
 		for (let pass = 1; ; pass++) {
 			const collector = new DiagnosticCollector();
 			const { report } = collector;
 			const result = compileText({ input, dialect, reader, directives, report, known, places: this.#places });
-			if (typeof result === 'string') {
-				if (result === 'whole' || pass === MAX_PASSES) known = undefined;
-				continue;
+			if (typeof result !== 'string') {
+				const { document, tree, places, locate } = result;
+				return { collector, document, files: tree.files, tests: tree.tests, places, locate };
 			}
-			const { document, tree, places } = result;
-			const { files } = tree;
-			const ofDocument = collector.ofDocument(result.locate);
-			// The text may have been copied from the Admin API.
-			if (input.text.includes('redacted')) refuseRedacted(document, ofDocument);
-			const plan = this.#check(document, ofDocument);
-			const tests = lowerTests(tree.tests, report);
-			const compiled = conclude(collector, {
-				...{ document, plan, files, tests, places },
-				locate: this.#untilNext(result.locate),
-			});
-			return { ...compiled, diagnostics: compiled.diagnostics.map(diagnostic => concealed.conceal(diagnostic)) };
+			if (result === 'whole' || pass === MAX_PASSES) known = undefined;
 		}
+	}
+
+	#readJson(input: ConfigInput): ReadInput {
+		const collector = new DiagnosticCollector();
+		const nothing = nothingRead(input, collector);
+		const whole = parseJson(input.text, input.name, input.path, collector.report);
+		const { document: parsed, places } = input.placed ? placedDocument(whole) : { document: whole, places: undefined };
+		if (parsed === undefined || !checkNesting(parsed, collector.report)) return { ...nothing, places };
+		return { ...nothing, document: this.#known(upgradeDocument(parsed) as Document), places };
 	}
 
 	/** Returns a function that stops answering when the session compiles again. */
-	#untilNext(locate: Compiled['locate']): Compiled['locate'] {
+	#untilNext(locate: ReadInput['locate']): Compiled['locate'] {
 		const compilation = this.#compilations;
-		return pointer => (compilation === this.#compilations ? locate(pointer) : undefined);
+		return pointer => (compilation === this.#compilations ? locate?.(pointer) : undefined);
 	}
 
-	#compileJson(input: ConfigInput): Compiled {
-		const collector = new DiagnosticCollector();
-		const files = input.path === undefined ? [] : [input.path];
-		const whole = parseJson(input.text, input.name, input.path, collector.report);
-		const { document: parsed, places } = input.placed ? placedDocument(whole) : { document: whole, places: undefined };
-		const rest = { files, tests: [], places, locate: (): undefined => undefined };
-		if (parsed === undefined || !checkNesting(parsed, collector.report)) {
-			return conclude(collector, { document: undefined, plan: undefined, ...rest });
-		}
-		const document = this.#known(upgradeDocument(parsed) as Document);
-		const report = collector.ofDocument(undefined);
-		if (input.text.includes('@id')) objectIds(document, report);
-		if (input.text.includes('redacted')) refuseRedacted(document, report);
-		return conclude(collector, { document, plan: this.#check(document, report), ...rest });
-	}
-
-	#check(document: Document, report: Report): Plan | undefined {
+	/** Checks a document and returns its plan; undefined if it does not match the schema. */
+	#check(document: Document, { format, text }: ConfigInput, report: Report): Plan | undefined {
+		if (format === 'json' && text.includes('@id')) objectIds(document, report);
+		// The text may have been copied from the Admin API.
+		if (text.includes('redacted')) refuseRedacted(document, report);
 		const plan = this.#checks.check(document, report, this.#reader);
 		if (plan) checkLogFiles(document, this.#reader, report);
 		return plan;
@@ -169,21 +177,15 @@ export class CompilerSession {
  */
 const MAX_PASSES = 4;
 
-/** Rejects a text that is longer than any configuration. */
-function refuseTooLong(input: ConfigInput): Compiled | undefined {
-	const collector = new DiagnosticCollector();
-	if (checkLines(input, collector.report)) return undefined;
-	const files = input.path === undefined ? [] : [input.path];
-	return conclude(collector, { document: undefined, plan: undefined, files, tests: [], locate: () => undefined });
+/** An input after the phases that depend on its format. */
+interface ReadInput extends Pick<Compiled, 'document' | 'files' | 'places'> {
+	readonly collector: DiagnosticCollector;
+	readonly tests: readonly NamedBlock[];
+	readonly locate: ((pointer: string) => SourceSpan | undefined) | undefined;
 }
 
-/** Returns document and plan only if there were no errors. */
-function conclude(collector: DiagnosticCollector, made: Omit<Compiled, 'diagnostics'>): Compiled {
-	const usable = !collector.hasErrors;
-	return {
-		...made,
-		document: usable ? made.document : undefined,
-		plan: usable ? made.plan : undefined,
-		diagnostics: collector.sorted(),
-	};
+/** Returns an input without a document. */
+function nothingRead({ path }: ConfigInput, collector: DiagnosticCollector): ReadInput {
+	const files = path === undefined ? [] : [path];
+	return { collector, document: undefined, files, tests: [], places: undefined, locate: undefined };
 }

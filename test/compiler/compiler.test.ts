@@ -43,6 +43,18 @@ function* numbers(seed: number): Generator<number, never> {
 
 const entry = suite('compile');
 
+entry('JSON that is not an object is rejected, whatever its value', () => {
+	for (const text of ['null', '0', '""', 'false', '[]']) {
+		const { document, plan, diagnostics } = compiled('json', text);
+		assert.ok(
+			diagnostics.some(({ severity }) => severity === 'error'),
+			text,
+		);
+		assert.is(document, undefined);
+		assert.is(plan, undefined);
+	}
+});
+
 entry('a configuration without errors has a document and a plan', () => {
 	const result = compiled('configfile', ':{$PORT} {\n\trespond "hi"\n}\n');
 	assert.equal(codes(result), []);

@@ -27,7 +27,10 @@ headerRegexp('any value may match, the first gives the captures', () => {
 		['FOO', 'b2'],
 		['Foo', 'b3'],
 	] as const;
-	assert.is(ask(when, { headers }, '{http.regexp.n.1}{http.regexp.1}{http.regexp.n.0}{http.regexp.n.9}'), '22b2{http.regexp.n.9}');
+	assert.is(
+		ask(when, { headers }, '{http.regexp.n.1}{http.regexp.1}{http.regexp.n.0}{http.regexp.n.9}'),
+		'22b2{http.regexp.n.9}',
+	);
 	assert.is(ask(when, { headers: [['Foo', 'B2']] }), 'no');
 	assert.is(ask(when), 'no');
 });
