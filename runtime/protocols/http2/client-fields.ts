@@ -1,4 +1,4 @@
-/** Fields of the client's side: heads of requests encoded, those of responses read (RFC 9113 §8.3). */
+/** Header fields on the client side: encodes requests, decodes responses (RFC 9113 §8.3). */
 import { withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
@@ -19,23 +19,23 @@ const SCHEME_HTTP = 6;
 const SCHEME_HTTPS = 7;
 const CONTENT_LENGTH = 28;
 
-/** No table takes it up; no intermediary may either (RFC 7541 §6.2.2, §6.2.3). */
+/** Not added to any table; with NEVER_INDEXED, not by intermediaries either (RFC 7541 §6.2.2, §6.2.3). */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
-/** `Dynamic table size update` to nothing, in the first block of a connection. */
+/** `Dynamic table size update` to zero, in the first block of a connection. */
 const NO_TABLE = 0x20;
 
 const SENSITIVE: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
 
-/** Encodes without a table that the upstream has to keep: one for all connections of a pool. */
+/** An encoder that requires no dynamic table of the upstream: one for all connections of a pool. */
 export class RequestEncoder {
 	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
 	#at = 0;
 
 	/**
-	 * The block of a request's head; the bytes are the caller's until the next call.
+	 * Encodes a request head; the bytes are valid until the next call.
 	 * @param first True for the first block of a connection.
-	 * @param length Of the body, where it is known and there is one.
+	 * @param length Length of the body, if there is one and it is known.
 	 */
 	head(request: UpstreamRequest, scheme: 'http' | 'https', first: boolean, length: number | undefined): Uint8Array {
 		this.#at = 0;
@@ -55,7 +55,7 @@ export class RequestEncoder {
 		else this.#field(':path', PATH, request.target);
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const name = headers.nameAt(i).toLowerCase();
-			// The key is that of HTTP/1.1's handshake (RFC 8441 §5).
+			// The key belongs to HTTP/1.1's handshake (RFC 8441 §5).
 			if (name === 'host' || (upgrade !== undefined && name === 'sec-websocket-key')) continue;
 			this.#field(name, STATIC_NAMES.get(name) ?? 0, headers.valueAt(i));
 		}
@@ -63,7 +63,7 @@ export class RequestEncoder {
 		return this.#memory.subarray(0, this.#at);
 	}
 
-	/** The block of trailers. */
+	/** Encodes trailers. */
 	trailers(headers: HeaderList): Uint8Array {
 		this.#at = 0;
 		for (const [name, value] of headers) this.#field(name.toLowerCase(), 0, value);
@@ -87,22 +87,22 @@ export class RequestEncoder {
 	}
 }
 
-/** Fields that one block may have. */
+/** Maximum fields of a block. */
 const MAX_FIELDS = 1000;
 
-/** Takes the fields of a response's head or trailers; one of its kind for a connection. */
+/** Receives the fields of a response's head or trailers; one per connection. */
 export class ResponseReader implements FieldSink {
-	/** name, value, name, value, …: as HeaderList takes it; a new array for each block. */
+	/** Name, value, name, value, …, as for HeaderList; a new array for each block. */
 	items: string[] = [];
-	/** 0 when there was none, as in trailers. */
+	/** 0 if there is none, as in trailers. */
 	status = 0;
 	length: number | undefined = undefined;
-	/** What is wrong with the block; undefined when nothing is. */
+	/** What is wrong with the block, if anything. */
 	mistake: string | undefined = undefined;
 	readonly #most: number;
 	#size = 0;
 
-	/** @param most Bytes of one block, decoded. */
+	/** @param most Maximum decoded bytes of a block. */
 	constructor(most: number) {
 		this.#most = most;
 	}
@@ -115,7 +115,7 @@ export class ResponseReader implements FieldSink {
 		this.#size = 0;
 	}
 
-	/** The block as trailers: without fields that belong into a head. */
+	/** Returns the block as trailers, without fields that belong in a head. */
 	trailers(): HeaderList {
 		const trailers = new HeaderList(this.items);
 		trailers.filter(name => mayTrail(name, 'response'));

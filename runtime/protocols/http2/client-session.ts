@@ -1,4 +1,4 @@
-/** The client's side of one connection of HTTP/2, over an engine of our own (RFC 9113). */
+/** The client side of an HTTP/2 connection, with our own engine (RFC 9113). */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
@@ -16,38 +16,38 @@ import { OutputQueue, type QueueOwner } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { StreamOutput } from './stream-output.ts';
 
-/** Answers to control frames that may wait behind the bodies of requests. */
+/** Maximum unread replies to control frames while request bodies are being sent. */
 const MOST_UNREAD_ANSWERS = 1000;
 
-/** Streams of one connection until the upstream has said how many it allows, and at most. */
+/** Concurrent streams of a connection before the upstream's settings arrive, and maximum. */
 const FIRST_STREAMS = 100;
 const MOST_STREAMS = 1000;
-/** Bytes of one block of fields: what fits into a head and its continuations. */
+/** Maximum bytes of a header block: of a head with its continuations. */
 const MAX_BLOCK = 262_144;
-/** The last stream of a connection: the next one would not fit into its number. */
+/** The last stream ID of a connection. */
 const LAST_STREAM = 0x7fffffff - 2;
 const EMPTY = new Uint8Array(0);
 
-/** What the connections of one pool on one thread share. */
+/** State shared by the connections of one pool on one thread. */
 export class ClientCoders {
 	readonly output: OutputMemory = new OutputMemory();
 	readonly encoder: RequestEncoder = new RequestEncoder();
 	readonly strings: StringMemory = new StringMemory(Math.ceil((MAX_BLOCK * 8) / 5));
 }
 
-/** Who keeps the connection. */
+/** Callbacks of the connection's owner. */
 export interface SessionKeeper {
-	/** It may have room for a call again. */
+	/** It may have a free stream again. */
 	sessionFreed(session: ClientSession): void;
-	/** Nothing is on it any more. */
+	/** It has no streams left. */
 	sessionIdle(session: ClientSession): void;
-	/** It takes no more calls. Called once. */
+	/** It accepts no more requests. Called once. */
 	sessionLost(session: ClientSession): void;
 }
 
-/** One connection. */
+/** An HTTP/2 connection to an upstream. */
 export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner, StreamSession {
-	/** `performance.now()` at which the last exchange ended; the keeper's. */
+	/** End of the last exchange, by `performance.now()`; set by the keeper. */
 	idleSince = 0;
 	proven = false;
 	readonly frames: FrameWriter;
@@ -69,20 +69,20 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#block: HeaderBlock | undefined = undefined;
 	#mostStreams = FIRST_STREAMS;
 	#takesUpgrades = false;
-	/** Those that wait for the upstream's settings; undefined once these have come, or never will. */
+	/** Requests that wait for the upstream's settings; undefined once these have arrived, or never will. */
 	#unsettled: (() => void)[] | undefined = [];
 	/**
-	 * Streams whose bodies wait: until the upstream has said how many streams it takes, and then while those before them are
-	 * as many. It refuses the others, mostly, and they are sent again.
+	 * Streams whose bodies are held back: until the upstream has announced its stream limit, then while as many streams are ahead.
+	 * The upstream usually refuses excess streams, which can then be sent again.
 	 */
 	readonly #held = new Set<ClientStream>();
 	#retired = false;
 	#closed = false;
-	/** Answers to control frames that were given while the upstream did not read. */
+	/** Replies to control frames that the upstream has not read. */
 	#unread = 0;
 	#failure: Error | undefined = undefined;
 
-	/** Takes over a wire that is connected, and begins. */
+	/** Takes over a connected socket, and sends the preface. */
 	constructor(
 		wire: UpstreamSocket,
 		scheme: 'http' | 'https',
@@ -111,27 +111,27 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.frames.numbers(FRAME.windowUpdate, 0, CONNECTION_WINDOW - DEFAULT_WINDOW);
 	}
 
-	/** Exchanges on it. */
+	/** Number of exchanges. */
 	get active(): number {
 		return this.#streams.size;
 	}
 
-	/** True while it takes another call. */
+	/** True while it accepts another request. */
 	get hasRoom(): boolean {
 		return !this.#retired && this.#streams.size < this.#mostStreams;
 	}
 
-	/** Sends a call; only while `hasRoom`. */
+	/** Sends a request; only while `hasRoom`. */
 	carry(call: ClientCall): void {
 		if (call.request.upgrade === undefined || this.#unsettled === undefined) this.#carry(call);
 		else {
-			// Whether the upstream takes upgrades, its settings say (RFC 8441 §3).
+			// Whether the upstream supports extended CONNECT is in its settings (RFC 8441 §3).
 			let waits = true;
 			call.carrier = {
 				cancel: () => {
 					if (!waits) return;
 					waits = false;
-					call.failed(new UpstreamError('response', 'the exchange was given up'), false);
+					call.failed(new UpstreamError('response', 'the request was canceled'), false);
 				},
 			};
 			this.#unsettled.push(() => {
@@ -144,7 +144,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	#carry(call: ClientCall): void {
 		if (this.#closed || (call.request.upgrade !== undefined && !this.#takesUpgrades)) {
-			const message = this.#failure?.message ?? 'the upstream takes no upgrades over HTTP/2';
+			const message = this.#failure?.message ?? 'the upstream does not support upgrades over HTTP/2';
 			call.failed(new UpstreamError('request', message, undefined, true), false);
 			return;
 		}
@@ -157,20 +157,20 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#queue.soon();
 	}
 
-	/** Takes no more calls, and ends when the last has ended. */
+	/** Accepts no more requests, and closes after the last one. */
 	retire(): void {
 		this.#retire();
 		if (this.#streams.size === 0) this.end();
 	}
 
-	/** Ends the connection, and what is on it. */
+	/** Closes the connection and ends its requests. */
 	end(): void {
 		if (this.#closed) return;
 		this.#retire();
 		const at = this.frames.begin(8, FRAME.goAway, 0, 0);
 		this.frames.bytes.fill(0, at, at + 8);
 		this.frames.flush();
-		this.#close(new Error('the connection was ended'));
+		this.#close(new Error('the connection was closed'));
 	}
 
 	// QueueOwner.
@@ -183,7 +183,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	// StreamSession.
 
-	/** Bodies of requests are bounded where they come in. */
+	/** Request bodies are limited where they are received. */
 	readonly share: number = Infinity;
 
 	holds(): void {}
@@ -281,7 +281,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 				return this.#continuation(flags, bytes, start, end);
 			case FRAME.resetStream:
 				if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a reset has no code');
-				if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a reset of no stream');
+				if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a reset of an unknown stream');
 				this.#streams.get(id)?.reset(bytes.readUInt32BE(start));
 				return !this.#closed;
 			case FRAME.settings:
@@ -294,37 +294,37 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 				}
 				return true;
 			case FRAME.goAway:
-				if (id !== 0 || end - start < 8) return this.#fail(H2_ERROR.protocol, 'a farewell is malformed');
+				if (id !== 0 || end - start < 8) return this.#fail(H2_ERROR.protocol, 'a GOAWAY frame is malformed');
 				this.#goAway(bytes.readUInt32BE(start) & MAX_WINDOW, bytes.readUInt32BE(start + 4));
 				return !this.#closed;
 			case FRAME.windowUpdate:
 				return this.#windowUpdate(id, bytes, start, end);
 			case FRAME.pushPromise:
-				return this.#fail(H2_ERROR.protocol, 'a push that was not asked for');
+				return this.#fail(H2_ERROR.protocol, 'a server push that was not enabled');
 			default:
 				return true;
 		}
 	}
 
-	/** A stream that we have opened. */
+	/** Reports whether we have opened this stream. */
 	#known(id: number): boolean {
 		return (id & 1) === 1 && id < this.#next;
 	}
 
-	/** Answers to control frames must not pile up before an upstream that does not read. */
+	/** Replies to control frames must not accumulate for an upstream that does not read. */
 	#mayAnswer(): boolean {
 		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL) {
 			this.#unread = 0;
 			return true;
 		}
-		// Bodies of requests may wait there too: an upstream that takes its time with them may still ask now and then.
+		// Request bodies may be queued there too: an upstream that reads them slowly may still send some control frames.
 		const most = this.#streams.size > 0 ? MOST_UNREAD_ANSWERS : 0;
 		return ++this.#unread <= most || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}
 
 	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
 		const whole = end - start;
-		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'content of no stream');
+		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'content of an unknown stream');
 		let from = start;
 		let to = end;
 		if ((flags & FLAG.padded) !== 0) {
@@ -332,19 +332,19 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			to -= padding;
 			if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
 		}
-		if (!this.#window.take(whole)) return this.#fail(H2_ERROR.flowControl, 'more content than there was room for');
-		// What streams hold is bounded by their windows; one that is not read must not keep the others waiting.
+		if (!this.#window.take(whole)) return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
+		// Streams are limited by their own windows; one that is not read must not block the others.
 		const increment = this.#window.release(whole, true);
 		if (increment > 0) this.frames.numbers(FRAME.windowUpdate, 0, increment);
 		const stream = this.#streams.get(id);
 		if (stream && !stream.data(bytes, from, to, whole, (flags & FLAG.endStream) !== 0)) {
-			return this.#fail(H2_ERROR.flowControl, 'more content than there was room for');
+			return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
 		}
 		return !this.#closed;
 	}
 
 	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
-		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'fields of no stream');
+		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'fields of an unknown stream');
 		let from = start;
 		let to = end;
 		if ((flags & FLAG.padded) !== 0) to -= bytes[from++] ?? 0;
@@ -358,7 +358,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	#continuation(flags: number, bytes: Buffer, start: number, end: number): boolean {
 		const block = this.#block;
-		if (!block) return this.#fail(H2_ERROR.protocol, 'the rest of no block of fields');
+		if (!block) return this.#fail(H2_ERROR.protocol, 'a continuation without a block of fields');
 		if (!block.add(bytes, start, end)) return this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
 		if ((flags & FLAG.endHeaders) === 0) return true;
 		this.#block = undefined;
@@ -369,7 +369,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#decode(id: number, ends: boolean, bytes: Buffer, start: number, end: number): boolean {
 		const fields = this.#fields;
 		fields.begin();
-		// Blocks build upon one another: those of streams that are over are decoded too.
+		// Blocks depend on previous ones: those of ended streams must be decoded too.
 		if (!this.#decoder.decode(bytes, start, end, fields))
 			return this.#fail(H2_ERROR.compression, 'fields are malformed');
 		this.#streams.get(id)?.fields(fields, ends);
@@ -390,11 +390,11 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 					this.#takesUpgrades = value === 1;
 					break;
 				case SETTING.initialWindowSize: {
-					if (value > MAX_WINDOW) return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+					if (value > MAX_WINDOW) return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 					const change = value - this.peerWindow;
 					this.peerWindow = value;
 					for (const { output } of this.#streams.values()) {
-						if (!output.widen(change)) return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+						if (!output.widen(change)) return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 					}
 				}
 			}
@@ -406,26 +406,27 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	#windowUpdate(id: number, bytes: Buffer, start: number, end: number): boolean {
-		if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a window is malformed');
+		if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a window update is malformed');
 		const increment = bytes.readUInt32BE(start) & MAX_WINDOW;
 		if (id === 0) {
 			this.sendWindow += increment;
 			if (increment === 0 || this.sendWindow > MAX_WINDOW) {
-				return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+				return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 			}
 			this.#queue.fed();
 			return true;
 		}
-		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a window of no stream');
+		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a window update of an unknown stream');
 		const stream = this.#streams.get(id);
 		if (!stream || stream.output.widen(increment)) return true;
-		return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+		return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 	}
 
-	/** Streams behind the last one were not looked at: they may be sent elsewhere (RFC 9113 §6.8). */
+	/** Streams above the last one were not processed and may be sent elsewhere (RFC 9113 §6.8). */
 	#goAway(last: number, code: number): void {
 		this.#retire();
-		const message = code === 0 ? 'the connection is going away' : `the upstream ended the connection with code ${code}`;
+		const message =
+			code === 0 ? 'the connection is going away' : `the upstream closed the connection with code ${code}`;
 		for (const stream of [...this.#streams.values()]) {
 			if (stream.id > last) stream.connectionLost(new Error(message), true);
 		}
@@ -454,7 +455,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#keeper.sessionLost(this);
 	}
 
-	/** The upstream does not keep to the protocol: nothing on the connection can be trusted. Always false. */
+	/** The upstream violates the protocol: nothing on the connection can be trusted. Always returns false. */
 	#fail(code: number, message: string): false {
 		if (this.#closed) return false;
 		this.#retire();
@@ -478,7 +479,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			socket.destroy();
 			return;
 		}
-		// A farewell that is under way arrives before the end, if the upstream reads.
+		// A pending GOAWAY is delivered before the end if the upstream reads.
 		socket.destroySoon();
 		setTimeout(() => socket.destroy(), LINGER_TIME).unref();
 	}

@@ -1,4 +1,4 @@
-/** The frames that carry no message: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, GOAWAY (RFC 9113 §6). */
+/** Handles frames that carry no message: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, GOAWAY (RFC 9113 §6). */
 import { COST, type CutReason } from './flood-guard.ts';
 import { DEFAULT_WINDOW, FLAG, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
@@ -7,7 +7,7 @@ import type { SessionEnd } from './session-end.ts';
 import { readSettings } from './settings.ts';
 import type { Stream } from './stream.ts';
 
-/** The connection as its control frames see it. */
+/** The connection, for its control frames. */
 export interface ControlledSession {
 	readonly frames: FrameWriter;
 	readonly queue: OutputQueue;
@@ -16,19 +16,19 @@ export interface ControlledSession {
 	/** The highest stream that the client has opened. */
 	readonly lastStream: number;
 	sendWindow: number;
-	/** The client's mistake on the connection. */
+	/** Handles a connection error caused by the client. */
 	fail(code: number): void;
-	/** The client's mistake on one stream. */
+	/** Handles a stream error caused by the client. */
 	streamError(stream: Stream, code: number): void;
-	/** Takes the cost of a frame that does no work. */
+	/** Charges the cost of a frame that does no useful work. */
 	spend(reason: CutReason, cost: number): void;
 }
 
-/** Acts on the control frames of one connection. */
+/** Handles the control frames of one connection. */
 export class ControlFrames {
-	/** Window that streams begin with on our side. */
+	/** Initial send window of streams. */
 	peerWindow: number = DEFAULT_WINDOW;
-	/** The client's first settings have come. */
+	/** The client's first settings have arrived. */
 	settled = false;
 	readonly #session: ControlledSession;
 
@@ -55,7 +55,7 @@ export class ControlFrames {
 		}
 	}
 
-	/** The new window counts for streams that are open too (RFC 9113 §6.9.2); false when that makes one too large. */
+	/** The new window applies to open streams too (RFC 9113 §6.9.2); returns false if one becomes too large. */
 	#setWindow(window: number | undefined): boolean {
 		if (window === undefined) return true;
 		const change = window - this.peerWindow;
@@ -75,7 +75,7 @@ export class ControlFrames {
 		}
 	}
 
-	/** Says how streams are to share, which windows and turns decide here; only its form is checked. */
+	/** Priorities are ignored, because windows and turns determine the order; only the frame's form is checked. */
 	priority(stream: number, size: number): void {
 		if (stream === 0) this.#session.fail(H2_ERROR.protocol);
 		else if (size !== 5) this.#session.fail(H2_ERROR.frameSize);

@@ -1,4 +1,4 @@
-/** One field as HPACK carries it, with what the server has to know of it: found out once, however often its entry is used. */
+/** An HPACK field with facts that the server needs, determined once, however often a table entry is used. */
 import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 
 /** What a field's name means to the protocol. */
@@ -8,11 +8,11 @@ export const KIND = {
 	method: 2,
 	path: 3,
 	scheme: 4,
-	/** Of extended CONNECT (RFC 8441 §4). */
+	/** For extended CONNECT (RFC 8441 §4). */
 	protocol: 5,
-	/** `:status`, and pseudo-headers that nobody defined. */
+	/** `:status`, and undefined pseudo-headers. */
 	unknownPseudo: 6,
-	/** Fields of HTTP/1.1 connections, which no HTTP/2 message may have (RFC 9113 §8.2.2). */
+	/** Connection-specific fields of HTTP/1.1, which are not allowed in HTTP/2 (RFC 9113 §8.2.2). */
 	connection: 7,
 	te: 8,
 	host: 9,
@@ -20,9 +20,9 @@ export const KIND = {
 	contentLength: 11,
 	expect: 12,
 	trailer: 13,
-	/** A name with `_` or `.`: a back end may read it as the one with `-` that a rule here forbids. */
+	/** A name with `_` or `.`, which a backend may confuse with the one with `-` that a rule here forbids. */
 	confusable: 14,
-	/** No token in lower case (RFC 9113 §8.2.1). */
+	/** Not a lower-case token (RFC 9113 §8.2.1). */
 	invalid: 15,
 } as const;
 
@@ -45,10 +45,10 @@ const KINDS: ReadonlyMap<string, number> = new Map([
 	['trailer', KIND.trailer],
 ]);
 
-/** Bytes that a field counts for beside its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
+/** Bytes that a field counts for in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
 const OVERHEAD = 32;
 
-/** A field, as it stands in a table. */
+/** A field, as in a table. */
 export class Field {
 	readonly name: string;
 	readonly value: string;
@@ -56,10 +56,10 @@ export class Field {
 	readonly kind: number;
 	/** Bytes that it counts for. */
 	readonly size: number;
-	/** False when the value holds a control character, or begins or ends with a blank (RFC 9113 §8.2.1). */
+	/** False if the value contains a control character, or starts or ends with whitespace (RFC 9113 §8.2.1). */
 	readonly validValue: boolean;
 
-	/** Name and value are bytes as latin1; `kind` where the name is known already. */
+	/** Name and value are bytes as Latin-1; `kind` is given if the name is already known. */
 	constructor(name: string, value: string, kind: number = nameKind(name)) {
 		this.name = name;
 		this.value = value;

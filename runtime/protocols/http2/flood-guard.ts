@@ -1,7 +1,7 @@
-/** What a connection may spend on frames that do no work, so that no mixture of them becomes a flood. */
+/** Limits frames of a connection that do no useful work, so that no mixture of them becomes a flood. */
 import { CALM_BUDGET, CALM_REFILL } from './limits.ts';
 
-/** Why a connection was cut off. Few, for counters. */
+/** Why a connection was cut off. A fixed set, for counters. */
 export const CUT_REASONS = [
 	'rapid_reset',
 	'made_you_reset',
@@ -18,38 +18,38 @@ export const CUT_REASONS = [
 
 export type CutReason = (typeof CUT_REASONS)[number];
 
-/** What a frame costs. A reset costs what two or three finished exchanges earn: who cancels less than every fourth is no attacker. */
+/** The costs of frames. A reset costs as much as two or three finished exchanges earn: a client that cancels less than a quarter is no attacker. */
 export const COST = {
-	/** The client took back a stream (CVE-2023-44487), whether or not its response was out. */
+	/** The client canceled a stream (CVE-2023-44487), whether or not its response had been sent. */
 	rapid_reset: 8,
-	/** The client made us reset a stream (CVE-2025-8671), or asked for more of them than it may. */
+	/** The client made us reset a stream (CVE-2025-8671), or exceeded the stream limit. */
 	made_you_reset: 8,
 	settings_flood: 8,
 	ping_flood: 2,
 	priority_flood: 1,
 	window_update_flood: 1,
-	/** DATA without data or end, and frames of unknown type. */
+	/** DATA without content or end, and frames of unknown type. */
 	empty_frames: 4,
 	/** DATA of a stream that we have reset. */
 	late_data: 1,
 } as const;
 
-/** What an exchange whose response was written whole gives back. */
+/** Earned by an exchange whose response was sent completely. */
 const EARNED_BY_EXCHANGE = 3;
-/** What each DATA frame sent gives back: its receiver has to raise two windows now and then. */
+/** Earned by each DATA frame sent, because the receiver must raise two windows from time to time. */
 const EARNED_BY_FRAME = 2;
 
-/** The budget of one connection: it starts full, costs drain it, work and time fill it. */
+/** The budget of one connection: initially full, drained by costs, refilled by work and time. */
 export class FloodGuard {
 	#left = CALM_BUDGET;
 	#filledAt: number;
 
-	/** `now` is `performance.now()`, here as everywhere. */
+	/** `now` is `performance.now()`, as everywhere in this class. */
 	constructor(now: number) {
 		this.#filledAt = now;
 	}
 
-	/** Takes a cost; true when there was nothing left to pay it. */
+	/** Charges a cost; returns true if the budget is exhausted. */
 	spend(cost: number, now: number): boolean {
 		this.#left -= cost;
 		if (this.#left >= 0) return false;

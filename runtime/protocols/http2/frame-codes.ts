@@ -1,6 +1,6 @@
-/** Numbers of the HTTP/2 wire: frame types, flags, error codes and settings (RFC 9113 §6, §7; RFC 8441, RFC 9218). */
+/** Constants of the HTTP/2 wire format: frame types, flags, error codes and settings (RFC 9113 §6, §7; RFC 8441, RFC 9218). */
 
-/** Types of frames (RFC 9113 §6). */
+/** Frame types (RFC 9113 §6). */
 export const FRAME = {
 	data: 0,
 	headers: 1,
@@ -14,17 +14,17 @@ export const FRAME = {
 	continuation: 9,
 } as const;
 
-/** Flags of frames. */
+/** Frame flags. */
 export const FLAG = {
-	/** Of SETTINGS and PING. */
+	/** For SETTINGS and PING. */
 	ack: 0x1,
-	/** Of DATA and HEADERS. */
+	/** For DATA and HEADERS. */
 	endStream: 0x1,
-	/** Of HEADERS and CONTINUATION. */
+	/** For HEADERS and CONTINUATION. */
 	endHeaders: 0x4,
-	/** Of DATA and HEADERS. */
+	/** For DATA and HEADERS. */
 	padded: 0x8,
-	/** Of HEADERS. */
+	/** For HEADERS. */
 	priority: 0x20,
 } as const;
 
@@ -44,7 +44,7 @@ export const H2_ERROR = {
 	enhanceYourCalm: 11,
 } as const;
 
-/** Identifiers of settings (RFC 9113 §6.5.2). */
+/** Setting identifiers (RFC 9113 §6.5.2). */
 export const SETTING = {
 	headerTableSize: 1,
 	enablePush: 2,
@@ -58,11 +58,11 @@ export const SETTING = {
 	noRfc7540Priorities: 9,
 } as const;
 
-/** Bytes of a frame's header. */
+/** Bytes of a frame header. */
 export const FRAME_HEADER = 9;
-/** Largest window (RFC 9113 §6.9.1). */
+/** Maximum window (RFC 9113 §6.9.1). */
 export const MAX_WINDOW = 0x7fffffff;
-/** Window of a connection and of a stream before any word about it. */
+/** Initial window of a connection and of a stream. */
 export const DEFAULT_WINDOW = 65_535;
-/** What a client's connection begins with (RFC 9113 §3.4). */
+/** The client's connection preface (RFC 9113 §3.4). */
 export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';

@@ -1,24 +1,24 @@
-/** Cuts a connection's bytes into frames (RFC 9113 §4.1). */
+/** Splits a connection's bytes into frames (RFC 9113 §4.1). */
 import { FRAME_HEADER, PREFACE } from './frame-codes.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 
-/** What takes the frames. The bytes are its only until it returns. */
+/** Receives the frames. The bytes are valid only during the call. */
 export interface FrameSink {
-	/** False when nothing more is to be read. */
+	/** Returns false if nothing more is to be read. */
 	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean;
-	/** The connection does not begin as HTTP/2 does. */
+	/** The connection does not start with the preface. */
 	badPreface(): void;
-	/** A frame is larger than any we allow. */
+	/** A frame exceeds the maximum size. */
 	oversize(): void;
 }
 
-/** Bytes of the largest frame with its header. */
+/** Maximum bytes of a frame with its header. */
 const LARGEST = FRAME_HEADER + MAX_FRAME_SIZE;
-/** Bytes of a frame that make it worth memory that is used again. */
+/** Minimum bytes of a frame for which reusable memory is worthwhile. */
 const LARGE = 8192;
-/** Free memory for large frames, of this thread. */
+/** Free buffers of this thread for large frames. */
 const free: Buffer[] = [];
-/** Buffers that are kept in it at most. */
+/** Maximum free buffers kept. */
 const MOST_FREE = 32;
 
 function memoryFor(size: number): Buffer {
@@ -26,26 +26,26 @@ function memoryFor(size: number): Buffer {
 	return free.pop() ?? Buffer.allocUnsafeSlow(LARGEST);
 }
 
-/** The reading side of a connection, below frames. */
+/** The receiving side of a connection, below frames. */
 export class FrameReader {
 	readonly #sink: FrameSink;
 	#preface = 0;
-	/** Bytes of a frame, or of its header, that came without its rest. */
+	/** Bytes of an incomplete frame or frame header. */
 	#partial: Buffer | undefined = undefined;
 	#held = 0;
 
-	/** @param preface False on a client's side: servers send none. */
+	/** @param preface False on the client side, because servers send none. */
 	constructor(sink: FrameSink, preface: boolean = true) {
 		this.#sink = sink;
 		if (!preface) this.#preface = PREFACE.length;
 	}
 
-	/** A frame has begun and not ended. */
+	/** True within a frame. */
 	get within(): boolean {
 		return this.#held > 0 || this.#preface < PREFACE.length;
 	}
 
-	/** Takes bytes as they came. */
+	/** Processes received bytes. */
 	read(bytes: Buffer): void {
 		let at = this.#preface < PREFACE.length ? this.#readPreface(bytes) : 0;
 		if (at < 0) return;
@@ -79,7 +79,7 @@ export class FrameReader {
 		return at;
 	}
 
-	/** Goes on with the frame that is held; returns the index after it, −1 when it is still not whole or was the last. */
+	/** Continues an incomplete frame; returns the index after it, −1 if it is still incomplete or was the last. */
 	#complete(bytes: Buffer, start: number): number {
 		let at = start;
 		if (this.#held < FRAME_HEADER) {
@@ -103,7 +103,7 @@ export class FrameReader {
 		return goesOn ? at : -1;
 	}
 
-	/** Adds to what is held until it is so many bytes; returns the index after what was used. */
+	/** Fills the held bytes up to a length; returns the index after the consumed ones. */
 	#fill(bytes: Buffer, start: number, wanted: number): number {
 		if (this.#partial!.length < wanted) {
 			const larger = memoryFor(wanted);

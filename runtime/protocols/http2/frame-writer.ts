@@ -1,4 +1,4 @@
-/** Writes the frames of one connection into gathered output, and that to its socket. */
+/** Writes the frames of one connection to gathered output, and that to its socket. */
 import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
 import { FLAG, FRAME, FRAME_HEADER } from './frame-codes.ts';
 import { MAX_FRAME_SIZE, OUTPUT_TEXT } from './limits.ts';
@@ -8,7 +8,7 @@ import type { OutputMemory, OutputOwner } from './output-memory.ts';
 export class FrameWriter implements OutputOwner {
 	readonly #socket: ClientSocket;
 	readonly #memory: OutputMemory;
-	/** Bytes that the system had not taken when it was last asked. */
+	/** Bytes that the system had not accepted at the last check. */
 	#unsent = Infinity;
 
 	constructor(socket: ClientSocket, memory: OutputMemory) {
@@ -16,14 +16,14 @@ export class FrameWriter implements OutputOwner {
 		this.#memory = memory;
 	}
 
-	/** True when the socket has enough: what is not urgent waits for its `drain`. */
+	/** True if the socket is full: what is not urgent waits for its `drain`. */
 	get full(): boolean {
 		return this.#socket.writableNeedDrain;
 	}
 
-	/** Whether the client has taken anything since this was last asked. */
+	/** Reports whether the client has accepted anything since the last call. */
 	progressed(): boolean {
-		// A slow client empties a batch byte by byte, which shows only here: a stream tells of whole writes.
+		// A slow client empties a batch bit by bit, which is visible only here: streams report whole writes.
 		const unsent = queuedIn(this.#socket);
 		const progressed = unsent < this.#unsent;
 		this.#unsent = unsent;
@@ -40,7 +40,7 @@ export class FrameWriter implements OutputOwner {
 		if (length === 0 || socket.destroyed || socket.writableEnded) return;
 		const { bytes } = memory;
 		if (length <= OUTPUT_TEXT) {
-			// Cheaper to write than bytes, and the memory is free again at once.
+			// Cheaper than writing bytes, and the memory is free again at once.
 			socket.write(bytes.toString('latin1', 0, length), 'latin1');
 			return;
 		}
@@ -53,7 +53,7 @@ export class FrameWriter implements OutputOwner {
 		memory.replace();
 	}
 
-	/** Begins a frame and makes room for its payload; returns the index of the payload in `bytes`. */
+	/** Starts a frame and reserves its payload; returns the index of the payload in `bytes`. */
 	begin(length: number, type: number, flags: number, stream: number): number {
 		const memory = this.#memory;
 		memory.reserve(this, FRAME_HEADER + length);
@@ -71,7 +71,7 @@ export class FrameWriter implements OutputOwner {
 		return at + FRAME_HEADER;
 	}
 
-	/** Ends the frame begun last where its payload ends, which is before the room that it was given. */
+	/** Shortens the last frame to a payload smaller than reserved. */
 	shorten(payload: number, end: number): void {
 		const { bytes } = this.#memory;
 		const length = end - payload;
@@ -81,12 +81,12 @@ export class FrameWriter implements OutputOwner {
 		this.#memory.at = end;
 	}
 
-	/** The memory that `begin` gave an index of. */
+	/** The memory to which the index returned by `begin` refers. */
 	get bytes(): Buffer {
 		return this.#memory.bytes;
 	}
 
-	/** A frame of one or two numbers of 32 bits. */
+	/** Writes a frame of one or two 32-bit numbers. */
 	numbers(type: number, stream: number, first: number, second?: number): void {
 		const length = second === undefined ? 4 : 8;
 		const at = this.begin(length, type, 0, stream);
@@ -94,7 +94,7 @@ export class FrameWriter implements OutputOwner {
 		if (second !== undefined) this.bytes.writeUInt32BE(second, at + 4);
 	}
 
-	/** Settings, as identifier and value in turn; none acknowledges the peer's. */
+	/** Writes SETTINGS with alternating identifiers and values; an empty list acknowledges the peer's. */
 	settings(entries: readonly number[]): void {
 		const at = this.begin(entries.length * 3, FRAME.settings, entries.length === 0 ? FLAG.ack : 0, 0);
 		for (let i = 0; i < entries.length; i += 2) {
@@ -103,13 +103,13 @@ export class FrameWriter implements OutputOwner {
 		}
 	}
 
-	/** A PING with eight bytes, or the answer to one. */
+	/** Writes a PING with eight bytes, or its acknowledgment. */
 	ping(payload: Uint8Array, ack: boolean): void {
 		const at = this.begin(8, FRAME.ping, ack ? FLAG.ack : 0, 0);
 		this.bytes.set(payload, at);
 	}
 
-	/** A header block from its parts, in as many frames as it takes. */
+	/** Writes a header block from its parts, in as many frames as necessary. */
 	headers(stream: number, endStream: boolean, parts: readonly Uint8Array[]): void {
 		let length = 0;
 		for (let i = 0; i < parts.length; i++) length += parts[i]!.length;
@@ -136,14 +136,14 @@ export class FrameWriter implements OutputOwner {
 		}
 	}
 
-	/** DATA. Returns where the frame stands, for `endStreamAt`. */
+	/** Writes DATA. Returns the position of the frame, for `endStreamAt`. */
 	data(stream: number, endStream: boolean, piece: Uint8Array, start: number, end: number): number {
 		const at = this.begin(end - start, FRAME.data, endStream ? FLAG.endStream : 0, stream);
 		this.bytes.set(start === 0 && end === piece.length ? piece : piece.subarray(start, end), at);
 		return at - FRAME_HEADER;
 	}
 
-	/** Marks the DATA frame written last as the stream's end; false when it has gone out already. */
+	/** Marks the last DATA frame as the end of its stream; returns false if it has already been sent. */
 	endStreamAt(frame: number): boolean {
 		const memory = this.#memory;
 		if (memory.owner !== this || frame + FRAME_HEADER > memory.at) return false;

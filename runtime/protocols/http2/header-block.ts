@@ -1,7 +1,7 @@
-/** A header block that comes in several frames (RFC 9113 §4.3, §6.10). */
+/** A header block split into several frames (RFC 9113 §4.3, §6.10). */
 import { MAX_CONTINUATIONS } from './limits.ts';
 
-/** The block under way: HEADERS without its end, and what CONTINUATION frames add. */
+/** The current block: HEADERS, followed by CONTINUATION frames. */
 export class HeaderBlock {
 	readonly stream: number;
 	readonly endStream: boolean;
@@ -9,14 +9,14 @@ export class HeaderBlock {
 	readonly #parts: Buffer[] = [];
 	#length = 0;
 
-	/** `most` is bytes of a whole block. */
+	/** `most` is the maximum bytes of the block. */
 	constructor(stream: number, endStream: boolean, most: number) {
 		this.stream = stream;
 		this.endStream = endStream;
 		this.#most = most;
 	}
 
-	/** Adds a fragment, copied; false when it makes the block larger or more chopped than any client needs. */
+	/** Adds a copy of a fragment; returns false if the block becomes too large or consists of too many fragments. */
 	add(bytes: Buffer, start: number, end: number): boolean {
 		this.#length += end - start;
 		if (this.#length > this.#most || this.#parts.length > MAX_CONTINUATIONS) return false;
@@ -24,7 +24,7 @@ export class HeaderBlock {
 		return true;
 	}
 
-	/** The whole block. */
+	/** Returns the complete block. */
 	bytes(): Buffer {
 		return Buffer.concat(this.#parts, this.#length);
 	}

@@ -1,18 +1,18 @@
-/** Decodes header blocks (HPACK, RFC 7541): one decoder a connection, because blocks build upon one another. */
+/** Decodes header blocks (HPACK, RFC 7541), with one decoder per connection, because blocks depend on previous ones. */
 import { Field } from './field.ts';
 import { huffmanDecode } from './huffman.ts';
 import { STATIC_COUNT, STATIC_FIELDS } from './static-table.ts';
 
-/** What takes the fields of a block, in order. */
+/** Receives the fields of a block in order. */
 export interface FieldSink {
 	field(field: Field): void;
 }
 
-/** Bytes of the dynamic table that clients may use: the default of the protocol, which no setting of ours changes. */
+/** Maximum bytes of the dynamic table: the protocol's default, which our settings do not change. */
 const TABLE_SIZE = 4096;
-/** Entries that fit: each counts for 32 bytes at least. */
+/** Maximum entries, because each counts for at least 32 bytes. */
 const TABLE_ENTRIES: number = TABLE_SIZE / 32;
-/** Integers beyond this are refused: nothing that they count may be so large. */
+/** Larger integers are rejected: nothing that they describe may be so large. */
 const MAX_INTEGER = 1 << 24;
 
 const STATIC: readonly Field[] = Array.from(
@@ -20,34 +20,34 @@ const STATIC: readonly Field[] = Array.from(
 	(_, i) => new Field(STATIC_FIELDS[i * 2]!, STATIC_FIELDS[i * 2 + 1]!),
 );
 
-/** Memory that strings are decoded into; the decoders of one thread share it. */
+/** Memory for decoded strings, shared by the decoders of one thread. */
 export class StringMemory {
 	readonly bytes: Buffer;
 
-	/** `size` is bytes of the longest string that is taken. */
+	/** `size` is the maximum bytes of a string. */
 	constructor(size: number) {
-		// Room beyond, because the decoder of Huffman codes stops before memory ends.
+		// Additional room, because the Huffman decoder stops before the end of memory.
 		this.bytes = Buffer.allocUnsafeSlow(size + 4);
 	}
 }
 
-/** The decoding side of a connection. */
+/** The decoder of one connection. */
 export class HpackDecoder {
 	readonly #memory: StringMemory;
-	/** The dynamic table as a ring: the newest entry stands before `next`. Made with its first entry. */
+	/** The dynamic table as a ring buffer: the newest entry is before `next`. Created with the first entry. */
 	#ring: (Field | undefined)[] | undefined = undefined;
 	#next = 0;
 	#count = 0;
 	#size = 0;
 	#capacity = TABLE_SIZE;
-	/** Where reading is. */
+	/** The current read position. */
 	#at = 0;
 
 	constructor(memory: StringMemory) {
 		this.#memory = memory;
 	}
 
-	/** Decodes a whole block; false when it is malformed, which ends the connection (RFC 9113 §4.3). */
+	/** Decodes a complete block; returns false if it is malformed, which is a connection error (RFC 9113 §4.3). */
 	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
 		this.#at = start;
 		let updates = 0;
@@ -61,7 +61,7 @@ export class HpackDecoder {
 				sink.field(field);
 				begun = true;
 			} else if (first >= 32 && first < 64) {
-				// Sizes change between blocks, twice at most: down and up again (RFC 7541 §4.2).
+				// The size changes between blocks, at most twice: down and up again (RFC 7541 §4.2).
 				const size = this.#integer(bytes, end, 5);
 				if (begun || size < 0 || size > TABLE_SIZE || ++updates > 2) return false;
 				this.#capacity = size;
@@ -108,7 +108,7 @@ export class HpackDecoder {
 		this.#size += field.size;
 	}
 
-	/** Drops the oldest entries until the table holds no more than that. */
+	/** Evicts the oldest entries until the table is no larger than `size`. */
 	#evict(size: number): void {
 		while (this.#count > 0 && this.#size > size) {
 			const oldest = (this.#next - this.#count + TABLE_ENTRIES) % TABLE_ENTRIES;
@@ -118,7 +118,7 @@ export class HpackDecoder {
 		}
 	}
 
-	/** An integer whose first byte has a prefix of so many bits (RFC 7541 §5.1); −1 when it is malformed or too large. */
+	/** Decodes an integer with a prefix of so many bits (RFC 7541 §5.1); −1 if malformed or too large. */
 	#integer(bytes: Buffer, end: number, prefix: number): number {
 		const mask = (1 << prefix) - 1;
 		let value = bytes[this.#at++]! & mask;

@@ -1,4 +1,4 @@
-/** What the HTTP/2 connections of one server share: limits, coders, memory, clock and the watch over deadlines. */
+/** The state shared by the HTTP/2 connections of one server: limits, coders, memory, clock and deadlines. */
 
 import { expectedNames } from '../http1/expected-names.ts';
 import { TICK } from '../http1/limits.ts';
@@ -12,18 +12,18 @@ import { OutputMemory } from './output-memory.ts';
 import { RequestFields } from './request-fields.ts';
 import { ResponseFields } from './response-fields.ts';
 
-/** A connection as the engine keeps it. */
+/** A connection, as the engine manages it. */
 export interface EngineSession extends Closable {
 	readonly info: SocketInfo;
-	/** Acts on deadlines that have passed; `now` is `performance.now()`. */
+	/** Handles expired deadlines; `now` is `performance.now()`. */
 	check(now: number): void;
-	/** Begins the graceful end. */
+	/** Starts a graceful shutdown. */
 	drain(): void;
-	/** Ends at once. */
+	/** Closes at once. */
 	destroy(): void;
 }
 
-/** What every connection needs, made for the first one: most listeners of a large configuration have none. */
+/** Coders for all connections, created for the first one: most listeners of a large configuration have none. */
 export class SharedCoders {
 	readonly fields: RequestFields;
 	readonly responseFields: ResponseFields;
@@ -35,19 +35,19 @@ export class SharedCoders {
 		const { maxHeadSize, maxHeaderCount } = host.limits;
 		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'));
-		// The shortest codes are of five bits.
+		// The shortest codes have five bits.
 		this.strings = new StringMemory(Math.ceil((maxHeadSize * MAX_BLOCK_FACTOR * 8) / 5));
 	}
 }
 
-/** The shared part of one server on one thread. */
+/** The shared state of one server on one thread. */
 export class Http2Engine {
 	readonly host: ProtocolHost;
-	/** Those of the host as they were when the last connection came or the clock last struck. */
+	/** The host's limits at the time of the last new connection or clock tick. */
 	limits: ProtocolLimits;
 	readonly counters: Http2Counters | undefined;
 	readonly sessions: Set<EngineSession> = new Set();
-	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
+	/** `performance.now()` at the last event: exact at the start of an exchange, otherwise at most a tick old. */
 	now: number = performance.now();
 	draining = false;
 	#tick: number;
@@ -67,23 +67,23 @@ export class Http2Engine {
 		return this.#coders;
 	}
 
-	/** For pieces of request bodies; made for the first one. */
+	/** For pieces of request bodies; created for the first one. */
 	get pieceMemory(): PieceMemory {
 		this.#pieceMemory ??= new PieceMemory();
 		return this.#pieceMemory;
 	}
 
-	/** The time a bound of so many milliseconds from now is over; Infinity for a bound of 0. */
+	/** Returns the deadline in so many milliseconds from now; Infinity for 0. */
 	after(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
-	/** Takes over what a load has changed. */
+	/** Adopts changes made by a load. */
 	refresh(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
 		this.limits = limits;
-		// Connections that stand keep the coders that they began with, and with them what they told their clients.
+		// Existing connections keep their coders, and thus the limits that they announced to their clients.
 		this.#coders = undefined;
 		const tick = tickFor(limits);
 		if (tick === this.#tick) return;
@@ -93,7 +93,7 @@ export class Http2Engine {
 		this.#timer = this.#clock();
 	}
 
-	/** `counted`: the connection was another protocol's until now. */
+	/** `counted`: the connection began with another protocol and is already counted. */
 	add(session: EngineSession, counted: boolean): void {
 		this.sessions.add(session);
 		if (!counted) this.host.opened();
@@ -120,7 +120,7 @@ export class Http2Engine {
 	}
 }
 
-/** Milliseconds between two looks: a quarter of the shortest time-out, so that each is met with little to spare. */
+/** Milliseconds between checks: a quarter of the shortest timeout, so that each is met closely. */
 function tickFor(limits: ProtocolLimits): number {
 	let shortest = TICK * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;

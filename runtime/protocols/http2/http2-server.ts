@@ -1,4 +1,4 @@
-/** HTTP/2 on accepted sockets: our own engine (RFC 9113), by ALPN or by prior knowledge. */
+/** HTTP/2 on accepted sockets, with our own engine (RFC 9113), by ALPN or prior knowledge. */
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
@@ -7,16 +7,16 @@ import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.t
 import { Http2Engine } from './http2-engine.ts';
 import { Session } from './session.ts';
 
-/** The server; it can go on with a connection whose first bytes were read as HTTP/1.1. */
+/** The server, which can take over a connection whose first bytes were read as HTTP/1.1. */
 export interface Http2Server extends ProtocolServer {
-	/** `bytes` are the caller's again afterwards. */
+	/** `bytes` are valid only during the call. */
 	takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void;
 }
 
 /**
- * Makes the HTTP/2 server of one listener on one thread. It holds no timer and no memory while it has no connection.
- * `host.limits` is looked at again with every connection and every stroke of its clock. A response starts with `Server: svc`
- * among its fields, for handlers to keep, replace or remove.
+ * Creates the HTTP/2 server of one listener on one thread. It has no timers and no memory while it has no connections.
+ * `host.limits` is read again for each connection and at each tick of its clock. Responses start with the field `Server: svc`,
+ * which handlers may replace or remove.
  */
 export function createHttp2Server(host: ProtocolHost): Http2Server {
 	const engine = new Http2Engine(host);

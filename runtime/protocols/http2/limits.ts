@@ -1,67 +1,67 @@
-/** Bounds of the HTTP/2 engine beside those that all protocols share. */
+/** Limits of the HTTP/2 engine in addition to those of all protocols. */
 
-/** Streams that a client may have open, and exchanges of a connection that may be unfinished, reset ones included. */
+/** Maximum open streams of a client, and unfinished exchanges of a connection, including reset ones. */
 export const MAX_CONCURRENT_STREAMS = 128;
 
-/** Bytes of a frame that are taken: the least that the protocol allows. */
+/** Maximum bytes of received frames: the minimum that the protocol allows. */
 export const MAX_FRAME_SIZE = 16_384;
 
-/** Compressed bytes of one header block, in units of the head's limit: a client that knows the limit stays below. */
+/** Maximum compressed bytes of a header block, in units of the head's limit, which clients know from our settings. */
 export const MAX_BLOCK_FACTOR = 4;
 
-/** CONTINUATION frames of one header block. */
+/** Maximum CONTINUATION frames of a header block. */
 export const MAX_CONTINUATIONS = 16;
 
-/** Bytes that a stream may send unread at first. */
+/** Initial receive window of a stream. */
 export const STREAM_WINDOW = 65_536;
-/** The same once its reader keeps up, at most. */
+/** Maximum receive window of a stream whose reader keeps up. */
 export const MAX_STREAM_WINDOW = 1_048_576;
 
-/** Bytes that all streams of a connection together may send unread at first. */
+/** Initial receive window of a connection. */
 export const CONNECTION_WINDOW = 1_048_576;
-/** The same once readers keep up, at most. */
+/** Maximum receive window of a connection whose readers keep up. */
 export const MAX_CONNECTION_WINDOW = 4_194_304;
 
 /**
- * Bytes of responses that wait in memory for the client of one connection: its streams share them. While there are as many
- * its next request begins when so many bytes have been sent, or so many milliseconds later.
+ * Maximum bytes of responses buffered for one connection, shared by its streams. At the maximum, the next request is started when
+ * so many bytes have been sent, or so many milliseconds later.
  */
 export const MAX_HELD = 4_194_304;
 export const SENT_BEFORE_NEXT = 65_536;
 export const LONGEST_GATE = 1000;
 
-/** Characters of a text that is made bytes of at once. */
+/** Characters of a text that are encoded at a time. */
 export const LONG_TEXT = 16_384;
 
 /** Bytes of frames that are gathered before they are written. */
 export const OUTPUT_SIZE = 65_536;
 
-/** Bytes of gathered frames up to which they are written as text. */
+/** Up to this many bytes, gathered frames are written as text. */
 export const OUTPUT_TEXT = 8192;
 
-/** DATA frames that are written before other connections get their turn. */
+/** DATA frames written before other connections get their turn. */
 export const FRAMES_A_TURN = 64;
 
-/** Bytes of answers to a client's control frames that may wait for a client that does not read. */
+/** Maximum unread bytes of replies to control frames. */
 export const MAX_UNREAD_CONTROL = 65_536;
 
-/** Streams that we reset and whose late frames are still let pass. */
+/** Streams reset by us whose late frames are still tolerated. */
 export const REMEMBERED_RESETS = 512;
 
-/** Milliseconds from the end of a response to the reset that ends its request, of which too much is still to come. */
+/** Milliseconds from the end of a response to the reset of its request, if too much of it is still to come. */
 export const RESET_DELAY = 1000;
-/** Milliseconds that a success waits for the rest of a request that nobody reads, at most, and without a byte of it RESET_DELAY. */
+/** Maximum milliseconds that a successful response waits for the rest of an unread request; without data, RESET_DELAY. */
 export const LONGEST_DRAIN = 10_000;
 
-/** Milliseconds between the two GOAWAY frames of a graceful end, at most (RFC 9113 §6.8). */
+/** Maximum milliseconds between the two GOAWAY frames of a graceful shutdown (RFC 9113 §6.8). */
 export const GOAWAY_WAIT = 1000;
 
-/** Milliseconds that a connection is read after its end. */
+/** Milliseconds for which a connection is read after its end. */
 export const LINGER_TIME = 1000;
-/** Bytes that are thrown away meanwhile, at most. */
+/** Maximum bytes discarded during that time. */
 export const LINGER_BYTES = 262_144;
 
-/** What a connection may spend on frames that do no work (see calm-meter.ts). */
+/** Budget of a connection for frames that do no useful work (see flood-guard.ts). */
 export const CALM_BUDGET = 2000;
-/** What it gets back a second. */
+/** Budget refilled per second. */
 export const CALM_REFILL = 250;

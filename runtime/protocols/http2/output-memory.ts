@@ -1,24 +1,24 @@
-/** Memory that frames are gathered in before they are written: one piece for all connections of a thread. */
+/** The buffer in which frames are gathered before they are written, shared by all connections of a thread. */
 import { OUTPUT_SIZE } from './limits.ts';
 
 /** A connection whose frames are gathered. */
 export interface OutputOwner {
-	/** Writes what is gathered for it. */
+	/** Writes its gathered frames. */
 	flush(): void;
 }
 
-/** Free pieces that are kept: 1 MiB. */
+/** Maximum free buffers kept: 1 MiB. */
 const KEPT = 16;
 
-/** The memory. What it holds is one connection's at a time. */
+/** The buffer. Its contents belong to one connection at a time. */
 export class OutputMemory {
 	bytes: Buffer = Buffer.allocUnsafeSlow(OUTPUT_SIZE);
-	/** Where the next frame goes. */
+	/** Position of the next frame. */
 	at = 0;
 	owner: OutputOwner | undefined = undefined;
 	readonly #free: Buffer[] = [];
 
-	/** Makes room for so many bytes, at most OUTPUT_SIZE; they go into `bytes` from `at` on, which the caller raises. */
+	/** Reserves so many bytes, at most OUTPUT_SIZE, in `bytes` from `at` on; the caller advances `at`. */
 	reserve(owner: OutputOwner, length: number): void {
 		if (this.owner !== owner) {
 			this.owner?.flush();
@@ -29,7 +29,7 @@ export class OutputMemory {
 		}
 	}
 
-	/** The piece in use is the socket's until it is given back. */
+	/** Replaces the current buffer, which belongs to the socket until it is returned. */
 	replace(): void {
 		this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(OUTPUT_SIZE);
 	}

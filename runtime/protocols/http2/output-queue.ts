@@ -1,19 +1,19 @@
-/** Gives the streams of a connection turns at sending, so that none waits for another's whole response. */
+/** Gives the streams of a connection turns at sending, so that none must wait for another's whole response. */
 import { FRAMES_A_TURN, MAX_CONCURRENT_STREAMS } from './limits.ts';
 import { MORE, STARVES, type StreamOutput } from './stream-output.ts';
 
-/** The connection as its queue sees it. */
+/** The connection, for its queue. */
 export interface QueueOwner {
 	readonly frames: { readonly full: boolean };
-	/** Runs the queue and sends what came of it. */
+	/** Runs the queue and sends the result. */
 	settle(): void;
 }
 
-/** The streams that have something to send, in turn. */
+/** A round-robin queue of the streams that have something to send. */
 export class OutputQueue {
 	readonly #owner: QueueOwner;
 	#waiting: StreamOutput[] = [];
-	/** Streams that wait for the window of the connection. */
+	/** Streams that wait for the connection's window. */
 	#starving: StreamOutput[] = [];
 	#scheduled = false;
 
@@ -27,7 +27,7 @@ export class OutputQueue {
 		this.#waiting.push(output);
 	}
 
-	/** The window of the connection has grown. */
+	/** Called when the connection's window has grown. */
 	fed(): void {
 		const starving = this.#starving;
 		if (starving.length === 0) return;
@@ -35,7 +35,7 @@ export class OutputQueue {
 		for (const output of starving) this.#waiting.push(output);
 	}
 
-	/** Runs when what is under way has ended. */
+	/** Runs asynchronously, after the current activity. */
 	soon(): void {
 		if (this.#scheduled) return;
 		this.#scheduled = true;
@@ -45,7 +45,7 @@ export class OutputQueue {
 		});
 	}
 
-	/** Gives turns until nobody can send; after many frames other connections are let go first. */
+	/** Gives turns until no stream can send; yields to other connections after many frames. */
 	run(): void {
 		for (let frames = 0; this.#waiting.length > 0 && !this.#owner.frames.full; frames++) {
 			if (frames === FRAMES_A_TURN) {
@@ -63,7 +63,7 @@ export class OutputQueue {
 		}
 	}
 
-	/** Streams that were reset meanwhile are let go: a client that never raises the window would have us keep them all. */
+	/** Drops streams that were reset meanwhile; otherwise, a client that never raises the window would make us keep them all. */
 	#starve(output: StreamOutput): void {
 		this.#starving.push(output);
 		if (this.#starving.length <= 2 * MAX_CONCURRENT_STREAMS) return;

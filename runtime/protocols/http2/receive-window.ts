@@ -1,33 +1,33 @@
-/** What a peer may send us unread: small at first, more for as long as what it sends is read at once (RFC 9113 §5.2). */
+/** A receive window: initially small, growing as long as received data is read at once (RFC 9113 §5.2). */
 
-/** The window of a stream or of a connection. */
+/** The window of a stream or a connection. */
 export class ReceiveWindow {
 	#open: number;
 	#size: number;
 	readonly #most: number;
-	/** Bytes that were read and whose room the peer has not been told of. */
+	/** Bytes that were read and not yet announced to the peer. */
 	#owed = 0;
 
-	/** `size` is bytes at first, `most` what it may grow to. */
+	/** `size` is the initial size in bytes, `most` the maximum. */
 	constructor(size: number, most: number) {
 		this.#open = size;
 		this.#size = size;
 		this.#most = most;
 	}
 
-	/** Bytes have come in; false when there was no room for them. */
+	/** Accounts for received bytes; returns false if they exceed the window. */
 	take(bytes: number): boolean {
 		this.#open -= bytes;
 		return this.#open >= 0;
 	}
 
 	/**
-	 * Bytes have been read. Returns the increment that the peer should be told, 0 while it is not worth a frame. With
-	 * `keepsUp` nothing waits to be read: then the window grows, because only the way there and back holds the peer up.
+	 * Accounts for read bytes. Returns the increment to announce to the peer, 0 if it is not worth a frame yet. With `keepsUp`,
+	 * nothing is waiting to be read; the window then grows, because only the round-trip time limits the peer.
 	 */
 	release(bytes: number, keepsUp: boolean): number {
 		this.#owed += bytes;
-		// What others hold may have used up the rest: then the peer waits for just this.
+		// The rest of the window may be used up by held data: then the peer waits for this increment.
 		if (this.#owed * 2 < this.#size && this.#open > this.#owed) return 0;
 		let increment = this.#owed;
 		this.#owed = 0;

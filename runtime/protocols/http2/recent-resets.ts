@@ -1,7 +1,7 @@
-/** Streams that we reset a moment ago: what was under way to them then is no mistake (RFC 9113 §5.4.2). */
+/** Streams that we have reset recently: frames already in transit to them are not errors (RFC 9113 §5.4.2). */
 import { REMEMBERED_RESETS } from './limits.ts';
 
-/** The streams, the newest so many. */
+/** The most recent streams. */
 export class RecentResets {
 	readonly #ids = new Set<number>();
 
@@ -12,7 +12,7 @@ export class RecentResets {
 	add(id: number): void {
 		this.#ids.add(id);
 		if (this.#ids.size <= REMEMBERED_RESETS) return;
-		// A set gives its oldest first.
+		// Sets iterate in insertion order.
 		for (const oldest of this.#ids) {
 			this.#ids.delete(oldest);
 			return;

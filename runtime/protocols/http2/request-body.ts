@@ -1,4 +1,4 @@
-/** A request's body as handlers pull it, fed by its stream's DATA frames. */
+/** A request body, fed by its stream's DATA frames and pulled by handlers. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
@@ -6,11 +6,11 @@ import { ownedCopy } from '../http1/owned-copy.ts';
 import { LARGE_PIECE, type PieceMemory } from '../http1/piece-memory.ts';
 import { PieceGatherer } from '../piece-gatherer.ts';
 
-/** The stream as its body sees it. */
+/** The stream, for its body. */
 export interface BodyFeeder {
-	/** Someone waits for bytes that are not here yet. */
+	/** A reader waits for bytes that have not arrived. */
 	bodyAwaited(): void;
-	/** Bytes are held no more; with `keepsUp` none are left. */
+	/** Bytes have been consumed; with `keepsUp`, none are left. */
 	bodyTaken(bytes: number, keepsUp: boolean): void;
 }
 
@@ -19,27 +19,27 @@ interface Waiter {
 	readonly reject: (error: unknown) => void;
 }
 
-/** Bytes of a body from which it gets whole blocks of memory. */
+/** Bytes of a body from which on it is stored in whole blocks. */
 const LARGE_BODY = 131_072;
 
-/** The body of one request. `pull` throws an HttpError when the body was cut short (400) or is late (408). */
+/** The body of one request. `pull` throws an HttpError if the body is cut short (400) or late (408). */
 export class StreamBody implements BodySource {
-	/** `Content-Length`, where the client gave one. */
+	/** `Content-Length`, if the client sent it. */
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
-	/** Bytes that have come in. */
+	/** Number of bytes received. */
 	received = 0;
-	/** The last byte has come in. */
+	/** The last byte has been received. */
 	complete = false;
 	readonly #feeder: BodyFeeder;
-	/** Where pieces are kept; undefined when the reader keeps them beyond its next pull. */
+	/** Memory for pieces; undefined if the reader keeps them beyond its next pull. */
 	#memory: PieceMemory | undefined;
 	#queue: Buffer[] = [];
 	#queued = 0;
-	/** The block behind the last piece of the queue while it has room, and its bytes in use. */
+	/** The block of the last queued piece while it has room, and its used bytes. */
 	#block: Buffer | undefined = undefined;
 	#used = 0;
-	/** The reader's piece until its next pull. */
+	/** The piece lent to the reader until its next pull. */
 	#lent: Buffer | undefined = undefined;
 	readonly #gatherer = new PieceGatherer();
 	#waiter: Waiter | undefined = undefined;
@@ -52,7 +52,7 @@ export class StreamBody implements BodySource {
 		this.#memory = memory;
 	}
 
-	/** True while a pull waits. */
+	/** True while a pull is pending. */
 	get awaited(): boolean {
 		return this.#waiter !== undefined;
 	}
@@ -66,15 +66,15 @@ export class StreamBody implements BodySource {
 		if (piece) return piece;
 		if (this.#failure) throw this.#failure;
 		if (this.complete) return null;
-		if (this.#discarding) throw new HttpError(500, 'The body of the request was given up.');
-		if (this.#waiter) throw new HttpError(500, 'The body of the request has two readers.');
+		if (this.#discarding) throw new HttpError(500, 'The request body was canceled.');
+		if (this.#waiter) throw new HttpError(500, 'The request body has two readers.');
 		return new Promise((resolve, reject) => {
 			this.#waiter = { resolve, reject };
 			this.#feeder.bodyAwaited();
 		});
 	}
 
-	/** Lets the reader keep pieces beyond its next pull. */
+	/** Allows the reader to keep pieces beyond its next pull. */
 	keepPieces(): void {
 		this.#memory = undefined;
 		this.#block = undefined;
@@ -87,11 +87,11 @@ export class StreamBody implements BodySource {
 		this.#queue = [];
 		this.#queued = 0;
 		this.#block = undefined;
-		this.#settle()?.reject(new HttpError(500, 'The body of the request was given up.'));
+		this.#settle()?.reject(new HttpError(500, 'The request body was canceled.'));
 		if (queued > 0) this.#feeder.bodyTaken(queued, false);
 	}
 
-	/** For the stream: copies the content from `start` up to but not including `end`. A reader has it after `deliver`. */
+	/** For the stream: copies content from `start` to `end` (exclusive). A reader gets it after `deliver`. */
 	feed(bytes: Buffer, start: number, end: number): void {
 		const size = end - start;
 		this.received += size;
@@ -103,21 +103,21 @@ export class StreamBody implements BodySource {
 		this.#store(bytes, start, end);
 	}
 
-	/** For the stream: hands what has been fed to a reader that waits. Called once for all frames of one read. */
+	/** For the stream: delivers fed content to a waiting reader. Called once for all frames of one read. */
 	deliver(): void {
 		if (this.#waiter === undefined) return;
 		const piece = this.#take();
 		if (piece) this.#settle()!.resolve(piece);
 	}
 
-	/** For the stream: all content is here. */
+	/** For the stream: the content is complete. */
 	end(): void {
 		this.complete = true;
 		this.deliver();
 		this.#settle()?.resolve(null);
 	}
 
-	/** For the stream: no more bytes come, and those that came are not the whole. */
+	/** For the stream: ends an incomplete body. */
 	fail(error: HttpError): void {
 		if (this.complete || this.#failure) return;
 		this.deliver();
@@ -135,7 +135,7 @@ export class StreamBody implements BodySource {
 		return piece;
 	}
 
-	/** Once a body has turned out to be large, its frames fill whole blocks: one write passes on several frames. */
+	/** The frames of a large body fill whole blocks, so that one write forwards several frames. */
 	#store(bytes: Buffer, start: number, end: number): void {
 		const memory = this.#memory;
 		if (memory === undefined) {

@@ -1,4 +1,4 @@
-/** Begins the exchanges of a connection, later where its client takes no responses: what waits for it has a bound. */
+/** Delays exchanges of clients that do not read their responses, to limit buffered data. */
 import { LONGEST_GATE, MAX_HELD, SENT_BEFORE_NEXT } from './limits.ts';
 import type { RequestHead } from './request-fields.ts';
 import type { Stream } from './stream.ts';
@@ -9,15 +9,15 @@ interface Waiting {
 }
 
 /**
- * Lets requests of a client that leaves much unread wait: until it has taken some of it, or a while, for it may mean to read
- * the next response first.
+ * Makes further requests wait while a client leaves much unread: until it has read some, or for a while, because it may want to
+ * read the next response first.
  */
 export class RequestGate {
-	/** Called for each exchange that begins. */
+	/** Called for each started exchange. */
 	readonly #begins: () => void;
-	/** Bytes of responses that wait in memory. */
+	/** Bytes of buffered responses. */
 	#held = 0;
-	/** Bytes that were sent, and the time, since something began. */
+	/** Bytes sent, and the time, since an exchange was last started. */
 	#sent = 0;
 	#at = 0;
 	#waiting: Waiting[] = [];
@@ -26,17 +26,17 @@ export class RequestGate {
 		this.#begins = begins;
 	}
 
-	/** So many bytes of responses more, or fewer, wait in memory. */
+	/** Accounts for bytes of responses added to or removed from memory. */
 	holds(bytes: number): void {
 		this.#held += bytes;
 	}
 
-	/** So many bytes of responses have been sent. */
+	/** Accounts for sent bytes of responses. */
 	sent(bytes: number): void {
 		this.#sent += bytes;
 	}
 
-	/** Begins the exchange whose head stands in `head` until this returns, or keeps the head for later. */
+	/** Starts the exchange whose head is in `head` during this call, or keeps the head for later. */
 	begin(stream: Stream, head: RequestHead, now: number): void {
 		if (this.#held < MAX_HELD && this.#waiting.length === 0) {
 			this.#begin(stream, head, now);
@@ -48,7 +48,7 @@ export class RequestGate {
 		stream.expectBody(contentLength);
 	}
 
-	/** Begins what can begin now; true when something has begun. */
+	/** Starts waiting exchanges if possible; returns true if it started any. */
 	run(now: number): boolean {
 		let begun = false;
 		while (this.#waiting.length > 0) {

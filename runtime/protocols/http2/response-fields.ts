@@ -1,31 +1,31 @@
-/** Encodes heads of responses: what handlers set, less what is the protocol's to say (RFC 9113 §8.2.2, RFC 7541). */
+/** Encodes response heads: the fields set by handlers, except those controlled by the protocol (RFC 9113 §8.2.2, RFC 7541). */
 import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { STATIC_FIELDS } from './static-table.ts';
 
-/** Index in the static table by name, the first entry of each. */
+/** Index of the first entry of each name in the static table. */
 const STATIC_NAMES: ReadonlyMap<string, number> = staticNames();
 const STATUS_INDEX: readonly number[] = statusIndexes();
 const DATE = 33;
 const CONTENT_LENGTH = 28;
 const STATUS = 8;
 
-/** A literal that no table takes up, and one that no intermediary may either (RFC 7541 §6.2.2, §6.2.3). */
+/** A literal that is not added to any table; with NEVER_INDEXED, not by intermediaries either (RFC 7541 §6.2.2, §6.2.3). */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
-/** `Dynamic table size update` to nothing: what we encode never refers to a table that the client has to keep. */
+/** `Dynamic table size update` to zero: our encoding never uses the client's dynamic table. */
 const NO_TABLE = 0x20;
 
-/** Fields whose values are secrets. */
+/** Fields with secret values. */
 const SENSITIVE: ReadonlySet<string> = new Set(['set-cookie', 'authorization', 'proxy-authorization']);
 
-/** A list of fields encoded. */
+/** An encoded list of fields. */
 export interface EncodedFields {
 	readonly bytes: Uint8Array;
-	/** Handlers gave a `Date`. */
+	/** Handlers set `Date`. */
 	readonly hasDate: boolean;
-	/** `Content-Length` that handlers gave, −1 when none or not a number. It is not in the bytes. */
+	/** `Content-Length` set by handlers; −1 if none or not a number. It is not in the bytes. */
 	readonly contentLength: number;
 }
 
@@ -33,29 +33,29 @@ interface Remembered extends EncodedFields {
 	readonly items: readonly string[];
 }
 
-/** Lists of fields that are remembered, and the longest one: 64 times 1 KiB for a thread at most. */
+/** Cached lists of fields and their maximum length: at most 64 times 1 KiB per thread. */
 const REMEMBERED = 64;
 const REMEMBERED_LENGTH = 1024;
-/** Bytes of all fields of one head; what is beyond is left out. */
+/** Maximum bytes of all fields of a head; further ones are dropped. */
 const MOST_BYTES = 262_144;
 
-/** Encoder of response heads: one for a thread. It uses no dynamic table, so what one connection was sent serves all. */
+/** The encoder of response heads, one per thread. Without a dynamic table, its output is valid for all connections. */
 export class ResponseFields {
 	readonly #invalid: () => void;
 	readonly #remembered: (Remembered | undefined)[] = new Array(REMEMBERED).fill(undefined);
 	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
 	#at = 0;
-	/** A field was left out: such a list is not remembered, so that each time counts. */
+	/** A field was dropped: such a list is not cached, so that every occurrence is counted. */
 	#dropped = false;
 	#date: Uint8Array = new Uint8Array(0);
 	#dateUntil = 0;
 
-	/** `invalid` is called for each field that cannot be sent and is left out. */
+	/** `invalid` is called for each field that cannot be sent and is dropped. */
 	constructor(invalid: () => void) {
 		this.#invalid = invalid;
 	}
 
-	/** The fields as a block's bytes. They are the caller's until the next call. */
+	/** Encodes fields as a part of a block. The bytes are valid until the next call. */
 	encode(headers: HeaderList): EncodedFields {
 		const size = headers.size;
 		if (size === 0) return this.#encode(headers);
@@ -71,7 +71,7 @@ export class ResponseFields {
 		return made;
 	}
 
-	/** The `Date` field of now, as a block's bytes; `now` is `performance.now()`, or one of less than a second ago. */
+	/** Returns the encoded `Date` field; `now` is `performance.now()`, at most a second old. */
 	date(now: number): Uint8Array {
 		if (now >= this.#dateUntil) {
 			const date = Date.now();
@@ -118,7 +118,7 @@ export class ResponseFields {
 				continue;
 			}
 			if (kind === 'text') value = encodeFieldText(value);
-			// HTTP/1.1 peers strip blanks around a value; here they would make the message malformed (RFC 9113 §8.2.1).
+			// HTTP/1.1 peers strip whitespace around a value; here, it would make the message malformed (RFC 9113 §8.2.1).
 			this.#field(name, STATIC_NAMES.get(name) ?? 0, withoutBlanks(value));
 		}
 		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
@@ -148,10 +148,10 @@ export class ResponseFields {
 	}
 }
 
-/** Bytes that `writeStatus` and `writeLength` take at most, together. */
+/** Maximum bytes written by `writeStatus` and `writeLength` together. */
 export const STATUS_AND_LENGTH = 32;
 
-/** Begins a block with a status; `first` for the first block of a connection. Returns the index after it. */
+/** Starts a block with a status; `first` for the first block of a connection. Returns the index after it. */
 export function writeStatus(to: Buffer, at: number, status: number, first: boolean): number {
 	let i = at;
 	if (first) to[i++] = NO_TABLE;
@@ -183,7 +183,7 @@ function writeDigits(to: Buffer, at: number, value: number, digits: number): num
 	return at + digits;
 }
 
-/** An integer behind the bits of `first` (RFC 7541 §5.1); returns the index after it. */
+/** Writes an integer after the bits of `first` (RFC 7541 §5.1); returns the index after it. */
 export function writeInteger(to: Buffer, at: number, first: number, prefix: number, value: number): number {
 	const mask = (1 << prefix) - 1;
 	let i = at;
@@ -201,7 +201,7 @@ export function writeInteger(to: Buffer, at: number, first: number, prefix: numb
 	return i;
 }
 
-/** A string, in the shorter of its two forms (RFC 7541 §5.2); returns the index after it. */
+/** Writes a string in the shorter of its two forms (RFC 7541 §5.2); returns the index after it. */
 export function writeString(to: Buffer, at: number, text: string): number {
 	const coded = huffmanLength(text);
 	if (coded < text.length) return huffmanEncode(text, to, writeInteger(to, at, 0x80, 7, coded));

@@ -7,15 +7,15 @@ import { type ResponseFields, STATUS_AND_LENGTH, writeLength, writeStatus } from
 
 /** A head without a length. */
 export const NO_LENGTH = -1;
-/** A head with the length that handlers gave, if they gave one. */
+/** A head with the length set by handlers, if any. */
 export const GIVEN_LENGTH = -2;
 
-/** Bytes of a `Date` field, and some. */
+/** Room for a `Date` field. */
 const DATE_ROOM = 48;
 
 /**
- * Writes a head. `length` is bytes of body, NO_LENGTH or GIVEN_LENGTH; `first` for the first block of a connection; an interim
- * response (below 200) has no `Date` of ours.
+ * Writes a head. `length` is the length of the body, NO_LENGTH or GIVEN_LENGTH; `first` for the first block of a connection; an
+ * interim response (below 200) gets no `Date`.
  */
 export function writeHead(
 	frames: FrameWriter,
@@ -28,7 +28,7 @@ export function writeHead(
 	ends: boolean,
 	first: boolean,
 ): void {
-	// First, because what is encoded stands only until the next call.
+	// First, because encoded fields are valid only until the next call.
 	const today = fields.date(now);
 	const encoded = fields.encode(headers);
 	const block = encoded.bytes;
@@ -55,7 +55,7 @@ export function writeHead(
 	frames.shorten(begun, at);
 }
 
-/** Ends a stream with trailers, or with an empty DATA frame when there are none. */
+/** Ends a stream with trailers, or with an empty DATA frame if there are none. */
 export function writeTrailers(
 	frames: FrameWriter,
 	fields: ResponseFields,

@@ -1,21 +1,21 @@
-/** How long a connection may stand idle, within a header block, and without taking what we send. */
+/** Deadlines of a connection: for being idle, for a header block, and for not reading what we send. */
 import { UNUSED_GRACE } from '../protocol.ts';
 import type { Http2Engine } from './http2-engine.ts';
 
-/** What passed first. */
+/** The first expired deadline. */
 export type Passed = 'write' | 'head' | 'idle' | undefined;
 
-/** The deadlines of one connection. Neither PING nor half a frame is a reason to wait longer. */
+/** The deadlines of one connection. Neither PING nor an incomplete frame extends them. */
 export class SessionDeadlines {
 	readonly #engine: Http2Engine;
 	#idle: number;
-	/** When the last stream ended, or when the first one should have begun; Infinity while one is open. */
+	/** When the last stream ended, or the first one should have begun; Infinity while one is open. */
 	#idleSince: number;
 	#lastStream = 0;
 	#head = Infinity;
 	#write = Infinity;
 
-	/** The first request must come as soon as one that has begun must end. */
+	/** The first request must arrive within the same time as a started one must be completed. */
 	constructor(engine: Http2Engine) {
 		this.#engine = engine;
 		const { headTimeout, idleTimeout } = engine.limits;
@@ -23,14 +23,14 @@ export class SessionDeadlines {
 		this.#idleSince = engine.now + UNUSED_GRACE;
 	}
 
-	/** Since when nothing has been under way; Infinity while something is. */
+	/** Since when the connection has been idle; Infinity while it is busy. */
 	get idleSince(): number {
 		return this.#head === Infinity ? this.#idleSince : Infinity;
 	}
 
 	/**
-	 * Where the connection stands: whether no stream is open, which was the last one, and whether a header block, or with no
-	 * stream any frame, has begun and not ended.
+	 * Sets the state of the connection: whether no stream is open, the last stream, and whether a header block, or without streams
+	 * any frame, is incomplete.
 	 */
 	set(idle: boolean, lastStream: number, within: boolean): void {
 		const { limits } = this.#engine;
@@ -43,7 +43,7 @@ export class SessionDeadlines {
 		else if (this.#head === Infinity) this.#head = this.#engine.after(limits.headTimeout);
 	}
 
-	/** The client takes nothing, or something again; true when that is news. */
+	/** Sets whether the client has stopped reading; returns true if this changed. */
 	blocked(blocked: boolean): boolean {
 		if (blocked === (this.#write !== Infinity)) return false;
 		this.#write = blocked ? this.#engine.after(this.#engine.limits.writeIdleTimeout) : Infinity;
@@ -53,7 +53,7 @@ export class SessionDeadlines {
 	passed(now: number): Passed {
 		if (now >= this.#write) return 'write';
 		if (now >= this.#head) return 'head';
-		// What has begun has a deadline of its own.
+		// A started block has its own deadline.
 		return now >= this.#idle && this.#head === Infinity ? 'idle' : undefined;
 	}
 }

@@ -1,4 +1,4 @@
-/** How a connection ends: gracefully in two steps, at once with an error, and what is read after that (RFC 9113 §6.8). */
+/** Ends connections: gracefully in two steps, or at once with an error, and reads what follows (RFC 9113 §6.8). */
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { FRAME, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
@@ -8,18 +8,18 @@ const PING = Buffer.from('svcdrain', 'latin1');
 
 /** The end of one connection. */
 export class SessionEnd {
-	/** The last GOAWAY is out: nothing more is read or answered. */
+	/** The last GOAWAY has been sent: nothing more is processed or answered. */
 	over = false;
-	/** Streams that are opened now are not served: the client was told, and may open them elsewhere. */
+	/** New streams are not served: the client has been notified, and may open them elsewhere. */
 	refuses = false;
 	readonly #socket: ClientSocket;
 	readonly #frames: FrameWriter;
-	/** The end was announced, and which streams are the last is not said yet. */
+	/** The shutdown has been announced, without the last stream yet. */
 	#announced = false;
 	#leaving = false;
 	#deadline = Infinity;
 	#lingered = 0;
-	/** The last stream that was said to be served. */
+	/** The last stream announced to be served. */
 	#last = MAX_WINDOW;
 
 	constructor(socket: ClientSocket, frames: FrameWriter) {
@@ -27,7 +27,7 @@ export class SessionEnd {
 		this.#frames = frames;
 	}
 
-	/** Announces the end; a PING tells when the client knows of it. False when it was announced before. */
+	/** Announces the shutdown; a PING shows when the client knows. Returns false if it was announced before. */
 	begin(): boolean {
 		if (this.#announced || this.refuses || this.over) return false;
 		this.#announced = true;
@@ -37,7 +37,7 @@ export class SessionEnd {
 		return true;
 	}
 
-	/** The client has read what was sent before our PING. */
+	/** The client has read everything sent before our PING. */
 	pingAnswered(lastStream: number): void {
 		if (this.#announced && !this.refuses) this.#settleLast(lastStream);
 	}
@@ -49,12 +49,12 @@ export class SessionEnd {
 		this.#frames.numbers(FRAME.goAway, 0, lastStream, H2_ERROR.none);
 	}
 
-	/** The client opens no further stream. */
+	/** The client will open no more streams. */
 	clientLeaves(): void {
 		this.#leaving = true;
 	}
 
-	/** No stream is open: closes the connection if it was to end; true when it is over. */
+	/** Without open streams, closes a connection that is shutting down; returns true if it is over. */
 	idle(): boolean {
 		if (this.over) return true;
 		if (!this.refuses && !this.#leaving) return false;
@@ -62,10 +62,10 @@ export class SessionEnd {
 		return true;
 	}
 
-	/** Ends with an error, or because nobody used the connection. */
+	/** Ends the connection with an error, or because it is idle. */
 	now(lastStream: number, code: number): void {
 		if (this.over) return;
-		// A later word may not name a higher stream (RFC 9113 §6.8).
+		// A later GOAWAY must not name a higher stream (RFC 9113 §6.8).
 		this.#frames.numbers(FRAME.goAway, 0, Math.min(lastStream, this.#last), code);
 		this.#close();
 	}
@@ -77,7 +77,7 @@ export class SessionEnd {
 		this.#socket.end();
 	}
 
-	/** Counts bytes that come after the end; false while there is none. Closed too early, a reset would overtake our last word. */
+	/** Counts bytes received after the end; returns false before. If closed too early, a reset would overtake our last frame. */
 	read(bytes: number): boolean {
 		if (!this.over) return false;
 		this.#lingered += bytes;
@@ -85,7 +85,7 @@ export class SessionEnd {
 		return true;
 	}
 
-	/** Acts on deadlines that have passed; true when the connection is over. */
+	/** Handles expired deadlines; returns true if the connection is over. */
 	check(now: number, lastStream: number): boolean {
 		if (now >= this.#deadline) {
 			this.#deadline = Infinity;

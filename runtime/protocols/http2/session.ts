@@ -1,4 +1,4 @@
-/** One HTTP/2 connection: its frames, settings, windows and streams (RFC 9113). */
+/** An HTTP/2 connection: its frames, settings, windows and streams (RFC 9113). */
 import type { Socket } from 'node:net';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -28,16 +28,16 @@ import { Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
 import { unpadded } from './unpadded.ts';
 
-/** Bytes of a DATA frame that nobody wants below which it costs more than it brings. */
+/** Maximum bytes of an unwanted DATA frame that costs more than it contributes. */
 const SMALL_DATA = 1024;
 
-/** A connection that began as another protocol's. */
+/** A connection that began with another protocol. */
 export interface TakenOver {
 	readonly input: SocketInput;
 	readonly info: SocketInfo;
 }
 
-/** A connection. It lives until its socket has closed. */
+/** A connection. It exists until its socket has closed. */
 export class Session implements ControlledSession, EngineSession, FrameSink, InputSink, StreamSession {
 	readonly engine: Http2Engine;
 	readonly info: SocketInfo;
@@ -54,18 +54,18 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly queue: OutputQueue;
 	readonly streams = new Map<number, Stream>();
 	readonly #resets = new RecentResets();
-	/** Bodies that got content in this read and that somebody waits for. */
+	/** Bodies with a waiting reader that received content in this read. */
 	readonly #awaited: StreamBody[] = [];
 	readonly ending: SessionEnd;
-	/** Exchanges that have not ended, those of reset streams included. */
+	/** Number of unfinished exchanges, including those of reset streams. */
 	#exchanges = 0;
 	readonly #gate = new RequestGate(() => this.#exchanges++);
 	lastStream = 0;
 	#requests = 0;
 	#block: HeaderBlock | undefined = undefined;
-	/** A block of ours has gone out. */
+	/** The first header block has been sent. */
 	#encoded = false;
-	/** Within a run over bytes that came in: what is written is gathered until its end. */
+	/** Received bytes are being processed: writes are gathered until the end. */
 	#running = false;
 	readonly #deadlines: SessionDeadlines;
 	readonly #control: ControlFrames = new ControlFrames(this);
@@ -122,13 +122,13 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.settle();
 	}
 
-	/** The client has closed its side: nobody is left to acknowledge, to raise windows or to read answers. */
+	/** The client has closed its side: nobody is left to acknowledge, to raise windows or to read responses. */
 	end(): void {
 		this.ending.now(this.lastStream, H2_ERROR.none);
 		this.#abandon();
 	}
 
-	/** Sends what there is to send, and ends the connection when that was its last. */
+	/** Sends pending data, and closes the connection if that was its last. */
 	settle(): void {
 		if (this.#running) return;
 		this.#running = true;
@@ -140,7 +140,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.frames.flush();
 		if (this.frames.full) {
 			if (this.#deadlines.blocked(true)) this.frames.progressed();
-			// Answers to control frames wait in memory: a client that does not read them may not go on asking.
+			// Replies to control frames are buffered: a client that does not read them must not send more.
 			if (this.#socket.writableLength > BOUND.MAX_UNREAD_CONTROL + 2 * BOUND.OUTPUT_SIZE) {
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
 			}
@@ -184,7 +184,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	giveWay(): void {
 		this.ending.now(this.lastStream, H2_ERROR.none);
-		// What was written goes out; the client's side is not waited for.
+		// Pending data is sent, without waiting for the client to close its side.
 		setImmediate(() => this.#socket.destroy());
 	}
 
@@ -201,7 +201,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	}
 
 	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean {
-		// Until a header block ends nothing else may come, and settings are the first word (RFC 9113 §3.4, §4.3).
+		// A header block must not be interrupted, and the first frame must be SETTINGS (RFC 9113 §3.4, §4.3).
 		if (this.#block !== undefined && (type !== FRAME.continuation || stream !== this.#block.stream)) {
 			return this.fail(H2_ERROR.protocol);
 		}
@@ -238,7 +238,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				this.#continuation(flags, bytes, start, end);
 				break;
 			default:
-				// Extensions are ignored (RFC 9113 §4.1), yet not for ever.
+				// Extensions are ignored (RFC 9113 §4.1), but not without limit.
 				this.spend('empty_frames', COST.empty_frames);
 		}
 		return !this.ending.over;
@@ -293,7 +293,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
 		const content = unpadded(flags, bytes, start, end, (flags & FLAG.priority) !== 0 ? 5 : 0);
-		// Clients open odd streams, each above the last (RFC 9113 §5.1.1).
+		// Clients open odd streams in ascending order (RFC 9113 §5.1.1).
 		if ((id & 1) === 0 || content === undefined) {
 			this.fail(H2_ERROR.protocol);
 			return;
@@ -324,7 +324,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#headerBlock(block.stream, block.endStream, whole, 0, whole.length);
 	}
 
-	/** A whole header block. It is decoded whatever becomes of it: the next ones build upon it (RFC 9113 §4.3). */
+	/** Handles a complete header block. It is always decoded, because later ones depend on it (RFC 9113 §4.3). */
 	#headerBlock(id: number, endStream: boolean, bytes: Buffer, start: number, end: number): void {
 		const { fields } = this.#coders;
 		const opens = id > this.lastStream;
@@ -373,7 +373,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		const { fields } = this.#coders;
 		const stream = this.streams.get(id);
 		if (stream === undefined) {
-			// It came after our reset; else it opens a stream that is closed, or below the last one (RFC 9113 §5.1.1).
+			// It arrived after our reset; otherwise, it refers to a closed stream or one below the last (RFC 9113 §5.1.1).
 			if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
 			return;
 		}
@@ -394,7 +394,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				this.streams.delete(id);
 				stream.reset();
 			}
-			// A cancelled exchange is work for nothing; one that had ended has earned what this costs.
+			// A canceled exchange is wasted work; a finished one has earned what this costs.
 			this.spend('rapid_reset', COST.rapid_reset);
 		}
 	}
@@ -428,7 +428,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	wantsTurn(output: StreamOutput): void {
 		this.queue.add(output);
-		// What comes later than the input it is about has nobody to send it.
+		// Output that is not caused by input must be sent asynchronously.
 		if (!this.#running) this.queue.soon();
 	}
 
@@ -463,7 +463,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		if (whole) this.#meter.exchangeDone();
 	}
 
-	/** The client's mistake on one stream. */
+	/** Handles a stream error caused by the client. */
 	streamError(stream: Stream, code: number): void {
 		this.resetStream(stream, code);
 		this.spend('made_you_reset', COST.made_you_reset);
@@ -473,7 +473,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		if (this.#meter.spend(cost, this.engine.now)) this.#cutOff(H2_ERROR.enhanceYourCalm, reason);
 	}
 
-	/** The client's mistake on the connection (RFC 9113 §5.4.1). Always false. */
+	/** Handles a connection error caused by the client (RFC 9113 §5.4.1). Always returns false. */
 	fail(code: number): false {
 		this.#cutOff(code, 'protocol_error');
 		return false;
@@ -486,7 +486,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#abandon();
 	}
 
-	/** Nothing more is sent: whoever works for this client is told. */
+	/** Nothing more is sent: cancels all work for this client. */
 	#abandon(): void {
 		const streams = [...this.streams.values()];
 		this.streams.clear();

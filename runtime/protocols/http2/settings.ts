@@ -1,15 +1,15 @@
-/** Reads a client's settings (RFC 9113 §6.5). */
+/** Parses a client's settings (RFC 9113 §6.5). */
 import { H2_ERROR, MAX_WINDOW, SETTING } from './frame-codes.ts';
 
-/** What of a client's settings says how we have to send. */
+/** The settings that affect how we send. */
 export interface PeerSettings {
-	/** Window of each stream; undefined when nothing was said of it. */
+	/** Window of each stream; undefined if not set. */
 	readonly initialWindow: number | undefined;
 }
 
 /**
- * The settings of one frame, or the error that they are. The size of the header table concerns an encoder that has one,
- * and frames of ours are never larger than every client takes.
+ * Parses the settings in a frame, or returns an error code. The header table size is ignored, because our encoder uses no dynamic
+ * table; so is the maximum frame size, because our frames never exceed the minimum.
  */
 export function readSettings(bytes: Buffer, start: number, end: number): PeerSettings | number {
 	if ((end - start) % 6 !== 0) return H2_ERROR.frameSize;

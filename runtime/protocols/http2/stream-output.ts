@@ -1,72 +1,72 @@
-/** Sends the body of one stream: what its windows allow, a frame a turn (RFC 9113 §5.2). */
+/** Sends the body of one stream, as its windows allow, one frame per turn (RFC 9113 §5.2). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 
-/** The connection as its streams send through it. */
+/** The connection, for the output of its streams. */
 export interface OutputSession {
 	readonly frames: FrameWriter;
-	/** Bytes of DATA that the client takes on all streams together. */
+	/** Bytes of DATA that the client accepts on all streams together. */
 	sendWindow: number;
-	/** Bytes of bodies that each stream may keep from those who make them, because all of them share what one client may. */
+	/** Bytes of bodies that each stream may buffer, because all of them share the connection's limit. */
 	readonly share: number;
 	/** Gives the output a turn, now or soon. */
 	wantsTurn(output: StreamOutput): void;
-	/** So many bytes more, or fewer, wait for the client to take them. */
+	/** Accounts for bytes added to or removed from memory. */
 	holds(bytes: number): void;
-	/** A DATA frame of so many bytes was written. */
+	/** A DATA frame of this size was written. */
 	dataSent(bytes: number): void;
 }
 
-/** The stream as its output sees it. */
+/** The stream, for its output. */
 export interface OutputOwner {
-	/** Bytes of body were written. */
+	/** Bytes of the body were written. */
 	sent(bytes: number): void;
-	/** The body is out; whether that ended the stream, or trailers are to follow. */
+	/** The body has been sent; `ended` says whether that ended the stream, or trailers follow. */
 	bodyEnded(source: BodySource | undefined, ended: boolean): void;
-	/** The body cannot be sent whole: the stream must be reset. */
+	/** The body cannot be sent completely: the stream must be reset. */
 	broken(): void;
-	/** The client takes nothing for now; called again with false when it does. */
+	/** The client has stopped accepting data; called again with false when it resumes. */
 	blocked(blocked: boolean): void;
-	/** Whether the stream ends in a frame of its own, after a body that has been read: with trailers, or later. */
+	/** Reports whether trailers follow the body, which has been read. */
 	endsApart(source: BodySource | undefined): boolean;
 }
 
-/** Bytes that are asked of a source when the client takes fewer: less would cost more than it saves. */
+/** Minimum bytes requested from a source, even if the client accepts fewer: less would cost more than it saves. */
 const LEAST_PULL = 1024;
 
-/** The output would go on at once. */
+/** The output can continue at once. */
 export const MORE = 0;
-/** It waits for its source, its own window, or has ended. */
+/** It waits for its source or its own window, or has ended. */
 export const WAITS = 1;
-/** It waits for the window of the connection. */
+/** It waits for the connection's window. */
 export const STARVES = 2;
 
 /** What one stream has to send. */
 export class StreamOutput {
 	readonly id: number;
-	/** Bytes of DATA that the client takes on this stream; below 0 after it has made windows smaller. */
+	/** Bytes of DATA that the client accepts on this stream; negative after it has reduced its windows. */
 	window: number;
-	/** Stands in the connection's queue. */
+	/** It is in the connection's queue. */
 	queued = false;
 	readonly #session: OutputSession;
 	readonly #owner: OutputOwner;
 	#source: BodySource | undefined = undefined;
-	/** A body that was whole has no source; a tunnel goes on after its pieces. */
+	/** A complete body has no source; a tunnel continues after its pieces. */
 	#active = false;
 	#tunnel = false;
 	#piece: Uint8Array | undefined = undefined;
 	#at = 0;
-	/** Bytes that the declared length still asks for; −1 when there is none. */
+	/** Remaining bytes of the announced length; −1 if there is none. */
 	#remaining = -1;
 	#pulling = false;
 	#blocked = false;
 	#taken: ((error?: Error) => void) | undefined = undefined;
 	#ending = false;
-	/** Bytes that the session has been told of. */
+	/** Bytes reported to the session. */
 	#held = 0;
-	/** Something of the body has been pulled; and bytes that the client has taken. */
+	/** Some of the body has been pulled; then, the bytes that the client has accepted. */
 	#begun = false;
 	#sent = 0;
 
@@ -77,27 +77,27 @@ export class StreamOutput {
 		this.#owner = owner;
 	}
 
-	/** Something is to be sent, or may be. */
+	/** True if something is to be sent, or may be. */
 	get active(): boolean {
 		return this.#active;
 	}
 
-	/** Bytes of a body that the client takes now. */
+	/** Bytes of a body that the client accepts now. */
 	get room(): number {
 		return Math.min(this.window, this.#session.sendWindow, this.#session.share);
 	}
 
-	/** Sends a body that is whole. It must not change until it has been sent. */
+	/** Sends a complete body, which must not change until it has been sent. */
 	sendWhole(bytes: Uint8Array): void {
 		this.#active = true;
 		this.#piece = bytes;
 		this.#ending = true;
-		// Most bodies are one frame: it goes out with its head, before others get their turn.
+		// Most bodies fit in one frame, which is sent with the head, before others get their turn.
 		if (this.#session.frames.full || this.turn() !== WAITS) this.#session.wantsTurn(this);
 		if (this.#active) this.#hold();
 	}
 
-	/** Sends what a source gives; `length` is what it was said to give. */
+	/** Sends a source; `length` is its announced length. */
 	sendSource(source: BodySource, length: number | undefined): void {
 		this.#active = true;
 		this.#source = source;
@@ -106,13 +106,13 @@ export class StreamOutput {
 		this.#session.wantsTurn(this);
 	}
 
-	/** From now on `write` and `end` say what is sent. */
+	/** From now on, `write` and `end` control what is sent. */
 	openTunnel(): void {
 		this.#active = true;
 		this.#tunnel = true;
 	}
 
-	/** Of a tunnel: one write at a time. */
+	/** For a tunnel: one write at a time. */
 	write(piece: Uint8Array, taken: (error?: Error) => void): void {
 		if (!this.#active) {
 			taken(new Error('The stream has ended.'));
@@ -124,13 +124,13 @@ export class StreamOutput {
 		this.#session.wantsTurn(this);
 	}
 
-	/** Of a tunnel: nothing more is written. */
+	/** For a tunnel: nothing more is written. */
 	end(): void {
 		this.#ending = true;
 		this.#session.wantsTurn(this);
 	}
 
-	/** The client takes more; false when that is more than a window can be (RFC 9113 §6.9.1). */
+	/** The client accepts more; returns false if the window becomes too large (RFC 9113 §6.9.1). */
 	widen(bytes: number): boolean {
 		this.window += bytes;
 		if (this.window > MAX_WINDOW) return false;
@@ -138,7 +138,7 @@ export class StreamOutput {
 		return true;
 	}
 
-	/** Gives up whatever has not been sent. */
+	/** Cancels whatever has not been sent. */
 	cancel(): void {
 		this.#active = false;
 		this.#piece = undefined;
@@ -151,7 +151,7 @@ export class StreamOutput {
 		taken?.(new Error('The stream has ended.'));
 	}
 
-	/** Sends up to a frame: MORE, WAITS or STARVES. */
+	/** Sends up to one frame; returns MORE, WAITS or STARVES. */
 	turn(): number {
 		if (!this.#active) return WAITS;
 		if (this.#piece === undefined) {
@@ -159,7 +159,7 @@ export class StreamOutput {
 				this.#block(true);
 				return this.window <= 0 ? WAITS : STARVES;
 			}
-			// From here on it is the source that may have to be waited for.
+			// From here on, any wait is for the source.
 			if (this.window > 0 && this.#session.sendWindow > 0) this.#block(false);
 		}
 		const piece = this.#piece ?? this.#pull();
@@ -204,8 +204,8 @@ export class StreamOutput {
 	}
 
 	/**
-	 * Nothing is asked of a source before the client takes something. Only whether it has ended is found out without: where
-	 * what has been sent may have been all.
+	 * A source is not pulled before the client accepts data, except to find out whether it has ended, if what has been sent may have
+	 * been everything.
 	 */
 	#mayPull(): boolean {
 		if (this.#source === undefined || this.#ending) return true;
@@ -222,7 +222,7 @@ export class StreamOutput {
 		taken?.();
 	}
 
-	/** The declared length is out: the end that the source tells goes with the frame that was written last, where it may. */
+	/** The announced length has been sent: if possible, the end of the source is marked in the last frame. */
 	#endEarly(frame: number): number {
 		const source = this.#source!;
 		const piece = this.#pull();
@@ -240,7 +240,7 @@ export class StreamOutput {
 		return WAITS;
 	}
 
-	/** The next piece; undefined while it is not here, when there is none, and after a failure. */
+	/** Returns the next piece; undefined if it has not arrived, at the end, and after a failure. */
 	#pull(): Uint8Array | undefined {
 		const source = this.#source;
 		if (source === undefined || this.#ending || this.#pulling) return undefined;
@@ -267,8 +267,8 @@ export class StreamOutput {
 	}
 
 	/**
-	 * Bytes that are worth pulling: what the client takes now, or as much as it has taken before, for then it is reading. With
-	 * windows that are small and often raised, sources would be asked for crumbs otherwise.
+	 * Bytes worth pulling: what the client accepts now, or as much as it accepted before, because then it is reading. Otherwise,
+	 * small, frequently raised windows would cause tiny pulls.
 	 */
 	get #useful(): number {
 		const { sendWindow, share } = this.#session;
@@ -305,7 +305,7 @@ export class StreamOutput {
 		return WAITS;
 	}
 
-	/** The client must see that the body is not whole. */
+	/** Makes the client see that the body is incomplete. */
 	#break(): void {
 		this.cancel();
 		this.#owner.broken();
@@ -321,13 +321,13 @@ export class StreamOutput {
 		this.#owner.blocked(blocked);
 	}
 
-	/** Has the source let memory go that it keeps for the next pull, when the client has taken nothing for a while. */
+	/** Makes the source release memory that it keeps for the next pull, if the client has not accepted anything for a while. */
 	rest(): void {
-		// What is left of a piece is the source's memory.
+		// The rest of a piece is in the source's memory.
 		if (this.#blocked && this.#piece === undefined && !this.#pulling) this.#source?.idle?.();
 	}
 
-	/** Tells the session what waits in memory. */
+	/** Reports buffered bytes to the session. */
 	#hold(): void {
 		const left = this.#piece === undefined ? 0 : this.#piece.length - this.#at;
 		const bytes = left + (this.#source?.held ?? 0);

@@ -1,17 +1,17 @@
-/** A long text as a body, made bytes of as the client takes them: the text itself is often everybody's. */
+/** A long text as a body, encoded as the client reads it, because the text itself is often shared. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 
-/** Bytes of a character of two bytes in memory, at most, as UTF-8. */
+/** Maximum bytes in UTF-8 of a two-byte character. */
 const MOST_OF_A_CHARACTER = 3;
 
-/** Gives a text once. */
+/** Delivers a text once. */
 export class TextSource implements BodySource {
 	readonly length: number;
 	readonly #text: string;
 	readonly #isAscii: boolean;
 	#at = 0;
 
-	/** `length` is bytes of the text as UTF-8. */
+	/** `length` is the length of the text in UTF-8. */
 	constructor(text: string, length: number) {
 		this.#text = text;
 		this.length = length;
@@ -31,7 +31,7 @@ export class TextSource implements BodySource {
 			return Buffer.from(text.slice(start, this.#at), 'latin1');
 		}
 		let end = start + Math.max(2, Math.floor(most / MOST_OF_A_CHARACTER));
-		// Both halves of a character stay together.
+		// Does not split surrogate pairs.
 		if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
 		this.#at = end;
 		return Buffer.from(text.slice(start, end), 'utf8');

@@ -1,8 +1,8 @@
-/** The byte stream that an HTTP/2 stream becomes after a CONNECT was answered (RFC 9113 §8.5, RFC 8441). */
+/** The byte stream of an HTTP/2 stream whose CONNECT was accepted (RFC 9113 §8.5, RFC 8441). */
 import { Duplex } from 'node:stream';
 import type { StreamBody } from './request-body.ts';
 
-/** The stream below. */
+/** The underlying stream. */
 export interface TunnelOwner {
 	tunnelWrite(piece: Uint8Array, taken: (error?: Error) => void): void;
 	tunnelEnd(): void;
@@ -10,7 +10,7 @@ export interface TunnelOwner {
 	tunnelClosed(error: Error | null): void;
 }
 
-/** A Duplex over one stream. Half-closes both ways. */
+/** A Duplex over one stream. Supports half-closing in both directions. */
 export class TunnelStream extends Duplex {
 	readonly #owner: TunnelOwner;
 	readonly #body: StreamBody;
@@ -20,7 +20,7 @@ export class TunnelStream extends Duplex {
 		super({ allowHalfOpen: true });
 		this.#owner = owner;
 		this.#body = body;
-		// Whoever listens hears of errors; nobody needs to.
+		// Listeners are notified of errors; without listeners, they are ignored.
 		this.on('error', () => {});
 		this.pause();
 	}

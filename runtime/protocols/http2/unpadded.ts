@@ -1,7 +1,7 @@
 /** Padding of frames (RFC 9113 §6.1, §6.2). */
 import { FLAG } from './frame-codes.ts';
 
-/** Where the content of a padded frame is, its first `skip` bytes left out; undefined when its padding is longer than itself. */
+/** Returns the range of a padded frame's content, without its first `skip` bytes; undefined if the padding is too long. */
 export function unpadded(
 	flags: number,
 	bytes: Buffer,

@@ -176,7 +176,7 @@ const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[]
 	],
 	'fields that are no HPACK': stream => [frame(1, 5, stream, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]))],
 	'content before the head': stream => [frame(0, 0, stream, 'x')],
-	'content of no stream': () => [frame(0, 0, 77, 'x')],
+	'content of an unknown stream': () => [frame(0, 0, 77, 'x')],
 	'fields of an even stream': () => [frame(1, 5, 2, OK)],
 	'a push': stream => [frame(5, 4, stream, Buffer.concat([numbers(2), OK]))],
 	'padding that is too long': stream => [frame(1, 0x0d, stream, Buffer.from([200, 0x88]))],
