@@ -1,4 +1,4 @@
-/** The handles of connections that a server accepts, before Node makes streams of them. */
+/** Access to the handles of accepted connections before Node wraps them in streams. */
 import type { Server, Socket } from 'node:net';
 import { DirectSocket, isDirect, type StreamHandle } from './direct-socket.ts';
 import { isDirectIo } from './io-mode.ts';
@@ -11,8 +11,8 @@ interface ListeningHandle extends Partial<Pick<StreamHandle, 'setKeepAlive' | 's
 type WithHandle<T> = T & { _handle?: ListeningHandle | null };
 
 /**
- * Shows `take` the handle of each connection before a `net.Socket` is made of it; false declines it. Without such handles
- * the server goes on as it does.
+ * Passes the handle of each connection to `take` before a `net.Socket` is created for it; `take` returns false to decline.
+ * Without such handles, the server works as usual.
  */
 export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
 	if (!isDirectIo()) return;
@@ -33,7 +33,7 @@ export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamH
 	};
 }
 
-/** Sets what connections take over from the listening socket; false where they do not, and each has to be told. */
+/** Sets the options that connections inherit from the listening socket; returns false if they do not, and each must be set. */
 export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAlive | undefined): boolean {
 	if (!isDirectIo()) return false;
 	const listening = server._handle;
@@ -41,11 +41,11 @@ export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAli
 	return listening.setNoDelay(true) === 0 && setKeepAlive(listening, keepAlive) === 0;
 }
 
-/** Sets the same for one connection. */
+/** Sets the same options on one connection. */
 export function setOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAlive | undefined): void {
 	if (!(socket instanceof DirectSocket) && !isDirectIo()) {
 		socket.setNoDelay(true);
-		// Node takes no interval and no number of probes.
+		// Node supports neither an interval nor a number of probes.
 		if (keepAlive) socket.setKeepAlive(true, keepAlive.idle);
 		return;
 	}

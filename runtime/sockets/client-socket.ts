@@ -1,13 +1,13 @@
-/** A client's connection as protocols use it. */
+/** A client connection, for protocols. */
 import { isDirectIo } from './io-mode.ts';
 
-/** What `net.Socket`, its TLS kin and {@link DirectSocket} have in common. Their events come through a SocketInput. */
+/** The common interface of `net.Socket`, `tls.TLSSocket` and {@link DirectSocket}. Events are delivered through a SocketInput. */
 export interface ClientSocket {
 	readonly destroyed: boolean;
 	readonly writableEnded: boolean;
-	/** Bytes that have been written and have not left. */
+	/** Bytes written but not sent yet. */
 	readonly writableLength: number;
-	/** True when so much has not left that nothing more should be written before the sink hears that it has. */
+	/** True if nothing more should be written until the sink is notified. */
 	readonly writableNeedDrain: boolean;
 	readonly remoteAddress?: string | undefined;
 	readonly remotePort?: number | undefined;
@@ -17,15 +17,15 @@ export interface ClientSocket {
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): unknown;
 	cork(): void;
 	uncork(): void;
-	/** Ends our half; the connection goes when both have ended. */
+	/** Closes our half; the connection closes when both halves have ended. */
 	end(finished?: () => void): unknown;
-	/** Ends both halves at once. */
+	/** Closes both halves at once. */
 	destroy(error?: Error): unknown;
 	pause(): unknown;
 	resume(): unknown;
 }
 
-/** Bytes given to the system that it has not taken yet. */
+/** Returns the bytes passed to the system that it has not accepted yet. */
 export function queuedIn(
 	socket: Pick<ClientSocket, 'writableLength'> & { _handle?: { readonly writeQueueSize?: number | undefined } | null },
 ): number {

@@ -1,30 +1,30 @@
 /**
- * Lets OpenSSL judge the certificates of clients within the handshake, so that a client that is refused is told why by an
- * alert (RFC 8446 §6.2). Node lets every handshake with a certificate succeed and leaves the verdict to whoever looks
- * afterwards, when nothing but closing the connection is left.
+ * Makes OpenSSL verify client certificates during the handshake, so that a rejected client gets an alert with the reason
+ * (RFC 8446 §6.2). Node accepts every handshake with a certificate and leaves verification to the application, which can then
+ * only close the connection.
  */
 import type { SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-/** By what a certificate is judged. */
+/** Criteria for a certificate. */
 export interface ClientTerms {
-	/** Whether an authority of the context must have signed it. */
+	/** Whether it must be signed by an authority of the context. */
 	readonly chain: boolean;
-	/** SHA-256 fingerprints, `AB:CD:…`, of which it must have one; undefined takes any. */
+	/** SHA-256 fingerprints, `AB:CD:…`, one of which it must have; undefined accepts any. */
 	readonly leaves: readonly string[] | undefined;
 }
 
-/** Judges the clients of contexts. */
+/** Verifies the clients of contexts. */
 export interface ClientVerifier {
-	/** Has the certificates of a context's clients judged. Throws if the context is not as Node makes it. */
+	/** Enables verification of a context's clients. Throws if the context is not as expected. */
 	judge(context: SecureContext, terms: ClientTerms): void;
-	/** Returns whether the certificate that was refused last had expired: what failed is told apart by nothing else. */
+	/** Whether the last rejected certificate had expired, which cannot be determined otherwise. */
 	readonly refusedAsExpired: boolean;
 }
 
-/** Verdicts of OpenSSL (x509_vfy.h), each with an alert of its own. */
+/** OpenSSL's verification results (x509_vfy.h), each with an alert of its own. */
 const OK = 0;
 const NOT_YET_VALID = 9;
 const EXPIRED = 10;
@@ -35,14 +35,14 @@ const SHA256_BYTES = 32;
 
 let verifier: ClientVerifier | undefined | null = null;
 
-/** The verifier of this thread; undefined where OpenSSL cannot be reached. */
+/** Returns the verifier of this thread; undefined if OpenSSL cannot be accessed. */
 export function clientVerifier(): ClientVerifier | undefined {
 	if (!isDirectIo()) return undefined;
 	if (verifier === null) {
 		try {
 			verifier = makeVerifier();
 		} catch {
-			// A Node without the module, or with an OpenSSL of which it shows nothing.
+			// A Node without the module, or whose OpenSSL symbols are not exported.
 			verifier = undefined;
 		}
 	}
@@ -68,12 +68,12 @@ function makeVerifier(): ClientVerifier | undefined {
 	const sha256 = functions.EVP_sha256();
 	const digest = Buffer.allocUnsafeSlow(SHA256_BYTES);
 	const digestAt = ffi.getRawPointer(digest);
-	/** By their number, which OpenSSL is given. They are few, and kept: a handshake that has begun may come back to them. */
+	/** By number, which is passed to OpenSSL. They are few, and kept, because a handshake in progress may refer to them. */
 	const terms: { readonly chain: boolean; readonly leaves: ReadonlySet<string> | undefined }[] = [];
 	const numbers = new Map<string, number>();
 	let expired = false;
 
-	// Asked about each certificate: without it, what Node puts there would have every problem passed over.
+	// Called for each certificate; otherwise, Node's own callback would ignore every problem.
 	const firstProblem = lib.registerCallback({ return: 'int32', arguments: ['int32', 'pointer'] }, sound => sound);
 	const leafVerdict = (certificate: bigint, leaves: ReadonlySet<string>): number => {
 		if (functions.X509_digest(certificate, sha256, digestAt, 0n) !== 1) return FAILED;
@@ -124,7 +124,7 @@ function makeVerifier(): ClientVerifier | undefined {
 	};
 }
 
-/** The address of OpenSSL's own context, of which Node has nothing but an opaque value that it prints. */
+/** Returns the address of OpenSSL's context, which Node exposes only as an opaque value that it can print. */
 function addressOf(context: SecureContext): bigint {
 	const { context: inner } = context as SecureContext & { readonly context?: { readonly _external?: unknown } };
 	const address = /^\[External: (?:0x)?([0-9a-f]+)\]$/i.exec(inspect(inner?._external))?.[1];

@@ -1,7 +1,6 @@
 /**
- * Connects to an address that needs no look-up, without `net.Socket`: what that does for a connection that is refused costs
- * several times what the system does. Handles are Node's own affair: where they are not as they are known here, `dialDirectly`
- * says so, and the usual way is taken.
+ * Connects to an IP address without `net.Socket`, whose overhead for a refused connection is several times that of the system
+ * call. Handles are internal to Node: if they are not as expected, `dialDirectly` returns undefined, and `net` is used.
  */
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
@@ -22,7 +21,7 @@ interface TcpHandle {
 	close(): void;
 }
 
-/** Node's side of TCP. */
+/** Node's TCP binding. */
 interface TcpBinding {
 	readonly TCP: new (kind: number) => TcpHandle;
 	readonly TCPConnectWrap: new () => ConnectRequest;
@@ -31,7 +30,7 @@ interface TcpBinding {
 
 const BINDING: TcpBinding | undefined = findBinding();
 
-/** Begins to connect; undefined where it has to be done in the usual way. */
+/** Starts connecting; returns undefined if `net` must be used instead. */
 export function dialDirectly(
 	target: ClientTarget,
 	options: SocketOptions,
@@ -81,7 +80,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 		const { connectTimeout } = options;
 		if (connectTimeout > 0) {
 			this.#timer = setTimeout(
-				() => this.#fail('timeout', 'connecting took too long'),
+				() => this.#fail('timeout', 'connecting timed out'),
 				Math.min(connectTimeout, LONGEST_TIMER),
 			);
 		}
@@ -91,7 +90,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 		if (this.#finish()) this.#handle.close();
 	}
 
-	/** Nothing may come before the first request. */
+	/** Nothing may arrive before the first request. */
 	received(): boolean {
 		return false;
 	}
@@ -121,7 +120,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 	#fail(phase: 'connect' | 'timeout', message: string): void {
 		if (!this.#finish()) return;
 		this.#handle.close();
-		// Where in this program it was noticed tells nothing, and costs more than to notice it.
+		// A stack trace is useless here, and costs more than creating the error.
 		const { stackTraceLimit } = Error;
 		Error.stackTraceLimit = 0;
 		const error = new UpstreamError(phase, message, undefined, true);
@@ -129,7 +128,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 		this.#owner.dialFailed(error);
 	}
 
-	/** True the first time. */
+	/** Returns true the first time. */
 	#finish(): boolean {
 		if (this.#over) return false;
 		this.#over = true;
@@ -138,7 +137,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 	}
 }
 
-/** Asked for by its public, if old, name; undefined where it has gone or changed. */
+/** Gets the binding by its public, but deprecated, name; undefined if it is missing or has changed. */
 function findBinding(): TcpBinding | undefined {
 	try {
 		const { binding } = process as unknown as { binding(name: string): Partial<TcpBinding> };

@@ -1,4 +1,4 @@
-/** A listening socket whose connections are handles of Node without streams around them. */
+/** A listening socket whose connections are Node's handles without streams. */
 import { acceptHandles, inheritOptions, setOptions } from './accepted-handles.ts';
 import { type AcceptedSocket, DirectSocket } from './direct-socket.ts';
 import type { ListenTarget, TcpKeepAlive } from './listening-socket.ts';

@@ -1,7 +1,6 @@
 /**
- * Duplicates of descriptors. Each thread listens on one of its own, because a thread that ends closes its descriptors. Node has
- * no function for it, so `node:ffi` is used here with `node` I/O too; where it is missing, pass-socket.ts does the same more
- * slowly.
+ * Duplicates file descriptors. Each thread listens on its own, because a thread that ends closes its descriptors. Node has no
+ * function for this, so `node:ffi` is used even with `node` I/O; without it, pass-socket.ts does the same more slowly.
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import type { Server } from 'node:net';
@@ -10,12 +9,12 @@ import { foreignFunctions } from './foreign-functions.ts';
 /** `fcntl` command of Linux: child processes do not inherit the duplicate. */
 const F_DUPFD_CLOEXEC = 1030;
 
-/** Reports whether {@link duplicateDescriptor} works here. */
+/** Reports whether {@link duplicateDescriptor} is available. */
 export function canDuplicate(): boolean {
 	return foreignFunctions() !== undefined;
 }
 
-/** Duplicates a descriptor. Throws an error with the system's code: EBADF, or ENOSYS where Node cannot do it. */
+/** Duplicates a descriptor. Throws an error with the system's code: EBADF, or ENOSYS if not available. */
 export function duplicateDescriptor(descriptor: number): number {
 	const ffi = foreignFunctions();
 	if (ffi === undefined) throw systemFailure('ENOSYS');
@@ -33,7 +32,7 @@ export function duplicateDescriptor(descriptor: number): number {
 	throw systemFailure('EBADF');
 }
 
-/** Returns the descriptor of a listening server, which Node keeps in a private property. Throws ENOSYS where there is none. */
+/** Returns the descriptor of a listening server, which Node keeps in a private property. Throws ENOSYS if there is none. */
 export function descriptorOf(server: Server): number {
 	const { _handle: handle } = server as Server & { readonly _handle?: { readonly fd?: number } | null };
 	if (typeof handle?.fd !== 'number') throw systemFailure('ENOSYS');
@@ -41,8 +40,8 @@ export function descriptorOf(server: Server): number {
 }
 
 /**
- * Makes a descriptor mean the null device instead of the socket of which `copy` is a duplicate. Does nothing if the descriptor
- * is not that socket any more, or where Node cannot do it.
+ * Redirects a descriptor to the null device if it is the socket of which `copy` is a duplicate. Does nothing otherwise, or if
+ * not available.
  */
 export function detachDescriptor(descriptor: number, copy: number): void {
 	const ffi = foreignFunctions();
@@ -54,18 +53,18 @@ export function detachDescriptor(descriptor: number, copy: number): void {
 		functions.dup2(nothing, descriptor);
 		closeSync(nothing);
 	} catch {
-		// Closed already, or no descriptor is left.
+		// Already closed, or no descriptor is free.
 	} finally {
 		lib.close();
 	}
 }
 
-/** Closes a duplicate that Node may have refused to take over: Node closes only the descriptors that it takes. */
+/** Closes a duplicate that Node may have refused to adopt, because Node closes only descriptors that it has adopted. */
 export function closeDuplicate(copy: number, original: number): void {
 	try {
 		if (isSame(copy, original)) closeSync(copy);
 	} catch {
-		// Closed already.
+		// Already closed.
 	}
 }
 

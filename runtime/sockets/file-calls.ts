@@ -1,31 +1,30 @@
 /**
- * What Linux can do with files and Node has no function for. Bytes that go from a file to a socket without passing through
- * this program cost half of what they cost otherwise; and a path that is opened only if no link stands in it needs no second
- * look at where it led. Called by `node:ffi`: where that is missing, as on other systems, callers do without. A call uses the
- * descriptors that it is given until it returns, and no longer.
+ * Linux file functions that Node lacks. Sending bytes from a file to a socket inside the kernel costs half as much as reading and
+ * writing them, and opening a path only if it contains no links saves checking where it led. Called through `node:ffi`; callers
+ * work without it if it is not available. A call uses its descriptors only until it returns.
  */
 
 import type { FileIdentity } from './file-identity.ts';
 import { foreignFunctions, foreignFunctionsOf } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-/** The calls. They never throw and never wait, but for reading bytes that are not in memory. */
+/** The calls. They never throw, and block only while reading bytes that are not in memory. */
 export interface SystemCalls {
-	/** Moves bytes of a file to a socket; how many, −1 when it takes none now or cannot be written this way. */
+	/** Sends bytes of a file to a socket; returns their number, −1 if it is full or this is not supported. */
 	sendFile(socket: number, file: number, offset: number, length: number): number;
-	/** Whether the byte at an offset is in memory, so that nobody waits for a disk. False where the file system cannot say. */
+	/** Reports whether the byte at an offset is in the page cache. False if the file system cannot tell. */
 	isInMemory(file: number, offset: number): boolean;
 	/**
-	 * Opens for reading what is at `path` below `root`, with no element of either a symbolic link; a descriptor, −1 when that
-	 * cannot be done, or when the path is not ASCII or not the shortest way to say it. A folder is opened too, and a fifo or a
-	 * device without waiting: `identity` tells. `close` has to close it: Node's own warns of each descriptor that it has not opened.
+	 * Opens `path` below `root` for reading if neither contains a symbolic link; returns a descriptor, −1 on failure, or if the path
+	 * is not ASCII or not normalized. Also opens folders, and FIFOs and devices without blocking: check `identity`. Must be closed
+	 * with `close`, because Node's own function warns about descriptors that it has not opened.
 	 */
 	openWithoutLinks(root: string, path: string): number;
-	/** What is said of an open file; undefined when that cannot be told. */
+	/** Returns the metadata of an open file; undefined if not available. */
 	identity(descriptor: number): FileIdentity | undefined;
-	/** Reads from where the descriptor stands to an address; how many bytes, 0 at the end, −1 when that fails. */
+	/** Reads from the current position to an address; returns the number of bytes, 0 at the end, −1 on failure. */
 	read(descriptor: number, address: bigint, length: number): number;
-	/** Where memory outside the heap begins. */
+	/** Returns the address of memory outside the heap. */
 	addressOf(memory: Buffer): bigint;
 	close(descriptor: number): void;
 }
@@ -33,30 +32,30 @@ export interface SystemCalls {
 type Call = (...values: (number | bigint)[]) => bigint;
 type ShortCall = (...values: (number | bigint)[]) => number;
 
-/** Flags of `openat2`: O_NONBLOCK, O_NOCTTY, O_CLOEXEC; RESOLVE_NO_SYMLINKS. The same on every machine that Node runs on. */
+/** Flags of `openat2`: O_NONBLOCK, O_NOCTTY, O_CLOEXEC; RESOLVE_NO_SYMLINKS. The same on all architectures that Node supports. */
 const OPEN_FLAGS = 0o4000n | 0o400n | 0o2000000n;
 const RESOLVE_NO_SYMLINKS = 4n;
-/** Number of `openat2`, which libc has no function for: the same on every machine too. */
+/** System call number of `openat2`, which has no libc function; also the same everywhere. */
 const OPENAT2 = 437;
 const AT_FDCWD = -100;
 const RWF_NOWAIT = 8;
-/** What `statx` is asked for: of an open file, all that `stat` tells. */
+/** Arguments of `statx`: an open file, with the fields of `stat`. */
 const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
-/** Where the answer of `statx` stands in the memory of the calls, and where a path does. */
+/** Offsets of the result of `statx` and of a path in the calls' memory. */
 const FACTS = 64;
 const PATH = FACTS + 256;
-/** Bytes of a path, as Linux takes it. */
+/** Maximum bytes of a path on Linux. */
 const LONGEST_PATH = 4095;
 const HALF = 2 ** 32;
 
-/** Loads the calls; undefined where there are none. */
+/** Loads the calls; undefined if not available. */
 export function systemCalls(): SystemCalls | undefined {
 	if (process.platform !== 'linux' || !isDirectIo()) return undefined;
 	try {
 		return load();
 	} catch {
-		// A Node without the module, or a libc without the function.
+		// A Node without the module, or a libc without the functions.
 		return undefined;
 	}
 }
@@ -79,14 +78,14 @@ function load(): SystemCalls | undefined {
 	const syscall = functions.syscall as ShortCall;
 	const { close } = functions;
 
-	// One block outside the heap, whose place never changes: an offset, an iovec with its byte, how to open, what is known of a file, its path.
+	// One block outside the heap, at a fixed address: an offset, an iovec with its byte, the arguments of openat2, metadata, a path.
 	const memory = Buffer.allocUnsafeSlow(PATH + LONGEST_PATH + 1).fill(0);
 	const start = ffi.getRawPointer(memory);
 	const iovec = start + 8n;
 	const how = start + 32n;
 	const facts = start + BigInt(FACTS);
 	const name = start + BigInt(PATH);
-	/** A byte that is always 0. */
+	/** A byte that is always 0: an empty name. */
 	const noName = start + 56n;
 	memory.writeBigUInt64LE(start + 24n, 8);
 	memory.writeBigUInt64LE(1n, 16);
@@ -96,10 +95,10 @@ function load(): SystemCalls | undefined {
 	const words = new Int32Array(memory.buffer, memory.byteOffset + FACTS, 64);
 
 	const word = (offset: number): number => words[offset >> 2]! >>> 0;
-	/** Eight bytes, the upper half with its sign. */
+	/** Returns a signed 64-bit number. */
 	const long = (offset: number): number => words[(offset >> 2) + 1]! * HALF + word(offset);
 
-	/** The root that stands in the memory, and its bytes; −1 where it is none that can stand there. */
+	/** The root in that memory, and its length; −1 if it is not suitable. */
 	let root: string | undefined;
 	let rootLength = -1;
 
@@ -138,14 +137,14 @@ function load(): SystemCalls | undefined {
 		addressOf: bytes => ffi.getRawPointer(bytes),
 		close: descriptor => void close(descriptor),
 	};
-	// What is called on a descriptor that is none must fail, and not in another way.
+	// Calls on an invalid descriptor must fail in the expected way.
 	const fails = calls.sendFile(-1, -1, 0, 1) === -1 && !calls.isInMemory(-1, 0) && calls.identity(-1) === undefined;
 	return fails ? calls : undefined;
 }
 
 /**
- * Writes a path of ASCII into memory, and says how many bytes. −1 when it is no such path, does not begin with a slash, or says
- * what a shorter one would say, as `//` and `/./` do, or is cut at its end: a name that is cut would be another's.
+ * Writes an ASCII path to memory and returns its length. Returns −1 if it is not ASCII, does not start with a slash, is not
+ * normalized (`//`, `/./`), or is too long: a truncated name would be another file's.
  */
 function writeTidy(path: string, memory: Buffer, at: number): number {
 	const length = path.length;
@@ -153,7 +152,7 @@ function writeTidy(path: string, memory: Buffer, at: number): number {
 	let last = 0;
 	for (let i = 0; i < length; i++) {
 		const code = path.charCodeAt(i);
-		// A dot after a slash may be a name of its own, and mostly is none that is asked for.
+		// A dot after a slash may start an ordinary name, but such names are rarely requested.
 		if (code === 0 || code > 0x7e || (last === SLASH && (code === SLASH || code === DOT))) return -1;
 		memory[at + i] = code;
 		last = code;

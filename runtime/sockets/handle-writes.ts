@@ -1,20 +1,20 @@
-/** How Node's handles are written to. */
+/** Writing to Node's handles. */
 import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
-/** A write that did not end at once. Node keeps it until then. */
+/** A write in progress. Node keeps it until it ends. */
 export interface PendingWrite {
 	oncomplete: (status: number) => void;
-	/** What is written, so that its memory stays. */
+	/** The written data, to keep its memory alive. */
 	buffer: unknown;
-	/** Set when it ended before `oncomplete` was there. */
+	/** Set if it ended before `oncomplete` was set. */
 	writeStatus: number | null;
 }
 
-/** Bytes that wait for the peer from which a writer should wait too. */
+/** Unsent bytes at which a writer should wait. */
 export const HIGH_WATER = 65_536;
 
-/** The error of a system call, as Node's own streams make it; without a stack, which costs more than the rest of a close. */
+/** Creates the error of a system call like Node's streams do, but without a stack trace, which would dominate the cost of closing. */
 export function systemError(status: number, syscall: string): Error {
 	const code = getSystemErrorName(status);
 	const { stackTraceLimit } = Error;
@@ -25,8 +25,8 @@ export function systemError(status: number, syscall: string): Error {
 }
 
 /**
- * True where Node gives a handle no request of its own for a write, and gets one back if it does not end at once: so it is
- * with Node 26. A handle that expects one must not be called without. Found out by a socket over a handle that is none.
+ * True if Node's handles accept a write without a request object, and return one if it does not end at once, as in Node 26. If
+ * they require one, it must not be omitted. Tested with a socket on an invalid handle.
  */
 export const WRITES_WITHOUT_REQUEST: boolean = probe();
 

@@ -1,10 +1,10 @@
-/** Unix sockets that the main thread binds and keeps, and on which the other threads listen. */
+/** Unix sockets that the main thread binds and holds, and on which worker threads listen. */
 import { closeSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { canDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
 
-/** A listening socket from which nothing accepts connections. */
+/** A listening socket that accepts no connections itself. */
 export interface HeldSocket {
 	readonly descriptor: number;
 	/** Closes the descriptor. The socket's file stays. */
@@ -19,7 +19,7 @@ export function holdUnixSocket(path: string, backlog: number, publish: () => voi
 	return canDuplicate() ? holdDuplicate(path, backlog, publish) : holdInThread(path, backlog, publish);
 }
 
-/** Keeps a duplicate of the descriptor of a server that is closed before it accepts anything. */
+/** Holds a duplicate of the descriptor of a server that is closed before it accepts connections. */
 async function holdDuplicate(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const server = await new Promise<Server>((resolve, reject) => {
 		const binding = createServer();
@@ -34,7 +34,7 @@ async function holdDuplicate(path: string, backlog: number, publish: () => void)
 		if (descriptor !== undefined) closeSync(descriptor);
 		throw error;
 	} finally {
-		// In the turn in which it began to listen, so that connections wait for a worker. Removes the file if it has its first name.
+		// In the turn in which it started to listen, so that connections wait for a worker. Removes the file if it still has its first name.
 		server.close();
 	}
 	const held = descriptor;
@@ -55,7 +55,7 @@ if (server.listening) {
 }
 `;
 
-/** Has a thread bind the socket and block until the socket is closed: Node alone cannot keep a listening socket unread. */
+/** Makes a thread bind the socket and block until it is closed: with Node alone, a listening socket always accepts connections. */
 function holdInThread(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const state = new Int32Array(new SharedArrayBuffer(4));
 	const options = { eval: true, workerData: { path, backlog, state }, name: 'svc-socket' };

@@ -1,9 +1,8 @@
 /** Which of the two implementations of sockets and files this process uses. */
 
 /**
- * `direct` calls the operating system past Node where that is faster: epoll, read, write, sendfile, splice, and the handles
- * of Node's own sockets. `node` uses nothing but Node's public modules, and
- * of `node:ffi` only `dup`. Both serve the same configurations.
+ * `direct` bypasses Node for speed: epoll, read, write, sendfile, splice, and the handles of Node's own sockets. `node` uses only
+ * Node's public modules, and of `node:ffi` only `dup`. Both serve the same configurations.
  */
 export type IoMode = 'direct' | 'node';
 
@@ -11,17 +10,17 @@ export type IoMode = 'direct' | 'node';
 export const IO_MODES: readonly IoMode[] = ['direct', 'node'];
 
 /**
- * The releases of Node on which the whole test suite passes with `direct`. It depends on parts of Node that may change in
- * any release, so every other release uses `node`.
+ * The releases of Node on which the whole test suite passes with `direct`, which depends on internals of Node that may change in
+ * any release. All other releases use `node`.
  */
 const DIRECT_RELEASES: readonly string[] = ['26.10.0'];
 
-/** What the environment variable asks for; undefined if it is unset, empty or not a mode. */
+/** Returns the mode set in the environment; undefined if it is unset, empty or invalid. */
 export function environmentIoMode(environment: NodeJS.ProcessEnv = process.env): IoMode | undefined {
 	return IO_MODES.find(mode => mode === environment.SVC_IO);
 }
 
-/** Returns the mode for a process: the environment decides, then the configuration, then the release of Node. */
+/** Returns the mode of a process: from the environment, otherwise the configuration, otherwise the release of Node. */
 export function chooseIoMode(
 	configured?: IoMode,
 	environment: NodeJS.ProcessEnv = process.env,
@@ -42,7 +41,7 @@ export function ioMode(): IoMode {
 	return current;
 }
 
-/** Reports whether this thread may go past Node's public modules. */
+/** Reports whether this thread may bypass Node's public modules. */
 export function isDirectIo(): boolean {
 	return current === 'direct';
 }

@@ -1,15 +1,15 @@
 /**
- * Files that exist only in memory (`memfd_create`). The kernel can send their contents without copying them. Descriptors belong
- * to the process: all threads can read a file, whichever made it.
+ * In-memory files (`memfd_create`), which the kernel can send to a socket without copying. Descriptors belong to the process, so
+ * all threads can read a file. Called through `node:ffi`; without it, there are none.
  */
 import { writeSync } from 'node:fs';
 import { type SystemCalls, systemCalls } from './file-calls.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 
-/** Bytes of a page, the unit in which the system gives and takes memory. */
+/** Page size in bytes, the unit in which the system allocates memory. */
 export const PAGE = 4096;
 
-/** Flag of memfd_create: child processes do not inherit the descriptor. */
+/** Flags: of memfd_create, not inherited by child processes; of madvise, the pages are not needed and read as 0 from now on. */
 const MFD_CLOEXEC = 1;
 /** Advice to madvise: the pages are released, and read as zeros from then on. */
 const MADV_DONTNEED = 4;
@@ -17,21 +17,16 @@ const MADV_DONTNEED = 4;
 /** The calls. They never throw. */
 export interface MemoryFiles {
 	readonly calls: SystemCalls;
-	/** Creates a file with these bytes. Returns its descriptor; −1 on failure. */
+	/** Creates a file with these bytes; returns its descriptor, −1 on failure. */
 	make(pieces: Iterable<Uint8Array>): number;
 	close(descriptor: number): void;
-	/** Returns the offset of the memory within its first page. */
+	/** Returns the offset of memory within its page. */
 	behindPage(memory: Uint8Array): number;
-	/**
-	 * Releases whole pages of private memory, whose contents are lost. The caller holds the lock of that memory, and nobody reads
-	 * these pages before they are written again. Returns false if the pages stay. test/long/cache-filed.test.ts proves it for
-	 * the response cache: three threads read, store and evict at the ceiling, every byte is compared, and without this the
-	 * ceiling would not hold.
-	 */
+	/** Returns whole pages of private memory to the system, from an offset on; returns false on failure. */
 	giveBack(memory: Uint8Array, offset: number, length: number): boolean;
 }
 
-/** Loads the calls; undefined where they do not exist, and with `node` I/O. */
+/** Loads the calls; undefined if not available. */
 export function memoryFiles(): MemoryFiles | undefined {
 	try {
 		return load();
@@ -63,7 +58,8 @@ function load(): MemoryFiles | undefined {
 			try {
 				let at = 0;
 				for (const piece of pieces) {
-					if (writeSync(file, piece, 0, piece.byteLength, at) !== piece.byteLength) throw new Error('It is not whole.');
+					if (writeSync(file, piece, 0, piece.byteLength, at) !== piece.byteLength)
+						throw new Error('The write was incomplete.');
 					at += piece.byteLength;
 				}
 				return file;

@@ -1,12 +1,12 @@
 /**
- * An encoder that a thread uses again and again. Creating one costs as much as encoding ten kilobytes, because its tables take a
- * quarter of a megabyte. Node has no public way to encode synchronously with an existing encoder, so this calls the handle
- * behind its stream. If the handle is not of the known kind, or its output is wrong, there is no such encoder.
+ * A reusable encoder. Creating one costs as much as encoding ten kilobytes, because its tables take a quarter of a megabyte. Node
+ * has no public way to encode synchronously with an existing one, so the handle of its stream is used. If the handle is not as
+ * expected, or does not work as it should, there is no such encoder.
  */
 import { constants, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { isDirectIo } from './io-mode.ts';
 
-/** The handle of a zlib stream, as far as it is used here. */
+/** The handle of a zlib stream. */
 interface Handle {
 	reset(): void;
 	writeSync(
@@ -20,10 +20,10 @@ interface Handle {
 	): void;
 }
 
-/** Encodes into memory from an offset on. Returns the number of bytes written; undefined if they do not fit. */
+/** Encodes to memory from an offset on; returns the number of bytes, or undefined if they do not fit. */
 export type ReusedEncoder = (bytes: Uint8Array, output: Uint8Array, offset: number) => number | undefined;
 
-/** Returns an encoder that uses the handle of a stream of `node:zlib`; undefined with `node` I/O, or if the handle is unknown. */
+/** Returns an encoder for a coding; undefined if not available. */
 export function reusedEncoder(coding: 'gzip' | 'zstd', createStream: () => object): ReusedEncoder | undefined {
 	if (!isDirectIo()) return undefined;
 	try {
@@ -42,7 +42,7 @@ export function reusedEncoder(coding: 'gzip' | 'zstd', createStream: () => objec
 			const [roomLeft, inputLeft] = state as unknown as [number, number];
 			return roomLeft === 0 || inputLeft !== 0 ? undefined : room - roomLeft;
 		};
-		// Twice, because the second time shows that nothing is left of the first.
+		// Twice, to make sure that no state is left from the first time.
 		const sample = Buffer.from('a sample, a sample, a sample');
 		const output = Buffer.alloc(sample.length + 100);
 		encode(sample.subarray(1), output, 0);

@@ -1,4 +1,4 @@
-/** The writing side of a socket: straight to its handle, past the stream's queue, where Node's handles are as they are known. */
+/** The output side of a socket: writes to its handle directly, bypassing the stream's queue, if Node's handles are as expected. */
 import { Socket } from 'node:net';
 import { type ClientSocket, queuedIn } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
@@ -6,10 +6,10 @@ import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } fr
 import { isDirectIo } from './io-mode.ts';
 import { type SocketPoller, threadPoller } from './socket-poller.ts';
 
-/** What a write gives: 0 when all bytes have left, an error's number, or the write that is under way. */
+/** The result of a write: 0 if all bytes have been sent, an error number, or the write in progress. */
 type Written = number | PendingWrite;
 
-/** The handle of a connected TCP or unix socket, as far as it is used here. */
+/** The handle of a connected TCP or Unix socket. */
 interface StreamHandle {
 	readonly fd?: number;
 	writeLatin1String(request: null, text: string): Written;
@@ -17,20 +17,20 @@ interface StreamHandle {
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): Written;
 }
 
-/** A socket as it is written to. */
+/** A socket, for writing. */
 type WrittenSocket = Omit<ClientSocket, 'end' | 'pause' | 'resume' | 'writableEnded'>;
 
 type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
 
-/** Who writes. */
+/** The writer. */
 export interface OutputOwner {
-	/** All that was written has left the process. Not told when it had as the write returned; told too often at times. */
+	/** Everything written has been sent. Not called if that was so when the write returned; may be called more often than necessary. */
 	outputDrained(): void;
 }
 
 /**
- * Writes to a connected socket, in order with what others write to it. What a stream does for each write (queue, state,
- * callback on the next tick) costs more than the system call of a small one. Errors end the socket, which tells of them.
+ * Writes to a connected socket, in order with other writers. A stream's work for each write (queue, state, callback in the next
+ * tick) costs more than the system call of a small one. Errors close the socket, which reports them.
  */
 export class SocketOutput {
 	readonly #socket: WithHandle;
@@ -38,13 +38,13 @@ export class SocketOutput {
 	readonly #owner: OutputOwner;
 	/** Whether the socket is a stream, which has a queue of its own. */
 	readonly #queues: boolean;
-	/** What writes past the handle while nothing is pending; the socket, and its number. */
+	/** Writes past the handle while nothing is pending; then the socket, and its descriptor. */
 	readonly #writer: SocketPoller | undefined;
 	readonly #plain: DirectSocket | undefined;
 	readonly #descriptor: number;
-	/** Writes under way. */
+	/** Number of pending writes. */
 	#pending = 0;
-	/** One has failed, and the socket is still read. */
+	/** A write has failed, and the socket is still being read. */
 	#failed = false;
 
 	constructor(socket: WrittenSocket, owner: OutputOwner) {
@@ -57,31 +57,31 @@ export class SocketOutput {
 		this.#writer = this.#descriptor < 0 ? undefined : threadPoller();
 	}
 
-	/** True while bytes have not left the process: those that were given must stay as they are. */
+	/** True while bytes have not been sent: their memory must not change. */
 	get pending(): boolean {
-		// The stream's callback comes a tick after the bytes have left.
+		// The stream's callback runs a tick after the bytes have been sent.
 		return (this.#pending > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) || this.#failed;
 	}
 
-	/** True when so much has not left that nothing more should be written before `outputDrained`, or the stream's `drain`. */
+	/** True if nothing more should be written before `outputDrained`, or the stream's `drain`. */
 	get needsDrain(): boolean {
 		if (this.#pending === 0) return false;
 		const socket = this.#socket;
 		return this.#handle === undefined ? socket.writableNeedDrain : queuedIn(socket) >= HIGH_WATER;
 	}
 
-	/** True when bytes mostly leave before a write returns. */
+	/** True if bytes are usually sent before a write returns. */
 	get isDirect(): boolean {
 		return this.#handle !== undefined;
 	}
 
-	/** The system's number of the socket, for who writes to it at once; −1 over TLS, or while bytes wait that must go first. */
+	/** The socket's descriptor, for writing to it directly; −1 over TLS, or while bytes are pending that must be sent first. */
 	get freeDescriptor(): number {
 		if (this.pending || (this.#plain?.pendingWrites ?? 0) > 0) return -1;
 		return this.#direct()?.fd ?? -1;
 	}
 
-	/** Writes text whose characters are bytes. True when nothing is pending: it has left the process, or the socket is gone. */
+	/** Writes Latin-1 text. Returns true if nothing is pending: it has been sent, or the socket is closed. */
 	text(latin1: string): boolean {
 		const handle = this.#direct();
 		if (handle) {
@@ -89,7 +89,7 @@ export class SocketOutput {
 			const count =
 				writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
 			if (count === latin1.length) return this.#pending === 0;
-			// Why no more was taken the handle finds out.
+			// The handle finds out why no more was accepted.
 			return this.#written(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
 		}
 		if (this.#socket.destroyed) return true;
@@ -98,7 +98,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Writes bytes; true as with `text`. */
+	/** Writes bytes; returns like `text`. */
 	bytes(bytes: Uint8Array): boolean {
 		const handle = this.#direct();
 		if (handle) {
@@ -114,7 +114,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Writes text, bytes and text as one; true as with `text`. */
+	/** Writes text, bytes and text in one piece; returns like `text`. */
 	framed(head: string, bytes: Uint8Array, tail: string): boolean {
 		const handle = this.#direct();
 		if (handle) {
@@ -135,7 +135,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** The handle, unless bytes wait in the stream, which must not be overtaken, or somebody else has the handle now. */
+	/** Returns the handle, unless bytes are queued in the stream, which must not be overtaken, or the handle has another owner. */
 	#direct(): StreamHandle | undefined {
 		const handle = this.#handle;
 		const socket = this.#socket;
@@ -158,7 +158,7 @@ export class SocketOutput {
 		return this.#pending === 0;
 	}
 
-	/** True as with `text`: a socket that is still read for what has come takes nothing any more. */
+	/** Returns like `text`: a socket that is only read for what has arrived accepts nothing any more. */
 	#fail(status: number): boolean {
 		const error = systemError(status, 'write');
 		if (this.#plain) this.#plain.writeFailed(error);
@@ -172,7 +172,7 @@ export class SocketOutput {
 		if (this.#plain) this.#plain.pendingWrites += more;
 	}
 
-	/** Only called for what did not leave at once. */
+	/** Called only for what was not sent at once. */
 	readonly #completed = (status: number): void => {
 		this.#pend(-1);
 		if (this.#socket.destroyed) return;
@@ -182,7 +182,7 @@ export class SocketOutput {
 
 	readonly #flushed = (error?: Error | null): void => {
 		this.#pending--;
-		// A failed write ends the socket by itself.
+		// A failed write closes the socket by itself.
 		if (!error && this.#pending === 0 && !this.#socket.destroyed) this.#owner.outputDrained();
 	};
 }

@@ -1,30 +1,30 @@
 /**
- * Reads and writes of sockets without a trip through Node for each: Node's event loop watches one `epoll` instead of every
- * socket, asks it once a turn which of them have something, and reads them by the C library's own `read`. What Node does
- * around each read and each write (a handle's callback, its scope, the check of its queues) takes as long as all that an
- * HTTP server does with a small request.
+ * Reads and writes sockets without Node's overhead for each: Node's event loop watches one `epoll` instead of every socket, asks
+ * it once per turn which of them are readable, and reads them with the C library's `read`. Node's work around each read and write
+ * (a handle's callback, its scope, the check of its queues) takes as long as everything that an HTTP server does for a small
+ * request.
  *
- * Called by `node:ffi`, on Linux. Whatever of it is missing, or does not work when it is tried as a thread starts, leaves
- * sockets to Node as usual.
+ * Called through `node:ffi`, on Linux. If something is missing, or fails the self-test at the start of a thread, sockets are
+ * handled by Node as usual.
  */
 import { foreignFunctions, foreignFunctionsOf } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
-/** A socket that has something to read. */
+/** A readable socket. */
 export interface PolledSocket {
 	/**
-	 * Something has come since it was last said; with `hasEnd` the other side's end too, or an error; with `hasMark` a read
-	 * may stop short of what is there. It is not said again for what is left.
+	 * Data has arrived since the last call; with `hasEnd` also the end of the other side, or an error; with `hasMark`, a read may
+	 * return less than is available. Edge-triggered: there is no further call for unread data.
 	 */
 	readable(hasEnd: boolean, hasMark: boolean): void;
-	/** Tells it from others that had its number before. The poller sets it. */
+	/** Set by the poller, to distinguish the socket from earlier ones with the same descriptor. */
 	pollTurn: number;
 }
 
 type Call = (...values: (number | bigint)[]) => number;
 
-/** A handle of Node's, as far as it is used here. */
+/** A handle of Node. */
 interface PipeHandle {
 	onread: () => void;
 	readonly fd: number;
@@ -48,21 +48,21 @@ const EPOLLIN = 1;
 const ENDED = 0x2018;
 /** EPOLLPRI: a read stops at the mark of urgent data. */
 const MARKED = 2;
-/** With EPOLLRDHUP, EPOLLET: each arrival is told once, so that the system does not look at each socket twice. */
+/** With EPOLLRDHUP and EPOLLET: each arrival is reported once, so that the system need not check each socket twice. */
 const ARRIVALS = EPOLLIN | MARKED | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
-/** What `read` gives where there is nothing now: EAGAIN. */
+/** Result of `read` if nothing is available now: EAGAIN. */
 export const NOTHING = -11;
-/** Sockets that are told of at once; the others come next. */
+/** Maximum sockets reported at once; the others follow. */
 const MOST_EVENTS = 256;
-/** Sockets told of in one turn of the loop after which the rest of the loop gets its own. */
+/** Sockets reported in one turn after which the rest of the event loop gets its own. */
 const ENOUGH_EVENTS = 64;
-/** Bytes of text that is written from memory of the poller's own. */
+/** Maximum bytes of text written from the poller's memory. */
 const LONGEST_TEXT = 65_536;
-/** Numbers of sockets that are polled: those above are Node's. */
+/** Maximum descriptor polled; higher ones are left to Node. */
 const MOST_DESCRIPTORS = 1 << 20;
-/** 32-bit words of the system's `epoll_event`, which is packed on one machine only, and the one its number begins at. */
+/** Size in 32-bit words of `epoll_event`, which is packed on one architecture only, and the position of its data. */
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
 const NUMBER_WORD = process.arch === 'x64' ? 1 : 2;
 
@@ -74,32 +74,32 @@ export class SocketPoller {
 	readonly #controls: Call;
 	readonly #errno: () => number;
 	readonly #addressOf: (memory: Uint8Array) => bigint;
-	/** What the kernel is told and tells: one event to add, then those of a turn. */
+	/** Memory for the kernel: an event to add, then the events of a turn. */
 	readonly #words: Int32Array;
 	readonly #eventAt: bigint;
 	readonly #eventsAt: bigint;
 	readonly #text: Buffer;
 	readonly #textAt: bigint;
 	readonly #poll: number;
-	/** By their numbers. */
+	/** By descriptor. */
 	readonly #sockets: (PolledSocket | undefined)[] = [];
 	#turn = 1;
-	/** Closing them closes the descriptors, also when the thread is ended from outside. */
+	/** Closing them closes the descriptors, even if the thread is ended from outside. */
 	readonly #handles: readonly PipeHandle[];
 	#proven = false;
 
-	/** Opens one; undefined where there is none. It is not to be used before it is `proven`. */
+	/** Opens a poller; undefined if not available. It must not be used before it is `proven`. */
 	static open(): SocketPoller | undefined {
 		if (process.platform !== 'linux' || (process.arch !== 'x64' && process.arch !== 'arm64')) return undefined;
 		try {
 			return new SocketPoller();
 		} catch {
-			// A Node without the module, a libc without a function, no descriptor left.
+			// A Node without the module, a libc without a function, or no free descriptor.
 			return undefined;
 		}
 	}
 
-	/** @throws Error when it cannot be opened */
+	/** @throws Error if it cannot be opened */
 	private constructor() {
 		const ffi = foreignFunctions();
 		const { binding } = process as unknown as { binding(name: string): unknown };
@@ -146,15 +146,15 @@ export class SocketPoller {
 		try {
 			this.#poll = (functions.epoll_create1 as Call)(CLOEXEC);
 			owned(this.#poll);
-			// The loop is told of the poll under the number of a descriptor of its own, which never has anything to read: it
-			// then reads that, finds nothing, and says so.
+			// The event loop watches the poller under the number of another descriptor that is never readable: it tries to read that
+			// one, finds nothing, and calls back.
 			const told = owned((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
 			told.onread = () => this.#turnOver();
 			told.useUserBuffer(Buffer.allocUnsafeSlow(8));
 			if (told.readStart() !== 0) throw new Error('not read');
 			const loop = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
 			if (!this.#control(loop, EPOLL_CTL_ADD, this.#poll, EPOLLIN, told.fd, 0)) throw new Error('not watched');
-			// A first event, of a descriptor that always has something: when it comes, all of this works.
+			// A first event, from a descriptor that is always readable: when it arrives, everything works.
 			const probe = owned((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
 			const descriptor = probe.fd;
 			const prove = (): void => {
@@ -174,13 +174,13 @@ export class SocketPoller {
 		return this.#proven;
 	}
 
-	/** Ends it, with all sockets that it watches unread. */
+	/** Closes it; the sockets that it watches are no longer read. */
 	close(): void {
 		this.#proven = false;
 		for (const handle of this.#handles) handle.close();
 	}
 
-	/** Watches a socket from now on, until `remove` or until the socket is closed; false where that cannot be. */
+	/** Watches a socket until `remove` or until it is closed; returns false if that is not possible. */
 	add(descriptor: number, socket: PolledSocket): boolean {
 		if (descriptor < 0 || descriptor >= MOST_DESCRIPTORS) return false;
 		const turn = this.#turn;
@@ -192,7 +192,7 @@ export class SocketPoller {
 		return true;
 	}
 
-	/** Watches it no longer; it must not have been closed yet. */
+	/** Stops watching a socket, which must still be open. */
 	remove(descriptor: number): void {
 		this.#sockets[descriptor] = undefined;
 		this.#controls(this.#poll, EPOLL_CTL_DEL, descriptor, this.#eventAt);
@@ -203,28 +203,28 @@ export class SocketPoller {
 		this.#control(this.#poll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
 	}
 
-	/** For a watched socket that is being closed. */
+	/** Called for a watched socket that is being closed. */
 	forget(descriptor: number): void {
 		this.#sockets[descriptor] = undefined;
 	}
 
-	/** Where memory outside the heap begins. */
+	/** Returns the address of memory outside the heap. */
 	addressOf(memory: Uint8Array): bigint {
 		return this.#addressOf(memory);
 	}
 
-	/** Reads to an address; how many bytes, 0 at the end, {@link NOTHING}, or an error's number as Node has it. */
+	/** Reads to an address; returns the number of bytes, 0 at the end, {@link NOTHING}, or an error number as used by Node. */
 	read(descriptor: number, address: bigint, length: number): number {
 		const count = this.#read(descriptor, address, length);
 		return count >= 0 ? count : -this.#errno();
 	}
 
-	/** Writes bytes; how many were taken, −1 for none, be it because of an error. */
+	/** Writes bytes; returns how many were accepted, −1 for none, even because of an error. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return this.#write(descriptor, this.#addressOf(bytes), bytes.byteLength);
 	}
 
-	/** Writes text of one byte a character; how many were taken, −1 for none. */
+	/** Writes Latin-1 text; returns how many bytes were accepted, −1 for none. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
 		if (length > LONGEST_TEXT) return -1;
@@ -246,7 +246,7 @@ export class SocketPoller {
 			const count = this.#wait(this.#poll, this.#eventsAt, MOST_EVENTS, 0);
 			this.#tell(count);
 			told += count;
-			// Where one came alone the next is not there yet, mostly; where several did, it costs less to ask than another turn.
+			// After a single event, there is usually no next one yet; after several, asking again is cheaper than another turn.
 			if (count < 2 || told >= ENOUGH_EVENTS) return;
 		}
 	}
@@ -256,13 +256,13 @@ export class SocketPoller {
 		for (let i = 1; i <= count; i++) {
 			const at = i * EVENT_WORDS;
 			const socket = this.#sockets[words[at + NUMBER_WORD]!];
-			// Closed since, and its number another's by now.
+			// The socket has been closed, and its descriptor may have been reused.
 			if (socket === undefined || socket.pollTurn !== words[at + NUMBER_WORD + 1]) continue;
 			try {
 				const events = words[at]!;
 				socket.readable((events & ENDED) !== 0, (events & MARKED) !== 0);
 			} catch (error) {
-				// The others' events do not come again: theirs first.
+				// The events of the others are not reported again, so they are handled first.
 				queueMicrotask(() => {
 					throw error;
 				});
@@ -275,7 +275,7 @@ let opened: SocketPoller | undefined;
 let tried = false;
 let isOff = false;
 
-/** The poller of this thread, once it is proven; the first call opens it. */
+/** Returns the poller of this thread, once it is proven; the first call opens it. */
 export function threadPoller(): SocketPoller | undefined {
 	if (!isDirectIo()) return undefined;
 	if (!tried) {
@@ -285,7 +285,7 @@ export function threadPoller(): SocketPoller | undefined {
 	return opened?.proven && !isOff ? opened : undefined;
 }
 
-/** For tests of both ways: false leaves the sockets that begin from now on to Node, as where there is no poller. */
+/** For tests of both implementations: false leaves new sockets to Node. */
 export function usePoller(on: boolean): void {
 	isOff = !on;
 }

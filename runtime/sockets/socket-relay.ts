@@ -1,7 +1,6 @@
 /**
- * Moves bytes from one socket to another without passing them through this program, by Linux's `splice`: large bodies cost
- * less than half of what reading and writing them does. Called by `node:ffi`: where that is missing, as on other systems,
- * callers do without.
+ * Moves bytes from one socket to another inside the kernel, with Linux's `splice`: large bodies cost less than half as much as
+ * with reading and writing. Called through `node:ffi`; callers work without it if it is not available.
  */
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
@@ -11,8 +10,8 @@ type Call = (...values: (number | bigint)[]) => bigint;
 /** Flags of `pipe2`: O_NONBLOCK, O_CLOEXEC. */
 const PIPE_FLAGS = 0o2004000;
 /**
- * Sets a pipe's size, and what it should be: it holds so many packets, however small, not so many bytes. It stays as it was
- * when a user has too many pipes.
+ * Command to set a pipe's size, and the wanted size: the size limits the number of packets, however small, not of bytes. It
+ * remains unchanged if a user has too many pipes.
  */
 const F_SETPIPE_SZ = 1031;
 const PIPE_SIZE = 1_048_576;
@@ -20,24 +19,24 @@ const PIPE_SIZE = 1_048_576;
 const SPLICE_FLAGS = 3;
 /** MSG_PEEK, MSG_DONTWAIT. */
 const PEEK = 0x42;
-/** Bytes of one move: what the other socket does not take of them is held in memory. */
+/** Maximum bytes of a move: what the other socket does not accept must be held in memory. */
 const MOST_A_MOVE = 131_072;
-/** Bytes of a move from which another is worth its call. */
+/** Minimum bytes of a move for which another one is worth the call. */
 const LARGE_MOVE = 32_768;
-/** Bytes that are moved before others get their turn. */
+/** Bytes moved before others get their turn. */
 const MOST_A_TURN = 1_048_576;
 
-/** Moves bytes through a pipe of its own, which is empty between two moves. */
+/** Moves bytes through its own pipe, which is empty between moves. */
 export class SocketRelay {
-	/** Of the last move: bytes taken from the one socket, and given to the other. */
+	/** Results of the last move: bytes taken from one socket, and given to the other. */
 	taken = 0;
 	given = 0;
-	/** What was taken and could not be given. */
+	/** Bytes that were taken but could not be given. */
 	rest: Buffer | undefined = undefined;
 	readonly #splice: Call;
 	readonly #read: Call;
 	readonly #receive: Call;
-	/** Memory that is looked into, never at. */
+	/** Memory for peeking, whose contents are ignored. */
 	readonly #byte: Buffer = Buffer.allocUnsafeSlow(1);
 	readonly #byteAt: bigint;
 	readonly #close: (descriptor: number) => unknown;
@@ -46,7 +45,7 @@ export class SocketRelay {
 	readonly #input: number;
 	#closed = false;
 
-	/** Opens one; undefined where there is none, because of the system or because it has no descriptor left. */
+	/** Opens a relay; undefined if the system does not support it or no descriptor is free. */
 	static open(): SocketRelay | undefined {
 		if (process.platform !== 'linux' || !isDirectIo()) return undefined;
 		try {
@@ -57,7 +56,7 @@ export class SocketRelay {
 		}
 	}
 
-	/** @throws Error when it cannot be opened */
+	/** @throws Error if it cannot be opened */
 	private constructor() {
 		const ffi = foreignFunctions();
 		if (ffi === undefined) throw new Error('no node:ffi');
@@ -81,16 +80,16 @@ export class SocketRelay {
 		this.#output = output;
 		this.#input = input;
 		functions.fcntl(output, F_SETPIPE_SZ, PIPE_SIZE);
-		// What is called on a descriptor that is none must fail, and not in another way.
+		// Calls on an invalid descriptor must fail in the expected way.
 		if (this.#move(-1, input, 1) !== -1) {
 			this.close();
-			throw new Error('splice is not what it was');
+			throw new Error('splice does not work as expected');
 		}
 	}
 
 	/**
-	 * Moves what one socket has and the other takes, at most so many bytes; see `taken`, `given` and `rest`. An end or an error
-	 * of either shows when it is next read or written. False when bytes were lost: both are at an end then.
+	 * Moves what is available from one socket to the other, at most so many bytes; see `taken`, `given` and `rest`. An end or error of
+	 * either is seen when it is next read or written. Returns false if bytes were lost: both are then unusable.
 	 */
 	move(from: number, to: number, most: number): boolean {
 		this.taken = 0;
@@ -115,17 +114,17 @@ export class SocketRelay {
 		return true;
 	}
 
-	/** It moves nothing any more. */
+	/** True after `close`. */
 	get closed(): boolean {
 		return this.#closed;
 	}
 
-	/** Whether a socket has anything to read, be it its end. Nothing is read. */
+	/** Reports whether a socket has anything to read, including its end, without reading it. */
 	hasMore(socket: number): boolean {
 		return this.#receive(socket, this.#byteAt, 1n, PEEK) >= 0n;
 	}
 
-	/** Gives the pipe back; moves nothing from now on. */
+	/** Closes the pipe. */
 	close(): void {
 		if (this.#closed) return;
 		this.#closed = true;

@@ -1,27 +1,27 @@
 /**
- * TLS over the handle of an accepted connection, without `tls.TLSSocket`: what a stream does for each handshake, read and
- * write costs as much again as OpenSSL does in resuming a session. To a DirectSocket it is a handle like any other.
+ * TLS on the handle of an accepted connection, without `tls.TLSSocket`: a stream's overhead for each handshake, read and write
+ * equals the cost of resuming a session in OpenSSL. To a DirectSocket, it is a handle like any other.
  */
 import type { SecureContext } from 'node:tls';
 import { type DirectSocket, readCount, type StreamHandle } from './direct-socket.ts';
 import { type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
 import { isKnownRelease } from './io-mode.ts';
 
-/** What Node's TLS is asked of a finished handshake. */
+/** Facts about a finished handshake. */
 export interface HandshakeFacts {
 	getProtocol(): string | null;
 	getCipher(): { readonly standardName?: string } | undefined;
-	/** `false` when none was negotiated. */
+	/** `false` if none was negotiated. */
 	getALPNNegotiatedProtocol(): string | false;
 	isSessionReused(): boolean;
 }
 
-/** Node's side of one TLS connection, as far as it is used here. */
+/** Node's internal object for a TLS connection. */
 interface TlsWrap extends HandshakeFacts {
 	onread: (this: TlsWrap) => Uint8Array | undefined;
 	onhandshakedone: (this: TlsWrap) => void;
 	onerror: (this: TlsWrap, error: Error) => void;
-	/** Ours: whose it is. */
+	/** Set by us: the owner. */
 	svcHandle?: TlsHandle;
 	useUserBuffer(buffer: Uint8Array): void;
 	readStart(): number;
@@ -34,7 +34,7 @@ interface TlsWrap extends HandshakeFacts {
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
 	shutdown(request: object): number;
 	destroySSL(): void;
-	/** Bytes that OpenSSL has made, those that the system is being given included. */
+	/** Bytes produced by OpenSSL, including those being passed to the system. */
 	readonly writeQueueSize: number;
 }
 
@@ -59,28 +59,28 @@ const METHODS = [
 
 const BINDING: TlsBinding | undefined = findBinding();
 
-/** Whether a {@link TlsHandle} can be made. */
+/** Whether {@link TlsHandle} is available. */
 export const DIRECT_TLS: boolean = BINDING !== undefined;
 
-/** Bytes in a write that is put together from several. */
+/** Maximum bytes of a write joined from several. */
 const JOINED_BYTES = 65_536;
 
-/** How a server shakes hands. */
+/** Parameters of a server's handshake. */
 export interface HandshakeTerms {
 	readonly context: SecureContext;
-	/** Protocols that ALPN offers, each after its length (RFC 7301 §3.1). */
+	/** ALPN protocols, each prefixed with its length (RFC 7301 §3.1). */
 	readonly protocols: Uint8Array;
-	/** The OCSP response for clients that ask for one (RFC 6066 §8). */
+	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly stapled: Uint8Array | undefined;
 }
 
-/** Where a handshake ends; one of them is called, and once, unless the connection is closed from this side. */
+/** Callbacks for the end of a handshake. Exactly one is called, unless the connection is closed by us. */
 export interface HandshakeEnd {
 	secured(socket: DirectSocket): void;
 	failed(error: Error & { readonly code?: string }, socket: DirectSocket): void;
 }
 
-/** A write that has to wait for another: TLS does one at a time. */
+/** A queued write: TLS does one at a time. */
 interface Waiting extends PendingWrite {
 	readonly chunks: readonly unknown[];
 	readonly bytes: number;
@@ -106,27 +106,27 @@ class TlsHandle implements StreamHandle {
 	readonly #tcp: StreamHandle;
 	readonly #tls: TlsWrap;
 	#closed = false;
-	/** OpenSSL's objects are gone. */
+	/** OpenSSL's objects have been freed. */
 	#destroyed = false;
-	/** A write that OpenSSL has and Node has not called done. */
+	/** OpenSSL has a write that Node has not completed. */
 	#writing = false;
-	/** What its writer was given, where the system has not taken all of it. */
+	/** The pending writes of that data, if the system has not accepted all of it. */
 	#under: readonly PendingWrite[] | undefined = undefined;
 	#waiting: Waiting[] | undefined = undefined;
 	#waitingBytes = 0;
 	#shutdown: object | undefined = undefined;
-	/** Writes that Node was given. */
+	/** Number of writes passed to Node. */
 	#writes = 0;
-	/** It is being found out whether the last of them goes on. */
+	/** A check whether the last of them progresses is pending. */
 	#looking = false;
-	/** What is read into: by Node, and as the socket wants it. */
+	/** Read buffers: Node's, and the socket's. */
 	#memory: Uint8Array | undefined = undefined;
 	#wanted: Uint8Array | undefined = undefined;
 	#paused = false;
-	/** What was decrypted while reading had been stopped; a last number tells how the connection ended. */
+	/** Data decrypted while reading was paused; a final number is the result with which the connection ended. */
 	#held: (Uint8Array | number)[] | undefined = undefined;
 
-	/** Begins a handshake on the connection of a socket whose first bytes, of the ClientHello, were read; the socket's handle is this one from then on. */
+	/** Starts a handshake on the connection of a socket whose first bytes (of the ClientHello) were read, and becomes the socket's handle. */
 	constructor(socket: DirectSocket, terms: HandshakeTerms, end: HandshakeEnd) {
 		this.svcSocket = socket;
 		const tcp = socket._handle!;
@@ -137,27 +137,27 @@ class TlsHandle implements StreamHandle {
 		this.#tls = tls;
 		tls.svcHandle = this;
 		tls.onread = onRead;
-		tls.onhandshakedone = onShaken;
+		tls.onhandshakedone = onHandshakeDone;
 		tls.onerror = onError;
 		tls.setALPNProtocols(terms.protocols);
 		if (terms.stapled) tls.setOCSPResponse(terms.stapled);
 	}
 
-	/** Takes the first bytes, and reads on. */
+	/** Processes the first bytes, and continues reading. */
 	begin(first: Uint8Array): void {
 		if (this.#closed) return;
 		this.#tls.receive(first);
 		this.#startReading();
 	}
 
-	/** What the handshake has come to. */
+	/** The facts of the handshake. */
 	get facts(): HandshakeFacts {
 		return this.#destroyed ? NO_FACTS : this.#tls;
 	}
 
 	// StreamHandle.
 
-	/** Bytes that have been written here and that the system has not taken. */
+	/** Bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
 		return this.#waitingBytes + this.#tcp.writeQueueSize;
 	}
@@ -171,7 +171,7 @@ class TlsHandle implements StreamHandle {
 	readStart(): number {
 		this.#paused = false;
 		if (this.#held === undefined) return this.#startReading();
-		// As with any handle: bytes come when the caller has returned.
+		// As with any handle, data arrives after the caller has returned.
 		queueMicrotask(() => this.#release());
 		return 0;
 	}
@@ -193,7 +193,7 @@ class TlsHandle implements StreamHandle {
 		return this.#written(this.#tls.writeBuffer(null, bytes), bytes);
 	}
 
-	/** `chunks` are bytes or text, each followed by its encoding; with `allBuffers` bytes alone. */
+	/** `chunks` are bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
 		if (this.#closed) return CANCELED;
 		if (!this.#writing) return this.#written(this.#tls.writev(null, chunks, allBuffers), chunks);
@@ -203,7 +203,7 @@ class TlsHandle implements StreamHandle {
 		return this.#wait(pairs, bytes);
 	}
 
-	/** Tells the other side by `close_notify`, then ends our half; after what is being written. */
+	/** Sends `close_notify`, then closes our half, after pending writes. */
 	shutdown(request: object): number {
 		if (this.#closed) return CANCELED;
 		if (!this.#writing) return this.#tls.shutdown(request);
@@ -219,7 +219,7 @@ class TlsHandle implements StreamHandle {
 		this.#end = undefined;
 		const tls = this.#tls;
 		this.#tcp.close(() => {
-			// Not before: OpenSSL may be what is calling.
+			// Not earlier, because OpenSSL may be the caller.
 			this.#destroyed = true;
 			tls.destroySSL();
 			closed?.call(this);
@@ -234,10 +234,10 @@ class TlsHandle implements StreamHandle {
 		return this.#tcp.getsockname?.(name) ?? 0;
 	}
 
-	// What Node tells.
+	// Callbacks from Node.
 
-	/** The handshake is over. */
-	shaken(): void {
+	/** The handshake has succeeded. */
+	handshakeDone(): void {
 		const end = this.#end;
 		this.#end = undefined;
 		end?.secured(this.svcSocket);
@@ -250,7 +250,7 @@ class TlsHandle implements StreamHandle {
 		else this.svcSocket.destroy(error);
 	}
 
-	/** As for {@link StreamHandle.onread}. */
+	/** See {@link StreamHandle.onread}. */
 	read(count: number): Uint8Array | undefined {
 		const socket = this.svcSocket;
 		if (this.#held === undefined && !this.#paused && this.#memory === this.#wanted && this.#memory !== undefined) {
@@ -282,7 +282,7 @@ class TlsHandle implements StreamHandle {
 		return this.#closed ? CANCELED : this.#tls.readStart();
 	}
 
-	/** Gives what was held back, as far as it is wanted. */
+	/** Delivers held data as far as it is wanted. */
 	#release(): void {
 		const socket = this.svcSocket;
 		for (;;) {
@@ -313,7 +313,7 @@ class TlsHandle implements StreamHandle {
 
 	// Writes.
 
-	/** What a write of Node's has given; its writer need not wait for Node to call it done when the system has all of it. */
+	/** Returns the result of a write; if the system has accepted all of it, the writer need not wait for Node's completion. */
 	#written(result: number | PendingWrite, kept: unknown): number | PendingWrite {
 		if (typeof result === 'number') return result;
 		this.#begun(result, kept);
@@ -347,8 +347,8 @@ class TlsHandle implements StreamHandle {
 	}
 
 	/**
-	 * Where OpenSSL's own words are refused, as session tickets are for a client that has reset, Node tells nobody, and
-	 * writes nothing after them: who waits behind a write finds out. What was left at the last look comes with its write.
+	 * If OpenSSL's own data is rejected, such as session tickets for a client that has reset the connection, Node reports nothing and
+	 * stops writing; a pending writer must find out. What was left at the last check is compared with its write.
 	 */
 	#look(write = -1, before = -1): void {
 		if (this.#looking) return;
@@ -357,7 +357,7 @@ class TlsHandle implements StreamHandle {
 			this.#looking = false;
 			if (!this.#writing || this.#closed || this.#tcp.writeQueueSize > 0) return;
 			const left = this.#tls.writeQueueSize;
-			// What the system has taken is called done before the next turn.
+			// What the system has accepted is completed before the next turn.
 			if (write !== this.#writes || left !== before) this.#look(this.#writes, left);
 			else this.#done(CONNECTION_RESET);
 		});
@@ -371,7 +371,7 @@ class TlsHandle implements StreamHandle {
 			this.#giveUp(under, status < 0 ? status : CANCELED);
 			return;
 		}
-		// Those that wait go first: what completion calls may write again.
+		// Waiting writes go first, because completion callbacks may write again.
 		this.#writeWaiting();
 		if (under) for (const write of under) write.oncomplete(0);
 		if (this.#writing || this.#shutdown === undefined) return;
@@ -380,7 +380,7 @@ class TlsHandle implements StreamHandle {
 		if (!this.#closed) this.#tls.shutdown(request);
 	}
 
-	/** Writes what waits, as much at once as makes no great copy. */
+	/** Writes queued data, as much at once as requires no large copy. */
 	#writeWaiting(): void {
 		const waiting = this.#waiting;
 		if (waiting === undefined) return;
@@ -418,7 +418,7 @@ class TlsHandle implements StreamHandle {
 		if (!this.#writing) this.#writeWaiting();
 	}
 
-	/** Nothing more can be written. */
+	/** Fails all writes. */
 	#giveUp(under: readonly PendingWrite[] | undefined, status: number): void {
 		const waiting = this.#waiting;
 		this.#waiting = undefined;
@@ -429,7 +429,7 @@ class TlsHandle implements StreamHandle {
 	}
 }
 
-/** The facts of a connection that is gone. */
+/** The facts of a closed connection. */
 const NO_FACTS: HandshakeFacts = {
 	getProtocol: () => null,
 	getCipher: () => undefined,
@@ -437,7 +437,7 @@ const NO_FACTS: HandshakeFacts = {
 	isSessionReused: () => false,
 };
 
-/** Numbers of libuv: what was called off, and a client that has left. */
+/** libuv error numbers: canceled, and reset by the client. */
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
 
@@ -445,8 +445,8 @@ function onRead(this: TlsWrap): Uint8Array | undefined {
 	return this.svcHandle!.read(readCount());
 }
 
-function onShaken(this: TlsWrap): void {
-	this.svcHandle!.shaken();
+function onHandshakeDone(this: TlsWrap): void {
+	this.svcHandle!.handshakeDone();
 }
 
 function onError(this: TlsWrap, error: Error): void {
@@ -457,7 +457,7 @@ function ignore(): void {}
 
 function nothing(): undefined {}
 
-/** Asked for by its public, if old, name; undefined where it has gone or changed. */
+/** Gets the binding by its public, but deprecated, name; undefined if it is missing or has changed. */
 function findBinding(): TlsBinding | undefined {
 	// Node's TLS aborts the process when it is called in a way that it does not expect, and what it expects may change in any release.
 	if (!WRITES_WITHOUT_REQUEST || process.platform === 'win32' || !isKnownRelease()) {

@@ -1,60 +1,60 @@
-/** A socket to an upstream whose events go to whoever holds it: first who dials, then the connection. */
+/** A socket to an upstream whose events go to its current owner: first the dialer, then the connection. */
 import type { OnReadOpts, Socket } from 'node:net';
 import type { ClientSocket } from './client-socket.ts';
 import { type DirectSocket, directFrom, type SocketOwner } from './direct-socket.ts';
 
-/** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
+/** Milliseconds. Node's timers fire at once beyond it, so that a timeout of a month would be none at all. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
 
-/** Bytes of a read that only tells that there is more, or for a client that takes next to nothing. */
+/** Bytes of a read that only signals that there is more, or for a client that accepts very little. */
 const SHORT_READ = 4096;
-/** Bytes of a read for a client that takes little; and from when on a client takes enough for any read. */
+/** Bytes of a read for a client that accepts little; then, the bytes from which on a client accepts any read. */
 const MEDIUM_READ = 16_384;
 /** See above. */
 export const FULL_READ = 49_152;
 
-/** Bytes that a stream reads at once. */
+/** Bytes of a stream's read. */
 const STREAM_READ = 65_536;
 
 type Done = (error?: Error | null) => void;
 
-/** Turns of the event loop in which nothing comes until a socket that cannot be written to is at its end. */
+/** Turns of the event loop without data after which a socket that cannot be written to is closed. */
 const QUIET_TURNS = 3;
-/** Milliseconds until it is looked at again while its holder does not read. */
+/** Milliseconds between checks while its owner does not read. */
 const PAUSED_LOOK = 50;
 
-/** What a wire tells its holder. */
+/** Callbacks of the connection or dialer that currently owns the socket. */
 export interface UpstreamSocketOwner {
-	/** Bytes have come. They may stand in shared memory: use them up or copy them before returning. False stops reading. */
+	/** Bytes have arrived. They may be in shared memory: use or copy them before returning. Returns false to stop reading. */
 	received(bytes: Buffer, count: number): boolean;
-	/** The other side has ended its half. */
+	/** The other side has closed its half. */
 	ended(): void;
-	/** The socket is gone; with the error that ended it, if one did. Nothing follows. */
+	/** The socket has closed, with the error that caused it, if any. Nothing follows. */
 	closed(error: Error | undefined): void;
-	/** A write has failed: nothing more can be sent. What has come before that is still told, then `closed`. */
+	/** A write has failed: nothing more can be sent. Data that arrived before is still delivered, then `closed`. */
 	writeFailed?(): void;
 	/** True within a response whose rest may still be read. */
 	readonly answering?: boolean;
 }
 
-/** The socket and its holder. */
+/** The socket and its owner. */
 export class UpstreamSocket implements SocketOwner {
 	holder: UpstreamSocketOwner;
-	/** Protocol that TLS negotiated: `h2`, `http/1.1`, or '' for none. */
+	/** Protocol negotiated by TLS: `h2`, `http/1.1`, or '' for none. */
 	protocol = '';
 	#socket: Socket | undefined = undefined;
 	#direct: DirectSocket | undefined = undefined;
 	#error: Error | undefined = undefined;
-	/** What it is read into: shared memory, or memory of the holder's. */
+	/** Current read buffer: shared memory, or memory of the owner. */
 	#shared: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
 	/** The first bytes of shared memory. */
 	#short: Buffer | undefined = undefined;
-	/** Bytes of the next read, where it is to be less than the memory; otherwise 0. */
+	/** Bytes of the next read if it is to be shorter than the memory; otherwise 0. */
 	#less = 0;
 	#filled = false;
 	#receiving = false;
-	/** Why nothing can be written; and whether something has come since that was last looked at, and the holder has paused. */
+	/** Why nothing can be written; then, whether data has arrived since the last check, and whether the owner has paused. */
 	#failure: Error | undefined = undefined;
 	#arrived = false;
 	#paused = false;
@@ -69,7 +69,7 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#socket!;
 	}
 
-	/** To be given where the socket is made, if it can be: reads then cost no memory of their own. */
+	/** Options for creating the socket, if possible: its reads then need no memory of their own. */
 	onread(buffer: Buffer): OnReadOpts {
 		this.#shared = buffer;
 		return {
@@ -81,11 +81,11 @@ export class UpstreamSocket implements SocketOwner {
 		};
 	}
 
-	/** @param events True when the socket was made without `onread`, so that its bytes come by events. */
+	/** @param events True if the socket was created without `onread`, so that its data arrives as events. */
 	attach(socket: Socket, events: boolean): void {
 		this.#socket = socket;
 		const { _write: write, _writev: writeAll } = socket;
-		// A stream that hears of a write's failure drops what it has not read.
+		// A stream that is notified of a failed write drops what it has not read.
 		const unlessFailed = (done: Done): Done => {
 			return error => {
 				if (!error || !this.writeFailed(error)) done(error);
@@ -98,7 +98,7 @@ export class UpstreamSocket implements SocketOwner {
 				this.#filled = bytes.length >= STREAM_READ;
 				if (!this.#told(bytes, bytes.length)) socket.pause();
 			});
-			// Whoever had it before may have paused it.
+			// The previous owner may have paused it.
 			socket.resume();
 		}
 		socket.on('end', () => this.ended());
@@ -108,7 +108,7 @@ export class UpstreamSocket implements SocketOwner {
 		socket.on('close', () => this.closed(this.#error));
 	}
 
-	/** Takes a connection that has no stream around it; `bare` gives it, and `socket` nothing. */
+	/** Attaches a connection without a stream; only `bare` returns it, not `socket`. */
 	attachDirect(socket: DirectSocket, memory: Buffer): void {
 		this.#shared = memory;
 		this.#memory = memory;
@@ -116,7 +116,7 @@ export class UpstreamSocket implements SocketOwner {
 		socket.start(memory, this);
 	}
 
-	/** The connection without the stream around it, where that can be; `socket` is no more then. Asked for once. */
+	/** Returns the connection without a stream, if possible; `socket` is then invalid. Called once. */
 	bare(): ClientSocket {
 		if (this.#direct) return this.#direct;
 		const socket = this.#socket!;
@@ -129,27 +129,27 @@ export class UpstreamSocket implements SocketOwner {
 		return direct;
 	}
 
-	/** The system's number of the socket; −1 where its bytes are not those of the protocol, or it is gone. */
+	/** The socket's descriptor; −1 if its bytes are not those of the protocol, or it is closed. */
 	get descriptor(): number {
 		return this.#direct?.descriptor ?? -1;
 	}
 
-	/** True when nothing can be written any more. */
+	/** True if nothing can be written any more. */
 	get broken(): boolean {
 		return this.#failure !== undefined;
 	}
 
-	/** While bytes are received: they fill all that was there to be read into, so that more may be there already. */
+	/** While bytes are received: they fill the read buffer, so that more may be available. */
 	get filled(): boolean {
 		return this.#filled;
 	}
 
-	/** While bytes are received: the next read is to tell no more than that there are some. */
+	/** While bytes are received: the next read is only to signal that there is more. */
 	readLess(): void {
 		this.readAtMost(0);
 	}
 
-	/** The next read gives not much more than so many bytes, where that can be. Fewer than FULL_READ. */
+	/** Limits the next read to about so many bytes, fewer than FULL_READ, if possible. */
 	readAtMost(bytes: number): void {
 		const direct = this.#direct;
 		const shared = this.#shared;
@@ -163,7 +163,7 @@ export class UpstreamSocket implements SocketOwner {
 		}
 	}
 
-	/** True where `readInto` has an effect. */
+	/** True if `readInto` has an effect. */
 	get takesMemory(): boolean {
 		return this.#direct !== undefined;
 	}
