@@ -110,7 +110,7 @@ changes('each method changes one value, and the next request sees it', async () 
 	assert.is((await one.ask('GET /config/nothing/there')).json, null);
 });
 
-changes('what does not fit is refused, and the old configuration goes on', async () => {
+changes('an edit that does not fit is refused, and the old configuration keeps serving', async () => {
 	const missing = await one.ask('PATCH /config/sites/0/errors/7', {});
 	assert.is(missing.status, 404);
 	assert.is(missing.json.error.code, 'path_not_found');
@@ -131,7 +131,7 @@ changes('what does not fit is refused, and the old configuration goes on', async
 	assert.is(await one.body(), 'two');
 });
 
-changes('a conditional write holds only while what was read is there', async () => {
+changes('a conditional write succeeds only if nothing has changed since the read', async () => {
 	const { etag } = await one.ask(`GET ${STEP}`);
 	assert.ok(etag?.startsWith('"/sites/0/pipeline/1 '));
 	const again = { handler: 'respond', body: 'two', status: 201 };
@@ -145,25 +145,28 @@ changes('a conditional write holds only while what was read is there', async () 
 	assert.is((await one.ask('POST /config/routes', {}, { 'If-Match': '*' })).status, 412, 'nothing is there');
 });
 
-changes('secrets are hidden when read, stay when they come back hidden, and cannot be invented', async () => {
-	const { json } = await one.ask('GET /config/sites/0/pipeline/0');
-	assert.equal(json.request.set, [{ name: 'Authorization', value: '[redacted]' }]);
-	assert.is((await one.ask('GET /config/settings/admin')).json.token, '[redacted]');
-	json.request.set.push({ name: 'X-More', value: 'yes' });
-	assert.is((await one.ask('PATCH /config/sites/0/pipeline/0', json)).status, 200);
-	assert.is((await one.ask('PATCH /config/settings/admin/token', TOKEN)).status, 200, 'the token is still ours');
-	const invented = await one.ask('POST /config/sites/0/pipeline', json);
-	assert.is(invented.status, 400);
-	assert.match(invented.json.error.message, /\[redacted\]/);
-	const whole = (await one.ask('GET /config/')).json;
-	assert.is((await one.ask('POST /config/', whole)).status, 400);
-	assert.is((await one.ask('POST /load', whole)).status, 400);
-	const text = one.text('x').replace(TOKEN, '[redacted]');
-	assert.is((await one.ask('POST /load', text)).json.error.code, 'invalid_config', 'in a text too');
-	assert.not.match(one.server!.output(), /hidden|sesame/);
-});
+changes(
+	'secrets are redacted when read, kept when written back redacted, and cannot be introduced redacted',
+	async () => {
+		const { json } = await one.ask('GET /config/sites/0/pipeline/0');
+		assert.equal(json.request.set, [{ name: 'Authorization', value: '[redacted]' }]);
+		assert.is((await one.ask('GET /config/settings/admin')).json.token, '[redacted]');
+		json.request.set.push({ name: 'X-More', value: 'yes' });
+		assert.is((await one.ask('PATCH /config/sites/0/pipeline/0', json)).status, 200);
+		assert.is((await one.ask('PATCH /config/settings/admin/token', TOKEN)).status, 200, 'the token is still ours');
+		const invented = await one.ask('POST /config/sites/0/pipeline', json);
+		assert.is(invented.status, 400);
+		assert.match(invented.json.error.message, /\[redacted\]/);
+		const whole = (await one.ask('GET /config/')).json;
+		assert.is((await one.ask('POST /config/', whole)).status, 400);
+		assert.is((await one.ask('POST /load', whole)).status, 400);
+		const text = one.text('x').replace(TOKEN, '[redacted]');
+		assert.is((await one.ask('POST /load', text)).json.error.code, 'invalid_config', 'in a text too');
+		assert.not.match(one.server!.output(), /hidden|sesame/);
+	},
+);
 
-changes('what is compared with a credential is hidden too, and stays when it comes back hidden', async () => {
+changes('values compared with a credential are redacted too, and kept when written back redacted', async () => {
 	const step = {
 		handler: 'respond',
 		status: 200,
@@ -215,7 +218,7 @@ changes('objects are found by their @id', async () => {
 	assert.is((await one.ask('DELETE /id/nobody')).status, 404);
 });
 
-changes('a dry run tells what a load would do, and does nothing', async () => {
+changes('a dry run reports what a load would do, without doing it', async () => {
 	const swap = await one.ask('POST /load?dry_run', one.text('three'));
 	assert.is(swap.status, 200);
 	assert.is(swap.json.result, 'swap');
@@ -230,7 +233,7 @@ changes('a dry run tells what a load would do, and does nothing', async () => {
 	assert.is((await one.ask('POST /load?dry_run=perhaps', 'x')).status, 400);
 });
 
-changes('writes from many clients at once are all there in the end', async () => {
+changes('no concurrent write is lost', async () => {
 	assert.is((await one.ask('POST /load', one.text('many'))).status, 200);
 	const before = (await one.ask('GET /config/sites/0/pipeline')).json.length;
 	const added = await Promise.all(
@@ -252,7 +255,7 @@ tentative.after(async () => {
 /** Waits until something holds, which says by itself what it is. */
 const eventually = (holds: () => Promise<boolean>): Promise<void> => until(String(holds), holds);
 
-tentative('a load that nobody confirms is taken back', async () => {
+tentative('an unconfirmed load is rolled back', async () => {
 	const answer = await two.ask('POST /load?confirm=1s', two.text('tentative'));
 	assert.is(answer.status, 200);
 	assert.ok(answer.json.confirm.until > Date.now());
@@ -264,7 +267,7 @@ tentative('a load that nobody confirms is taken back', async () => {
 	assert.is((await two.ask('POST /load/confirm')).status, 404);
 });
 
-tentative('a load that is confirmed stays, one that is reverted goes at once', async () => {
+tentative('a confirmed load stays, a reverted one is rolled back at once', async () => {
 	assert.is((await two.ask('POST /load?confirm=1s', two.text('kept'))).status, 200);
 	const file = path.join(two.state, 'svc', 'autosave.json');
 	const saved = (): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
@@ -280,7 +283,7 @@ tentative('a load that is confirmed stays, one that is reverted goes at once', a
 	assert.is(await two.body(), 'kept');
 });
 
-tentative('a load whose answers are errors is taken back at once', async () => {
+tentative('a load with too many error responses is rolled back at once', async () => {
 	const broken = two.text('broken').replace('respond "broken"', 'error "broken" 500');
 	assert.is((await two.ask('POST /load?confirm=1m&max_error_rate=0.5', broken)).status, 200);
 	for (let count = 0; count < 25; count++) await two.body();
@@ -318,7 +321,7 @@ tentative('the command line loads tentatively, accepts and reverts', async () =>
 
 const resumed = suite('resumed');
 
-resumed('what the API changed is saved, and --resume serves it again', async () => {
+resumed('changes through the API are saved, and --resume serves them again', async () => {
 	const three = new Changed();
 	await three.start(['--resume']);
 	assert.is(await three.body(), 'one', 'nothing was saved yet');
@@ -345,7 +348,7 @@ resumed('what the API changed is saved, and --resume serves it again', async () 
 	assert.match(stderr, 'name a configuration; give only one of them.');
 });
 
-resumed('a change that cannot be saved is served, and its answer and the log say so', async () => {
+resumed('a change that cannot be saved is applied, and the response and the log say so', async () => {
 	const three = new Changed();
 	mkdirSync(three.state, { recursive: true });
 	const inTheWay = path.join(three.state, 'svc');

@@ -20,7 +20,7 @@ published('it is valid OpenAPI', async () => {
 	assert.ok(result.valid, JSON.stringify(result.errors));
 });
 
-published('every endpoint and method is in it, with a summary and every error that names a status', () => {
+published('it contains every endpoint and method, with a summary and every error status', () => {
 	for (const endpoint of ENDPOINTS) {
 		for (const place of Object.keys(endpoint.described ?? { [endpoint.path]: {} })) {
 			for (const method of Object.keys(endpoint.methods)) {
@@ -53,7 +53,7 @@ live.after(async () => {
 const JSON_BODY = { 'Content-Type': 'application/json' };
 const TEXT_BODY = { 'Content-Type': 'text/configfile' };
 
-live('are those that the description has', async () => {
+live('match the description', async () => {
 	const ajv = new Ajv2020({ strict: false });
 	ajv.addSchema({ $id: 'api', components: description.components });
 	const seen = new Set<string>();

@@ -82,7 +82,7 @@ rollback.after(async () => {
 	await server?.stop();
 });
 
-rollback('an HTTPS site that nobody confirmed the loss of comes back by itself', async () => {
+rollback('the unconfirmed removal of an HTTPS site is rolled back automatically', async () => {
 	assert.is(await body('b.test'), 'b.test');
 	assert.is((await ask('POST /load?confirm=1s', onlyA)).status, 200);
 	assert.match(await tlsFailure(port, { servername: 'b.test' }), /UNRECOGNIZED|closed/);
@@ -93,7 +93,7 @@ rollback('an HTTPS site that nobody confirmed the loss of comes back by itself',
 	assert.match(await scraped(), 'svc_config_rollbacks_total{result="success"} 1\n');
 });
 
-rollback('it comes back when somebody asks for it, too', async () => {
+rollback('it is also rolled back on request', async () => {
 	assert.is((await ask('POST /load?confirm=1m', onlyA)).status, 200);
 	const reverted = await ask('POST /load/revert');
 	assert.is(reverted.status, 200, JSON.stringify(reverted.json));
@@ -114,7 +114,7 @@ rollback('a site that was deleted can be posted again; a name that was never ser
 	);
 });
 
-rollback('a load that cannot be taken back is not applied where a confirmation is asked for', async () => {
+rollback('a load that could not be rolled back is refused if it asks for a confirmation', async () => {
 	renameSync(b.key, `${b.key}.away`);
 	try {
 		const refused = await ask('POST /load?confirm=1m', onlyA);
@@ -135,7 +135,7 @@ rollback('a load that cannot be taken back is not applied where a confirmation i
 	assert.is(fine.json.result, 'swap');
 });
 
-rollback('a rollback that fails is told as an error, is counted, and can be asked for again', async () => {
+rollback('a failed rollback is logged as an error, is counted, and can be retried', async () => {
 	assert.is((await ask('POST /load?confirm=1s', onlyA)).status, 200);
 	renameSync(b.key, `${b.key}.away`);
 	const entry = () =>
@@ -170,7 +170,7 @@ rollback('another load after a failed rollback ends the alert', async () => {
 	assert.is((await ask('POST /load/revert')).status, 404, 'it would undo a newer will');
 });
 
-rollback('client certificates that a load no longer asks for cannot come back, so it is refused', async () => {
+rollback('a load that stops requesting client certificates could not be rolled back, and is refused', async () => {
 	const ca = path.join(folder, 'ca.pem');
 	writeFileSync(ca, authority.pem);
 	const own = (await freePorts(2)) as [number, number];

@@ -279,7 +279,7 @@ endpoints('writes to /config and /id are edits, and their refusals have statuses
 	}
 });
 
-endpoints('/load takes JSON and both languages by media type', async () => {
+endpoints('/load accepts JSON and both languages, by media type', async () => {
 	const { ask, runtime } = await start();
 	const table: [field: string | undefined, format: string][] = [
 		[undefined, 'json'],
@@ -300,7 +300,7 @@ endpoints('/load takes JSON and both languages by media type', async () => {
 	}
 });
 
-endpoints('/load tells what is unchanged, and warnings', async () => {
+endpoints('/load reports unchanged configurations and warnings', async () => {
 	const { ask, runtime } = await start();
 	const warning = { code: 'a/b', severity: 'warning', message: 'hm', text: 'hm' } as const;
 	runtime.outcome = { result: 'applied', generation: 7, unchanged: true, diagnostics: [warning] };
@@ -334,20 +334,20 @@ endpoints('/load answers 409 with the reasons when a restart is needed', async (
 	assert.equal(reply.json.error.reasons, reasons);
 });
 
-endpoints('/load answers 503 when the threads could not take it', async () => {
+endpoints('/load answers 503 if the threads could not apply it', async () => {
 	const { ask, runtime } = await start();
 	runtime.outcome = { result: 'failed', message: 'A thread died.' };
 	isError(await ask('POST /load', [], '{}'), 503, 'load_failed');
 });
 
-endpoints('/load takes a chunked body', async () => {
+endpoints('/load accepts a chunked body', async () => {
 	const { ask, runtime } = await start();
 	const reply = await ask('POST /load', ['Transfer-Encoding: chunked'], '2\r\n{"\r\n3\r\na":\r\n2\r\n1}\r\n0\r\n\r\n');
 	assert.is(reply.status, 200);
 	assert.is(runtime.inputs[0]!.text, '{"a":1}');
 });
 
-endpoints('/load refuses bytes that are not UTF-8 and drops a byte order mark', async () => {
+endpoints('/load refuses bytes that are not UTF-8, and removes a byte order mark', async () => {
 	const { ask, runtime } = await start();
 	isError(await ask('POST /load', ['Content-Length: 2'], Buffer.from([0xff, 0xfe])), 400, 'bad_request');
 	await ask('POST /load', ['Content-Length: 5'], Buffer.from('\ufeff{}'));
@@ -355,7 +355,7 @@ endpoints('/load refuses bytes that are not UTF-8 and drops a byte order mark', 
 	assert.is(runtime.inputs.length, 1);
 });
 
-endpoints('/load refuses bodies beyond its bound, announced or not, and content codings', async () => {
+endpoints('/load refuses bodies beyond its limit, announced or not, and content codings', async () => {
 	const { ask, runtime } = await start();
 	isError(await ask('POST /load', ['Content-Length: 67108865', 'Expect: 100-continue']), 413, 'body_too_large');
 	isError(await ask('POST /load', ['Content-Encoding: gzip'], 'xx'), 415, 'unsupported_media_type');
@@ -389,7 +389,7 @@ endpoints('/load cuts an endless chunked body', async () => {
 	assert.is(runtime.inputs.length, 0);
 });
 
-endpoints('/adapt gives the document, a Configfile unless told otherwise', async () => {
+endpoints('/adapt returns the document, by default of a Configfile', async () => {
 	const { ask, runtime } = await start();
 	for (const [type, format] of [
 		[undefined, 'configfile'],
@@ -408,7 +408,7 @@ endpoints('/adapt gives the document, a Configfile unless told otherwise', async
 	assert.equal(refused.json.error.diagnostics, [error]);
 });
 
-endpoints('/stop answers, then stops once', async () => {
+endpoints('/stop answers, then stops the server once', async () => {
 	const started = await start();
 	const reply = await started.ask('POST /stop');
 	assert.is(reply.status, 200);
@@ -434,7 +434,7 @@ endpoints('unknown methods are 405, names of the language included', async () =>
 	}
 });
 
-endpoints('a defect is a 500 that tells nothing', async () => {
+endpoints('a bug is a 500 that reveals nothing', async () => {
 	const { ask, runtime, logged } = await start();
 	runtime.broken = true;
 	const reply = await ask('GET /config/');
@@ -443,7 +443,7 @@ endpoints('a defect is a 500 that tells nothing', async () => {
 	assert.ok(logged.some(line => line.includes('secret detail')));
 });
 
-endpoints('every request is counted by endpoint, never by what the client wrote', async () => {
+endpoints('requests are counted by endpoint, never by text from the client', async () => {
 	const { ask, runtime } = await start();
 	await ask('GET /live?x=1');
 	await ask('GET /config/a/b');
@@ -478,7 +478,7 @@ const access = suite('admin: access');
 access.after.each(closeAll);
 const TOKEN = 's3cret-töken';
 
-access('a token is asked for everywhere', async () => {
+access('every endpoint requires the token', async () => {
 	const { ask, runtime } = await start({ token: TOKEN });
 	for (const line of [
 		'GET /live',
@@ -497,7 +497,7 @@ access('a token is asked for everywhere', async () => {
 	assert.is(runtime.inputs.length, 0);
 });
 
-access('only the very token opens', async () => {
+access('only the exact token is accepted', async () => {
 	const { ask } = await start({ token: TOKEN });
 	for (const value of [`Bearer ${TOKEN}`, `bearer   ${TOKEN}`]) {
 		assert.is((await ask('GET /live', [`Authorization: ${value}`])).status, 200);
@@ -510,7 +510,7 @@ access('only the very token opens', async () => {
 	isError(await ask('GET /live', twice), 401, 'unauthorized');
 });
 
-access('whoever is refused again and again is told the same, fills no log, and locks nobody out', async () => {
+access('repeated refusals of a client are answered alike, do not fill the log, and lock nobody out', async () => {
 	const { ask, logged } = await start({ token: 'sesame' });
 	logged.length = 0;
 	for (let asked = 0; asked < 60; asked++) {
@@ -522,7 +522,7 @@ access('whoever is refused again and again is told the same, fills no log, and l
 	assert.is((await ask('GET /live', ['Authorization: Bearer sesame'])).status, 200);
 });
 
-access('refusals are counted for each client, and forgotten one a second', () => {
+access('refusals are counted per client, and forgotten at one per second', () => {
 	const rate = new RefusalRate();
 	for (let count = 0; count < 20; count++) assert.not.ok(rate.refused('a', 0));
 	assert.ok(rate.refused('a', 0));
@@ -533,14 +533,14 @@ access('refusals are counted for each client, and forgotten one a second', () =>
 	assert.not.ok(rate.refused('a', 1000), 'forgotten for those that came later');
 });
 
-access('a token that a load changes counts at once', async () => {
+access('a token changed by a load takes effect at once', async () => {
 	const { ask, runtime } = await start({ token: 'one' });
 	runtime.admin = { token: 'two' };
 	isError(await ask('GET /live', ['Authorization: Bearer one']), 401, 'unauthorized');
 	assert.is((await ask('GET /live', ['Authorization: Bearer two'])).status, 200);
 });
 
-access('without a token a warning is logged, with one it is not', async () => {
+access('a missing token is logged as a warning', async () => {
 	assert.ok((await start()).logged.some(line => line.startsWith('warn') && line.includes('no token')));
 	const { ask, runtime, logged } = await start({ token: 'x' });
 	assert.not.ok(logged.some(line => line.startsWith('warn')));
@@ -552,7 +552,7 @@ access('without a token a warning is logged, with one it is not', async () => {
 	);
 });
 
-access('a rebound name is refused, our own names are not', async () => {
+access('a rebound host name is refused, our own names are not', async () => {
 	const { ask, port } = await start({ origins: ['https://ops.example.com'] });
 	for (const host of [
 		'evil.example',
@@ -578,7 +578,7 @@ access('a rebound name is refused, our own names are not', async () => {
 	assert.is((await raw({ port }, 'GET /live HTTP/1.0\r\n\r\n')).status, 200);
 });
 
-access('the name is checked on loopback even with a token', async () => {
+access('the host name is checked on loopback even with a token', async () => {
 	const { ask } = await start({ token: 'x' });
 	isError(await ask('GET /live', ['Host: evil.example', 'Authorization: Bearer x']), 403, 'host_not_allowed');
 });
@@ -605,7 +605,7 @@ access('a foreign origin is refused whatever it sends', async () => {
 	assert.is((await ask('POST /load', [`Origin: http://127.0.0.1:${port}`], '{}')).status, 200);
 });
 
-access('a browser that names no origin is refused by what it says of the site', async () => {
+access('a browser request without an origin is refused by its Sec-Fetch-Site', async () => {
 	const { ask } = await start();
 	for (const site of ['cross-site', 'same-site']) {
 		isError(await ask('POST /stop', [`Sec-Fetch-Site: ${site}`]), 403, 'origin_not_allowed');
@@ -613,7 +613,7 @@ access('a browser that names no origin is refused by what it says of the site', 
 	assert.is((await ask('GET /live', ['Sec-Fetch-Site: none'])).status, 200);
 });
 
-access('what a form can send is refused', async () => {
+access('requests that a form could send are refused', async () => {
 	const started = await start();
 	for (const type of [
 		'application/x-www-form-urlencoded',
@@ -634,7 +634,7 @@ access('what a form can send is refused', async () => {
 	assert.is(started.stops, 0);
 });
 
-access('configured origins may call and read the answer, others may not', async () => {
+access('configured origins may call and read the response, others may not', async () => {
 	const origins = ['https://ops.example.com', 'plain.example:8080', '//any.example'];
 	const { ask, port } = await start({ origins });
 	for (const origin of [
@@ -658,7 +658,7 @@ access('configured origins may call and read the answer, others may not', async 
 	assert.is((await ask('GET /live')).status, 200);
 });
 
-access('an origin must be named where it is enforced', async () => {
+access('an origin is required if enforced', async () => {
 	const { ask } = await start({ origins: ['https://ops.example.com'], enforce_origin: true });
 	isError(await ask('GET /live'), 403, 'origin_not_allowed');
 	assert.is((await ask('GET /live', ['Origin: https://ops.example.com'])).status, 200);
@@ -676,7 +676,7 @@ access('a preflight of a configured origin is answered, of others not', async ()
 	assert.not.ok((await start()).runtime.counted.length);
 });
 
-access('the token comes before the origin', async () => {
+access('the token is checked before the origin', async () => {
 	const { ask } = await start({ token: 'x' });
 	isError(await ask('GET /live', ['Origin: https://evil.example']), 401, 'unauthorized');
 	isError(
@@ -748,7 +748,7 @@ listening('an occupied port is an error that names the address', async () => {
 	}
 });
 
-listening('clients that keep idle connections give way to others', async () => {
+listening('idle connections are closed to make room for others', async () => {
 	const { port, ask } = await start();
 	const kept: Socket[] = [];
 	try {
@@ -766,7 +766,7 @@ listening('clients that keep idle connections give way to others', async () => {
 	}
 });
 
-listening('settings of the caller count while the document has none', async () => {
+listening("the caller's settings apply while the document has none", async () => {
 	const runtime = new FakeRuntime();
 	const settings = { listen: 'localhost:0' };
 	const server = await startAdmin(runtime, { settings, log: () => {}, onStop: () => {} });
@@ -776,7 +776,7 @@ listening('settings of the caller count while the document has none', async () =
 	assert.is(reply.status, 200);
 });
 
-listening('a Unix socket admits its owner under any name, and goes with the server', async () => {
+listening('a Unix socket admits its owner under any host name, and is removed with the server', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-admin-'));
 	const path = join(folder, 'admin.sock');
 	try {
@@ -846,7 +846,7 @@ listening('addresses are parsed, and nothing else is', () => {
 	}
 });
 
-listening('closing ends idle connections and can be asked twice', async () => {
+listening('closing ends idle connections and is idempotent', async () => {
 	const { server, port } = await start();
 	const socket = connect(port, '127.0.0.1');
 	await new Promise(resolve => socket.once('connect', resolve));

@@ -41,12 +41,12 @@ parsing('values keep their text: a hyphen, a number, an empty one, one that look
 	assert.equal(plain('-H', '-X: 1', '--header=--watch'), ['--header=-X: 1', '--header=--watch', '--']);
 });
 
-parsing('letters may stand together, and a value may follow its letter at once', () => {
+parsing('letters may be combined, and a value may follow its letter directly', () => {
 	assert.equal(plain('-wcsite', 'a'), ['--watch', '--config=site', '--', 'a']);
 	assert.equal(plain('-c=site'), ['--config=site', '--']);
 });
 
-parsing('other spellings of an option mean the option', () => {
+parsing('aliases of an option are accepted', () => {
 	assert.equal(plain('-x'), ['--overwrite', '--']);
 	assert.equal(plain('--replace'), ['--overwrite', '--']);
 });
@@ -63,7 +63,7 @@ parsing('verbose and help are known to every command', () => {
 	assert.is(parseArguments(command, ['a', 'b', '--help']).help, true, 'help comes before complaints about arguments');
 });
 
-parsing('mistakes are named', () => {
+parsing('mistakes are reported', () => {
 	assert.is(refusal('--nope'), '`--nope` is not an option of `svc try`');
 	assert.is(refusal('-wz'), '`-z` is not an option of `svc try`');
 	assert.is(refusal('--watch=1'), '`--watch` takes no value.');
@@ -72,7 +72,7 @@ parsing('mistakes are named', () => {
 	assert.is(refusal('a', 'b'), '`b` is one word too many: svc try takes one argument.');
 });
 
-parsing('global flags stand before the command', () => {
+parsing('global flags go before the command', () => {
 	const scanned = scan(['-v', 'run', '-c', 'x']);
 	assert.equal(scanned, { command: 'run', rest: ['-c', 'x'], verbose: true, help: false });
 	for (const words of [['-V'], ['-V', 'run'], ['--version', '-v', 'run', '-c', 'x']]) {
@@ -95,7 +95,7 @@ parsing.run();
 
 const definitions = suite('definitions of commands');
 
-definitions('the list says what the definitions say, and their options do not collide', async () => {
+definitions('the list agrees with the definitions, whose options do not collide', async () => {
 	for (const entry of COMMANDS) {
 		const definition = await entry.load();
 		assert.is(definition.name, entry.name);

@@ -15,7 +15,7 @@ const moved = path.join(folder, 'elsewhere', 'svc');
 
 const binary = suite('binary');
 
-binary('the build prints one line, and leaves one file and what installs it', () => {
+binary('the build prints one line, and produces the binary and its installation files', () => {
 	const build = path.join(ROOT, 'cli/packaging/build.ts');
 	const result = spawnSync(process.execPath, [build, '--release', 'v9.8.7', '--output', built], { encoding: 'utf8' });
 	assert.is(result.stderr, '');
@@ -33,7 +33,7 @@ binary('the build prints one line, and leaves one file and what installs it', ()
 	renameSync(built, moved);
 });
 
-binary('it knows its release, and NODE_OPTIONS means nothing to it', () => {
+binary('it knows its release, and ignores NODE_OPTIONS', () => {
 	const run = (...args: string[]) =>
 		spawnSync(moved, args, { encoding: 'utf8', cwd: '/', env: { NODE_OPTIONS: '--require /nowhere' } });
 	assert.is(run('version').stdout, 'v9.8.7\n');
@@ -41,7 +41,7 @@ binary('it knows its release, and NODE_OPTIONS means nothing to it', () => {
 	assert.match(run('list-modules', '--versions').stdout, 'http.handlers.respond v9.8.7\n');
 });
 
-binary('a release that is none is refused', () => {
+binary('an invalid release is refused', () => {
 	const build = path.join(ROOT, 'cli/packaging/build.ts');
 	const result = spawnSync(process.execPath, [build, '--release', '1.0', '--output', built], { encoding: 'utf8' });
 	assert.is(result.status, 1);

@@ -40,7 +40,7 @@ caddyfile.after.each(async () => {
 	await Promise.all(servers.splice(0).map(server => server.stop()));
 });
 
-caddyfile('is served from its folder, in its own language', async () => {
+caddyfile('is found in its folder, and parsed in its own language', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	// In a Configfile the first `respond` would answer, and `skip_log` is none of its words.
 	const text = `${OPTIONS}:${port} {\n\trespond "sorted last"\n\trespond /first "sorted first"\n\tskip_log /x\n}\n`;
@@ -50,7 +50,7 @@ caddyfile('is served from its folder, in its own language', async () => {
 	assert.is(await answer(port, '/'), '200 sorted last');
 });
 
-caddyfile('gives way to a Configfile and to a Compatfile', async () => {
+caddyfile('is used only if there is no Configfile or Compatfile', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const site = (body: string): string => `${OPTIONS}:${port} {\n\trespond ${body}\n}\n`;
 	const files = { Caddyfile: site('caddyfile'), Compatfile: site('compatfile') };
@@ -165,7 +165,7 @@ caddyfile('names certificates relative to the working directory of the server', 
 	assert.is(body, 'hello CN=client');
 });
 
-caddyfile('writes sizes without a B', async () => {
+caddyfile('accepts sizes without a B', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const limited = (path: string, size: string): string =>
 		`\thandle ${path} {\n\t\trequest_body {\n\t\t\tmax_size ${size}\n\t\t}\n\t\trespond "{http.request.body}"\n\t}\n`;

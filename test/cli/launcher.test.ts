@@ -25,7 +25,7 @@ launcher('works through symbolic links, absolute and relative', () => {
 	for (const { stdout } of found) assert.match(stdout, /^v0\.0\.0-dev/);
 });
 
-launcher('says what is missing when there is no Node', () => {
+launcher('says what is missing without Node', () => {
 	const folder = temporaryFolder();
 	mkdirSync(path.join(folder, 'cli'));
 	copyFileSync(LAUNCHER, path.join(folder, 'cli/svc'));
@@ -38,7 +38,7 @@ launcher('says what is missing when there is no Node', () => {
 	assert.match(result.stderr, /^error: svc needs Node 26: .*\n$/);
 });
 
-launcher('what it does for itself reaches no environment', () => {
+launcher('its own settings do not leak into the environment', () => {
 	const result = run(LAUNCHER, ['environ'], { SVC_TEST_MARK: 'kept' });
 	assert.match(result.stdout, 'SVC_TEST_MARK=kept\n');
 	assert.not.match(result.stdout, /CACHE/);

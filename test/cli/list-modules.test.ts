@@ -53,7 +53,7 @@ listing('the Admin API is listed by what it serves', () => {
 	);
 });
 
-listing('versions and packages stand behind each module', async () => {
+listing('versions and packages follow each module', async () => {
 	const version = (await runCommand(['version'])).stdout.trim();
 	// A commit between the two calls changes the version of a checkout.
 	const plain = (lines: readonly string[]): string[] => lines.map(line => line.replace(/ v\d\S*/, ' VERSION'));
@@ -68,7 +68,7 @@ listing('versions and packages stand behind each module', async () => {
 	);
 });
 
-listing('as JSON each has its id, version and summary', async () => {
+listing('as JSON, each module has its id, version and summary', async () => {
 	const parsed = JSON.parse((await list('--json')).join('\n')) as { id: string; version: string; summary: string }[];
 	assert.equal(
 		parsed.map(({ id }) => id),
@@ -80,7 +80,7 @@ listing('as JSON each has its id, version and summary', async () => {
 	}
 });
 
-listing('without the standard ones nothing is printed, not even an empty array', async () => {
+listing('without the standard modules nothing is printed, not even an empty array', async () => {
 	assert.equal(await list('--skip-standard'), []);
 	assert.equal(await list('-s', '--versions'), []);
 	assert.equal(await list('-s', '--json'), []);

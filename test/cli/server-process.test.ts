@@ -116,7 +116,7 @@ processes(
 	},
 );
 
-processes('shutdown_delay serves on, tells requests of the stop, and a second signal does not wait', async () => {
+processes('shutdown_delay keeps serving, requests see the stop, and a second signal does not wait', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const options = `{\n\tadmin 127.0.0.1:${admin}\n\tshutdown_delay 30s\n\tthreads 1\n}\n`;
 	const steps = 'error /missing 404\n\trespond "{http.shutting_down} {http.time_until_shutdown}"';
@@ -196,7 +196,7 @@ processes('an occupied address stops the start with status 1, and a folder witho
 	assert.is(none!.stderr, 'error: The folder `/` contains no Configfile, Compatfile or Caddyfile.\n');
 });
 
-processes('without a configuration there is the Admin API alone; the first load may add listeners', async () => {
+processes('without a configuration there is only the Admin API; the first load may add listeners', async () => {
 	const probe = createServer();
 	const free = await new Promise<boolean>(resolve => {
 		probe.once('error', () => resolve(false));
@@ -300,7 +300,7 @@ clients('reload prints what the server refuses; a broken file does not keep stop
 	assert.match(broken.stderr, `error: The Admin API at 127.0.0.1:${nobody} cannot be reached`);
 });
 
-clients('reload reaches a server of an earlier release, which knows documents alone', async () => {
+clients('reload works with a server of an earlier release, which accepts only plain documents', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const asked: string[] = [];
 	const earlier = createHttpServer((request, response) => {
@@ -398,7 +398,7 @@ async function listening(args: readonly string[], cwd?: string): Promise<{ serve
 	return { server, address };
 }
 
-quick('respond answers as told, and the others serve and pass on', async () => {
+quick('respond answers as configured, and the other commands serve and forward', async () => {
 	const folder = folderWith({
 		'www/a.txt': 'a file\n'.repeat(200),
 		'www/page.html': '<p>{{ .Host }}</p>',

@@ -43,7 +43,7 @@ service('the exit status is that of systemctl', async () => {
 	assert.is(await controlService('status', machine(3)), 3);
 });
 
-service('elsewhere than on Linux with systemd nothing is called', async () => {
+service('without Linux and systemd, nothing is called', async () => {
 	const mac = machine(0, { platform: 'darwin' });
 	const container = machine(0, { hasSystemd: false });
 	assert.match(await refusal(mac), /^`svc service` requires Linux with systemd/);
@@ -51,7 +51,7 @@ service('elsewhere than on Linux with systemd nothing is called', async () => {
 	assert.equal([...mac.calls, ...container.calls], []);
 });
 
-service('a systemctl that cannot be run is told in a sentence', async () => {
+service('a systemctl that cannot be run is reported in a sentence', async () => {
 	const broken = machine(0, { run: () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOENT' })) });
 	assert.is(await refusal(broken), 'systemctl cannot be run: ENOENT.');
 });

@@ -34,7 +34,7 @@ async function run(
 	}
 }
 
-manager('is told of readiness, reloads and the stop in order, and of life in between', async () => {
+manager('is notified of readiness, reloads and the stop in order, and of the watchdog in between', async () => {
 	let last: () => string[] = () => [];
 	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server) => {
 		last = told;
@@ -48,7 +48,7 @@ manager('is told of readiness, reloads and the stop in order, and of life in bet
 	);
 });
 
-manager('that cannot be told does not keep the server from serving', async () => {
+manager('that cannot be notified does not keep the server from serving', async () => {
 	await run('#!/bin/sh\nexit 3\n', async (_told, server) => {
 		await eventually('said', () => /could not be told.*status 3/.test(server.output()));
 	});

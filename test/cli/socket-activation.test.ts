@@ -66,7 +66,7 @@ activation('sites and the Admin API are served on sockets that the process was g
 	}
 });
 
-activation('what a service manager has passed is found by number and by name, and by no child', async () => {
+activation('passed sockets are found by number and by name, and are not inherited by children', async () => {
 	const sockets = await Promise.all([listening(0), listening(0), listening(0)]);
 	const ports = sockets.map(({ server }) => (server.address() as { port: number }).port);
 	const file = path.join(folder, 'Passed');
@@ -122,7 +122,7 @@ function tellsOf(name: string): string {
 	}
 }
 
-activation('variables that are meant for another process say nothing, and go all the same', () => {
+activation('variables for another process are ignored, and removed nevertheless', () => {
 	const environment: { [name: string]: string } = { LISTEN_PID: '8', LISTEN_FDS: '1' };
 	const passed = takePassedSockets(environment, 7);
 	assert.equal(environment, {});
@@ -131,7 +131,7 @@ activation('variables that are meant for another process say nothing, and go all
 	assert.is(takePassedSockets({ LISTEN_PID: '7', LISTEN_FDS: '1' }, 7).descriptorOf('unknown'), 3);
 });
 
-activation('a descriptor that is none is told in a sentence', async () => {
+activation('an invalid descriptor is reported in a sentence', async () => {
 	const file = path.join(folder, 'Nothing');
 	writeFileSync(file, 'http://a.test {\n\tbind fd/77\n\trespond x\n}\n');
 	const server = startServer(['run', '--config', file, '--adapter', 'configfile']);

@@ -240,7 +240,7 @@ more('the command says where, and exits with 1', async () => {
 	assert.is(fine.status, 0, fine.stderr);
 });
 
-more('variables that are not set are warned of, in every language', async () => {
+more('unset variables cause warnings, in every language', async () => {
 	const text =
 		'{\n\temail {$AGREE_NOT_SET}x\n}\nhttp://:0 {\n\trespond "{env.AGREE_NOT_SET} {env.AGREE_NAME} {$AGREE_NAME}"\n}\n';
 	for (const format of ['configfile', 'compatfile'] as const) {
@@ -261,7 +261,7 @@ more('variables that are not set are warned of, in every language', async () => 
 	);
 });
 
-more('where only another user, machine or moment could tell, it warns', async () => {
+more('problems that depend on the user, machine or moment are warnings', async () => {
 	const away = await validated(listening('203.0.113.9'));
 	assert.ok(away.valid);
 	assert.match(away.diagnostics[0]!.message, 'no network interface of this machine has the address');
@@ -278,7 +278,7 @@ more('roots of issuers may be named by variables', async () => {
 	assert.not.ok((await validated(roots.replace('AGREE_ROOT', 'AGREE_WORDS'))).valid);
 });
 
-more('what is sent to a server is judged by the environment of the server', async () => {
+more("a document sent to a server is checked with the server's environment", async () => {
 	const { document: compiled } = compile(
 		input(site('\tbasic_auth {\n\t\talice {env.AGREE_NOT_SET}\n\t}')),
 		diskReader(folder),
@@ -286,7 +286,7 @@ more('what is sent to a server is judged by the environment of the server', asyn
 	assert.ok(compiled, 'svc reload, and svc adapt, know nothing of it');
 });
 
-more('a dry run refuses what the load would refuse, and a load without a way back is not made', async () => {
+more('a dry run refuses what the load would refuse, and a load that could not be rolled back is refused', async () => {
 	const logs = (file: string) => [{ name: 'a', output: { writer: 'file' as const, path: file } }];
 	mkdirSync(at('logs'));
 	await withServer({ sites: [respondingSite('x', { logs: logs(at('logs/a.log')) })] }, {}, async ({ runtime, get }) => {

@@ -27,7 +27,7 @@ versions('a branch with a file of its own', () => {
 	assert.is(checkoutVersion(folder), EXPECTED);
 });
 
-versions('a branch among the packed ones', () => {
+versions('a packed branch', () => {
 	const packed = `# pack-refs with: peeled\n${'f'.repeat(40)} refs/heads/other\n${COMMIT} refs/heads/main\n`;
 	const folder = folderWith({ '.git/HEAD': 'ref: refs/heads/main\n', '.git/packed-refs': packed });
 	assert.is(checkoutVersion(folder), EXPECTED);
@@ -37,7 +37,7 @@ versions('a detached head', () => {
 	assert.is(checkoutVersion(folderWith({ '.git/HEAD': `${COMMIT}\n` })), EXPECTED);
 });
 
-versions('a linked work tree', () => {
+versions('a linked worktree', () => {
 	const folder = folderWith({
 		'tree/.git': 'gitdir: ../main/.git/worktrees/tree\n',
 		'main/.git/worktrees/tree/HEAD': 'ref: refs/heads/side\n',
@@ -54,7 +54,7 @@ versions('no git, and a branch without a commit', () => {
 
 const metrics = suite('version of a server');
 
-metrics('a server tells its version among its metrics', async () => {
+metrics('a server reports its version in its metrics', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const folder = folderWith({
 		Configfile: `{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n\tthreads 1\n}\nhttp://127.0.0.1:${port} {\n\trespond "ok"\n}\n`,

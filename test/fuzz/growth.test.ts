@@ -46,7 +46,7 @@ const SLOW = 4000 + LENGTH / 500;
 const growth = suite('growth');
 const dialects = ['configfile', 'compatfile'] as const;
 
-growth('a long text of one character, or of one pair, takes no square', () => {
+growth('a long text of one character or pair takes linear time', () => {
 	const braces = ['{', '}', '{\n', '}\n', '{}'];
 	const others = ['"', '`', '(', '[', '\\', '#', '{$', '{$X:', '<<E ', 'a{', '}a', '\r', ','];
 	for (const piece of LENGTH > 1_000_000 ? braces : [...braces, ...others]) {
@@ -59,7 +59,7 @@ growth('a long text of one character, or of one pair, takes no square', () => {
 	}
 });
 
-growth('blocks nest to the limit that is stated, and no deeper', () => {
+growth('blocks nest up to the documented limit', () => {
 	const nested = (levels: number): string => `:80 {\n${'handle {\n'.repeat(levels)}${'}\n'.repeat(levels)}}\n`;
 	for (const dialect of dialects) {
 		assert.equal(

@@ -41,7 +41,7 @@ function resident(store: SharedArrayBuffer): { readonly store: number; readonly 
 
 const filed = suite('long bodies in files, under many threads');
 
-filed('no byte is wrong, and the ceiling holds', async () => {
+filed('no byte is wrong, and the size limit holds', async () => {
 	const buffer = new SharedArrayBuffer(cacheLayout(CEILING, ROWS).words * 4);
 	const board = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
 	board.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);

@@ -77,7 +77,7 @@ function ask(port: number, target: string, method = 'GET', body?: string): Promi
 
 const killed = suite('a cache on disk, killed');
 
-killed('serves no wrong byte and nothing that was taken away, and keeps the rest', async () => {
+killed('serves no wrong bytes and nothing that was removed, and keeps the rest', async () => {
 	origin.listen(0, '127.0.0.1');
 	await once(origin, 'listening');
 	const upstream = (origin.address() as { port: number }).port;

@@ -60,7 +60,7 @@ async function run(ceiling: number): Promise<ZipfRun> {
 
 const load = suite('a cache at its ceiling');
 
-load('holds its ceiling, keeps what is asked for, and stalls nobody', async () => {
+load('stays within its limit, keeps popular entries, and does not stall', async () => {
 	const small = await run(SMALL);
 	const large = await run(CEILING);
 	const lru = lruRatio(CEILING);

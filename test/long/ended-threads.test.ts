@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 const test = suite('ended threads');
 const run = promisify(execFile);
 
-test('threads whose calls are being optimized end one after the other', async () => {
+test('threads whose calls are being optimized can be ended one after another', async () => {
 	const program = path.join(import.meta.dirname, 'ended-threads.ts');
 	const { stdout } = await run(process.execPath, ['--no-warnings', program, '150']);
 	assert.is(stdout, 'all ended\n');

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 
 const growth = suite('growth');
 
-growth('ten million characters of one brace, quote or pair are answered in time', () => {
+growth('ten million repeated braces, quotes or pairs are processed in time', () => {
 	const { status, stdout, stderr } = spawnSync(
 		process.execPath,
 		[path.join(import.meta.dirname, '../fuzz/growth.test.ts')],

@@ -201,7 +201,7 @@ for (const [what, breach] of Object.entries(BREACHES)) {
 	});
 }
 
-hostile('what is no handshake, or no whole one, holds nothing', async () => {
+hostile('invalid and incomplete handshakes hold no resources', async () => {
 	const before = sockets();
 	const first = (...parts: readonly (string | Uint8Array)[]): Buffer =>
 		Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)));
@@ -241,7 +241,7 @@ hostile('what is no handshake, or no whole one, holds nothing', async () => {
 	await letGo(before);
 });
 
-hostile('a graceful stop waits for none of them', async () => {
+hostile('a graceful stop does not wait for them', async () => {
 	await Promise.all(
 		Array.from({ length: 40 }, async () => {
 			const raw = connect(port, '127.0.0.1').on('error', () => {});

@@ -5,7 +5,7 @@ import { idleWebSockets, mostConnections } from '../bench/idle-websockets.ts';
 
 const idle = suite('idle WebSockets');
 
-idle('each takes little memory and no processor time, and they still work', async () => {
+idle('idle connections take little memory and no processor time, and still work', async () => {
 	const count = Math.min(10_000, mostConnections());
 	const result = await idleWebSockets('svc', count, 3);
 	console.log(JSON.stringify(result));

@@ -16,7 +16,7 @@ const CLIENTS = 8;
 
 const faults = suite('upstreams that die and come back');
 
-faults('idempotent requests see nothing of it; others are never sent twice', async () => {
+faults('idempotent requests are retried unnoticed; others are never sent twice', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-faults-'));
 	const record = join(folder, 'requests');
 	writeFileSync(record, '');

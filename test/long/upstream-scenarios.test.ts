@@ -133,14 +133,14 @@ async function statuses(path: string, count: number, atOnce = 10): Promise<{ [st
 	return seen;
 }
 
-test('refusing: nobody notices, and it is left alone', async () => {
+test('refusing: clients do not notice, and it gets no more requests', async () => {
 	assert.equal(await statuses('/refusing', 40), { 200: 40 });
 	const [dead] = reports('/refusing');
 	assert.is(dead!.healthy, false);
 	assert.ok(dead!.fails >= 1);
 });
 
-test('black-holed: requests go elsewhere after the time-out, then it is out; when it is back, so is it', async () => {
+test('black-holed: requests are retried elsewhere after the timeout; it is removed, and returns when it is back', async () => {
 	assert.equal(await statuses('/black-hole', 10), { 200: 10 });
 	stoppable.kill('SIGSTOP');
 	assert.equal(await statuses('/black-hole', 20), { 200: 20 });
@@ -152,7 +152,7 @@ test('black-holed: requests go elsewhere after the time-out, then it is out; whe
 	await eventually('it is back', () => reports('/black-hole').every(({ healthy }) => healthy));
 });
 
-test('resetting within the body: the client is told by a broken connection, never by a message that looks whole', async () => {
+test('resetting within the body: the client sees a broken connection, never a message that looks complete', async () => {
 	for (let i = 0; i < 5; i++) {
 		let failed = false;
 		await get('/reset').catch(() => {
@@ -167,7 +167,7 @@ test('garbage: 502, or another upstream', async () => {
 	assert.equal(await statuses('/garbage-and-well', 20), { 200: 20 });
 });
 
-test('answering early: the client gets the answer, though the upstream never read the body', async () => {
+test('answering early: the client gets the response, although the upstream never read the body', async () => {
 	const status = await new Promise<number>((resolve, reject) => {
 		const call = request({ port: port(), host: '127.0.0.1', method: 'POST', path: '/early' }, response => {
 			response.resume();
@@ -182,11 +182,11 @@ test('answering early: the client gets the answer, though the upstream never rea
 	assert.is(status, 413);
 });
 
-test('closing kept connections under requests: no idempotent one fails', async () => {
+test('closing reused connections during requests: no idempotent request fails', async () => {
 	assert.equal(await statuses('/closing', 300, 8), { 200: 300 });
 });
 
-test('flapping: requests with a few retries do not see it', async () => {
+test('flapping: requests with a few retries do not notice', async () => {
 	let over = false;
 	const load = (async () => {
 		const seen = new Set<number>();
@@ -203,7 +203,7 @@ test('flapping: requests with a few retries do not see it', async () => {
 	assert.equal([...(await load)], [200]);
 });
 
-test('slow: what takes too long counts as failing', async () => {
+test('slow: responses that take too long count as failures', async () => {
 	await statuses('/slow', 4, 2);
 	assert.equal(
 		reports('/slow').map(({ healthy }) => healthy),
@@ -214,7 +214,7 @@ test('slow: what takes too long counts as failing', async () => {
 	assert.ok(performance.now() - start < 1500);
 });
 
-test('a circuit opens for what answers errors: nothing more is sent there', async () => {
+test('the circuit of a failing upstream opens, and it gets no more requests', async () => {
 	const seen = await statuses('/circuit', 60);
 	assert.ok(seen[500]! >= 5 && seen[500]! <= 16, JSON.stringify(seen));
 	assert.is(reports('/circuit')[0]!.circuit, 'open');

@@ -111,7 +111,7 @@ for (const digest of ['sha1', 'sha256', 'sha384', 'sha512']) {
 	});
 }
 
-bind('a wrong key is refused, and told', async () => {
+bind('a wrong key is refused and reported', async () => {
 	const wrong = solver('sha256', randomBytes(32).toString('base64'));
 	const error = await wrong.present('www.example.test', 'value', signal).catch(caught => caught);
 	assert.match(error.message, /refused the key: BADSIG/);

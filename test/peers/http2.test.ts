@@ -188,7 +188,7 @@ peers('curl reads and uploads, by prior knowledge and by ALPN', async () => {
 	}
 });
 
-peers('curl has the answers that come before the end of its uploads', async () => {
+peers('curl gets responses that are sent before the end of its uploads', async () => {
 	const root = path.join(folder, 'store/pki/authorities/local/root.crt');
 	const bodies = [path.join(folder, 'small.bin'), path.join(folder, 'site/large.bin')];
 	for (const [url, words] of [
@@ -236,7 +236,7 @@ peers('an upload of 200 MB takes at most half as long again as with nginx', asyn
 	assert.ok(fastest.ours <= 4 * fastest['ours, HTTP/1.1'], JSON.stringify(fastest));
 });
 
-peers('curl that may use either version gets the one that the listener prefers', async () => {
+peers('curl negotiates the version that the listener prefers', async () => {
 	const words = ['-k', '-o', '/dev/null', '-w', '%{http_version}'];
 	assert.is((await curl(...words, `https://localhost:${secure}/`)).toString(), '2');
 	assert.is((await curl(...words, '--http1.1', `https://localhost:${secure}/`)).toString(), '1.1');
@@ -256,7 +256,7 @@ peers('h2load gets every answer, whatever the number of streams', async () => {
 	await one(`http://127.0.0.1:${plain}/`, '-c2', '-m50', '-w10', '-W16');
 });
 
-peers('nginx passes gRPC to us, and haproxy requests of HTTP/1.1', async () => {
+peers('nginx forwards gRPC to us, and haproxy HTTP/1.1 requests', async () => {
 	const url = `http://127.0.0.1:${nginxPort}/grpc/S/M`;
 	const words = [
 		'--http2-prior-knowledge',

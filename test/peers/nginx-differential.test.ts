@@ -15,7 +15,7 @@ const peers = suite('mutated requests, for nginx');
 /** Methods that nginx takes, and targets that it shows as they came. */
 const COMPARABLE = /^[A-Z_-]+ \/[\x21-\x3d\x3f-\x7e]* /;
 
-peers('what both accept is for the same targets', async () => {
+peers('both interpret the accepted targets alike', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
 	mkdirSync(path.join(folder, 'logs'));

@@ -73,7 +73,7 @@ function curl(...args: string[]): Buffer {
 	return result.stdout;
 }
 
-peers('curl gets a large file whole through the proxy, chunked or not', () => {
+peers('curl gets a complete large file through the proxy, chunked or not', () => {
 	const digest = createHash('sha256').update(large).digest('hex');
 	for (const url of [
 		[`http://127.0.0.1:${port}/proxied/large.bin`],
@@ -90,7 +90,7 @@ peers('curl gets a large file whole through the proxy, chunked or not', () => {
 	}
 });
 
-peers('the upstream sees the request, and its connection is used again', () => {
+peers('the upstream sees the request, and its connection is reused', () => {
 	const seen = curl(
 		`http://127.0.0.1:${port}/proxied/seen?a=b`,
 		`http://127.0.0.1:${port}/proxied/seen?a=b`,

@@ -11,7 +11,7 @@ import { otherServers, WIRE_FOLDER, wirePage, wireRequests } from '../wire-corpu
 
 const peers = suite('bytes with two readings, for nginx');
 
-peers('what nginx accepts of the requests that we refuse is what the page says', async () => {
+peers('the page lists the refused requests that nginx accepts', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
 	mkdirSync(path.join(folder, 'logs'));

@@ -84,7 +84,7 @@ for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
 	});
 }
 
-ocsp('a certificate from files that demands a status has it in the first handshake', async () => {
+ocsp('a must-staple certificate from files is stapled in the first handshake', async () => {
 	const folder = temporaryFolder();
 	const file = (name: string, text: string): string => {
 		writeFileSync(path.join(folder, name), text);

@@ -188,14 +188,17 @@ pebble('DNS-01 by a program: wildcards too', async () => {
 	await obtained('dns.example.test');
 });
 
-pebble('with nonces refused at random and authorizations used again all are obtained in the end', async () => {
-	await startPebble({ PEBBLE_WFE_NONCEREJECT: '50', PEBBLE_AUTHZREUSE: '50' });
-	const names = Array.from({ length: 8 }, (_, at) => `n${at}.example.test`);
-	await start('', sites(...names));
-	for (const name of names) await obtained(name, 60_000);
-});
+pebble(
+	'with randomly rejected nonces and reused authorizations, all certificates are eventually obtained',
+	async () => {
+		await startPebble({ PEBBLE_WFE_NONCEREJECT: '50', PEBBLE_AUTHZREUSE: '50' });
+		const names = Array.from({ length: 8 }, (_, at) => `n${at}.example.test`);
+		await start('', sites(...names));
+		for (const name of names) await obtained(name, 60_000);
+	},
+);
 
-pebble('chains that pebble offers are chosen among', async () => {
+pebble('one of the chains offered by pebble is chosen', async () => {
 	await startPebble({ PEBBLE_ALTERNATE_ROOTS: '2', PEBBLE_CHAIN_LENGTH: '2' });
 	const roots = await Promise.all(
 		[0, 1, 2].map(async at => new X509Certificate(await get(ports.management, `/roots/${at}`))),
@@ -210,7 +213,7 @@ pebble('chains that pebble offers are chosen among', async () => {
 	assert.ok(new X509Certificate(last).issuer.includes(wanted));
 });
 
-pebble('a renewal takes the place of a certificate under load, and no handshake fails', async () => {
+pebble('a renewal replaces a certificate under load without a failed handshake', async () => {
 	await startPebble({}, { certificateValidityPeriod: 6 });
 	await start('', sites('r.example.test'), 'renew_interval 200ms');
 	const first = await obtained('r.example.test');

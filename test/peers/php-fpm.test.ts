@@ -110,7 +110,7 @@ php('forms, queries, cookies, variables of the configuration', async () => {
 	assert.is(await get('/form.php?q=1', init), '200 [{"a":"1","b":"\\u00e4&="},{"q":"1"},{"c":"d"},"POST","POST"]');
 });
 
-php('an upload of 100 MB arrives whole', async () => {
+php('an upload of 100 MB arrives completely', async () => {
 	const bytes = Buffer.alloc(104_857_600, 'an upload ');
 	const form = new FormData();
 	form.append('file', new Blob([bytes]), 'file.bin');
@@ -136,7 +136,7 @@ php('errors: the status, and what is written to standard error in the log', asyn
 	assert.match(server.output(), /"level":"error".*no_such_function/);
 });
 
-php('files that are no scripts are handed on, and an upload runs by no name', async () => {
+php('files that are not scripts are served, and an upload cannot be executed under any name', async () => {
 	assert.is(await get('/style.css'), '200 body {}');
 	assert.is(await get('/x.jpg'), '200 <?php echo "EVIL";');
 	for (const name of [
@@ -194,7 +194,7 @@ http://127.0.0.1:${port} {
 	}
 });
 
-php('many at once, more than there are processes', async () => {
+php('more concurrent requests than processes', async () => {
 	const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => get(`/page.php?${i}`)));
 	assert.equal(new Set(answers), new Set(['200 page  /page.php']));
 });

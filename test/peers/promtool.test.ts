@@ -13,7 +13,7 @@ function check(args: readonly string[], input = ''): void {
 	assert.is(result.status, 0, result.stdout + result.stderr);
 }
 
-promtool('accepts what is scraped', async () => {
+promtool('accepts the scraped metrics', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
 	const file = path.join(folder, 'Configfile');

@@ -162,7 +162,7 @@ judged.after(async () => {
 	upstream.close();
 });
 
-judged('both pass on the same', async () => {
+judged('both forward the same', async () => {
 	const differences: string[] = [];
 	for (const [host, line, fields = [], body = ''] of CASES) {
 		const head = [`${line} HTTP/1.1`, `Host: ${host}.test`, ...fields, 'Connection: close', '', ''].join('\r\n');

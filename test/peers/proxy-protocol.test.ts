@@ -64,7 +64,7 @@ peers('it is read before HTTP/1.1, before TLS, and before HTTP/2', () => {
 	assert.match(curl(`https://a.example:${secure}/`, header, '--http2').text, /^HTTP\/2\.0 127\.0\.0\.1:\d+$/);
 });
 
-peers('who does not send one is closed', () => {
+peers('connections without one are closed', () => {
 	assert.not.equal(curl(`http://a.example:${plain}/`).status, 0);
 	assert.not.equal(curl(`https://a.example:${secure}/`).status, 0);
 });

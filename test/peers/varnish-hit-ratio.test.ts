@@ -85,7 +85,7 @@ function residentBytes(pid: number): number {
 	return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1]) * 1024;
 }
 
-peers('at the same ceiling we have at least as many hits', async () => {
+peers('at the same size, the hit ratio is at least as high', async () => {
 	const ours = await hitRatio(ourPort);
 	const its = await hitRatio(itsPort);
 	const told = await (await fetch(`http://127.0.0.1:${adminPort}/cache`)).json();

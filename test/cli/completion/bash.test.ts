@@ -36,7 +36,7 @@ function offer(...words: string[]): string {
 
 const completion = suite('completion for bash');
 
-completion('commands come first, behind global flags too', () => {
+completion('commands are completed first, also after global flags', () => {
 	const names = COMMANDS.map(({ name }) => name).join(' ');
 	assert.is(offer(''), `! ${names}`);
 	assert.is(offer('-v', ''), `! ${names}`);
@@ -44,7 +44,7 @@ completion('commands come first, behind global flags too', () => {
 	assert.is(offer('--'), '! --verbose --help --version');
 });
 
-completion('every option of every command is offered, and what is between our own processes is not', () => {
+completion('every option of every command is offered, except internal ones', () => {
 	const lines = commands.map(({ name }) => ['svc', name, '-']);
 	for (const [index, offered] of offers(lines).entries()) {
 		const words = offered.split(' ').slice(1);
@@ -57,7 +57,7 @@ completion('every option of every command is offered, and what is between our ow
 	}
 });
 
-completion('values are offered where they are known', () => {
+completion('known values are offered', () => {
 	assert.is(offer('run', '--adapter', ''), '! configfile compatfile caddyfile json');
 	assert.is(offer('run', '--adapter', '=', 'c'), '! configfile compatfile caddyfile');
 	assert.is(offer('run', '--adapter', '='), '! configfile compatfile caddyfile json');
@@ -66,14 +66,14 @@ completion('values are offered where they are known', () => {
 	assert.is(offer('help', 'va'), '! validate');
 });
 
-completion('files are left to bash, folders too', () => {
+completion('files and folders are completed by bash', () => {
 	assert.is(offer('run', '--config', 'C'), 'files');
 	assert.is(offer('run', '-c', ''), 'files');
 	assert.is(offer('validate', ''), 'files');
 	assert.is(offer('file-server', '--root', ''), 'folders');
 });
 
-completion('values of options are no arguments, and behind the last argument come options', () => {
+completion('values of options are not arguments, and after the last argument options are offered', () => {
 	assert.is(offer('validate', '--adapter', 'json', ''), 'files');
 	assert.match(offer('run', 'Configfile', ''), /^! -c --config /);
 	assert.is(offer('validate', 'Configfile', ''), 'files');

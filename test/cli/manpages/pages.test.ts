@@ -43,7 +43,7 @@ manual('every directive, matcher, option and balancing policy has its heading, u
 	}
 });
 
-manual('the page of a command has what its help has, and nothing of what is between our own processes', () => {
+manual('the page of a command has the contents of its help, without internal options', () => {
 	const text = page('svc-run.1').replaceAll('\\%', '').replaceAll('\\-', '-');
 	assert.match(text, '\\fB-c\\fR, \\fB--config\\fR \\fICONFIG\\fR\nConfiguration file');
 	assert.not.match(text, 'report-fd');
@@ -57,7 +57,7 @@ manual('pages are ASCII, and no Markdown is left over', () => {
 	}
 });
 
-manual('a folder that is not there is not made', async () => {
+manual('a missing folder is not created', async () => {
 	const missing = path.join(folder, 'none');
 	const result = await runCommand(['manpage', '--directory', missing]);
 	assert.is(result.status, 1);

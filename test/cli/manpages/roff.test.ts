@@ -10,7 +10,7 @@ roff('what is typed can be copied: hyphens, quotes, backslashes, carets', () => 
 	assert.equal(example(["'a'", '.b', '\tc']), ['.PP', '.RS 4', '.EX', '\\(aqa\\(aq', '\\&.b', '    c', '.EE', '.RE']);
 });
 
-roff('a line of text never is a request', () => {
+roff('a line of text is never a roff request', () => {
 	assert.equal(paragraph('.SH is text'), ['.PP', '\\&.SH is text']);
 	assert.equal(paragraph("'quoted'"), ['.PP', "\\&'quoted'"]);
 	assert.equal(entry('.x', '.y'), ['.TP', '\\&.x', '\\&.y']);
@@ -51,7 +51,7 @@ roff('fenced code, lists and paragraphs follow each other', () => {
 	assert.equal(markdown('```\nnever closed'), ['.PP', '.RS 4', '.EX', 'never closed', '.EE', '.RE']);
 });
 
-roff('characters beyond ASCII are named, control characters go', () => {
+roff('characters beyond ASCII are escaped, control characters are removed', () => {
 	assert.equal(paragraph('a…é\u{1f600}\u0007'), ['.PP', 'a...\\[u00E9]\\[u1F600] ']);
 });
 

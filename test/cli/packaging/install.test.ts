@@ -75,7 +75,7 @@ installer('the configuration that it brings is valid and formatted', async () =>
 	assert.is(result.status, 0);
 });
 
-installer('installed again it replaces the program and keeps the configuration', () => {
+installer('a second installation replaces the program and keeps the configuration', () => {
 	const configuration = path.join(root, 'etc/svc/Configfile');
 	writeFileSync(configuration, ':8080\n');
 	writeFileSync(path.join(root, 'usr/local/bin/svc'), 'old');
@@ -84,7 +84,7 @@ installer('installed again it replaces the program and keeps the configuration',
 	assert.match(readFileSync(path.join(root, 'usr/local/bin/svc'), 'utf8'), /^#!\/bin\/sh\n/);
 });
 
-installer('taken away, the configuration is left, and what is not its own', () => {
+installer('uninstalling keeps the configuration, and files that are not its own', () => {
 	writeFileSync(path.join(root, 'usr/local/bin/other'), '');
 	const { status, stdout, stderr } = install(root, ['--uninstall']);
 	assert.is(stderr, '');
@@ -104,7 +104,7 @@ installer('another prefix and another alias', () => {
 	assert.equal(filesBelow(other), ['etc/svc/Configfile']);
 });
 
-installer('a program that has the name of the alias is kept', () => {
+installer('another program with the name of the alias is kept', () => {
 	const taken = path.join(folder, 'taken');
 	mkdirSync(path.join(taken, 'usr/local/bin'), { recursive: true });
 	writeFileSync(path.join(taken, 'usr/local/bin/vc'), 'theirs');
@@ -119,7 +119,7 @@ installer('a program that has the name of the alias is kept', () => {
 	assert.not(lstatSync(path.join(none, 'usr/local/bin/svc')).isSymbolicLink());
 });
 
-installer('what cannot be meant is refused in one sentence, before anything is done', () => {
+installer('invalid arguments are refused with one sentence, before anything is done', () => {
 	const untouched = path.join(folder, 'untouched');
 	for (const [args, more] of [
 		[['--remove'], {}],

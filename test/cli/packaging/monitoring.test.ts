@@ -41,11 +41,11 @@ function unknown(text: string): string[] {
 
 const monitoring = suite('monitoring');
 
-monitoring('alerts ask for metrics that there are', () => {
+monitoring('alerts use existing metrics', () => {
 	assert.equal(unknown(rules), []);
 });
 
-monitoring('so does the dashboard, whose panels have queries and places of their own', () => {
+monitoring('the dashboard uses existing metrics, and its panels do not overlap', () => {
 	const { panels } = dashboard;
 	const places = new Set<string>();
 	for (const { id, type, gridPos, targets } of panels) {

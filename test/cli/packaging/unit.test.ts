@@ -33,7 +33,7 @@ const unit = suite('systemd unit');
 const keys = parseUnit();
 const service = (key: string): string | undefined => keys.get(`Service.${key}`);
 
-unit('its command is one that svc takes', async () => {
+unit('its command is valid', async () => {
 	const [program, ...words] = service('ExecStart')!.split(' ');
 	assert.is(program, '/usr/local/bin/svc');
 	const { command, rest } = scan(words);
@@ -42,13 +42,13 @@ unit('its command is one that svc takes', async () => {
 	assert.equal(parseArguments(run, rest).plain, ['--config=/etc/svc/Configfile', '--']);
 });
 
-unit('reloads by the signal that run takes, as systemd 252 can, and is told of readiness by a child', () => {
+unit('it reloads by the signal that run handles, and is notified of readiness by a child', () => {
 	assert.is(service('ExecReload'), '/bin/kill -USR1 $MAINPID');
 	assert.is(service('Type'), 'notify');
 	assert.is(service('NotifyAccess'), 'all');
 });
 
-unit('it has low ports and no other privilege', () => {
+unit('it may bind low ports and has no other privilege', () => {
 	assert.is(service('User'), 'svc');
 	assert.is(service('NoNewPrivileges'), 'yes');
 	assert.is(service('CapabilityBoundingSet'), 'CAP_NET_BIND_SERVICE');
@@ -60,7 +60,7 @@ unit('it has low ports and no other privilege', () => {
 	assert.is(service('WorkingDirectory'), `/var/lib/${service('StateDirectory')}`);
 });
 
-unit('it starts at boot, and not again and again', () => {
+unit('it starts at boot, with a limited number of restarts', () => {
 	assert.is(keys.get('Install.WantedBy'), 'multi-user.target');
 	assert.is(service('Restart'), 'on-failure');
 	assert.ok(Number(keys.get('Unit.StartLimitBurst')) > 0);

@@ -96,7 +96,7 @@ function heat(cache: SharedCache, key: string): void {
 	for (let i = 0; i < 4; i++) read(cache, key);
 }
 
-filed('what is asked for again and again gets a file, for all threads, and its memory goes back', () => {
+filed('popular bodies get a file for all threads, and their memory is returned', () => {
 	const before = files();
 	const { words, threads } = store();
 	put(threads[0], 'a', MIB + 77);
@@ -118,7 +118,7 @@ filed('what is asked for again and again gets a file, for all threads, and its m
 	assert.is(words[WORD.looseBlocks], 0);
 });
 
-filed('blocks that go back to others are as good as new', () => {
+filed('returned blocks can be reused', () => {
 	const { threads } = store(4 * MIB);
 	for (let round = 0; round < 30; round++) {
 		const key = `k${round}`;
@@ -161,7 +161,7 @@ for (const how of ['purged', 'evicted'] as const) {
 	});
 }
 
-filed('memory goes back once the last who reads the blocks has done with them', () => {
+filed('memory is returned once the last reader of the blocks has finished', () => {
 	const { words, threads } = store();
 	put(threads[0], 'a', MIB);
 	const slow = stream(threads[1], threads[1].find('a')[0]!);
@@ -173,7 +173,7 @@ filed('memory goes back once the last who reads the blocks has done with them', 
 	assert.ok(words[WORD.looseBlocks]! < 16, String(words[WORD.looseBlocks]));
 });
 
-filed('files are bounded, and those of a store that is not used any more are closed', async () => {
+filed('the number of files is bounded, and those of an unused store are closed', async () => {
 	const before = files();
 	const { board, words, threads } = store(64 * MIB);
 	for (let i = 0; i < 300; i++) {

@@ -148,7 +148,7 @@ running('a thousand clients ask for one slow URL at once: the origin sees one re
 	}
 });
 
-running('a hit on whatever thread; the first client waits for no end of the body', async () => {
+running('hits on all threads; the first client does not wait for the end of the body', async () => {
 	await ask(port, '/shared');
 	for (let i = 0; i < 30; i++) {
 		const { told } = await ask(port, '/shared');
@@ -166,7 +166,7 @@ running('a hit on whatever thread; the first client waits for no end of the body
 	assert.ok(first < 350, String(first));
 });
 
-running('a client that reads slowly does not keep the others waiting', async () => {
+running('a slow client does not delay the others', async () => {
 	const slow = connect(port, '127.0.0.1');
 	slow.on('error', () => {});
 	slow.pause();
@@ -283,7 +283,7 @@ running(
 	},
 );
 
-running('what cannot be purged is refused', async () => {
+running('invalid purges are refused', async () => {
 	const refusals: readonly [body: string, type: string | undefined, status: number][] = [
 		['{', 'application/json', 400],
 		['[]', 'application/json', 400],
@@ -306,7 +306,7 @@ running('what cannot be purged is refused', async () => {
 	}
 });
 
-running('nobody purges who may not, nor from another site', async () => {
+running('purges require permission, and are refused from other sites', async () => {
 	await ask(port, '/guarded');
 	const body = JSON.stringify({ host: '127.0.0.1', path: '/guarded' });
 	for (const headers of [{ Host: 'evil.test' }, { Origin: 'http://evil.test' }, { 'Sec-Fetch-Site': 'cross-site' }]) {
@@ -355,7 +355,7 @@ running('is told: GET /cache, metrics, access log, placeholder', async () => {
 	assert.match(of('"/aged?cc=max-age=1"').at(-1)!, '"cache":"stale"');
 });
 
-running('what is kept stays through a load that leaves the cache alone', async () => {
+running('stored responses survive a load that keeps the cache', async () => {
 	await ask(port, '/stays');
 	const config = JSON.parse((await ask(admin, '/config/')).body.toString());
 	config.sites.push({ addresses: [`http://other.test:${port}`], pipeline: [{ handler: 'respond', body: 'x' }] });

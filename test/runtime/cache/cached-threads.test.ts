@@ -65,7 +65,7 @@ async function get(path: string): Promise<string> {
 	return text;
 }
 
-dying('what the others know stays when a thread dies, and its successor knows it too', async () => {
+dying('stored responses survive the death of a thread, and its replacement finds them', async () => {
 	assert.match(await get('/kept'), 'stored');
 	await runtime.terminateWorker(0);
 	await until('its successor serves', () => log.text().includes('a worker thread was replaced'));
@@ -73,7 +73,7 @@ dying('what the others know stays when a thread dies, and its successor knows it
 	assert.is(asked.get('/kept'), 1);
 });
 
-dying('the one who asks leaves: another asks in its place', async () => {
+dying('if the fetching client leaves, another one fetches', async () => {
 	const leaver = connect(port, '127.0.0.1');
 	leaver.on('error', () => {});
 	leaver.write(`GET /held HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
@@ -85,7 +85,7 @@ dying('the one who asks leaves: another asks in its place', async () => {
 	assert.is(asked.get('/held'), 2);
 });
 
-dying('who has waited long enough asks too', async () => {
+dying('a request that has waited long enough fetches too', async () => {
 	const first = get('/held-long');
 	await until('the origin is asked', () => asked.get('/held-long') === 1);
 	const begun = performance.now();
@@ -96,7 +96,7 @@ dying('who has waited long enough asks too', async () => {
 	assert.match(await first, 'late');
 });
 
-dying('what is one user’s is asked for by each, all at once after the first', async () => {
+dying('private responses are fetched by each client, concurrently after the first', async () => {
 	const begun = performance.now();
 	const answers = await Promise.all(Array.from({ length: 30 }, () => get('/private-slow')));
 	assert.is(new Set(answers.map(answer => answer.slice(answer.indexOf('\r\n\r\n')))).size, 30);
@@ -104,7 +104,7 @@ dying('what is one user’s is asked for by each, all at once after the first', 
 	assert.ok(performance.now() - begun < 3000, 'they did not stand in a line');
 });
 
-dying('a failure is nobody’s answer but its own', async () => {
+dying('a failure is not shared with waiting requests', async () => {
 	const answers = await Promise.all(Array.from({ length: 5 }, () => get('/fails')));
 	for (const answer of answers) assert.match(answer, '503');
 	assert.is(asked.get('/fails'), 5);

@@ -74,7 +74,7 @@ function bytesOf(key: string, length: number): Buffer {
 
 const sharing = suite('shared cache');
 
-sharing('what one thread keeps every thread has, head and body', () => {
+sharing('a response stored by one thread is available to all, head and body', () => {
 	const { threads } = store();
 	const body = bytesOf('a', 5000);
 	assert.ok(put(threads[0], 'a', body));
@@ -95,7 +95,7 @@ sharing('a long body comes in pieces, from anywhere', () => {
 	assert.equal(read(threads[1], found!, 123_457, 600_001), body.subarray(123_457, 600_001));
 });
 
-sharing('nothing is seen before it is whole, nothing is left of what was given up', () => {
+sharing('incomplete responses are not visible, and aborted ones leave nothing behind', () => {
 	const { threads, memory } = store();
 	const writer = threads[0].store(headOf('a'), undefined, MIB, 0)!;
 	writer.write(bytesOf('a', 3000));
@@ -106,7 +106,7 @@ sharing('nothing is seen before it is whole, nothing is left of what was given u
 	assert.is(memory.words[WORD.usedBlocks], 0);
 });
 
-sharing('what is longer than may be is not kept', () => {
+sharing('responses above the maximum size are not stored', () => {
 	const { threads, memory } = store();
 	assert.is(put(threads[0], 'a', Buffer.alloc(threads[0].largest + 1)), false);
 	assert.is(threads[0].store(headOf('a'), threads[0].largest + 1, Number.POSITIVE_INFINITY, 0), undefined);
@@ -114,7 +114,7 @@ sharing('what is longer than may be is not kept', () => {
 	assert.is(memory.words[WORD.usedBlocks], 0);
 });
 
-sharing('the newest of the same selection takes the place of the older; other selections stay', () => {
+sharing('a newer response replaces the older one of the same variant; other variants stay', () => {
 	const { threads, memory } = store();
 	for (const [text, lang] of [
 		['1', 'de'],
@@ -128,7 +128,7 @@ sharing('the newest of the same selection takes the place of the older; other se
 	assert.is(memory.words[WORD.entries], 2);
 });
 
-sharing('one key has so many selections and no more', () => {
+sharing('the number of variants per key is limited', () => {
 	const { threads } = store();
 	for (let i = 0; i < 200; i++) {
 		put(threads[0], 'a', Buffer.from(String(i)), { selecting: ['x', String(i)], storedAt: i });
@@ -149,7 +149,7 @@ sharing('a head that is confirmed is another for every thread, the body the same
 	assert.is(read(threads[1], refreshed!)!.toString(), 'body');
 });
 
-sharing('what was removed is not served again by any thread, and what is being read is read to its end', () => {
+sharing('a removed response is not served by any thread, and readers finish reading it', () => {
 	const { threads, memory } = store(4 * MIB);
 	const body = bytesOf('a', 300_000);
 	put(threads[0], 'a', body);
@@ -206,7 +206,7 @@ sharing('many keys of random sizes: never beyond the ceiling, never another’s 
 	assert.ok(memory.words[WORD.evictions]! > 100);
 });
 
-sharing('what is asked for again stays when a crowd of others comes once', () => {
+sharing('popular entries survive a scan of others', () => {
 	const { threads } = store();
 	for (let i = 0; i < 20; i++) put(threads[0], `hot${i}`, bytesOf('h', 4000));
 	for (let round = 0; round < 3; round++) for (let i = 0; i < 20; i++) threads[1].find(`hot${i}`);
@@ -220,7 +220,7 @@ sharing('what is asked for again stays when a crowd of others comes once', () =>
 
 const turns = suite('turns to fetch');
 
-turns('one asks, the others wait, on whatever thread; then all go on', async () => {
+turns('one request fetches, the others wait, on all threads; then all continue', async () => {
 	const { threads } = store();
 	const lead = threads[0].turn('a', 5000);
 	assert.is(lead.ended, undefined);
@@ -239,7 +239,7 @@ turns('one asks, the others wait, on whatever thread; then all go on', async () 
 	assert.is(threads[1].turn('a', 5000).ended, undefined, 'it is free again');
 });
 
-turns('who has waited long enough goes on', async () => {
+turns('a request that has waited long enough continues', async () => {
 	const { threads } = store();
 	const lead = threads[0].turn('a', 5000);
 	const begun = performance.now();
@@ -282,7 +282,7 @@ turns('who does not want to wait takes nobody’s patience', async () => {
 	await wait.ended;
 });
 
-turns('nobody waits for what was for one user only', () => {
+turns('private responses are not waited for', () => {
 	const { threads } = store();
 	threads[0].turn('a', 5000).done('private');
 	assert.is(threads[0].turn('a', 5000).ended, undefined);
@@ -290,7 +290,7 @@ turns('nobody waits for what was for one user only', () => {
 	assert.is(threads[1].turn('a', 5000).ended, undefined);
 });
 
-turns('a failure makes the next one the one that asks', async () => {
+turns('after a failure, the next request fetches', async () => {
 	const { threads } = store();
 	const lead = threads[0].turn('a', 5000);
 	const wait = threads[1].turn('a', 5000);
@@ -333,7 +333,7 @@ ends('purging by URL, by prefix, by tag; every thread is told before it is over'
 	assert.ok(board.reports()[0]!.purged >= 10);
 });
 
-ends('what a thread was filling, reading and fetching when it died is nobody’s', async () => {
+ends('the fills, pins and fetches of a dead thread are released', async () => {
 	const { threads, board, memory } = store();
 	put(threads[0], 'kept', bytesOf('kept', 100));
 	threads[1].store(headOf('half'), undefined, MIB, 0)!.write(bytesOf('half', 9000));

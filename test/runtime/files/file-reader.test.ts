@@ -181,7 +181,7 @@ for (const [path, plain, following] of TABLE) {
 	}
 }
 
-paths('a file that may not be read is forbidden', () => {
+paths('an unreadable file is forbidden', () => {
 	// The superuser reads everything.
 	if (process.getuid?.() === 0) return;
 	assert.is(reasonOf('/locked.txt'), 'forbidden');
@@ -197,7 +197,7 @@ paths('a socket is refused', async () => {
 	}
 });
 
-paths('a fifo is refused and blocks nobody', () => {
+paths('a FIFO is refused without blocking', () => {
 	const started = performance.now();
 	assert.is(reasonOf('/pipe'), 'forbidden');
 	assert.ok(performance.now() - started < 1000);
@@ -270,7 +270,7 @@ bodies('a small file is whole at once and closed', () => {
 	body.cancel();
 });
 
-bodies('a large file streams in bounded pieces and closes with the last', async () => {
+bodies('a large file is streamed in bounded pieces and closed with the last', async () => {
 	const before = descriptors();
 	const file = opened('/big.bin');
 	const body = file.body(0, file.size);
@@ -307,7 +307,7 @@ bodies('several parts share one descriptor, which close frees', async () => {
 	await settled(before);
 });
 
-bodies('a body that is given up closes at once', async () => {
+bodies('a canceled body is closed at once', async () => {
 	const before = descriptors();
 	const file = opened('/big.bin');
 	const body = file.body(0, file.size);
@@ -319,7 +319,7 @@ bodies('a body that is given up closes at once', async () => {
 	assert.is(await body.pull(), null);
 });
 
-bodies('given up during a read, the descriptor is closed after the read', async () => {
+bodies('if canceled during a read, the descriptor is closed after the read', async () => {
 	// Where the system cannot say what is in memory, all is read by the pool.
 	const opened = (path: string): OpenFile => withoutSystem.open(root, path, false) as OpenFile;
 	const before = descriptors();
@@ -342,7 +342,7 @@ bodies('given up during a read, the descriptor is closed after the read', async 
 	await settled(before);
 });
 
-bodies('what is in memory is pulled at once', async () => {
+bodies('data in the page cache is pulled synchronously', async () => {
 	const before = descriptors();
 	const file = opened('/big.bin');
 	const body = file.body(0, file.size);

@@ -174,7 +174,7 @@ kept('below a root that a link leads to, and the link may be turned at any time'
 	assert.is(bytesOf(page()).toString(), 'eight');
 });
 
-kept('a change counts at once', async () => {
+kept('a change takes effect at once', async () => {
 	const names = ['replaced', 'rewritten', 'removed', 'modes', 'same-size'];
 	for (const name of names) warm(name);
 	for (const name of names) assert.ok(isKept(name), name);
@@ -220,7 +220,7 @@ kept('memory is bounded, and every file is right whatever is forgotten', () => {
 	assert.ok(found <= 258, `${found} kept`);
 });
 
-kept('what comes often stays, however many others pass by', () => {
+kept('popular files stay, however many others are requested', () => {
 	const hot = Array.from({ length: 10 }, (_, index) => `many/${index}`);
 	for (let times = 0; times < 20; times++) for (const name of hot) open(name).close();
 	for (let round = 0; round < 3; round++) {
@@ -232,14 +232,14 @@ kept('what comes often stays, however many others pass by', () => {
 	}
 });
 
-kept('what has become popular takes the place of what was', () => {
+kept('newly popular files replace formerly popular ones', () => {
 	for (let times = 0; times < 3; times++) for (let index = 0; index < 300; index++) open(`many/${index}`).close();
 	const late = Array.from({ length: 10 }, (_, index) => `many/${index + 280}`);
 	for (let times = 0; times < 30; times++) for (const name of late) open(name).close();
 	for (const name of late) assert.ok(isKept(name), name);
 });
 
-kept('what no watch tells of is found by looking, within a second', async () => {
+kept('changes that no watch reports are found within a second', async () => {
 	warm('deep/er/a');
 	assert.ok(isKept('deep/er/a'));
 	warm('shared');

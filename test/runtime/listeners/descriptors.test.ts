@@ -18,7 +18,7 @@ import { eventually, respondingSite, withServer } from '../running-server.ts';
 
 const descriptors = suite('file descriptors');
 
-descriptors('clients get what is left when the rest of the process has its own', () => {
+descriptors('clients get the descriptors that the rest of the process does not need', () => {
 	assert.is(connectionRoom(1024, 2), 416);
 	assert.is(connectionRoom(100_000, 4), 22_500);
 	assert.is(connectionRoom(40, 2), 16);
@@ -180,7 +180,7 @@ descriptors('a listener with a limit closes idle connections before it turns cli
 	);
 });
 
-descriptors('a connection in use does not give way', () => {
+descriptors('a busy connection is not closed to make room', () => {
 	const now = performance.now();
 	const given: string[] = [];
 	const connection = (name: string, idleSince: number) => ({ idleSince, giveWay: () => void given.push(name) });

@@ -100,7 +100,7 @@ overload('requests beyond the limit wait, and are refused beyond the queue or it
 	await upstream.stop();
 });
 
-overload('those that wait get the places that others leave, whichever thread has them', async () => {
+overload('waiting requests get slots that become free on any thread', async () => {
 	const upstream = await holdingUpstream();
 	await withServer(documentOf({ limits: { requests: 1, queue_time: 5000 } }, upstream.port), {}, async ({ port }) => {
 		const answers = Promise.all(Array.from({ length: 6 }, () => request(port)));
@@ -114,7 +114,7 @@ overload('those that wait get the places that others leave, whichever thread has
 	await upstream.stop();
 });
 
-overload('a client that leaves the queue leaves its place', async () => {
+overload('a client that leaves frees its place in the queue', async () => {
 	const upstream = await holdingUpstream();
 	const limits = { requests: 1, queue: 1, queue_time: 20_000 };
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
@@ -136,7 +136,7 @@ overload('a client that leaves the queue leaves its place', async () => {
 	await upstream.stop();
 });
 
-overload('one client cannot take what is for all', async () => {
+overload('one client cannot use up the limits of all', async () => {
 	const upstream = await holdingUpstream();
 	const document = documentOf({ limits: { requests_per_client: 2 } }, upstream.port);
 	const settings = { ...document.settings, trusted_proxies: ['127.0.0.1'] };

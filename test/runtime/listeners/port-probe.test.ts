@@ -50,7 +50,7 @@ probe('a port that is taken on this address or all of them is refused, shared or
 	}
 });
 
-probe('an address that this machine has not is refused', async () => {
+probe('an address that this machine does not have is refused', async () => {
 	assert.is((await refused('203.0.113.7', 0)).code, 'EADDRNOTAVAIL');
 });
 

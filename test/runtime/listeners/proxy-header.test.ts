@@ -74,7 +74,7 @@ headers('version 2 without a client: LOCAL, unspecified, unix', () => {
 	assert.is(unix.kind === 'header' && unix.peer?.remoteAddress, '');
 });
 
-headers('version 2 that is none is malformed', () => {
+headers('an invalid version 2 header is malformed', () => {
 	const ipv4 = 'c0000201 c6336402 dc04 01bb';
 	for (const [what, hex] of [
 		['another version', `11 11 000c ${ipv4}`],
@@ -91,7 +91,7 @@ headers('version 2 that is none is malformed', () => {
 	}
 });
 
-headers('a checksum that is right is taken', () => {
+headers('a correct checksum is accepted', () => {
 	assert.is(crc32c(Buffer.from('123456789')), 0xe3069283);
 	const bytes = Buffer.from(
 		`${SIGNATURE}21110018c0000201c6336402dc0401bb030004000000000400026162`.replaceAll(' ', ''),
@@ -101,7 +101,7 @@ headers('a checksum that is right is taken', () => {
 	assert.is(parseProxyHeader(bytes).kind, 'header');
 });
 
-headers('split anywhere, the verdict is the same', () => {
+headers('the result is the same wherever the input is split', () => {
 	const whole = [
 		Buffer.from('PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n'),
 		Buffer.from(`${SIGNATURE}2111000cc0000201c6336402dc0401bb`, 'hex'),

@@ -62,7 +62,7 @@ const CASES: readonly (readonly [
 	['SKIP does not look for it', { fallback_policy: 'skip' }, HEADER, /^HTTP\/1\.1 400 /],
 ];
 
-proxied('each policy does with each peer what it says', async () => {
+proxied('each policy treats each peer as documented', async () => {
 	await withListeners(
 		CASES.map(([, settings]) => settings),
 		async ports => {

@@ -37,7 +37,7 @@ writers('a file is appended to in order, with mode 600 in folders of mode 700', 
 	assert.is(statSync(join(folder, 'a/b')).mode & 0o777, 0o700);
 });
 
-writers('text beyond the bound is dropped and told', async () => {
+writers('text beyond the limit is dropped and reported', async () => {
 	const writer = openLogFile(join(folder, 'x'), '/');
 	const megabyte = 'x'.repeat(1024 * 1024);
 	let taken = 0;

@@ -130,7 +130,7 @@ net('one that does not answer is an error, unless the start may be soft', async 
 	await late.stop();
 });
 
-net('a collector that stops reading holds nobody up: lines are dropped and told', async () => {
+net('a collector that stops reading blocks nothing: lines are dropped and reported', async () => {
 	const held: Socket[] = [];
 	const slow = createServer(socket => {
 		held.push(socket.pause());

@@ -78,7 +78,7 @@ rolling('a line that is longer than a file may be has one of its own', async () 
 	);
 });
 
-rolling('the oldest go when there are too many, and those that are too old', async () => {
+rolling('the oldest files are deleted when there are too many, and those that are too old', async () => {
 	for (let i = 0; i < 5; i++) writeFileSync(join(folder, `a-2020-01-0${i + 1}T00-00-00.000.log`), `${i}\n`);
 	const kept = new RolledFiles(join(folder, 'a.log'), { keep: 2, compression: 'none' }, 0o600);
 	await kept.tidy();
@@ -187,7 +187,7 @@ rolling('an interval that is over rolls a quiet file too, an empty one stays', a
 	await writer.close();
 });
 
-rolling('what a killed process left half done is finished: a line, a rolling, a compression', async () => {
+rolling('work that a killed process left half done is finished: a line, a roll, a compression', async () => {
 	const rolled = join(folder, 'a-2026-11-21T09-00-00.000.log');
 	// Killed between its two names, within a line.
 	writeFileSync(rolled, '1\n2');

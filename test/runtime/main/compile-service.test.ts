@@ -29,7 +29,7 @@ function document(...names: readonly string[]): Document {
 
 const service = suite('compile service');
 
-service('a successor knows the names that were served, and no longer what files held', async () => {
+service('a replacement knows the names that were served, but not the earlier contents of files', async () => {
 	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
 	const compiler = new CompileService(start, () => {}, { long: 3000, most: 6000 });
 	const prepared = async (...names: readonly string[]) => {

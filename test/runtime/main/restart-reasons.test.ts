@@ -27,7 +27,7 @@ function reasons(
 
 const restart = suite('restart reasons');
 
-restart('listeners come, go and change their scheme', () => {
+restart('listeners are added, removed and change their scheme', () => {
 	const before = image({}, [['80', 'http']]);
 	assert.equal(reasons(before, image({}, [['80', 'http']])), []);
 	assert.equal(
@@ -44,7 +44,7 @@ restart('listeners come, go and change their scheme', () => {
 	assert.equal(reasons(before, image({}, [['80', 'https']])), ['listener_added :80', 'listener_removed :80']);
 });
 
-restart('a process without a configuration takes plaintext listeners, once', () => {
+restart('a process without a configuration accepts plaintext listeners once', () => {
 	assert.equal(reasons(image({}), image({}, [['80', 'http']]), true), []);
 	assert.equal(reasons(image({}), image({}, [['443', 'https']]), true), ['listener_added :443']);
 	assert.equal(reasons(image({}), image({}, [['80', 'http']]), false), ['listener_added :80']);
@@ -90,7 +90,7 @@ restart('the Admin API stays where it is', () => {
 	assert.equal(reasons(image({}), image(at('127.0.0.1:1')), true), ['setting_changed admin.listen']);
 });
 
-restart('a TLS hostname more, and client certificates where sessions can be resumed', () => {
+restart('an added TLS host name, and client certificates with session resumption', () => {
 	const secure = (names: readonly string[], mutual: readonly string[] = []) => ({
 		...image({}, [['443', 'https']]),
 		certificates: {

@@ -52,7 +52,7 @@ start('says which address is in use', async () => {
 	}
 });
 
-start('without a configuration takes plaintext listeners with the first load only', async () => {
+start('without a configuration, accepts plaintext listeners with the first load only', async () => {
 	await withServer(undefined, {}, async ({ runtime, get }) => {
 		assert.is(runtime.generation, 0);
 		assert.equal(runtime.admin, {});
@@ -89,7 +89,7 @@ start.run();
 
 const load = suite('runtime: load');
 
-load('swaps, and says when nothing changed', async () => {
+load('applies a load, and reports when nothing changed', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
 		const changed = await runtime.load(json({ sites: [respondingSite('two')] }));
 		assert.equal(changed, { result: 'applied', generation: 2, unchanged: false, diagnostics: [] });
@@ -99,7 +99,7 @@ load('swaps, and says when nothing changed', async () => {
 	});
 });
 
-load('a refused one leaves the old document serving and readable byte for byte', async () => {
+load('a refused load leaves the old document serving, and readable byte for byte', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get, log }) => {
 		const before = await runtime.readConfig([]);
 		for (const bad of [
@@ -149,7 +149,7 @@ load('names what needs a restart and applies nothing', async () => {
 	});
 });
 
-load('loads at once are taken one after another', async () => {
+load('concurrent loads are serialized', async () => {
 	await withServer({ sites: [respondingSite('0')] }, {}, async ({ runtime, get }) => {
 		const outcomes = await Promise.all(
 			['1', '2', '3', '4'].map(body => runtime.load(json({ sites: [respondingSite(body)] }))),
@@ -162,7 +162,7 @@ load('loads at once are taken one after another', async () => {
 	});
 });
 
-load('text says where its mistakes are, and swaps as JSON does', async () => {
+load('mistakes in text are reported with their places, and text is applied like JSON', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
 		const text = (body: string) => `http://:0 {\n\tbind 127.0.0.1\n\t${body}\n}\n`;
 		const wrong = await runtime.load({ format: 'configfile', text: text('respnd x'), name: 'Configfile' });

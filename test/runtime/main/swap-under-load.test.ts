@@ -37,7 +37,7 @@ function check({ status, head, body, mark }: LoadResponse): string | undefined {
 
 const swap = suite('swap under load');
 
-swap('no response fails or mixes, none is older than the last answered load', async () => {
+swap('no response fails or mixes generations, and none is older than the last completed load', async () => {
 	await withServer(numbered(0), {}, async ({ runtime, port }) => {
 		let answered = 0;
 		const load = startLoad({ port, connections: 64, request: REQUEST, check, mark: () => answered });
@@ -89,7 +89,7 @@ swap.run();
 
 const many = suite('ten thousand sites');
 
-many('changing one is answered within a second and holds no thread up', async () => {
+many('changing one site takes less than a second and blocks no thread', async () => {
 	const sites = Array.from(
 		{ length: 10_000 },
 		(_, index): Site => ({

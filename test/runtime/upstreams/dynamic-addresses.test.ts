@@ -92,7 +92,7 @@ test('SRV records; several sources are one list', async () => {
 	assert.is(await addresses.lookUp(['_none._tcp.app.test', 'none.test 80']), undefined);
 });
 
-test('stale addresses serve while new ones are looked up; what changed is taken', async () => {
+test('stale addresses are used while new ones are looked up; changes are adopted', async () => {
 	const server = await nameServer({ 'A app.test': ['10.0.0.1'], 'AAAA app.test': [] });
 	const addresses = new DynamicAddresses({ source: 'a', name: 'app.test', refresh: 60, resolvers: [server.address] });
 	const names = ['app.test 80'];
@@ -121,7 +121,7 @@ test('all addresses that are known are reported when they change, the latest nam
 	assert.equal(reports, [['10.0.0.1:80'], ['10.0.0.2:80', '10.0.0.1:80'], ['10.0.0.2:80']]);
 });
 
-test('failing look-ups: addresses serve for their grace period, then those of the configuration do', async () => {
+test('failing lookups: addresses are used for their grace period, then those of the configuration', async () => {
 	const server = await nameServer({ 'SRV s.test': [{ target: 'a.test', port: 1 }] });
 	const source = {
 		source: 'srv',
@@ -140,7 +140,7 @@ test('failing look-ups: addresses serve for their grace period, then those of th
 	await eventually('they are back', async () => (await addresses.lookUp(['s.test']))?.[0] === 'b.test:1');
 });
 
-test('a name server that does not answer costs its time-out once, not one for each request', async () => {
+test('an unresponsive name server costs its timeout once, not for each request', async () => {
 	const server = await nameServer(undefined);
 	const addresses = new DynamicAddresses({
 		source: 'a',

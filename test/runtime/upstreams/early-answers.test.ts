@@ -139,7 +139,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 	});
 }
 
-test('a connection that was reset without an answer fails as it did', async () => {
+test('a connection that was reset without a response fails as before', async () => {
 	const done = new Int32Array(new SharedArrayBuffer(4));
 	const nothing = new Uint8Array(0);
 	const workerData: ResettingUpstream = { answer: Buffer.from('HTTP/1.1 41'), hello: nothing, reads: 1, done };

@@ -202,7 +202,7 @@ facts('P8: streams of HTTP/2 go both ways at once, with the client’s Host', as
 	}
 });
 
-facts('X1: the PROXY header comes before the request', async () => {
+facts('X1: the PROXY header precedes the request', async () => {
 	for (const version of ['v1', 'v2']) assert.is((await get(`/x1/${version}`)).status, 200);
 	assert.match(seen.headers[0]!, /^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+$/);
 	assert.is(seen.headers[1], 'v2 127.0.0.1');
@@ -221,7 +221,7 @@ facts('X3: the header comes before the handshake', async () => {
 	assert.match(seen.headers.at(-1)!, /^PROXY TCP4 127\.0\.0\.1 /);
 });
 
-facts('X4: a listener believes the header of whom it allows', async () => {
+facts('X4: a listener trusts the header of allowed peers', async () => {
 	const socket = connect(ports.wrapped, '127.0.0.1');
 	const address = Buffer.from([10, 0, 0, 1, 127, 0, 0, 1, 1234 >> 8, 1234 & 255, 0, 80]);
 	socket.write(Buffer.concat([V2_SIGNATURE, Buffer.from([0x21, 0x11, 0, 12]), address]));
@@ -231,7 +231,7 @@ facts('X4: a listener believes the header of whom it allows', async () => {
 	assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*\r\n\r\n10\.0\.0\.1$/);
 });
 
-facts('T3: the name for TLS comes from the request', async () => {
+facts('T3: the TLS server name is taken from the request', async () => {
 	assert.equal(await get('/t3', { 'X-SNI': 'example.com' }), { status: 200, text: 'example.com' });
 	assert.equal(await get('/t3', { 'X-SNI': 'localhost' }), { status: 200, text: 'localhost' });
 });

@@ -34,11 +34,11 @@ test('nothing is nothing', async () => {
 	assert.is(await content(piecesOf([])), '');
 });
 
-test('what is no gzip comes as it is: without us the client would have got it so', async () => {
+test('a body that is not gzip is forwarded unchanged', async () => {
 	assert.is(await content(piecesOf([Buffer.from('plain '), Buffer.from('text')])), 'plain text');
 });
 
-test('what is cut short throws', async () => {
+test('a truncated body throws', async () => {
 	let failed = false;
 	await content(packed.subarray(0, -4)).catch(() => {
 		failed = true;

@@ -56,7 +56,7 @@ function watch(to: readonly string[], health: HealthCheckSettings, more: Partial
 	return { logged, healthy: () => board.reports().map(({ healthy }) => healthy) };
 }
 
-test('upstreams count as up, until a check fails; and again when one passes', async () => {
+test('upstreams are healthy until a check fails, and again when one passes', async () => {
 	let status = 200;
 	const up = await upstream((_request, response) => {
 		response.statusCode = status;
@@ -94,7 +94,7 @@ test('several checks in a row change the state when the settings say so', async 
 	assert.equal(states.slice(0, 11), [true, true, true, true, true, true, false, false, false, false, true]);
 });
 
-test('the check is the request that was asked for', async () => {
+test('the check sends the configured request', async () => {
 	const seen: string[] = [];
 	const up = await upstream((request, response) => {
 		let body = '';
@@ -122,7 +122,7 @@ test('the check is the request that was asked for', async () => {
 	assert.is(seen[0], `POST /check?a=b app.example 1, ${up} svc-health-check from value to ${up}`);
 });
 
-test('status and body say what is well', async () => {
+test('status and body determine health', async () => {
 	const up = await upstream((_request, response) => {
 		response.statusCode = 418;
 		response.end('I am a teapot\n');
@@ -134,7 +134,7 @@ test('status and body say what is well', async () => {
 	assert.ok(well.healthy()[0]);
 });
 
-test('too slow an answer fails, also one whose body never ends', async () => {
+test('a slow response fails, also one whose body never ends', async () => {
 	const silent = await upstream(() => {});
 	const dripping = await upstream((_request, response) => {
 		const timer = setInterval(() => response.write('x'), 10);
@@ -145,7 +145,7 @@ test('too slow an answer fails, also one whose body never ends', async () => {
 	assert.is(watched.logged[0]!.cause, 'it took too long');
 });
 
-test('redirections fail, or are followed', async () => {
+test('redirects fail, or are followed', async () => {
 	const up = await upstream((request, response) => {
 		if (request.url === '/well') response.end('ok');
 		else {
@@ -208,7 +208,7 @@ test('only so many checks run at once, in their order', async () => {
 	);
 });
 
-test('an answer that is no HTTP fails', async () => {
+test('a response that is not HTTP fails', async () => {
 	const { scriptedUpstream } = await import('./scripted-upstream.ts');
 	const garbage = await scriptedUpstream(socket => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
 	const watched = watch([garbage.address], { uri: '/' });

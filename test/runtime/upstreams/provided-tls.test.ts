@@ -97,7 +97,7 @@ async function get(target: string): Promise<string> {
 	return `${response.status} ${await response.text()}`;
 }
 
-test('an internal authority of this server is believed where it is named, and only there', async () => {
+test('an internal authority of this server is trusted only where configured', async () => {
 	// The Host of an upstream over TLS is its address, which no site has: what counts is that it answered.
 	assert.match(await get('/own'), /^200/);
 	assert.match(await get('/system'), /^502/);
@@ -111,7 +111,7 @@ test('authorities are fetched from an address, once', async () => {
 	assert.match(log.text(), /Cannot load trusted certificates from `http:\/\/127\.0\.0\.1:1\/ca\.pem`/);
 });
 
-test('a certificate that the server manages is shown; one that it has not is an error that says so', async () => {
+test('a managed certificate is presented; a missing one is an error that says so', async () => {
 	assert.is(await get('/shown'), '200 DNS:app.localhost');
 	assert.match(await get('/missing'), /^502/);
 	assert.match(log.text(), /this server has no certificate for nobody\.test/);

@@ -26,7 +26,7 @@ async function deadPort(): Promise<number> {
 	return port;
 }
 
-test('list, metrics and log entries tell of each', async () => {
+test('each appears in the list, metrics and log entries', async () => {
 	const up = await scriptedUpstream(socket => onRequest(socket, () => socket.write(OK)));
 	closing.push(up);
 	const dead = `127.0.0.1:${await deadPort()}`;
@@ -197,7 +197,7 @@ test('the list has what dynamic sources have found, with its state', async () =>
 	});
 });
 
-test('a response that breaks off stands in the log and in the metrics: the client has a status of success', async () => {
+test('a response that is cut short is in the log and metrics, because the client already has a success status', async () => {
 	const up = await scriptedUpstream(socket =>
 		onRequest(socket, () => {
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf');
@@ -294,7 +294,7 @@ async function load(server: TestServer, document: Document): Promise<void> {
 	assert.is((await server.runtime.load(json(document))).result, 'applied');
 }
 
-test('a stream ends at its time-out, outlives a load that leaves its pool alone, and ends after its delay when none has it any more', async () => {
+test('a stream ends at its timeout, survives a load that keeps its pool, and ends after its delay when no pool uses it', async () => {
 	const up = await echoing();
 	closing.push(up);
 	const delayed = { stream_close_delay: 300 };

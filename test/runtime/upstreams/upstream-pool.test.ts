@@ -78,7 +78,7 @@ async function failure(promise: Promise<unknown>): Promise<UpstreamError> {
 /** Waits until something holds, which says by itself what it is. */
 const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
-test('a small response comes whole, its connection is used again', async () => {
+test('a small response arrives completely, and its connection is reused', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, (_head, number) =>
 			socket.write(`HTTP/1.1 200 OK\r\nX-N: ${number}\r\nContent-Length: 5\r\n\r\nhello`),
@@ -193,7 +193,7 @@ test('connection fields stay on their connection', async () => {
 	assert.equal([...response.headers], [['X-End', '1']]);
 });
 
-test('1xx responses are told, 100 is kept for the body that waits for it', async () => {
+test('1xx responses are reported, except for a 100 that the body is waiting for', async () => {
 	const order: string[] = [];
 	const server = await upstream(socket =>
 		onRequest(socket, async head => {
@@ -217,7 +217,7 @@ test('1xx responses are told, 100 is kept for the body that waits for it', async
 	assert.is(order[1], 'pull');
 });
 
-test('invalid responses fail and are never passed on', async () => {
+test('invalid responses fail and are never forwarded', async () => {
 	const cases = [
 		'SSH-2.0-OpenSSH_9.2\r\n',
 		'HTTP/2.0 200 OK\r\n\r\n',
@@ -251,7 +251,7 @@ test('invalid responses fail and are never passed on', async () => {
 	assert.is(pool.idleConnections, 0);
 });
 
-test('a head larger than the bound fails', async () => {
+test('a head larger than the limit fails', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, () => socket.write(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(3000)}`)),
 	);
@@ -282,7 +282,7 @@ test('bytes after a response end the connection', async () => {
 	assert.is(pool.idleConnections, 0);
 });
 
-test('an unasked response on an idle connection ends it, and answers nothing', async () => {
+test('an unsolicited response on an idle connection closes it, and answers no request', async () => {
 	const server = await upstream((socket, number) =>
 		onRequest(socket, async () => {
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na');
@@ -331,7 +331,7 @@ test('refused, closed without an answer, closed within head and body, reset', as
 	}
 });
 
-test('a kept connection that closes under an idempotent request costs one retry; a POST is not repeated', async () => {
+test('a reused connection that closes during an idempotent request costs one retry; a POST is not repeated', async () => {
 	const server = await upstream((socket, number) =>
 		onRequest(socket, (_head, count) => {
 			if (number === 1 && count === 2) socket.destroy();
@@ -352,13 +352,13 @@ test('a kept connection that closes under an idempotent request costs one retry;
 	assert.is(other.inFlight, 0);
 });
 
-test('a fresh connection that closes is not tried again', async () => {
+test('a request is not retried after a fresh connection closes', async () => {
 	const server = await upstream(socket => onRequest(socket, () => socket.destroy()));
 	await failure(send(poolOf({ to: [server.address] })));
 	assert.is(server.accepted, 1);
 });
 
-test('time-outs: of the head, of connecting', async () => {
+test('timeouts of the head and of connecting', async () => {
 	const silent = await upstream(() => {});
 	const started = performance.now();
 	const error = await failure(send(poolOf({ to: [silent.address], response_header_timeout: 40 })));
@@ -453,7 +453,7 @@ test('a request body streams: chunked without a length, counted with one', async
 	assert.is(server.accepted, 1);
 });
 
-test('a request body that is not as long as it said breaks the request off', async () => {
+test('a request body of the wrong length aborts the request', async () => {
 	const server = await upstream(socket => socket.resume());
 	const pool = poolOf({ to: [server.address] });
 	for (const length of [2, 4]) {
@@ -465,7 +465,7 @@ test('a request body that is not as long as it said breaks the request off', asy
 	assert.match((error.cause as Error).message, 'client broke off');
 });
 
-test('an early answer ends the sending of the request; the connection is not used again', async () => {
+test('an early response ends sending; the connection is not reused', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, () => socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')),
 	);
@@ -479,7 +479,7 @@ test('an early answer ends the sending of the request; the connection is not use
 	assert.is(pool.inFlight, 0);
 });
 
-test('10 MB to a slow reader: the upstream is held back, memory stays bounded', async () => {
+test('10 MB to a slow reader: backpressure reaches the upstream, and memory stays bounded', async () => {
 	const total = 10 << 20;
 	let written = 0;
 	const server = await upstream(socket =>
@@ -573,7 +573,7 @@ test('10 MB to a slow upstream: the body is pulled as fast as the upstream takes
 	assert.ok(most < total, `${most} bytes were pulled ahead of the upstream`);
 });
 
-test('a body that is given up ends the connection', async () => {
+test('a canceled body closes the connection', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc')),
 	);
@@ -615,7 +615,7 @@ test('an upgrade hands the byte stream over, half-closes pass', async () => {
 	await eventually(() => pool.inFlight === 0);
 });
 
-test('an upgrade whose client leaves as it comes is given up, and ends nothing else', async () => {
+test('an upgrade whose client leaves at once is canceled, and affects nothing else', async () => {
 	const server = await upstream(socket => {
 		socket.once('data', () =>
 			socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'),
@@ -734,7 +734,7 @@ test('round robin takes one turn for all threads, the second upstream first', ()
 	for (let i = 0; i < 6; i++) assert.not(avoid.includes(pool.select(exchange(), avoid)!));
 });
 
-test('bytes behind a response that fills the read to its end answer nobody', async () => {
+test('bytes after a response that fills the read buffer answer no request', async () => {
 	let connections = 0;
 	const up = await upstream(socket => {
 		connections++;

@@ -23,7 +23,7 @@ function health(memory: PoolMemory, settings: UpstreamSettings, slot = 0): Upstr
 	return new UpstreamHealth(memory, slot, passiveOf(settings), settings.slow_start ?? 0);
 }
 
-test('failures count for their duration, on whichever thread they were', () => {
+test('failures count for their duration, whichever thread they occurred on', () => {
 	const settings: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 1000, max_fails: 3 };
 	const [one, two] = memories(settings).map(memory => health(memory, settings));
 	one!.fail(100);
@@ -50,7 +50,7 @@ test('the clock of failures may wrap', () => {
 	assert.ok(of.passes((2 ** 31 - 10 + 1000) | 0));
 });
 
-test('an upstream that comes back gets more and more', () => {
+test('a returning upstream gets gradually more requests', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 100, slow_start: 1000 };
 	const of = health(memories(settings)[0]!, settings);
 	assert.is(of.share(0), 1);
@@ -67,7 +67,7 @@ test('an upstream that comes back gets more and more', () => {
 	assert.is(of.share(5600), 0.5);
 });
 
-test('a latency is its peak, and sinks', () => {
+test('a latency is a decaying peak', () => {
 	const settings: UpstreamSettings = { to: ['a:1'] };
 	const of = health(memories(settings)[0]!, settings);
 	assert.is(of.latency(0), undefined);
@@ -152,7 +152,7 @@ test('a budget gives a share of the requests, and a few each second', () => {
 	assert.is(taken, 42);
 });
 
-test('addresses that are made have one slot on all threads; unused ones are given away', () => {
+test('dynamic addresses have the same slot on all threads; unused slots are reused', () => {
 	const settings: UpstreamSettings = { to: ['{http.request.header.X}'] };
 	const [here, there] = memories(settings);
 	const slot = here!.claim(12345, 1000)!;
@@ -171,7 +171,7 @@ test('addresses that are made have one slot on all threads; unused ones are give
 
 const QUIET = { log: () => {}, expand: (text: string) => text, environment: {} };
 
-test('what is known of an upstream outlives a change elsewhere, and its pool', () => {
+test('the state of an upstream survives changes elsewhere, and its pool', () => {
 	const board = new PoolRegistry(QUIET);
 	const before: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 60_000, max_fails: 2 };
 	const after: UpstreamSettings = { ...before, to: ['b:1', 'c:1'], balance: { policy: 'first' } };
@@ -203,7 +203,7 @@ test('what is known of an upstream outlives a change elsewhere, and its pool', (
 	);
 });
 
-test('a pool chooses past what is down, failing, full or open', () => {
+test('a pool skips upstreams that are down, failing, full, or have an open circuit', () => {
 	const settings: UpstreamSettings = {
 		to: ['a:1', 'b:1', 'c:1'],
 		balance: { policy: 'first' },

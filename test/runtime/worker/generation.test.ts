@@ -95,7 +95,7 @@ generations('a change keeps the closures of every other site', async () => {
 	assert.equal(second.dropped, [first.sites[1]]);
 });
 
-generations('sites move, come and go', async () => {
+generations('sites are moved, added and removed', async () => {
 	const bench = new Bench();
 	await bench.load(image([site(0, 'a'), site(1, 'b'), site(2, 'c'), site(3, 'd')]));
 	const [a, , c, d] = bench.generations.current().sites;
@@ -109,7 +109,7 @@ generations('sites move, come and go', async () => {
 	assert.is(dropped.length, 1);
 });
 
-generations('a setting that sites look at rebuilds them, one of the process does not', async () => {
+generations('a setting that sites depend on rebuilds them, one of the process does not', async () => {
 	const bench = new Bench();
 	await bench.load(image([site(0, 'a')]));
 	const [unit] = bench.generations.current().sites;
@@ -131,7 +131,7 @@ generations('a named upstream rebuilds the sites that name it, through named rou
 	]);
 });
 
-generations('leases go with the last exchange of the last generation that has them, in order', async () => {
+generations('leases are released with the last exchange of the last generation that holds them, in order', async () => {
 	const bench = new Bench();
 	await bench.load(image([site(0, 'a', 'one')]));
 	const first = bench.generations.current();
@@ -150,7 +150,7 @@ generations('leases go with the last exchange of the last generation that has th
 	assert.is(bench.registry.size, 1);
 });
 
-generations('a lease that both generations have is never closed in between', async () => {
+generations('a lease held by both generations is never closed in between', async () => {
 	const bench = new Bench();
 	await bench.load(image([site(0, 'a', 'kept')]));
 	bench.generations.current();
@@ -162,7 +162,7 @@ generations('a lease that both generations have is never closed in between', asy
 	assert.equal(bench.closed, ['kept']);
 });
 
-generations('one that is given up gives back what it took', async () => {
+generations('an aborted build releases its leases', async () => {
 	const bench = new Bench();
 	await bench.load(image([site(0, 'a', 'kept'), site(1, 'b')]));
 	bench.generations.current();
@@ -178,7 +178,7 @@ generations('one that is given up gives back what it took', async () => {
 	assert.is(bench.registry.size, 1);
 });
 
-generations('a site that needs shared memory is built when it is here', async () => {
+generations('a site that needs shared memory is built once the memory has arrived', async () => {
 	const bench = new Bench();
 	bench.wanting.add('pool');
 	await bench.load(image([site(0, 'a', 'pool'), site(1, 'b', 'log')]));

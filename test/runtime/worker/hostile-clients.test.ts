@@ -40,7 +40,7 @@ function login(port: number, auth: string, localAddress: string, agent?: Agent):
 
 const hostile = suite('hostile clients');
 
-hostile('forge no log entry and leave no credential in one', async () => {
+hostile('forge no log entries and leave no credentials in them', async () => {
 	const { server, port, folder } = await configured(`
 	log {
 		output file access.json
@@ -97,7 +97,7 @@ hostile('forge no log entry and leave no credential in one', async () => {
 	}
 });
 
-hostile('who guess passwords are turned away in time, and cost the others nothing', async () => {
+hostile('clients that guess passwords are turned away in time, at no cost to others', async () => {
 	const { server, port } = await configured(`
 	basic_auth /in/* {
 		bob ${SLOW_HASH}
@@ -130,7 +130,7 @@ hostile('who guess passwords are turned away in time, and cost the others nothin
 	}
 });
 
-hostile('who floods a site with wrong passwords keeps nobody else waiting for a first login', async () => {
+hostile('a flood of wrong passwords does not delay the first logins of others', async () => {
 	const users = Array.from({ length: 4 }, (_, i) => ({ name: `user${i}`, hash: hashSync(`login${i}`, 10) }));
 	const { server, port } = await configured(`
 	basic_auth {
@@ -172,7 +172,7 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 	}
 });
 
-hostile('a site shows the metrics of the process, to many at once', async () => {
+hostile('a site serves the metrics of the process to concurrent clients', async () => {
 	const { server, port } = await configured('\tmetrics /metrics');
 	try {
 		const answers = await Promise.all(Array.from({ length: 10 }, () => request(port, '/metrics', '')));

@@ -5,7 +5,7 @@ import { LeaseRegistry, leaseKey } from '../../../runtime/worker/lease-table.ts'
 
 const leases = suite('leases');
 
-leases('equal settings give one key, whatever the order of their members', () => {
+leases('equal settings have equal keys, whatever the order of their members', () => {
 	assert.is(leaseKey('pool', { to: ['a'], name: 'x' }), leaseKey('pool', { name: 'x', to: ['a'] }));
 	assert.is.not(leaseKey('pool', { to: ['a'] }), leaseKey('files', { to: ['a'] }));
 	assert.is.not(leaseKey('pool', { to: ['a', 'b'] }), leaseKey('pool', { to: ['b', 'a'] }));

@@ -6,7 +6,7 @@ import { MainThreadClient } from '../../../runtime/worker/main-thread-client.ts'
 
 const test = suite('questions to the main thread');
 
-test('each gets its own answer, and one that has none is told so', async () => {
+test('each request gets its own reply, and failures are reported', async () => {
 	const sent: FromWorker[] = [];
 	const client = new MainThreadClient(message => sent.push(message));
 	const first = client.ask({ about: 'metrics', format: 'prometheus' });

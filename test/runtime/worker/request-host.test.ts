@@ -56,7 +56,7 @@ function hostOf(handle: Handler, debug = false) {
 
 const host = suite('request host');
 
-host('a request of no site, and one that nobody answers, get 200 with nothing', () => {
+host('a request without a site, and one that no handler answers, get an empty 200', () => {
 	const { host } = hostOf(() => {});
 	for (const name of ['a.example', 'b.example']) {
 		const x = exchange(name);
@@ -66,7 +66,7 @@ host('a request of no site, and one that nobody answers, get 200 with nothing', 
 	}
 });
 
-host('an HttpError is its status and fields over those of before, and nothing of the content before it', () => {
+host('an HttpError sets its status and fields over earlier ones, and removes earlier content', () => {
 	const { host, entries } = hostOf(x => {
 		x.response.status = 200;
 		x.response.headers.add('X-Frame-Options', 'DENY');
@@ -115,7 +115,7 @@ host(
 	},
 );
 
-host('a bug that an error route answered for is logged all the same', () => {
+host('a bug that an error route answered is logged nevertheless', () => {
 	const handled = (status: number, cause?: unknown) => {
 		const { host, entries } = hostOf(x => {
 			x.error = { status, message: 'm', cause: new HttpError(status, 'm', cause ? { cause } : {}) };
@@ -129,7 +129,7 @@ host('a bug that an error route answered for is logged all the same', () => {
 	assert.equal(handled(500, new TypeError('boom')), ['error']);
 });
 
-host('a 500 that error routes have made of a bug ends the connection, one that a handler means does not', () => {
+host('a 500 made by error routes from a bug closes the connection, an intended one does not', () => {
 	const closes = (unforeseen: boolean): boolean => {
 		const { host } = hostOf(() => {
 			throw new HttpError(500, 'm', { cause: new Error('m'), unforeseen });
@@ -142,7 +142,7 @@ host('a 500 that error routes have made of a bug ends the connection, one that a
 	assert.not(closes(false));
 });
 
-host('what is thrown need not be an error', async () => {
+host('thrown values need not be errors', async () => {
 	const { host } = hostOf(() => Promise.reject(undefined));
 	const x = exchange();
 	await host.handle(x);

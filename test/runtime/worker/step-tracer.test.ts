@@ -15,7 +15,7 @@ const site = `http://:0 {
 }
 `;
 
-trace('tells every handler that runs, and nothing secret', async () => {
+trace('logs every handler that runs, and no secrets', async () => {
 	const text = `{\n\tdebug\n\tservers {\n\t\ttrace\n\t}\n}\n${site}`;
 	await withServer(
 		undefined,

@@ -159,7 +159,7 @@ faults(
 	},
 );
 
-faults('what was stored before the folder was open leaves no older version there', async () => {
+faults('a response stored before the folder was open leaves no older version there', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	for (const key of ['k', 'other']) put(first, key, bytesOf(`${key} old`, 100));
@@ -179,7 +179,7 @@ faults('what was stored before the folder was open leaves no older version there
 	await again.end('closed');
 });
 
-faults('what the disk does not take is not there in its older form', async () => {
+faults('an older version is removed even if the new one cannot be written', async () => {
 	const folder = temporaryFolder();
 	const process = await start(folder);
 	put(process, 'k', bytesOf('k old', 100));

@@ -14,7 +14,7 @@ function generator(seed: number): (below: number) => number {
 	};
 }
 
-index('finds, replaces and forgets what a list does', async () => {
+index('finds, replaces and removes like a plain list', async () => {
 	const random = generator(7);
 	const onDisk = new Map<number, number>();
 	const all = new DiskIndex(1, (a, by) => onDisk.set(a, (onDisk.get(a) ?? 0) + by));
@@ -92,7 +92,7 @@ index('finds, replaces and forgets what a list does', async () => {
 	for (const [a, count] of onDisk) assert.is(count, places.filter(one => one.a === a).length);
 });
 
-index('what has to do with many lets others work between', async () => {
+index('long operations yield to other work', async () => {
 	const all = new DiskIndex(2 ** 31, () => {});
 	const place = { variant: 0, url: 1, headBytes: 1, bodyBytes: 1 };
 	for (let i = 1; i <= 60_000; i++) all.add({ ...place, a: i, b: i, url: i, path: i, segment: 1, offset: i });

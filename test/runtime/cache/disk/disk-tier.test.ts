@@ -39,7 +39,7 @@ for (const how of ['closed', 'crashed'] as const) {
 	});
 }
 
-tier('what has gone from memory comes back from disk', async () => {
+tier('evicted responses are recalled from disk', async () => {
 	const process = await start(temporaryFolder(), 64 * MIB, MIB);
 	for (let i = 0; i < 200; i++) {
 		put(process, `k${i}`, bytesOf(`k${i}`, 20_000));
@@ -54,7 +54,7 @@ tier('what has gone from memory comes back from disk', async () => {
 	await process.end('closed');
 });
 
-tier('what was taken away does not come back, not after a crash either', async () => {
+tier('removed responses do not reappear, not even after a crash', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	const fill = (): void => {
@@ -150,7 +150,7 @@ for (const [by, selection] of [
 	});
 }
 
-tier('of what is damaged nothing is served, the rest is', async () => {
+tier('damaged responses are not served, the others are', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	for (let i = 0; i < 40; i++) put(first, `k${i}`, bytesOf(`k${i}`, 5000));
@@ -196,7 +196,7 @@ tier('a purge that cannot be read any more is one of everything before it', asyn
 	await again.end('closed');
 });
 
-tier('a catalog that is damaged is not believed: the segment itself is read', async () => {
+tier('a damaged catalog is ignored, and the segment itself is read', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	for (let i = 0; i < 20; i++) put(first, `k${i}`, bytesOf(`k${i}`, 1000));
@@ -280,7 +280,7 @@ tier('a load that changes the ceiling hands the folder over, once nobody uses th
 	await first.end('closed');
 });
 
-tier('a disk that takes nothing is told, and disturbs nobody', async () => {
+tier('a failing disk is reported, and affects nothing else', async () => {
 	const folder = temporaryFolder();
 	const process = await start(folder);
 	put(process, 'a', bytesOf('a', 100));
@@ -350,7 +350,7 @@ tier('a thread that died with the lock does not end the writing', async () => {
 	await process.end('closed');
 });
 
-tier('a folder that cannot be had leaves a cache without a disk', async () => {
+tier('without its folder, a cache works without a disk', async () => {
 	const folder = temporaryFolder();
 	writeFileSync(path.join(folder, 'file'), '');
 	const process = await start(path.join(folder, 'file', 'cache'));

@@ -127,7 +127,7 @@ test('only blanks and tabs around a value are left out, as in HTTP/1.1', async (
 	assert.ok(head.includes(Buffer.from('\x03x-a\x03\xa0b\xa0', 'latin1')));
 });
 
-test('an upstream that asks on and on, and reads no answer, is left', async () => {
+test('an upstream that floods control frames and reads no replies is disconnected', async () => {
 	let left: () => void = () => {};
 	const leaving = new Promise<void>(resolve => {
 		left = resolve;
@@ -200,7 +200,7 @@ for (const [name, frames] of Object.entries(MISTAKES)) {
 	});
 }
 
-test('an upstream whose answer is malformed is told so, on its stream', async () => {
+test('an upstream with a malformed response gets a stream error', async () => {
 	const codes: number[] = [];
 	const malformed: ((stream: number) => Buffer)[] = [
 		stream => frame(1, 4, stream, Buffer.concat([OK, literal(':path', '/')])),
@@ -244,7 +244,7 @@ test('an answer without a body may end with an empty frame', async () => {
 	assert.equal(resets, []);
 });
 
-test('a body that is not what its length said, or breaks off, does not look complete', async () => {
+test('a body of the wrong length, or cut short, does not look complete', async () => {
 	const length = literal('content-length', '5');
 	const endings: ((stream: number) => Buffer)[] = [
 		stream => frame(0, 1, stream, 'lo'.slice(0, 1)),
@@ -267,7 +267,7 @@ test('a body that is not what its length said, or breaks off, does not look comp
 	}
 });
 
-test('a refused stream, and one that a farewell leaves out, are sent again: on a new connection', async () => {
+test('a refused stream, and one beyond a GOAWAY, are resent on a new connection', async () => {
 	for (const refusal of [(stream: number) => frame(3, 0, stream, numbers(7)), () => frame(7, 0, 0, numbers(0, 0))]) {
 		let requests = 0;
 		const url = await upstream(({ type, stream }, socket, connection) => {
@@ -281,7 +281,7 @@ test('a refused stream, and one that a farewell leaves out, are sent again: on a
 	}
 });
 
-test('windows are kept to both ways, however small; many streams share few places', async () => {
+test('windows are respected in both directions, however small; many streams share few slots', async () => {
 	const server = createHttp2Server({ settings: { initialWindowSize: 100, maxConcurrentStreams: 3 } });
 	let most = 0;
 	let now = 0;
@@ -379,7 +379,7 @@ test('as many connections as there may be: further requests wait for room on one
 	assert.is(sessions, 2);
 });
 
-test('an answer before the request has been sent ends the sending', async () => {
+test('a response before the end of the request ends sending', async () => {
 	let resets = 0;
 	const url = await upstream(({ type, stream }, socket) => {
 		if (type === 3) resets++;
@@ -390,7 +390,7 @@ test('an answer before the request has been sent ends the sending', async () => 
 	assert.is(resets, 1);
 });
 
-test('a slow reader holds the upstream back', async () => {
+test('a slow reader slows the upstream down', async () => {
 	let sent = 0;
 	const server = createHttp2Server();
 	server.on('stream', (stream: ServerHttp2Stream) => {

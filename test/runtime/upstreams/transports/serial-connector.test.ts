@@ -52,7 +52,7 @@ function setUp(maxConnections: number) {
 
 const TIMEOUT = new UpstreamError('timeout', 'connecting timed out', undefined, true);
 
-links('calls that wait share the failure of the last connection under way, instead of a time-out each', () => {
+links('waiting requests share the failure of the last connection attempt, instead of one timeout each', () => {
 	const { dials, told, call } = setUp(2);
 	for (const name of ['a', 'b', 'c', 'd', 'e']) call(name);
 	assert.is(dials.length, 2);
@@ -68,7 +68,7 @@ links('calls that wait share the failure of the last connection under way, inste
 	assert.is(dials.length, 3, 'who comes later finds out anew');
 });
 
-links('where one connection is there, calls wait for it and for others', () => {
+links('if one connection exists, requests wait for it and for others', () => {
 	const { dials, told, connections, call } = setUp(2);
 	for (const name of ['a', 'b', 'c', 'd']) call(name);
 	dials[0]!.dialed(undefined as unknown as UpstreamSocket);
@@ -80,7 +80,7 @@ links('where one connection is there, calls wait for it and for others', () => {
 	assert.is(told.at(-1), 'sent d');
 });
 
-links('a call that is given up while it waits for its connection leaves its place to the next', () => {
+links('a request canceled while waiting for its connection gives its slot to the next', () => {
 	const { dials, told, call } = setUp(1);
 	const first = call('a');
 	call('b');

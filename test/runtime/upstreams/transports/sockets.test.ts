@@ -80,7 +80,7 @@ for (const version of ['v1', 'v2']) {
 	});
 }
 
-test('the PROXY header stands before TLS, HTTP/2 behind it', async () => {
+test('the PROXY header precedes TLS, HTTP/2 follows it', async () => {
 	const authority = await testAuthority();
 	const server = createSecureServer(await authority.issue(['localhost']));
 	server.on('stream', (stream: import('node:http2').ServerHttp2Stream) => {
@@ -158,7 +158,7 @@ test('a proxy in between: CONNECT and SOCKS5, with credentials', async () => {
 	assert.is(asked.at(-1), 'user');
 });
 
-test('the environment names proxies, and hosts that need none', () => {
+test('proxies, and hosts without one, are taken from the environment', () => {
 	const target = { host: 'app.example.com', port: 80 };
 	const at = (environment: object, settings: object = {}) =>
 		forwardProxyFor({ type: 'http', ...settings } as never, target, environment as never)?.url;
@@ -195,7 +195,7 @@ test('as many connections as there may be: requests wait for one', async () => {
 	assert.is(server.accepted, 2);
 });
 
-test('a response that stalls, and an upstream that takes nothing, are time-outs', async () => {
+test('a stalled response, and an upstream that does not read, time out', async () => {
 	const stalling = await upstream(socket =>
 		onRequest(socket, head => {
 			if (head.startsWith('GET /body')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc');

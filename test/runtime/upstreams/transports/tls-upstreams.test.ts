@@ -100,7 +100,7 @@ test('HTTPS with an authority of its own: HTTP/2 where the upstream has it, Host
 	assert.is(await get(chosen), `200 1.1 host=localhost:${two} sni=localhost client=`);
 });
 
-test('a certificate that is not believed, or for another name, is an error: nothing is sent', async () => {
+test('an untrusted certificate, or one for another name, is an error, and nothing is sent', async () => {
 	const port = await tellingServer(true);
 	const unknown = await site(`reverse_proxy https://localhost:${port}`);
 	assert.match(await get(unknown), /^502 /);
@@ -126,7 +126,7 @@ test('the name for TLS may come from the request, each name has its own connecti
 	assert.match(await get(named, { 'X-SNI': 'a b' }), / sni=false /);
 });
 
-test('a client certificate is shown', async () => {
+test('a client certificate is presented', async () => {
 	const own = await authority.issue(['client.test']);
 	writeFileSync(path.join(folder, 'client.crt'), own.cert);
 	writeFileSync(path.join(folder, 'client.key'), own.key);
@@ -160,7 +160,7 @@ test('a client certificate that the library refuses, and that came after the loa
 	await quiet(100);
 });
 
-test('requests that wait for one handshake share its failure: none waits for the time-outs of those before it', async () => {
+test("requests waiting for one handshake share its failure instead of waiting for each other's timeouts", async () => {
 	const silent = await listen(createTcpServer(() => {}));
 	const line = (versions: string) =>
 		`reverse_proxy https://localhost:${silent} {\n transport http {\n tls_timeout 500ms${versions}\n }\n}`;
