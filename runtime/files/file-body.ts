@@ -7,6 +7,11 @@ import type { OpenDescriptor } from './open-descriptor.ts';
 
 /** Bytes of one read. */
 const PIECE = 128 * 1024;
+/**
+ * Bytes of one read for a socket that the kernel cannot send to, such as one over TLS. A client that stops reading pins the
+ * piece and its ciphertext.
+ */
+const COPIED_PIECE = 64 * 1024;
 /** Bytes of a read for a full socket, which only serves to wait until it drains. */
 const SMALL_PIECE = 16 * 1024;
 /** Minimum bytes read for a consumer that asks for less. */
@@ -29,6 +34,8 @@ export class FileBody implements BodySource {
 	#at: number;
 	#reading = false;
 	#ended = false;
+	/** Whether the kernel has been asked to send the file. */
+	#direct = false;
 	/** The socket was full at the last attempt. */
 	#blocked = false;
 	/** One buffer for the whole body: a piece is valid only until the next pull. */
@@ -48,6 +55,7 @@ export class FileBody implements BodySource {
 		const calls = this.#calls;
 		if (calls === undefined || this.#ended || this.#reading) return 0;
 		const start = this.#at;
+		this.#direct = true;
 		this.#blocked = false;
 		while (this.#at < this.#end && this.#at - start < TURN) {
 			const length = this.#inMemory(calls);
@@ -75,7 +83,8 @@ export class FileBody implements BodySource {
 			this.#finish();
 			return null;
 		}
-		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, LEAST_PIECE), left);
+		const longest = this.#direct ? PIECE : COPIED_PIECE;
+		const size = Math.min(this.#blocked ? SMALL_PIECE : longest, Math.max(most, LEAST_PIECE), left);
 		let buffer = this.#buffer;
 		// A socket may stay full for long, and should not hold a large buffer meanwhile.
 		if (buffer === undefined || buffer.length < size || (this.#blocked && buffer.length > SMALL_PIECE)) {
