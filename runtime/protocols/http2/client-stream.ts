@@ -124,7 +124,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	cancel(call: ClientCall): void {
-		if (this.#call === call) this.#giveUp('the exchange was given up');
+		if (this.#call === call) this.#giveUp('the request was canceled');
 	}
 
 	/** Ends the exchange because the connection has ended, or the upstream will not look at it (`unsent`). */
@@ -309,7 +309,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 
 	/** BodyOwner */
 	cancelBody(): void {
-		this.#giveUp('the body was given up');
+		this.#giveUp('the body was canceled');
 	}
 
 	#release(bytes: number, keepsUp: boolean): void {
@@ -340,7 +340,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	tunnelClosed(error: Error | null): void {
 		if (this.#call === undefined) return;
 		if (!error && this.#requestEnded && this.#tunnelBody!.complete) this.#end(undefined);
-		else this.#giveUp('the exchange was given up');
+		else this.#giveUp('the request was canceled');
 	}
 
 	/** The response is whole. */

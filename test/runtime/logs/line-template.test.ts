@@ -9,7 +9,7 @@ import { Random } from '../../compiler/syntax/random-text.ts';
 const templates = suite('lines written over others');
 
 const SETTINGS = { logger: 'http.log.access.a', format: { encoder: 'default' }, output: { writer: 'stdout' } } as const;
-const SURROUNDINGS = {
+const DEPS = {
 	terminal: false,
 	clientIp: (x: Exchange) => x.connection.remoteAddress,
 	expand: (text: string) => text,
@@ -60,8 +60,8 @@ templates('are those of a log that takes no bytes, whatever comes after what', (
 	const writePlain = (text: string): void => {
 		plain = text;
 	};
-	const quick = new AccessLogger(SETTINGS as never, { write, writeBytes }, SURROUNDINGS);
-	const slow = new AccessLogger(SETTINGS as never, { write: writePlain }, SURROUNDINGS);
+	const quick = new AccessLogger(SETTINGS as never, { write, writeBytes }, DEPS);
+	const slow = new AccessLogger(SETTINGS as never, { write: writePlain }, DEPS);
 	let x = exchange(random);
 	for (let i = 0; i < 10_000; i++) {
 		if (random.below(4) === 0) x = exchange(random);
