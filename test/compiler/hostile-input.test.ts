@@ -53,7 +53,7 @@ nesting('the deepest blocks that are allowed compile on the stack of the command
 	assert.equal(codes('json', group(400)), []);
 });
 
-nesting('what is deeper is refused, in text and in JSON', () => {
+nesting('deeper nesting is rejected, in text and in JSON', () => {
 	assert.equal(codes('configfile', site(nested('route', 10_000))), ['syntax/nesting-too-deep']);
 	assert.equal(codes('json', group(1000)), ['document/too-deep']);
 	assert.equal(codes('json', `${'['.repeat(100_000)}${']'.repeat(100_000)}`), ['document/too-deep']);
@@ -129,13 +129,13 @@ keys('keys that objects have by nature are keys like any other', () => {
 	}
 });
 
-keys('a number that is too large for one is none', () => {
+keys('a number that is too large is not a number', () => {
 	for (const field of ['"grace_period":1e999', '"threads":-1e999', '"http_port":1e400']) {
 		assert.equal(codes('json', `{"settings":{${field}}}`), ['document/wrong-type'], field);
 	}
 });
 
-keys('a value that fits none of several types is one mistake', () => {
+keys('a value that matches none of several types is one mistake', () => {
 	const step = (status: string): string =>
 		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"respond","status":${status}}]}]}`;
 	const messages = (status: string): string[] =>
@@ -161,7 +161,7 @@ keys('a secret of the wrong type is not shown', () => {
 	}
 });
 
-keys('a mistake behind or in a string of megabytes is found', () => {
+keys('a mistake after or in a string of megabytes is found', () => {
 	const long = 'a\\u00e4'.repeat(2_000_000);
 	assert.equal(codes('json', `{"a":"${long}`), ['json/syntax']);
 	const [found] = compiled('json', `{"a":"${long}",}`).diagnostics;

@@ -65,7 +65,7 @@ table('a malformed path is refused as it is when asking one after another', () =
 	);
 });
 
-table('a few branches, and those that begin with another condition, are asked one after another', () => {
+table('a few branches, and those that begin with another condition, are evaluated in order', () => {
 	const path = (pattern: string): Branch => branchOf({ type: 'path', patterns: [pattern] }, () => {}, 0);
 	const method: Branch = { when: { type: 'method', methods: ['GET'] }, predicate: () => false, handler: () => {} };
 	assert.not(fitsTable(['/a', '/b', '/c'].map(path)));

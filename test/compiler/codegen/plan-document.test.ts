@@ -93,7 +93,7 @@ plans('a listener speaks HTTP or HTTPS', () => {
 	assert.equal(pointers, ['/sites/0/addresses/1', '/sites/1/addresses/1']);
 });
 
-plans('what cannot be listened on is refused', () => {
+plans('addresses that cannot be listened on are rejected', () => {
 	assert.equal(
 		plan([
 			{ addresses: ['http://{env.HOST}'] },

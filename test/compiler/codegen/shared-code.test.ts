@@ -89,7 +89,7 @@ sharing('a placeholder means what the site of the request makes of it', async ()
 	assert.match(await answer(with_, '/k'), /v=found/);
 });
 
-sharing('exclusive groups that stand apart do not meet those of the group around them', async () => {
+sharing('separated exclusive groups are independent of those of the group around them', async () => {
 	const apart = (name: string): Step => ({
 		handler: 'group',
 		pipeline: [

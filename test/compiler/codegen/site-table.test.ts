@@ -22,7 +22,7 @@ test('exact hosts, whatever their case, trailing dot and port', () => {
 	assert.is(find('xa.test'), -1);
 });
 
-test('the catch-all takes what is left', () => {
+test('the catch-all takes the rest', () => {
 	const find = table(['a.test'], []);
 	assert.is(find('a.test'), 0);
 	assert.is(find('b.test'), 1);

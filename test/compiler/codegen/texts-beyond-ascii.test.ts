@@ -56,7 +56,7 @@ test('fields are set in UTF-8, whatever gives the text', async () => {
 	assert.is(sent('old'), LATIN1);
 });
 
-test('a redirect leads to the path that was asked for', async () => {
+test('a redirect leads to the requested path', async () => {
 	const x = await served([{ handler: 'redirect', to: '{http.request.uri.path}/' }], { target: '/%C3%A4' });
 	assert.is(x.response.headers.get('location'), bytes('/ä/'));
 });
@@ -82,7 +82,7 @@ test('texts of fields go into paths and queries escaped once', async () => {
 	assert.is(x.request.query, 'q=%C3%A4+%E2%82%AC%F0%9D%84%9E');
 });
 
-test('matchers compare fields with what is written', async () => {
+test('matchers compare fields with the text as written', async () => {
 	const matchers: readonly (readonly [Matcher, boolean])[] = [
 		[{ type: 'header', name: 'X-In', values: [TEXT] }, true],
 		[{ type: 'header', name: 'X-In', values: ['ä*'] }, true],

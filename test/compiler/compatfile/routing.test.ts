@@ -5,7 +5,7 @@ import { DEFAULT_ORDER } from '../../../compiler/lower/directive-order.ts';
 import { type Asked, compiled, documentOf, errors, Served, warnings } from './page.ts';
 
 const order = suite('order');
-order('directives stand in the default order', () => {
+order('directives run in the default order', () => {
 	const written = [
 		'tracing map vars fs root log_append skip_log log_skip log_name',
 		'header copy_response_headers request_body timeouts redir method rewrite uri try_files',
@@ -90,7 +90,7 @@ order('neighbors with equal matchers are one route, whose matcher is evaluated o
 	assert.is(await body('handle /a {\nvars x 1\n}\nhandle /a {\nrespond "x={vars.x}"\n}', 'http://a/a'), 'x=1');
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');
 });
-order('in a Configfile every matcher is evaluated where its directive stands', async () => {
+order('in a Configfile every matcher is evaluated at its directive', async () => {
 	const served = new Served(':80 {\nuri /api/* strip_prefix /api\nrespond /api/* api\nrespond "last {path}"\n}\n', {
 		format: 'configfile',
 	});
@@ -111,7 +111,7 @@ order('of several roots, rewrites and handles the first that matches counts', as
 order('others all run until one answers', async () => {
 	assert.is(await sequence('header +X 1\nheader /a* +X 2\nheader +X 3', 'http://a/a'), '2 1 3');
 });
-order('matchers are asked when their route is reached', async () => {
+order('matchers are evaluated when their route is reached', async () => {
 	assert.is(await sequence('route {\nrewrite * /new\nheader /new X new\nheader /old X old\n}', 'http://a/old'), 'new');
 });
 

@@ -33,7 +33,7 @@ grammar('a } ends a site without braces, and more sites may follow', () => {
 		[[':80'], [':81'], [':82']],
 	);
 });
-grammar('what stands behind the } of a site begins the next one', () => {
+grammar('text after the } of a site begins the next one', () => {
 	assert.equal(
 		sitesOf(':80 {\n} :81 {\n}').map(({ addresses }) => addresses),
 		[[':80'], [':81']],
@@ -318,7 +318,7 @@ for (const [statement, snippet, importing, same] of SAME) {
 		assert.equal(documentOf(`(t) {\nheader T {args[0]}\n}\n(s) {\n${snippet}\n}\n:80 {\n${importing}\n}\n`), other);
 	});
 }
-imports('an argument that is not there stays, with a warning', () => {
+imports('a missing argument stays as written, with a warning', () => {
 	const found = compiled('(s) {\n\trespond "{args[3]}"\n}\n:80 {\n\timport s a\n}\n');
 	assert.ok(found.document && warnings(found).length > 0);
 	assert.is((found.document!.sites![0] as unknown as Site).pipeline[0]!.body, '{args[3]}');
@@ -352,7 +352,7 @@ imports('arguments in a definition that an imported file holds are those of the 
 		documentOf(':80 {\n\theader X inner\n}\n'),
 	);
 });
-imports('an error in a passed block stands where the block was written', () => {
+imports('an error in a passed block is reported where the block was written', () => {
 	const { diagnostics } = compiled(
 		'(s) {\n\theader {\n\t\t{block}\n\t}\n}\n:80 {\n\timport s {\n\t\tA b c d\n\t}\n}\n',
 	);

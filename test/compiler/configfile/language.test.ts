@@ -109,10 +109,10 @@ lets('the site hides the file', () => {
 lets('a list inside of a longer word is an error', () => {
 	assert.is(mistakes('let a 1 2\n:80 {\n\trespond "x{let.a}"\n}\n').length, 1);
 });
-lets('it must stand before its use', () => {
+lets('it must be defined before its use', () => {
 	assert.is(mistakes(':80 {\n\trespond {let.a}\n\tlet a 1\n}\n').length >= 1, true);
 });
-lets('let, upstream and test are no addresses, and else stays behind its }', () => {
+lets('let, upstream and test are not addresses, and else stays after its }', () => {
 	for (const text of [
 		'let {\n}\n',
 		'upstream {\n}\n',

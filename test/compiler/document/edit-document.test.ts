@@ -115,7 +115,7 @@ difference('names the places that change, with what goes and what comes', () => 
 	assert.equal(documentDifference(before, structuredClone(before), before, before), []);
 });
 
-difference('tells that a secret changes without telling it', () => {
+difference('reports that a secret changes without showing it', () => {
 	const hide = (token: string) => ({ of: { token }, shown: { token: '[redacted]' } });
 	const [a, b] = [hide('one'), hide('two')];
 	assert.equal(documentDifference(a.of, b.of, a.shown, b.shown), [

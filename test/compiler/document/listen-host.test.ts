@@ -5,7 +5,7 @@ import { isListenHost, parseListenHost } from '../../../compiler/document/listen
 
 const hosts = suite('hosts to listen on');
 
-hosts('addresses, names, sockets and descriptors are told apart', () => {
+hosts('addresses, names, sockets and descriptors are distinguished', () => {
 	const cases: [text: string, found: string][] = [
 		['127.0.0.1', 'tcp 127.0.0.1'],
 		['[::1]', 'tcp ::1'],

@@ -35,7 +35,7 @@ spaces('a log without name and settings goes to the process log', () => {
 	assert.equal(targets({}, { default: { exclude: ['http.log.access'] } }), []);
 });
 
-spaces('one with a name or settings has an output of its own, and the process log leaves it alone', () => {
+spaces('one with a name or settings has its own output, and the process log omits its entries', () => {
 	assert.equal(targets({ name: 'a', output: file('/a') }), ['http.log.access.a /a']);
 	assert.equal(targets({ name: 'a' }, { default: { output: file('/p') } }), ['http.log.access.a stderr']);
 	assert.equal(targets({ name: 'a' }, { a: { output: file('/a') } }), ['http.log.access.a /a']);
@@ -59,7 +59,7 @@ spaces('a name that no log has is a logger whose entries the process takes', () 
 	]);
 });
 
-spaces('debug lowers the level of logs that name none', () => {
+spaces('debug lowers the level of logs without one', () => {
 	assert.equal(
 		[{}, { level: 'ERROR' }].map(log => accessLogTargets({ name: 'a', ...log }, { debug: true })[0]!.level),
 		['DEBUG', 'ERROR'],

@@ -119,7 +119,7 @@ function verify(step: object, text: string, shown: string): void {
 
 const matching = (when: object): object => ({ handler: 'respond', when });
 
-secrets('what is compared with a credential is one', () => {
+secrets('a value compared with a credential is one', () => {
 	for (const [field, hidden] of [
 		['Authorization', true],
 		['cookie', true],
@@ -210,7 +210,7 @@ const URLS: readonly Shown[] = [
 	['http://a.test/b:c@d?page=2', 'http://a.test/b:c@d?page=2'],
 ];
 
-secrets('credentials in URLs are hidden, wherever one stands', () => {
+secrets('credentials in URLs are redacted everywhere', () => {
 	const transport = (value: string) => ({ type: 'fastcgi', env: [{ name: 'DATABASE_URL', value }] });
 	for (const [url, shown] of URLS) {
 		verify({ handler: 'redirect', to: url }, url, shown);

@@ -49,7 +49,7 @@ addresses('an address comes apart into scheme, host, port and path', () => {
 	}
 });
 
-addresses('mistakes are told as the compatible server tells them, the port before the scheme', () => {
+addresses('mistakes are worded like the compatible server’s, the port before the scheme', () => {
 	assert.is(mistake('wss://localhost'), 'the scheme wss:// is only supported in browsers; use https:// instead');
 	assert.is(mistake('ws://localhost'), 'the scheme ws:// is only supported in browsers; use http:// instead');
 	assert.is(mistake('FOO://x'), 'unsupported URL scheme foo://');
@@ -106,7 +106,7 @@ addresses('the port is the written one, else that of the scheme, else the HTTPS 
 	assert.is(effectivePort(parsed('http://a'), { http: 8080, https: 8443 }), 8080);
 });
 
-addresses('TLS is asked for by scheme, by the HTTPS port, or by a host on any port but the HTTP port', () => {
+addresses('TLS is needed because of the scheme, the HTTPS port, or a host on any port except the HTTP port', () => {
 	const table: [string, boolean][] = [
 		['example.com', true],
 		['localhost', true],

@@ -129,7 +129,7 @@ answers('a client with a header Host reaches the site of that host', async () =>
 	assert.is(await came.response!.text(), 'B.example:1');
 });
 
-answers('upstreams answer as told and keep what they were asked', async () => {
+answers('upstreams answer as scripted and record their requests', async () => {
 	const upstreams = { to: ['a:1', 'b:2'], balance: { policy: 'round_robin' } };
 	const document: Document = { sites: [{ addresses: [':8080'], pipeline: [{ handler: 'proxy', upstreams }] }] };
 	const dryRun = new DryRun(planOf(document), SURROUNDINGS);

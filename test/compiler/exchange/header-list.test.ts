@@ -48,7 +48,7 @@ list('set replaces all fields of a name in the place of the first', () => {
 	);
 });
 
-list('delete tells whether there was one', () => {
+list('delete returns whether there was one', () => {
 	const headers = make();
 	assert.ok(headers.delete('a'));
 	assert.not.ok(headers.delete('a'));

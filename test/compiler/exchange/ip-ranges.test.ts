@@ -41,7 +41,7 @@ test('addresses are parsed strictly and written canonically', () => {
 	}
 });
 
-test('ranges that are none are told', () => {
+test('invalid ranges are reported', () => {
 	for (const text of ['10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/08', '10.0.0/8', 'x', '/8']) {
 		assert.is(parseIpRange(text), undefined, text);
 	}

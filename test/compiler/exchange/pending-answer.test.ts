@@ -62,7 +62,7 @@ pending('the runtime hears of it within the call that settles it, judge first', 
 	assert.equal(seen.slice(2), ['broken', 'handled']);
 });
 
-pending('one that has ended before it is returned is none', () => {
+pending('one that has ended before it is returned is not a promise', () => {
 	const answer = new PendingAnswer(exchange());
 	answer.resolve();
 	assert.is(answer.started(), undefined);

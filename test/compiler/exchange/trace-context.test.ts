@@ -54,7 +54,7 @@ traceContext('keeps a state as it is written but for blanks and empty members', 
 	assert.is(parseTraceState(`${'k'.repeat(256)}=${'v'.repeat(256)}`)?.length, 513);
 });
 
-traceContext('forgets a state that is none', () => {
+traceContext('drops an invalid state', () => {
 	const refused = [
 		'',
 		' , ',

@@ -36,7 +36,7 @@ function lines(steps: readonly ExplainedStep[]): string[] {
 
 const trace = suite('explanations');
 
-trace('a rewrite is told of the handler that made it, not of those around it', async () => {
+trace('a rewrite is attributed to the handler that made it, not to those around it', async () => {
 	const { steps, answer } = await explained(
 		':8080 {\nroute {\nrewrite /a /b\nuri strip_prefix /x\n}\nrespond "{path}"\n}\n',
 		'http://x:8080/a',
@@ -51,7 +51,7 @@ trace('a rewrite is told of the handler that made it, not of those around it', a
 	assert.is(answer!.place!.line, 6);
 });
 
-trace('only matchers that were asked are there', async () => {
+trace('only evaluated matchers are listed', async () => {
 	const { steps } = await explained(':8080 {\n@m path /a and method POST\nrespond @m "x"\n}\n', 'http://x:8080/b');
 	const [only] = steps;
 	assert.is(steps.length, 1);
@@ -60,7 +60,7 @@ trace('only matchers that were asked are there', async () => {
 	]);
 });
 
-trace('error routes see the request as it came, and that is no rewrite of the handler that failed', async () => {
+trace('error routes see the original request, which is not shown as a rewrite by the failed handler', async () => {
 	const { steps, answer } = await explained(
 		':8080 {\nrewrite /b\nerror 404\nhandle_errors {\nrespond "{path}"\n}\n}\n',
 		'http://x:8080/a',

@@ -198,7 +198,7 @@ session('files that sites are imported from are cut too', () => {
 	assert.equal(kept(before, one.check()), [true, false, true]);
 });
 
-session('what was said of a site stands where the site stands now', () => {
+session('diagnostics of a site move with the site', () => {
 	const one = edited();
 	one.now = { ...one.now, main: one.now.main.replace('respond a\n', '@unused path /x\n\trespond a\n') };
 	const place = ({ diagnostics }: Compiled): string =>
@@ -244,7 +244,7 @@ session('a document in JSON keeps its sites too, and its listeners while they ar
 	assert.is.not(compiled(site('a', '1'), site('c', '2')).plan!.listeners, before.plan!.listeners);
 });
 
-session('places are told until the session compiles again', () => {
+session('places are known until the session compiles again', () => {
 	const one = edited();
 	const before = one.compile();
 	assert.ok(before.locate('/sites/0'));

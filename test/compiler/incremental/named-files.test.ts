@@ -146,7 +146,7 @@ for (const [kind, [document, write]] of Object.entries(KINDS)) {
 	});
 }
 
-files('an upstream whose certificates cannot be used any more is refused, though its site is the same', () => {
+files('an upstream whose certificates became unusable is rejected, although its site is unchanged', () => {
 	const [document, write] = KINDS['trust of an upstream']!;
 	write(0);
 	const session = createCompiler(diskReader(folder));
@@ -158,7 +158,7 @@ files('an upstream whose certificates cannot be used any more is refused, though
 	assert.ok(session.compile(input).plan);
 });
 
-files('a document that names no file has none', () => {
+files('a document that names no files has none', () => {
 	const text = JSON.stringify({ sites: [{ addresses: [':80'], pipeline: [] }] });
 	const { plan } = createCompiler(diskReader(folder)).compile({ format: 'json', text, name: '<test>' });
 	assert.is(plan!.files, undefined);

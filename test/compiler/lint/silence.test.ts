@@ -59,12 +59,12 @@ silence('for a file that is imported, and at the line that imports it', async ()
 	assert.equal(await codes(':80 {\n\timport part\n}\n', { '/work/part': `# lint: off-file ${RULE}\n${part}` }), []);
 });
 
-silence('not where the text is none of a comment', async () => {
+silence('not in text that is not a comment', async () => {
 	assert.equal(await codes(`:80 {\n\trespond /a* "# lint: off ${RULE}"\n}\n`), [`2 ${RULE}`]);
 	assert.equal(await codes(`:80 {\n\trespond /a* x#lint:off\n}\n`), [`2 ${RULE}`]);
 });
 
-silence('a name that is no rule, and one that silences nothing, are told of', async () => {
+silence('a name that is not a rule, and one that silences nothing, are reported', async () => {
 	assert.equal(await codes('# lint: off path/prefix matcher/unused\n:80 {\n\trespond x\n}\n'), [
 		'1 lint/unknown-rule',
 		'1 lint/silences-nothing',

@@ -27,7 +27,7 @@ function sorted(
 
 const order = suite('Compatfile order');
 
-order('directives stand in the default order, equal ones as written', () => {
+order('directives run in the default order, equal ones as written', () => {
 	assert.equal(
 		sorted([
 			['file_server', undefined],
@@ -73,7 +73,7 @@ order('the more specific path goes first, the exact one before the prefix of the
 	);
 });
 
-order('any matcher goes before none, else the file decides', () => {
+order('lines with a matcher go first, otherwise the file decides', () => {
 	assert.equal(
 		sorted([
 			['respond', undefined],

@@ -20,7 +20,7 @@ for (const dialect of ['configfile', 'compatfile'] as const) {
 	});
 }
 
-words('letter case and a final semicolon do not count, and what nobody has gets no hint', () => {
+words('case and a final semicolon are ignored, and unknown words get no hint', () => {
 	assert.is(
 		foreignHint('ProxyPass;'),
 		'`ProxyPass` of Apache is `reverse_proxy` here. Write `reverse_proxy /path/* 127.0.0.1:9000`.',

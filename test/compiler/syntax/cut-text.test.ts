@@ -63,7 +63,7 @@ cutting('quotes, heredocs, comments and continued lines hide braces', () => {
 	assert.equal(pieces('use s a="\n}\n"\nb {\n}\n'), ['use s a="\n}\n"\n', 'b {\n}\n']);
 	assert.equal(pieces('import s {\n\tx\n}\na.com,\nb.com {\n}\n'), ['import s {\n\tx\n}\n', 'a.com,\nb.com {\n}\n']);
 });
-cutting('what goes on behind a closing brace stays with it', () => {
+cutting('text after a closing brace stays with it', () => {
 	assert.equal(pieces('a {\n} b {\n}\nc {\n}\n'), ['a {\n} b {\n}\n', 'c {\n}\n']);
 	assert.equal(pieces('a {\n} # \\\nb {\n}\nc {\n}\n'), ['a {\n} # \\\nb {\n}\n', 'c {\n}\n']);
 });

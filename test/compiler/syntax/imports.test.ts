@@ -118,7 +118,7 @@ function refuses(name: string, line: string, expected: string, files: { [path: s
 }
 refuses('without an argument', 'import', "wrong argument count or unexpected line ending after 'import'");
 refuses('of nothing', 'import ""', 'Import requires a non-empty filepath');
-refuses('of a file that is not there', 'import nothing', 'File to import not found: nothing');
+refuses('of a missing file', 'import nothing', 'File to import not found: nothing');
 refuses('of a folder', 'import sub', 'Could not import sub: is a directory', { 'sub/a': 'x' });
 refuses('of several wildcards', 'import */*', 'Glob pattern may only contain one wildcard (*), but has others: */*');
 refuses('of a character class', 'import [ab]', 'Glob pattern may only contain one wildcard (*), but has others: [ab]');
@@ -164,7 +164,7 @@ chains('an unknown name suggests a snippet or a file', () => {
 		['Did you mean `secure`?', 'Did you mean `sub/file`?'],
 	);
 });
-chains('a snippet that is defined further down is told from one that is not there', () => {
+chains('a snippet that is defined further down is distinguished from a missing one', () => {
 	const { diagnostics } = parse('a.com {\n\timport late\n}\n(late) {\n}\n', 'compatfile');
 	assert.match(diagnostics[0]!.hint!, 'is defined further down');
 });

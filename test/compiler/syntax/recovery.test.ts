@@ -122,7 +122,7 @@ recovery('a structural mistake in a snippet is reported once, however often it i
 		'error syntax/close-after-words main:3:13',
 	]);
 });
-recovery('a snippet that can be a site but is used as directives is told once', () => {
+recovery('a snippet that can be a site but is used as directives is reported once', () => {
 	const text = '(x) {\n\ta.com\n\t{\n\t\trespond a\n\t}\n}\n';
 	assert.equal(parse(`${text}import x\n`).places, []);
 	const both = 'b.com {\n\timport x\n}\nc.com {\n\timport x\n}\n';

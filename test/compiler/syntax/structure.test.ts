@@ -172,7 +172,7 @@ refused('outside of blocks a quote that never closes only earns a warning in Com
 	assert.equal(places, ['warning syntax/unterminated-quote main:2:9']);
 });
 refuses('a quote that never closes in a block', 'a.com {\n\trespond "hi\n}\n', "expecting '}'", '2:10');
-refuses('a } behind a site whose brace is on the next line', 'a.com\n{\n}\n}\n', 'no matching opening brace', '4:1');
+refuses('a } after a site whose brace is on the next line', 'a.com\n{\n}\n}\n', 'no matching opening brace', '4:1');
 refused('a } at the end of a site without braces only earns a warning in Compatfile', () => {
 	for (const text of ['a.com\nrespond hi\n}\n', 'a.com,\nb.com\n}\n# The end.\n', 'import x\na.com\nhandle {\n}\n}']) {
 		const { places } = parse(text, 'compatfile');

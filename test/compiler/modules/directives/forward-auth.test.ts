@@ -115,7 +115,7 @@ test('a WebSocket is asked about as a plain request', async () => {
 	assert.is(auth[0]!.headers.upgrade, undefined);
 });
 
-test('an auth server that cannot be reached lets nobody in', async () => {
+test('an unreachable auth server admits nobody', async () => {
 	const site = await proxiedSite('forward_auth 127.0.0.1:1 {\n uri /v\n}\nrespond "secret"');
 	open.push(() => site.close());
 	assert.is((await fetch(`http://127.0.0.1:${site.port}`)).status, 502);

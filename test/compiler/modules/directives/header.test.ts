@@ -213,7 +213,7 @@ test('request fields are edited before later steps see them, the host too', asyn
 	assert.is(x.request.headers.has('cookie'), false);
 });
 
-test('a host that is none changes nothing', async () => {
+test('an invalid host changes nothing', async () => {
 	const x = await served([{ handler: 'edit_headers', request: { set: [{ name: 'host', value: 'a b' }] } }, END]);
 	assert.is(x.request.host, 'example.test');
 	assert.is(x.request.authority, 'example.test');

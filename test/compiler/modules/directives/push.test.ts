@@ -37,7 +37,7 @@ push('remembers what a page links to, by host and path', () => {
 	assert.is(post, '');
 });
 
-push('does not remember what is for one visitor, nor what is no success', () => {
+push('does not remember responses for one visitor or without success', () => {
 	const steps = [link('</a.css>; rel=preload')];
 	const field = (name: string, value: string): Step =>
 		({ handler: 'edit_headers', response: { set: [{ name, value }] } }) as Step;

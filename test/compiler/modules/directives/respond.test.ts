@@ -62,7 +62,7 @@ test('R4: a JSON request body comes back whole and as JSON, streamed in pieces o
 	}
 });
 
-test('a status may come from a placeholder; what is no status is a 500', async () => {
+test('a status may come from a placeholder; an invalid one is a 500', async () => {
 	const steps = [{ handler: 'respond', status: '{http.request.header.Wanted}' }];
 	assert.is((await served(steps, { headers: [['Wanted', '418']] })).response.status, 418);
 	for (const wanted of ['', 'abc', '99', '600', '2000']) {

@@ -42,7 +42,7 @@ const respond = (body: string): Step => ({ handler: 'respond', body });
 
 const map = suite('map');
 
-map('is asked when its placeholder is used', async () => {
+map('is evaluated when its placeholder is used', async () => {
 	const lookup = {
 		handler: 'lookup',
 		source: '{http.request.uri.path}',
@@ -173,7 +173,7 @@ function once(text: string): () => Promise<Uint8Array | null> {
 
 const method = suite('method');
 
-method('is in upper case, and what is none is an error', async () => {
+method('is in upper case, and an invalid one is an error', async () => {
 	const set = { handler: 'set_method', method: '{http.request.header.M}' };
 	const echo = respond('{http.request.method} {http.request.orig_method}');
 	assert.is(bodyText(await ask([set, echo], { headers: [['M', 'patch']] })), 'PATCH GET');

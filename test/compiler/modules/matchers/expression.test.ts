@@ -131,7 +131,7 @@ functions('of the library and its extensions', () => {
 		assert.is(holds(expression), true, expression);
 });
 
-functions('numbers of texts are decimal, and nothing is none', () => {
+functions('numbers in texts are decimal, and an empty text is not a number', () => {
 	const converted = (of: string, text: string): boolean | number => {
 		const target = `/?n=${encodeURIComponent(text)}`;
 		try {

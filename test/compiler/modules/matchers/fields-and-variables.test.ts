@@ -165,7 +165,7 @@ urlPattern('whole URLs and bases', () => {
 	assert.is(ask(query, { target: '/x?q=7' }, '{http.url_pattern.search.q}'), '7');
 });
 
-urlPattern('what is no pattern is refused, and so are expressions in one that other engines read differently', () => {
+urlPattern('invalid patterns are rejected, and so are expressions in them that other engines read differently', () => {
 	assert.throws(() => ask({ type: 'url_pattern', pattern: '/:' }), /not a URL pattern/);
 	assert.throws(() => ask({ type: 'url_pattern', pattern: '/x', base_url: 'nowhere' }), /not a URL pattern/);
 	assert.throws(() => ask({ type: 'url_pattern', pattern: '/:a((?=x)x)' }), /lookaround/);

@@ -61,7 +61,7 @@ files('without files it is the path of the request', () => {
 	assert.is(found({}, '/with%20space.txt'), '/with space.txt file');
 });
 
-files('the first that is there, in order', () => {
+files('the first that exists, in order', () => {
 	const entries = { files: ['{http.request.uri.path}.html', '{http.request.uri.path}/', 'index.html'] };
 	assert.is(found(entries, '/index'), '/index.html file');
 	assert.is(found(entries, '/folder'), '/folder/ directory');
@@ -86,7 +86,7 @@ files('no path leads out of the root', () => {
 	assert.is(found({ files: ['/link*.txt'] }), 'no');
 });
 
-files('globs stand in the configuration, never in a request', () => {
+files('globs come from the configuration, never from a request', () => {
 	assert.is(found({ files: ['/[b-z]*.txt'] }), '/b.txt file');
 	assert.is(found({ files: ['/*/one.txt'] }), '/folder/one.txt file');
 	assert.is(found({ files: ['/*/*/two.txt'] }), '/folder/deep/two.txt file');
@@ -164,7 +164,7 @@ files('a status raises its error when it is reached', () => {
 	assert.throws(() => found({ files: ['=100'] }), /not an error status/);
 });
 
-files('paths are split behind a segment', () => {
+files('paths are split after a segment', () => {
 	const split = { split_path: ['.php'] };
 	assert.is(found(split, '/app.php/x/y'), '/app.php file /x/y');
 	assert.is(found(split, '/app.PHP/x'), 'no');

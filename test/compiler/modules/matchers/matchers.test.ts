@@ -62,7 +62,7 @@ host('many hosts, placeholders', () => {
 	assert.is(holds(dynamic, {}), false);
 });
 
-host('what is no host is refused when loading', () => {
+host('an invalid host is rejected at load time', () => {
 	assert.throws(() => holds({ type: 'host', hosts: ['a b'] }), /not a host name/);
 });
 

@@ -29,7 +29,7 @@ function mistakes(block: string, format: 'configfile' | 'compatfile' = 'compatfi
 
 const credentials = suite('issuer credentials');
 
-credentials('no credential of an issuer or provider is shown, wherever it stands', () => {
+credentials('credentials of issuers and providers are redacted at every place', () => {
 	const { document, diagnostics } = compiled(`{
 	acme_dns cloudflare {$X}
 	dns route53 {
@@ -113,7 +113,7 @@ credentials('mistakes are worded as the compatible server words them', () => {
 	assert.match(mistakes('storage_check on')[0]!, /storage_check must be 'off'/);
 });
 
-credentials('what a provider needs is asked for, and unknown ones are told with the nearest name', () => {
+credentials('missing settings of a provider are reported, and unknown providers get the nearest name', () => {
 	assert.match(mistakes('dns cloudflare', 'configfile')[0]!, /needs `api_token`/);
 	assert.match(mistakes('dns cloudflair x', 'configfile')[0]!, /`cloudflair` is not a DNS provider/);
 	assert.match(mistakes('dns rfc2136 127.0.0.1 {\nkey_alg md5\n}', 'configfile')[0]!, /not a valid `key_alg`/);

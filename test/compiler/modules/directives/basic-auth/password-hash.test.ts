@@ -76,7 +76,7 @@ reading.run();
 
 const decoys = suite('hashes of nobody');
 
-decoys('have the parameters of the hash that they stand for, and can be verified against', () => {
+decoys('have the parameters of the hash that they imitate, and can be verified against', () => {
 	for (const [algorithm, text] of [
 		['bcrypt', BCRYPT],
 		['argon2id', ARGON],

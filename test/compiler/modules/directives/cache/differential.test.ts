@@ -35,7 +35,7 @@ const RULES: FreshnessRules = { ttl: new Map(), heuristic: 0.1, staleWhileRevali
 
 const judged = suite('a second judge');
 
-judged('agrees on what is kept and for how long', () => {
+judged('agrees on what is stored and for how long', () => {
 	const random = randomNumbers(42);
 	const pick = <T>(list: readonly T[]): T => list[random(list.length)]!;
 	let kept = 0;

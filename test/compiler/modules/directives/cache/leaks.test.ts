@@ -155,7 +155,7 @@ leaks('what is asked for behind a client’s back is asked for without its crede
 	assert.is((await site.get('/', user)).cache, 'hit', 'and so it could be kept');
 });
 
-leaks('what was stored as the answer to credentials is asked for with credentials again', async () => {
+leaks('a response stored for credentials is revalidated with credentials', async () => {
 	const site = new CachedSite().script({
 		headers: [['Cache-Control', 'public, max-age=1, stale-while-revalidate=60']],
 	});
@@ -166,7 +166,7 @@ leaks('what was stored as the answer to credentials is asked for with credential
 	assert.is(site.asked[1]!.headers.get('authorization'), 'Basic ann');
 });
 
-leaks('a coding that few know is for those who know it', async () => {
+leaks('a response in an uncommon coding is only for clients that list it', async () => {
 	const site = new CachedSite().script(fresh('a', ['Vary', 'Accept-Encoding'], ['Content-Encoding', 'dcz']));
 	const asked = (codings: string) => site.get('/', { headers: [['Accept-Encoding', codings]] });
 	await asked('gzip, dcz');

@@ -182,7 +182,7 @@ for (const { section, level, text, rules, origin, visits } of TABLE) {
 	});
 }
 
-table('every section that binds a cache stands in the table', () => {
+table('the table lists every section with requirements for caches', () => {
 	const sections = new Set(TABLE.map(({ section }) => section));
 	for (const section of [
 		'2',
@@ -261,7 +261,7 @@ validation('begins anew with the request as it was, when the origin confirms som
 	assert.is(answer.body, 'answer 3');
 });
 
-validation('nobody waits for a response that must be validated for each request', async () => {
+validation('no request waits for a response that must be validated each time', async () => {
 	for (const [control, outcome] of [
 		['max-age=60', 'stored'],
 		['no-cache', 'private'],

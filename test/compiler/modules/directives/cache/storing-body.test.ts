@@ -52,7 +52,7 @@ async function rest(body: StoringBody): Promise<string> {
 	return text;
 }
 
-storing('nothing is read ahead of a client that keeps pace, or for whom nobody waits', async () => {
+storing('nothing is read ahead of a client that keeps pace, or if no request waits', async () => {
 	const { body, kept, outcome } = setUp(['ab', 'cd', 'ef'], undefined, false);
 	const first = await body.pull();
 	await pause(700);
@@ -91,7 +91,7 @@ storing('a body whose length is known is stored with its last byte', async () =>
 	assert.is(await body.pull(), null);
 });
 
-storing('a failure ahead reaches the client where it stands, and stores nothing', async () => {
+storing('a failure while reading ahead reaches the client in order, and nothing is stored', async () => {
 	const { body, outcome } = setUp(['ab', 'cd', undefined], undefined, true);
 	await body.pull();
 	await pause(700);

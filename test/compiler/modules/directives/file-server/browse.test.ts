@@ -133,7 +133,7 @@ browse('a folder with an index is its index, one without is listed, with a slash
 	assert.is((await ask('/docs/', {}, 'POST')).status, 405);
 });
 
-browse('names sort as people count, folders first; what is hidden or leads out is not there', async () => {
+browse('names sort naturally, folders first; hidden entries and links out of the root are omitted', async () => {
 	assert.equal(await names('/docs/'), ['deep/', 'A.txt', 'b9.txt', 'b10.txt', 'link']);
 	assert.not((await names('/')).some(name => name.startsWith('.git')));
 	assert.is((await ask('/.git/')).status, 404);
@@ -162,7 +162,7 @@ browse('programs get JSON, terminals text, both of them what the page shows', as
 	assert.match(plain.text, /A\.txt +50 +2023-11-14T22:13:20\.000Z +-rw/);
 });
 
-browse('names that are markup, quotes, escapes or right to left harm nobody, and lead to their files', async () => {
+browse('names with markup, quotes, escapes or right-to-left text are harmless, and link to their files', async () => {
 	const page = await ask('/hostile/');
 	assert.not.match(page.text, /<script|<img/i);
 	const links = [...page.text.matchAll(/<td><a href="([^"]+)"/g)].map(match => match[1]!.replaceAll('&#39;', "'"));

@@ -73,7 +73,7 @@ lowering('alone it hides the configuration, and text without a file hides nothin
 	assert.equal(stepOf(fromInput), { handler: 'files', root: '/work/www' });
 });
 
-lowering('what an imported file names stands beside that file, and the file is hidden', () => {
+lowering('paths in an imported file are relative to that file, and the file is hidden', () => {
 	assert.equal(stepOf(site('import parts/files')), {
 		handler: 'files',
 		root: '/etc/svc/parts/www',
@@ -87,7 +87,7 @@ lowering('a placeholder at the beginning of a path is left alone', () => {
 	assert.is(step.status, '{http.error.status_code}');
 });
 
-lowering('another file system is refused by name, what nobody knows as unknown', () => {
+lowering('another file system is rejected by name, an unknown word as unknown', () => {
 	for (const dialect of ['configfile', 'compatfile'] as const) {
 		const { document, diagnostics } = site('file_server {\nfs f\n}', dialect);
 		assert.is(document, undefined);

@@ -237,7 +237,7 @@ serving('in error routes the status is the error’s and any method goes', async
 	assert.is((await ask({ status: 200 }, '/hello.txt', { error: 404 })).status, 200);
 });
 
-serving('a missing file passes through only if asked', async () => {
+serving('a missing file passes through only if configured', async () => {
 	assert.is((await ask({}, '/nothing')).status, 404);
 	for (const path of ['/nothing', '/bare/', '/.git/config', '/out.txt', '/a%2fb']) {
 		assert.ok((await ask({ pass_thru: true, hide: ['.git'] }, path)).passed, path);
@@ -338,7 +338,7 @@ folders('an index file answers for its folder', async () => {
 	assert.is((await ask({ index: ['{name}'] }, '/', { variables: { name: '../private/secret.txt' } })).status, 400);
 });
 
-folders('a folder without an index is not there', async () => {
+folders('a folder without an index is a 404', async () => {
 	for (const path of ['/bare', '/bare/', '/']) assert.is((await ask({ index: ['none'] }, path)).status, 404);
 });
 
@@ -349,7 +349,7 @@ folders('a rewritten last element is not redirected', async () => {
 	assert.is((await ask({}, '/hello.txt', { received: '/old/' })).status, 200);
 });
 
-folders('what counts is the slash that the client wrote, for its links go by that', async () => {
+folders('the slash that the client sent decides, because its links depend on it', async () => {
 	// As after `try_files {path} {path}/`.
 	assert.is((await ask({}, '/docs/', { received: '/docs' })).headers.get('location'), '/docs/');
 	assert.is((await ask({}, '/hello.txt', { received: '/hello.txt/' })).headers.get('location'), '/hello.txt');

@@ -46,7 +46,7 @@ for (const [pattern, path, hidden] of TABLE) {
 		if (hidden) assert.ok(canHide([pattern], '/srv/root'));
 	});
 }
-patterns('what stands elsewhere can hide nothing below a folder', () => {
+patterns('a pattern for another folder hides nothing below this one', () => {
 	for (const pattern of ['/etc/Configfile', '/srv/root-not/a', '/srv/roo', '/srv/other/']) {
 		assert.not(canHide([pattern], '/srv/root'), pattern);
 		assert.ok(canHide([pattern], '/'), pattern);

@@ -85,7 +85,7 @@ lowering('`http://` and no scheme are equal, keep-alive can be off, addresses ca
 	});
 });
 
-lowering('a named upstream stands in the document once', () => {
+lowering('a named upstream is in the document once', () => {
 	const { document } = compiled(
 		'upstream api {\n\tto a:1\n\tlb_policy first\n}\n:8080 {\n\treverse_proxy upstream://api\n}\n',
 	);
@@ -93,7 +93,7 @@ lowering('a named upstream stands in the document once', () => {
 	assert.equal(document!.sites![0]!.pipeline, [{ handler: 'proxy', pool: 'api' }]);
 });
 
-lowering('mistakes stand at their word, all in one run', () => {
+lowering('mistakes are reported at their word, all in one run', () => {
 	assert.equal(
 		mistakes(`reverse_proxy /a a:x wss://b https://c {
 			lb_policy rund_robin

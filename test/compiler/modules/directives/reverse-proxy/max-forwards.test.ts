@@ -61,7 +61,7 @@ for (const method of ['TRACE', 'OPTIONS']) {
 	}
 }
 
-test('OPTIONS that goes no further says what is passed on', async context => {
+test('OPTIONS at its last hop lists the forwarded methods', async context => {
 	const { answer } = await ask(context, 'OPTIONS * HTTP/1.1\r\nHost: a.example\r\nMax-Forwards: 0\r\n');
 	assert.match(answer, /\r\nAllow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n/);
 	assert.match(answer, /\r\nContent-Length: 0\r\n/);

@@ -141,7 +141,7 @@ test('rewrite changes path and query of the request that is sent, and only of th
 	assert.is(exchanges[0]!.request.query, 'c=d');
 });
 
-test('policies that go by the target go by the one for the upstream', async () => {
+test('policies that depend on the target use the one for the upstream', async () => {
 	const named = (name: string) =>
 		upstream(socket => onRequest(socket, () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${name}`)));
 	const ups = await Promise.all(['a', 'b', 'c', 'd'].map(named));
@@ -371,7 +371,7 @@ test('h2c is not upgraded to; a refused upgrade is a response like any other', a
 	assert.is(statusOf(plain), 200);
 });
 
-test('a switch to a protocol that was not asked for is 502', async () => {
+test('a switch to a protocol that was not requested is 502', async () => {
 	const up = await upstream(socket =>
 		onRequest(socket, () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\n\r\n')),
 	);

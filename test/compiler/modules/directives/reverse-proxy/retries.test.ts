@@ -66,7 +66,7 @@ test('without a policy nothing is tried again', async () => {
 	assert.is(two.requests.length, 0);
 });
 
-test('a connection that cannot be made is tried elsewhere, whatever the method', async () => {
+test('a failed connection is retried elsewhere, whatever the method', async () => {
 	const dead = await deadAddress();
 	const up = await good();
 	const { port } = await site(`reverse_proxy ${dead} ${up.address} {\nlb_policy first\nlb_retries 1\n}`);
@@ -87,7 +87,7 @@ test('an upstream that closes without an answer: GET and HEAD are tried again, P
 	assert.is(one.requests.length, 4);
 });
 
-test('a predicate with an expression is asked of responses, and of failures', async () => {
+test('a predicate with an expression is evaluated for responses and failures', async () => {
 	const [one, two, three] = [await bad(), await closer(), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} ${three.address} {
 		lb_policy first
@@ -335,7 +335,7 @@ test('failures of requests take an upstream out until they are forgotten', async
 	assert.is(bodyOf(await get(port)), 'five');
 });
 
-test('a response that breaks off is a failure of its upstream; one that the client gives up is none', async () => {
+test('a truncated response counts as a failure of its upstream; one that the client cancels does not', async () => {
 	const half = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf';
 	const breaking = await upstream((socket, head) => {
 		socket.write(half);
@@ -354,7 +354,7 @@ test('a response that breaks off is a failure of its upstream; one that the clie
 	assert.is(bodyOf(await get(port)), 'ok');
 });
 
-test('Forwarded names the hop when it is asked for; what an untrusted peer says is dropped', async () => {
+test('Forwarded names the hop if configured; an untrusted peer’s is dropped', async () => {
 	const up = await good();
 	const { port } = await site(`handle /trusting {
 		reverse_proxy ${up.address} {

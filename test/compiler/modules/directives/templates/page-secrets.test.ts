@@ -80,7 +80,7 @@ secrets('the thread goes on while the work is done', async () => {
 	assert.is(asked.length, 1);
 });
 
-secrets('each call gets a result of its own, and chance falls the same each time', async () => {
+secrets('each call gets its own result, and random results stay the same when repeated', async () => {
 	const seen: string[] = [];
 	const text =
 		'{{$p := randAlphaNum 20}}{{$p}} {{bcrypt $p}} {{bcrypt $p}} {{uuidv4}} {{randInt 0 1000000}} {{bcrypt "x"}} {{encryptAES "k" "t" | len}}';
@@ -114,7 +114,7 @@ secrets('derived passwords are those of the compatible server', async () => {
 	);
 });
 
-secrets('what is refused without work', async () => {
+secrets('arguments that are rejected without work', async () => {
 	const run: PageWork['run'] = task => Promise.reject(new Error(`${task.task} was asked for`));
 	assert.is(await served('{{htpasswd "a:b" "c"}}', run), 'invalid username: a:b');
 	assert.is(await served('{{genPrivateKey "elgamal"}}', run), 'Unknown type elgamal');

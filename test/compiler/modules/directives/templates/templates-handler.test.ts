@@ -144,7 +144,7 @@ pages('length and validators are those of the output', async () => {
 	assert.ok((await served(SITE, { target: '/image.png' })).response.headers.has('etag'));
 });
 
-pages('a page sets fields, but none of the framing', async () => {
+pages('a page sets fields, but not framing fields', async () => {
 	const x = await served(SITE, { target: '/field.html' });
 	assert.equal(x.response.headers.getAll('x-page'), ['1', '2']);
 	assert.match((await failure('/framing.html')).message, /"Content-Length" is not a field that a page can set/);
@@ -165,7 +165,7 @@ pages('a body of the request is read when the page asks for it', async () => {
 	assert.is(bodyText(x), 'hello {{.Host}}!');
 });
 
-pages('an answer that is not here at once is waited for, and what the page did before is not done twice', async () => {
+pages('a page waits for slow responses, and its earlier effects are not repeated', async () => {
 	const got = await served(SITE, { target: '/later.html' });
 	assert.is(bodyText(got), `1${'x'.repeat(200_000)}end`);
 	assert.equal(got.response.headers.getAll('x-page'), ['1']);
@@ -184,7 +184,7 @@ pages('a longer file is collected from its stream, bytes that are not UTF-8 stay
 	assert.equal([...(x.response.body as Uint8Array)], [0xe4, 0x20, 0x78]);
 });
 
-pages('HEAD tells no length that a GET would not have', async () => {
+pages('HEAD declares no length that a GET would not have', async () => {
 	const x = await served(SITE, { target: '/cookie.html', method: 'HEAD' });
 	assert.is(x.response.status, 200);
 	assert.ok(isStream(x.response.body) && x.response.body.length === undefined);
@@ -201,7 +201,7 @@ for (const range of ['bytes=5-', 'bytes=0-3', 'bytes=0-1,10-11']) {
 	});
 }
 
-pages('a range of what is no template stays one', async () => {
+pages('a range of a response that is not a template stays a range', async () => {
 	const x = await served(SITE, { target: '/image.png', headers: [['Range', 'bytes=0-2']] });
 	assert.is(x.response.status, 206);
 });

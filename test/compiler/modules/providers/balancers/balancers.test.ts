@@ -51,7 +51,7 @@ function spread(settings: BalanceSettings, of: BalancerView, times: number): num
 	return counts;
 }
 
-choices('none of them chooses what is not available', () => {
+choices('no policy chooses an unavailable upstream', () => {
 	for (const { id } of balancers) {
 		const choose = choice({ policy: id, ...NEEDED[id] });
 		const x = exchange('GET', [['X-Key', 'a']]);
@@ -136,7 +136,7 @@ choices('first takes the first', () => {
 	assert.equal(spread({ policy: 'first' }, view([false, true, true]), 5), [0, 5, 0]);
 });
 
-choices('peak_ewma leaves the slow and the busy alone, and asks who is not known', () => {
+choices('peak_ewma avoids slow and busy upstreams and tries unknown ones', () => {
 	const all = [true, true, true];
 	const slow = spread({ policy: 'peak_ewma' }, view(all, { latency: [2000, 5, 5] }), 1000);
 	assert.is(slow[0], 0);
