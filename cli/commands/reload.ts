@@ -1,5 +1,5 @@
 /** `svc reload`. */
-import type { PlaceTexts } from '../../compiler/incremental/step-places.ts';
+import type { PlaceTexts } from '../../compiler/lower/step-places.ts';
 import { ADDRESS_OPTION, answerFailure, answerWarnings, member, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
 import { adminSettings } from '../admin-settings.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
@@ -73,7 +73,7 @@ export const reload: Command = {
 
 /** Adds to the document the places that logs show. */
 async function placed(document: string, places: PlaceTexts): Promise<string> {
-	const { placedText } = await import('../../compiler/incremental/step-places.ts');
+	const { placedText } = await import('../../compiler/lower/step-places.ts');
 	return placedText(document, places);
 }
 

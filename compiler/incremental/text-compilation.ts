@@ -1,12 +1,17 @@
 /** One pass over a configuration in text: parses, expands and lowers it, reusing what earlier passes found. */
 import { dirname } from 'node:path';
+import type { LoweredText } from '../compile.ts';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
 import type { Document, Site } from '../document/document.ts';
+import { DiagnosticCollector } from '../lower/diagnostic-collector.ts';
 import { knownPlaceholders } from '../lower/known-placeholders.ts';
 import { type LowerTreeInput, TreeLowering } from '../lower/lower-tree.ts';
 import { NoOrigins, Origins } from '../lower/origins.ts';
+import { registryOf } from '../lower/registry.ts';
+import { SitePlaces } from '../lower/site-places.ts';
 import { SiteWatch } from '../lower/site-watch.ts';
+import { PlaceWriter, stepSpans } from '../lower/step-places.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 import { Source, type SourceSpan, wholeSpan } from '../source/source.ts';
 import type { ConfigTree, SiteBlock } from '../syntax/ast.ts';
@@ -19,7 +24,6 @@ import type { TextPiece } from '../syntax/text-piece.ts';
 import type { PieceStore } from './piece-store.ts';
 import type { RunDependencies, SiteMemory } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
-import { type PlaceTexts, PlaceWriter, stepSpans } from './step-places.ts';
 
 /** What a session knows about a configuration in one dialect. */
 export interface TextKnowledge {
@@ -32,63 +36,53 @@ export interface TextPass {
 	readonly input: ConfigInput;
 	readonly dialect: Dialect;
 	readonly reader: RecordingReader;
-	readonly directives: ReadonlySet<string>;
-	readonly report: Report;
-	/** Undefined to parse every text as a whole. */
-	readonly known: TextKnowledge | undefined;
+	readonly known: TextKnowledge;
 	/** Whether to record the places of steps. */
 	readonly places: boolean;
-}
-
-/** The result of one pass. */
-export interface TextResult {
-	readonly tree: ConfigTree;
-	readonly document: Document;
-	/** Returns the place of an object of the document, until the next pass starts. */
-	readonly locate: (pointer: string) => SourceSpan | undefined;
-	/** Undefined unless requested. */
-	readonly places: PlaceTexts | undefined;
 }
 
 /**
  * Runs one pass. `again`: a piece differed from what was assumed, and the next pass knows. `whole`: the text must be parsed as
  * a whole.
  */
-export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
-	const { input, dialect, reader, directives, known } = pass;
-	const report: Report = diagnostic => pass.report(inWholeTexts(diagnostic));
+export function lowerPieces(pass: TextPass): LoweredText | 'again' | 'whole' {
+	const { input, dialect, reader, known } = pass;
+	const found = new DiagnosticCollector();
+	const report: Report = diagnostic => found.report(inWholeTexts(diagnostic));
+	const directives = new Set(registryOf(dialect).directives.keys());
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
 	const expansion = new ExpansionReport(dialect, report);
 	const env = (name: string) => reader.env(name);
-	known?.pieces.begin();
-	const cutter = known && {
+	known.pieces.begin();
+	const importer = new Importer(expansion, reader, {
 		cut: (whole: Source) => known.pieces.cut(whole, env),
 		expects: (piece: TextPiece) => known.sites.expects(piece),
-	};
-	const importer = new Importer(expansion, reader, cutter);
-	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, known?.sites);
+	});
+	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, known.sites);
 	const folder = input.path === undefined ? reader.workingDirectory : dirname(input.path);
 	if (input.text === '') reportEmpty(source, expansion);
 	const main = importer.main(source);
-	if (known && !main.pieces) return 'whole';
-	known?.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
+	if (!main.pieces) return 'whole';
+	known.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
 	structure.addFile(main);
 	const tree = structure.finish();
 	// In these cases the order of events matters, or related parts are in different pieces.
-	if (known && (expansion.exhausted || tree.sites.some(site => !site.braces))) return 'whole';
+	if (expansion.exhausted || tree.sites.some(site => !site.braces)) return 'whole';
 	const sites = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
-	const lowered = new SitesLowering(pass, structure.sites, tree, sites, folder, {
-		dialect,
-		report,
-		reader,
-		placeholders: knownPlaceholders,
-		origins,
-	});
+	const deps = { dialect, report, reader, placeholders: knownPlaceholders, origins };
+	const lowered = new SitesLowering(pass, structure.sites, tree, sites, folder, deps);
 	const document = lowered.document();
 	if (!document) return 'again';
-	const places = pass.places ? lowered.places(document) : undefined;
-	return { tree, document, places, locate: pointer => lowered.locate(document, pointer) };
+	const places = lowered.places();
+	return {
+		...{ found, document, tests: tree.tests, files: tree.files },
+		locate: pointer => {
+			const span = places.locate(document, pointer);
+			return span && wholeSpan(span);
+		},
+		places: pass.places ? new PlaceWriter(input.path).texts(lowered.spans, document, origins) : undefined,
+	};
 }
 
 /** The record of sites that looked at nothing else: most do, and share this. */
@@ -106,10 +100,9 @@ class SitesLowering {
 	/** Number of anonymous logs before each site. */
 	readonly #logsBefore: number[] = [];
 	/** Places of the steps of each site. */
-	readonly #spans: (readonly (SourceSpan | undefined)[])[] = [];
+	readonly spans: (readonly (SourceSpan | undefined)[])[] = [];
 	readonly #deps: RunDependencies;
 	#watch = new SiteWatch();
-	readonly #places = new Map<number, { readonly site: Site; readonly origins: Origins }>();
 
 	constructor(
 		pass: TextPass,
@@ -147,10 +140,10 @@ class SitesLowering {
 		const { reader, known, places } = this.#pass;
 		const logsBefore = lowering.logs;
 		const deps = this.#deps;
-		const found = piece && known?.sites.lowered(piece, deps, logsBefore);
+		const found = piece && known.sites.lowered(piece, deps, logsBefore);
 		if (found) {
 			lowering.repeat(found.watch, found.logs);
-			this.#spans.push(found.spans);
+			this.spans.push(found.spans);
 			return found.site;
 		}
 		const asked = reader.record();
@@ -159,20 +152,20 @@ class SitesLowering {
 		const origins = places ? new Origins() : nowhere;
 		const site = block && lowering.site(block, { origins, watch });
 		const spans = site && places ? stepSpans(site, origins) : NO_SPANS;
-		this.#spans.push(spans);
+		this.spans.push(spans);
 		reader.stop();
 		if (piece && !site) piece.sole = false;
 		if (piece && site) {
 			const kept = { site, watch: watch.empty ? NO_NOTES : watch, deps, logsBefore, spans };
 			const logs = lowering.logs - logsBefore;
-			known?.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
+			known.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
 		}
 		if (!watch.empty) this.#watch = new SiteWatch();
 		return site;
 	}
 
 	#block({ block, piece }: SiteEntry): SiteBlock | undefined {
-		return block ?? (piece && (this.#pass.known?.sites.block(piece) ?? this.#reader.read(piece)));
+		return block ?? (piece && (this.#pass.known.sites.block(piece) ?? this.#reader.read(piece)));
 	}
 
 	/** Yields every site that was parsed, for checks across sites. */
@@ -183,31 +176,13 @@ class SitesLowering {
 		}
 	}
 
-	/** Returns the places of the steps of sites and named routes. */
-	places({ routes = {} }: Document): PlaceTexts {
-		const writer = new PlaceWriter(this.#pass.input.path);
-		return {
-			sites: this.#spans.map(spans => writer.json(spans)),
-			routes: writer.json(stepSpans(routes, this.#origins)),
+	/** Returns where the objects of the document are. */
+	places(): SitePlaces {
+		const blockOf = (index: number): SiteBlock | undefined => {
+			const entry = this.#entries[index];
+			return entry && this.#block(entry);
 		};
-	}
-
-	/** Lowers the site of a pointer again, this time to find its places. */
-	locate(document: Document, pointer: string): SourceSpan | undefined {
-		const match = /^\/sites\/(\d+)(?=\/|$)/.exec(pointer);
-		const index = match ? Number(match[1]) : -1;
-		const entry = this.#entries[index];
-		let span: SourceSpan | undefined;
-		if (!entry) span = this.#origins.locate(document, pointer);
-		else {
-			let places = this.#places.get(index);
-			if (!places) {
-				places = this.#lowering.placesOf(this.#block(entry)!, this.#logsBefore[index]!);
-				this.#places.set(index, places);
-			}
-			span = places.origins.locate(places.site, pointer.slice(match![0].length));
-		}
-		return span && wholeSpan(span);
+		return new SitePlaces(this.#lowering, this.#origins, blockOf, this.#logsBefore);
 	}
 }
 

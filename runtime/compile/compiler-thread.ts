@@ -12,7 +12,7 @@ import type { Document } from '../../compiler/document/document.ts';
 import { printedForm } from '../../compiler/document/printed-form.ts';
 import { redact } from '../../compiler/document/secrets.ts';
 import type { CompilerSession } from '../../compiler/incremental/compiler-session.ts';
-import type { PlaceTexts } from '../../compiler/incremental/step-places.ts';
+import type { PlaceTexts } from '../../compiler/lower/step-places.ts';
 import type { Reader } from '../../compiler/source/reader.ts';
 import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from '../main/control.ts';
 import { editedDocument, pathOfId, valueAtPath } from '../main/edited-document.ts';

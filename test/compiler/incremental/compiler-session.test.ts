@@ -1,10 +1,9 @@
 /** A session gives, for every text of a series, what compiling it for the first time and as a whole gives. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Compiled, createCompiler } from '../../../compiler/compiler.ts';
+import { type Compiled, compile, createCompiler } from '../../../compiler/compiler.ts';
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
-import { CompilerSession } from '../../../compiler/incremental/compiler-session.ts';
 import { Random } from '../syntax/random-text.ts';
 import { type ConfigFiles, changingReader, FOLDER } from './files.ts';
 import { draft, edit, filesOf } from './random-configuration.ts';
@@ -61,7 +60,7 @@ class Edited {
 
 	/** Compiled for the first time, as a whole. */
 	whole(): Compiled {
-		return new CompilerSession(this.#reader, { whole: true, places: true }).compile(this.input);
+		return compile(this.input, this.#reader, { places: true });
 	}
 
 	/** Compiles and compares; gives what came out. */

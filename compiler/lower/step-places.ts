@@ -1,8 +1,9 @@
 /** The places of a document's steps in its text, for logs: `Configfile:12`, with files relative to the main one's folder. */
 import { dirname, relative } from 'node:path';
 import { eachStep } from '../codegen/step-numbers.ts';
-import type { Origins } from '../lower/origins.ts';
+import type { Document } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
+import type { Origins } from './origins.ts';
 
 /** Places of all steps of a document by number, each list as a JSON array: for each site, and for the named routes. */
 export interface PlaceTexts {
@@ -67,6 +68,15 @@ export class PlaceWriter {
 	/** Returns a JSON array of places; '' is an unknown one. */
 	json(spans: readonly (SourceSpan | undefined)[]): string {
 		return JSON.stringify(spans.map(span => (span ? this.#placeOf(span) : '')));
+	}
+
+	/** Returns the places of all steps; `spans` are those of each site, `origins` those of named routes. */
+	texts(
+		spans: readonly (readonly (SourceSpan | undefined)[])[],
+		{ routes = {} }: Document,
+		origins: Origins,
+	): PlaceTexts {
+		return { sites: spans.map(list => this.json(list)), routes: this.json(stepSpans(routes, origins)) };
 	}
 
 	#placeOf({ source, start }: SourceSpan): string {

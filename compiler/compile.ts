@@ -1,0 +1,236 @@
+/** The pipeline: from a configuration as text or JSON to a checked document and its plan, one phase after the other. */
+import { hash } from 'node:crypto';
+import { type BuiltSites, checkBuild } from './codegen/check-build.ts';
+import type { HostFacts } from './codegen/placeholders/placeholder.ts';
+import type { NamedFiles, Plan } from './codegen/plan.ts';
+import { planDocument } from './codegen/plan-document.ts';
+import { CertificateCheck } from './codegen/tls/certificate-check.ts';
+import { ConcealedValues } from './diagnostics/concealed-values.ts';
+import type { Diagnostic, Report } from './diagnostics/diagnostic.ts';
+import type { ConfigInput, Dialect } from './dialects/dialect.ts';
+import { checkLogFiles, checkValues } from './document/check-values.ts';
+import type { Document } from './document/document.ts';
+import { checkNesting } from './document/nesting.ts';
+import { objectIds } from './document/object-ids.ts';
+import { parseJson } from './document/parse-json.ts';
+import { refuseRedacted } from './document/secrets.ts';
+import { upgradeDocument } from './document/upgrade.ts';
+import { checkDocument } from './document/validate.ts';
+import { DiagnosticCollector } from './lower/diagnostic-collector.ts';
+import { knownPlaceholders } from './lower/known-placeholders.ts';
+import { TreeLowering } from './lower/lower-tree.ts';
+import { NoOrigins, Origins } from './lower/origins.ts';
+import { registryOf } from './lower/registry.ts';
+import { SitePlaces } from './lower/site-places.ts';
+import { type PlaceTexts, PlaceWriter, placedDocument, stepSpans } from './lower/step-places.ts';
+import type { Reader } from './source/reader.ts';
+import { type Asked, RecordingReader } from './source/recording-reader.ts';
+import type { SourceSpan } from './source/source.ts';
+import type { NamedBlock } from './syntax/ast.ts';
+import { checkLines } from './syntax/line-limit.ts';
+import { parseConfig } from './syntax/parse-config.ts';
+import { lowerTests } from './testing/lower-tests.ts';
+import type { TestCase } from './testing/test-case.ts';
+
+/** The result of compiling. `document` and `plan` are present if no diagnostic is an error. */
+export interface Compiled {
+	readonly document: Document | undefined;
+	readonly plan: Plan | undefined;
+	readonly diagnostics: readonly Diagnostic[];
+	/** The checks of `test` blocks, which are not part of the document. */
+	readonly tests: readonly TestCase[];
+	/** Absolute paths of the files read. */
+	readonly files: readonly string[];
+	/**
+	 * Returns the place in the text of an object of the document, by JSON pointer; always undefined for JSON, and for results
+	 * of a session that are older than its last compilation.
+	 */
+	readonly locate: (pointer: string) => SourceSpan | undefined;
+	/** Places of its steps; undefined unless requested, and if the text is unknown. */
+	readonly places?: PlaceTexts | undefined;
+}
+
+export interface CompileOptions {
+	/** Records where steps are in the text, for logs. */
+	readonly places?: boolean | undefined;
+	/**
+	 * Facts about the machine that will serve the configuration. With them, values from its environment are checked too, as
+	 * they would be by the server.
+	 */
+	readonly facts?: HostFacts | undefined;
+}
+
+/** A text as far as its lowering. */
+export interface LoweredText {
+	readonly document: Document;
+	/** The `test` blocks. */
+	readonly tests: readonly NamedBlock[];
+	readonly files: readonly string[];
+	readonly locate: Compiled['locate'];
+	readonly places: PlaceTexts | undefined;
+	/** Has the findings so far, and receives those of later phases. */
+	readonly found: DiagnosticCollector;
+}
+
+/** The phases that need not look at a site again that has not changed: a session carries them out in its own way. */
+export interface Phases {
+	/** Parses, expands and lowers a text. */
+	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText;
+	/** Returns the document of a JSON text, with the sites that are known replaced by their known objects. */
+	readDocument(document: Document): Document;
+	/** Reports whether a document fits the schema. */
+	validate(document: Document, report: Report): boolean;
+	/** Plans listeners and certificates. `asked` is the record of what `reader` was asked for this. */
+	plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan;
+	/** Builds every site once with fakes. Returns the sites that can be built. */
+	build(document: Document, report: Report, reader: RecordingReader): BuiltSites;
+}
+
+/**
+ * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws for
+ * input; every mistake that can be found is in `diagnostics`, sorted by file and place.
+ */
+export function compile(input: ConfigInput, reader: Reader, options: CompileOptions = {}): Compiled {
+	return compileInPhases(new WholePhases(options), input, reader);
+}
+
+/** Compiles a configuration in the given phases. */
+export function compileInPhases(phases: Phases, input: ConfigInput, reader: Reader): Compiled {
+	const concealed = new ConcealedValues();
+	const { found, document, tests, ...rest } =
+		input.format === 'json'
+			? readJson(input, phases)
+			: readText(input, input.format, phases, new RecordingReader(concealed.watching(reader)));
+	const report = found.ofDocument(rest.locate);
+	let plan: Plan | undefined;
+	if (document) {
+		// A text made from what the Admin API shows.
+		if (input.text.includes('redacted')) refuseRedacted(document, report);
+		if (phases.validate(document, report)) {
+			checkValues(document, report);
+			plan = planAndBuild(phases, document, report, new RecordingReader(reader));
+			checkLogFiles(document, reader, report);
+		}
+	}
+	const cases = lowerTests(tests, found.report);
+	const usable = !found.hasErrors;
+	return {
+		...rest,
+		locate: rest.locate ?? (() => undefined),
+		tests: cases,
+		document: usable ? document : undefined,
+		plan: usable ? plan : undefined,
+		diagnostics: found.sorted().map(diagnostic => concealed.conceal(diagnostic)),
+	};
+}
+
+/** What the first phases give, of text or JSON. */
+type Read = Omit<LoweredText, 'document' | 'locate'> & {
+	/** Undefined if there is nothing that later phases could look at. */
+	readonly document: Document | undefined;
+	readonly locate: Compiled['locate'] | undefined;
+};
+
+function readText(input: ConfigInput, dialect: Dialect, phases: Phases, reader: RecordingReader): Read {
+	const found = new DiagnosticCollector();
+	if (checkLines(input, found.report)) return phases.readText(input, dialect, reader);
+	return { found, document: undefined, tests: [], files: mainFile(input), locate: undefined, places: undefined };
+}
+
+function readJson(input: ConfigInput, phases: Phases): Read {
+	const found = new DiagnosticCollector();
+	const whole = parseJson(input.text, input.name, input.path, found.report);
+	const { document: parsed, places } = input.placed ? placedDocument(whole) : { document: whole, places: undefined };
+	const read = { found, tests: [], files: mainFile(input), locate: undefined, places };
+	if (parsed === undefined || !checkNesting(parsed, found.report)) return { ...read, document: undefined };
+	const document = phases.readDocument(upgradeDocument(parsed) as Document);
+	if (input.text.includes('@id')) objectIds(document, found.ofDocument(undefined));
+	return { ...read, document };
+}
+
+function mainFile({ path }: ConfigInput): readonly string[] {
+	return path === undefined ? [] : [path];
+}
+
+function planAndBuild(phases: Phases, document: Document, report: Report, reader: RecordingReader): Plan {
+	const asked = reader.record();
+	const plan = phases.plan(document, report, reader, asked);
+	reader.stop();
+	const built = phases.build(document, report, reader);
+	const files = namedFiles(
+		asked,
+		(document.sites ?? []).map(site => built.get(site) ?? []),
+	);
+	return files ? { ...plan, files } : plan;
+}
+
+/** Returns what was asked of files for the plan and for each site, or undefined if nothing was. */
+function namedFiles(plan: readonly Asked[], sites: readonly (readonly Asked[])[]): NamedFiles | undefined {
+	const bySite = sites.map(digest);
+	const identity = digest(plan) + bySite.join();
+	if (/^,*$/.test(identity)) return undefined;
+	const contents: { [path: string]: string } = {};
+	for (const { what, of, answer } of sites.flat()) if (what === 'readBytes') contents[of] = answer;
+	return { identity: hash('sha256', identity, 'base64'), sites: bySite, contents };
+}
+
+function digest(asked: readonly Asked[]): string {
+	if (asked.length === 0) return '';
+	const answers = asked.map(({ what, of, answer }) => `${what} ${of} ${answer}`);
+	return hash('sha256', answers.join('\0'), 'base64');
+}
+
+/** The phases without a memory: each looks at everything. */
+export class WholePhases implements Phases {
+	readonly #options: CompileOptions;
+
+	constructor(options: CompileOptions) {
+		this.#options = options;
+	}
+
+	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText {
+		const found = new DiagnosticCollector();
+		const { report } = found;
+		const tree = parseConfig(input, reader, report, {
+			knownDirectives: new Set(registryOf(dialect).directives.keys()),
+		});
+		const origins = new Origins();
+		const deps = { dialect, report, reader, placeholders: knownPlaceholders, origins };
+		const lowering = new TreeLowering(tree, () => tree.sites, deps);
+		const logsBefore: number[] = [];
+		const spans: (readonly (SourceSpan | undefined)[])[] = [];
+		const nowhere = new NoOrigins();
+		const sites = tree.sites.map(block => {
+			logsBefore.push(lowering.logs);
+			const ofSite = this.#options.places ? new Origins() : nowhere;
+			const site = lowering.site(block, { origins: ofSite });
+			if (this.#options.places) spans.push(stepSpans(site, ofSite));
+			return site;
+		});
+		const document = lowering.document(sites);
+		const places = new SitePlaces(lowering, origins, index => tree.sites[index], logsBefore);
+		return {
+			...{ found, document, tests: tree.tests, files: tree.files },
+			locate: pointer => places.locate(document, pointer),
+			places: this.#options.places ? new PlaceWriter(input.path).texts(spans, document, origins) : undefined,
+		};
+	}
+
+	readDocument(document: Document): Document {
+		return document;
+	}
+
+	validate(document: Document, report: Report): boolean {
+		return checkDocument(document, report);
+	}
+
+	plan(document: Document, report: Report, reader: Reader): Plan {
+		return planDocument(document, report, { reader, check: new CertificateCheck(), facts: this.#options.facts });
+	}
+
+	build(document: Document, report: Report, reader: RecordingReader): BuiltSites {
+		const built: BuiltSites = new WeakMap();
+		checkBuild(document, report, built, reader, this.#options.facts);
+		return built;
+	}
+}
