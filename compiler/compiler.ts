@@ -1,9 +1,10 @@
 /** The compiler's entry point: takes text or JSON, returns a checked Document. Pure except for the Reader it is given. */
-import type { CompileOptions } from './compile.ts';
+
 import { CompilerSession } from './incremental/compiler-session.ts';
+import type { CompileOptions } from './pipeline/compile.ts';
 import type { Reader } from './source/reader.ts';
 
-export { type Compiled, compile } from './compile.ts';
+export { type Compiled, compile } from './pipeline/compile.ts';
 
 /**
  * Creates a compiler for a configuration that changes, as in an editor or a server that reloads. Recompiling after a change to

@@ -1,6 +1,9 @@
 /** Compiles one configuration repeatedly, reusing what has not changed. */
 import type { BuiltSites } from '../codegen/check-build.ts';
 import type { Plan } from '../codegen/plan.ts';
+import type { Report } from '../diagnostics/diagnostic.ts';
+import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
+import type { Document, Site } from '../document/document.ts';
 import {
 	type Compiled,
 	type CompileOptions,
@@ -8,10 +11,7 @@ import {
 	type LoweredText,
 	type Phases,
 	WholePhases,
-} from '../compile.ts';
-import type { Report } from '../diagnostics/diagnostic.ts';
-import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
-import type { Document, Site } from '../document/document.ts';
+} from '../pipeline/compile.ts';
 import type { Reader } from '../source/reader.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 import { DocumentChecks } from './document-checks.ts';

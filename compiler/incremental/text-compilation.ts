@@ -1,6 +1,5 @@
 /** One pass over a configuration in text: parses, expands and lowers it, reusing what earlier passes found. */
 import { dirname } from 'node:path';
-import type { LoweredText } from '../compile.ts';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
 import type { Document, Site } from '../document/document.ts';
@@ -12,6 +11,7 @@ import { registryOf } from '../lower/registry.ts';
 import { SitePlaces } from '../lower/site-places.ts';
 import { SiteWatch } from '../lower/site-watch.ts';
 import { PlaceWriter, stepSpans } from '../lower/step-places.ts';
+import type { LoweredText } from '../pipeline/compile.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 import { Source, type SourceSpan, wholeSpan } from '../source/source.ts';
 import type { ConfigTree, SiteBlock } from '../syntax/ast.ts';
