@@ -102,7 +102,8 @@ for (const [command, args] of [
 				child.kill(signal);
 				await until(`the end after ${signal}`, 20_000, () => !pids.some(isAlive));
 				for (const port of ports) await until(`${port} closed`, 5000, async () => !(await isOpen(port)));
-				if (signal === 'SIGTERM' && command === NODE) assert.match(output(), '"stopped"');
+				if (signal === 'SIGTERM' && command === NODE)
+					await until('its last line', 5000, () => output().includes('"stopped"'));
 			} catch (error) {
 				throw new Error(`${(error as Error).message}:\n${output()}`);
 			} finally {
