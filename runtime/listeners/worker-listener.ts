@@ -1,5 +1,5 @@
 /** One listening socket of one worker thread. Every thread binds the same address, and the kernel distributes connections. */
-import type { Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_KEEPALIVE } from '../../compiler/modules/options/servers/keepalive.ts';
 import type { ProxyProtocolWrapper } from '../../compiler/modules/options/servers/listener-wrappers.ts';
@@ -118,9 +118,20 @@ export class WorkerListener implements ListeningOwner {
 		}
 	}
 
-	/** Number of open connections, including those that have not reached the protocol. */
+	/** Number of open sockets, including those that have not reached the protocol. */
 	get connections(): number {
-		return this.#unread.size + this.protocol.connections;
+		return this.#unread.size + this.protocol.connections - (this.protocol.withoutSocket ?? 0);
+	}
+
+	/** The IP address and port that are bound; undefined for a Unix socket and one that was inherited. */
+	get bound(): AddressInfo | undefined {
+		return this.address.host.includes('/') ? undefined : this.#socket.address;
+	}
+
+	/** Counts a connection that comes by another socket: what to call at its end, or undefined if it is one too many. */
+	admit(address: string): (() => void) | undefined {
+		const admission = this.#admission;
+		return admission?.boundsConnections ? admission.connected(address, this.#places) : () => {};
 	}
 
 	/** Stops accepting; open connections end after their exchange. */

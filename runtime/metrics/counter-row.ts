@@ -1,6 +1,7 @@
 /** The counters that every thread keeps: a Float64 row in shared memory, summed when scraped. */
-import { FILE_ROW, FILE_SLOTS_END } from './file-counters.ts';
+import { FILE_ROW } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT } from './http2-counters.ts';
+import { HTTP3_CONNECTIONS_SLOT, HTTP3_SLOTS_END } from './http3-counters.ts';
 import { ThreadVitals } from './thread-vitals.ts';
 
 /** Slots of a row. Gauges count only for living threads; counters outlive theirs. */
@@ -32,17 +33,17 @@ export const ROW = {
 	/** Counter: idle connections closed to make room for others. */
 	gaveWay: 44,
 	// Slots 32 to 39, 48 to 55 and 64 to 111 are defined in refusals.ts, 112 to 127 in http2-counters.ts,
-	// 56 to 63 in cache-counters.ts, 128 to 143 in file-counters.ts.
+	// 56 to 63 in cache-counters.ts, 128 to 143 in file-counters.ts, and the rest in http3-counters.ts.
 } as const;
 
 /** Slots that are gauges. */
 export const ROW_GAUGES: readonly number[] = [
-	...[ROW.connections, ROW.inFlight, ROW.queued, HTTP2_SESSIONS_SLOT],
+	...[ROW.connections, ROW.inFlight, ROW.queued, HTTP2_SESSIONS_SLOT, HTTP3_CONNECTIONS_SLOT],
 	...[FILE_ROW.keptBytes, FILE_ROW.heldOpen],
 ];
 
 /** Number of slots in a row. */
-export const ROW_SLOTS = FILE_SLOTS_END;
+export const ROW_SLOTS: number = HTTP3_SLOTS_END;
 
 /**
  * Padding in bytes before and after a row. Memory is aligned to sixteen bytes only, and processors fetch two cache lines at a

@@ -11,6 +11,7 @@ import { Exposition, type Labels, type MetricFamily, type PlainFamily, type Samp
 import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
 import { fileFamilies } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './http2-counters.ts';
+import { HTTP3_ROWS, HTTP3_SLOT_FAMILIES } from './http3-counters.ts';
 import { plainFamily } from './plain-family.ts';
 import { processFamilies } from './process-metrics.ts';
 import { SLOT_FAMILIES, type SlotFamily } from './refusals.ts';
@@ -86,7 +87,7 @@ export class MetricsRegistry {
 			},
 			...runtimeFamilies(gauges),
 			...rowFamilies(totals),
-			...[...SLOT_FAMILIES, ...HTTP2_SLOT_FAMILIES].map(family => slotFamily(family, totals)),
+			...[...SLOT_FAMILIES, ...HTTP2_SLOT_FAMILIES, ...HTTP3_SLOT_FAMILIES].map(family => slotFamily(family, totals)),
 			plainFamily(
 				'svc_access_log_dropped_total',
 				'Access log entries lost because they could not be written, or not fast enough.',
@@ -219,6 +220,7 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 		['svc_requests_in_flight', 'Requests between their head and the end of their response.', 'gauge', ROW.inFlight],
 		['svc_http2_connections', 'Open HTTP/2 connections.', 'gauge', HTTP2_SESSIONS_SLOT],
 		['svc_http2_streams_total', 'HTTP/2 streams that carried a request.', 'counter', HTTP2_STREAMS_SLOT],
+		...HTTP3_ROWS,
 		// Not `svc_overload_queued`, which is the name of the counter in OpenMetrics.
 		['svc_overload_queue', 'Requests waiting because a listener has too many in flight.', 'gauge', ROW.queued],
 		[

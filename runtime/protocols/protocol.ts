@@ -24,6 +24,20 @@ export interface ProtocolHost {
 	readonly draining: boolean;
 	/** Counters specific to HTTP/2. */
 	readonly http2?: Http2Counters | undefined;
+	/** Counters specific to HTTP/3. */
+	readonly http3?: Http3Counters | undefined;
+}
+
+/** Counters of HTTP/3 connections and requests. */
+export interface Http3Counters {
+	connectionOpened(): void;
+	connectionClosed(): void;
+	/** A stream carried a request. */
+	streamOpened(): void;
+	/** A stream was reset, by the client or by us. */
+	streamReset(byClient: boolean): void;
+	/** A connection was ended for what its client did (http2/flood-guard.ts). */
+	cut(reason: string): void;
 }
 
 /** Counters of HTTP/2 connections and streams. */
@@ -108,6 +122,8 @@ export interface ProtocolServer {
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
 	/** Number of open connections. */
 	readonly connections: number;
+	/** Number of those that have no socket of their own, and so no file descriptor. */
+	readonly withoutSocket?: number;
 	/** Returns them, including those that have not reached their protocol yet. */
 	closable(): Iterable<Closable>;
 	/** Closes every connection at once. */

@@ -1,4 +1,5 @@
 /** The listening socket of one listener on one thread. */
+import type { AddressInfo } from 'node:net';
 import { DirectListeningSocket } from './direct-listening-socket.ts';
 import type { AcceptedSocket } from './direct-socket.ts';
 import { isDirectIo } from './io-mode.ts';
@@ -38,6 +39,8 @@ export interface ListeningSocket {
 	listen(target: ListenTarget): Promise<void>;
 	/** True if the peers have no addresses. */
 	readonly isUnix: boolean;
+	/** The IP address and port that it listens on; undefined for a Unix socket. */
+	readonly address: AddressInfo | undefined;
 	/** Sets the options of the connections that will be accepted. */
 	configure(keepAlive: TcpKeepAlive | undefined): void;
 	/** Sets the options of a new connection that did not inherit them. */

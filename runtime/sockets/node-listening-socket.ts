@@ -1,5 +1,5 @@
 /** A listening socket by `node:net` alone. */
-import { createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { AcceptedSocket } from './direct-socket.ts';
 import { canDuplicate, closeDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
 import type {
@@ -33,6 +33,11 @@ export class NodeListeningSocket implements ListeningSocket {
 
 	get isUnix(): boolean {
 		return this.#isUnix;
+	}
+
+	get address(): AddressInfo | undefined {
+		const address = this.#server.address();
+		return typeof address === 'string' ? undefined : (address ?? undefined);
 	}
 
 	async listen(target: ListenTarget): Promise<void> {

@@ -69,8 +69,20 @@ interface PendingSocket extends Socket {
 	[PENDING]?: PendingHandshake;
 }
 
+/** HTTP/3 beside the protocols over TCP: it has a socket and handshakes of its own. */
+export interface DatagramServer {
+	/** Connections, unfinished handshakes included. */
+	readonly connections: number;
+	closable(): Iterable<Closable>;
+	retire(which: (tls: TlsInfo | undefined) => boolean): void;
+	drain(): void;
+	close(): void;
+}
+
 /** The TLS of one listener on one thread. */
 export class TlsServer implements ProtocolServer, HandshakeOwner {
+	/** Set while the listener speaks HTTP/3, or still has connections of it. */
+	datagrams: DatagramServer | undefined = undefined;
 	readonly #deps: TlsServerDeps;
 	#selector: HandshakeSelector;
 	#text = '';
@@ -111,6 +123,11 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	bound(rate: HandshakeRate | undefined, limit: number = HANDSHAKE_LIMIT): void {
 		this.#rate = rate;
 		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+	}
+
+	/** The current settings. */
+	get selector(): HandshakeSelector {
+		return this.#selector;
 	}
 
 	/** True if the host of a request must match the server name of its handshake. */
@@ -204,15 +221,22 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.#draining = true;
 		this.#deps.http1.drain();
 		this.#deps.http2?.drain();
+		this.datagrams?.drain();
 	}
 
 	retire(which: (tls: TlsInfo | undefined) => boolean): void {
 		this.#deps.http1.retire(which);
 		this.#deps.http2?.retire(which);
+		this.datagrams?.retire(which);
 	}
 
 	get connections(): number {
-		return this.#pending.size + this.#deps.http1.connections + (this.#deps.http2?.connections ?? 0);
+		const { http1, http2 } = this.#deps;
+		return this.#pending.size + http1.connections + (http2?.connections ?? 0) + this.withoutSocket;
+	}
+
+	get withoutSocket(): number {
+		return this.datagrams?.connections ?? 0;
 	}
 
 	*closable(): Generator<Closable> {
@@ -221,6 +245,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		yield* this.#deps.http1.closable();
 		if (this.#deps.http2) yield* this.#deps.http2.closable();
+		if (this.datagrams) yield* this.datagrams.closable();
 	}
 
 	close(): void {
@@ -228,6 +253,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		for (const socket of this.#pending.keys()) socket.destroy();
 		this.#deps.http1.close();
 		this.#deps.http2?.close();
+		this.datagrams?.close();
 	}
 
 	/** Closes connections past their deadline. One timer serves all handshakes and stops when there are none. */

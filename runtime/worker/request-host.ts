@@ -11,8 +11,9 @@ import type { Admission } from '../listeners/admission.ts';
 import { ROW } from '../metrics/counter-row.ts';
 import type { HttpObserver } from '../metrics/http-observer.ts';
 import { http2Counters } from '../metrics/http2-counters.ts';
+import { http3Counters, type QuicCounters } from '../metrics/http3-counters.ts';
 import { refusalSlot } from '../metrics/refusals.ts';
-import type { Http2Counters, ProtocolHost, ProtocolLimits } from '../protocols/protocol.ts';
+import type { Http2Counters, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocols/protocol.ts';
 import type { LogEntry } from '../threads/messages.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
 import { answerChallenge, requireSameHost } from '../tls/before-sites.ts';
@@ -53,7 +54,12 @@ export class RequestHost implements ProtocolHost {
 	logsSteps = false;
 	/** Whether access logs show header fields with credentials (`servers { log_credentials }`). */
 	logsCredentials = false;
+	/** `Alt-Svc` for clients over TCP, while the listener speaks HTTP/3. */
+	altSvc: string | undefined = undefined;
+	/** Whether a server name is served over HTTP/3; undefined if all are. */
+	http3Serves: ((serverName: string) => boolean) | undefined = undefined;
 	readonly http2: Http2Counters;
+	readonly http3: Http3Counters & QuicCounters;
 	readonly #thread: ThreadState;
 	readonly #key: string;
 	readonly #judge: AnswerJudge = {
@@ -68,6 +74,7 @@ export class RequestHost implements ProtocolHost {
 		this.#thread = thread;
 		this.limits = thread.limits;
 		this.http2 = http2Counters(thread.row);
+		this.http3 = http3Counters(thread.row);
 	}
 
 	get draining(): boolean {
@@ -82,6 +89,7 @@ export class RequestHost implements ProtocolHost {
 		thread.row[ROW.inFlight]!++;
 		x.served = generation;
 		if (this.logsSteps) x.logsSteps = true;
+		if (this.altSvc !== undefined) this.#advertise(x, this.altSvc);
 		this.observer?.began();
 		const { admission } = this;
 		if (admission === undefined) return this.#run(x, generation);
@@ -95,6 +103,13 @@ export class RequestHost implements ProtocolHost {
 			if (error === undefined) return this.#run(x, generation);
 			failResponse(x, error);
 		});
+	}
+
+	/** Tells clients of other protocols of HTTP/3 (RFC 7838); handlers may change what is said. */
+	#advertise(x: Exchange, value: string): void {
+		if (x.protocol === 'HTTP/3.0') return;
+		if (this.http3Serves?.(x.connection.tls?.serverName ?? '') === false) return;
+		x.response.headers.set('Alt-Svc', value);
 	}
 
 	#run(x: Exchange, generation: Generation): void | Promise<void> {
@@ -252,6 +267,6 @@ const SHORT_BODY = 4096;
 
 /** Reports whether the response is handed to the system as soon as it is complete, so that both times are the same. */
 function endsAtOnce({ response: { body }, upgraded, protocol }: Exchange): boolean {
-	if (upgraded !== undefined || protocol === 'HTTP/2.0') return false;
+	if (upgraded !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;
 	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);
 }

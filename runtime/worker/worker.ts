@@ -12,8 +12,9 @@ import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protoc
 import { connectionRoom, descriptorLimit } from '../listeners/descriptor-limit.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
 import { PlaceMaker } from '../listeners/place-maker.ts';
-import { listenError } from '../listeners/port-probe.ts';
+import { ListenError, listenError } from '../listeners/port-probe.ts';
 import { protocolLimits } from '../listeners/protocol-limits.ts';
+import { QuicListener } from '../listeners/quic-listener.ts';
 import { WorkerListener } from '../listeners/worker-listener.ts';
 import { levelRank } from '../logs/encoders.ts';
 import { machineText } from '../logs/machine-text.ts';
@@ -26,6 +27,7 @@ import { createHttp1Server } from '../protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import { createHttp2Server } from '../protocols/http2/http2-server.ts';
 import type { ProtocolServer } from '../protocols/protocol.ts';
+import { quicSupport } from '../sockets/quic/quic-library.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { relieveThread } from '../threads/memory-relief.ts';
@@ -43,6 +45,7 @@ import {
 import { stopAnswering } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import { HANDSHAKE_SLOTS, HandshakeRate } from '../tls/handshake-rate.ts';
+import { servesHttp3 } from '../tls/quic-certificates.ts';
 import { ThreadTls } from '../tls/thread-tls.ts';
 import { TlsObserver } from '../tls/tls-observer.ts';
 import { TlsServer } from '../tls/tls-server.ts';
@@ -104,6 +107,10 @@ class DataPlaneWorker implements ThreadState {
 	readonly #handshakes: TlsObserver;
 	readonly #handshakeRates = new Map<string, HandshakeRate>();
 	readonly #listeners = new Map<string, WorkerListener>();
+	/** HTTP/3 of listeners, by key. */
+	readonly #quic = new Map<string, QuicListener>();
+	/** Bound for the generation that is not served yet, by key. */
+	readonly #quicBinding = new Map<string, QuicListener>();
 	/** Listeners bound for the generation that is not served yet. */
 	#binding: WorkerListener[] = [];
 	readonly #routePlaces = new PlaceTable('');
@@ -301,6 +308,58 @@ class DataPlaneWorker implements ThreadState {
 			});
 			if (socket !== undefined) this.#send({ type: 'listening', key: address.key, socket });
 		}
+		for (const address of listeners) this.#bindQuic(address, shared);
+	}
+
+	/** Binds the UDP socket of a listener that is to speak HTTP/3. */
+	#bindQuic(address: ListenerAddress, shared: SharedParts): void {
+		const { key, scheme } = address;
+		if (scheme !== 'https' || this.#quic.has(key) || this.#quicBinding.has(key)) return;
+		if (!this.#protocolsOf(address, shared).includes('h3')) return;
+		const listener = this.#listeners.get(key) ?? this.#binding.find(one => one.address.key === key)!;
+		const bound = listener.bound;
+		const { protocol } = listener;
+		if (bound === undefined || !(protocol instanceof TlsServer)) {
+			throw new ListenError('ENOTSUP', socketText(address), 'HTTP/3 (`h3`) needs an IP address and a port of its own');
+		}
+		const host = this.#hosts.get(listener)!;
+		const to = { address: bound.address, port: bound.port, only6: address.only6 === true, shared: this.#start.sharePorts };
+		try {
+			const quic = new QuicListener(to, {
+				tls: this.tls,
+				host,
+				counters: host.http3,
+				selector: () => protocol.selector,
+				obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
+				admit: client => listener.admit(client),
+				completed: (version, resumed) => this.#handshakes.completed(version, resumed),
+				failed: reason => this.#handshakeFailed(bound.port, reason),
+				ended: () => this.#quicEnded(key),
+			});
+			this.#quicBinding.set(key, quic);
+		} catch (error) {
+			const { missing } = quicSupport();
+			const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
+			const why = missing === undefined ? `the UDP port cannot be bound (${code})` : missing;
+			throw new ListenError(code, socketText(address), `HTTP/3 (\`h3\`) is unavailable, because ${why}`);
+		}
+	}
+
+	#protocolsOf(address: ListenerAddress, { protocols, settings }: SharedParts): readonly string[] {
+		return protocols?.[address.key] ?? serverSettingsFor(settings, address).protocols ?? DEFAULT_PROTOCOLS;
+	}
+
+	/** A listener that speaks HTTP/3 no longer has its socket until the last connection has ended. */
+	#quicEnded(key: string): void {
+		const quic = this.#quic.get(key);
+		if (quic?.draining && quic.connections === 0 && !this.draining) {
+			setImmediate(() => {
+				if (!quic.draining || quic.connections > 0 || this.#quic.get(key) !== quic) return;
+				this.#quic.delete(key);
+				quic.close();
+			});
+		}
+		if (this.draining) this.connectionEnded();
 	}
 
 	/** Gets the handshake counters that all threads of a TLS listener share. */
@@ -356,7 +415,7 @@ class DataPlaneWorker implements ThreadState {
 		const host = this.#hosts.get(listener)!;
 		host.logsSteps = server.trace === true && this.debug;
 		host.logsCredentials = server.log_credentials === true;
-		host.protocols = this.#shared.protocols?.[listener.address.key] ?? server.protocols ?? DEFAULT_PROTOCOLS;
+		host.protocols = this.#protocolsOf(listener.address, this.#shared);
 		const limits = protocolLimits(server);
 		// Protocols compare the object's identity to detect a change.
 		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
@@ -368,9 +427,34 @@ class DataPlaneWorker implements ThreadState {
 			const rate = this.#handshakeRates.get(address.key);
 			rate?.configure(server.limits ?? {});
 			protocol.bound(rate, server.timeouts?.handshake);
+			this.#configureQuic(protocol, host, address.key);
+			this.#quic.get(address.key)?.bound(rate, server.timeouts?.handshake);
 		}
 		host.admission = this.#gates.use(listener.address, server.limits);
 		listener.configure(server, host.admission);
+	}
+
+	/** Opens or drains what serves HTTP/3, and tells other clients of it. */
+	#configureQuic(protocol: TlsServer, host: RequestHost, key: string): void {
+		const bound = this.#quicBinding.get(key);
+		if (bound !== undefined) {
+			this.#quicBinding.delete(key);
+			this.#quic.set(key, bound);
+		}
+		const quic = this.#quic.get(key);
+		const speaks = quic !== undefined && host.protocols.includes('h3');
+		if (quic !== undefined) {
+			protocol.datagrams = quic;
+			if (speaks) quic.open();
+			else if (!quic.draining) {
+				quic.drain();
+				this.#quicEnded(key);
+			}
+		}
+		host.altSvc = speaks ? quic.advertisement : undefined;
+		const { selector } = protocol;
+		const all = selector.settings.policies.every(servesHttp3);
+		host.http3Serves = all ? undefined : name => servesHttp3(selector.policy(selector.policyOf(name)));
 	}
 
 	/** Without this check, a flood of connections would take the descriptors that the Admin API and the logs need. */
@@ -441,6 +525,8 @@ class DataPlaneWorker implements ThreadState {
 		this.#build = undefined;
 		this.#nextShared = undefined;
 		this.generations.discard();
+		for (const quic of this.#quicBinding.values()) quic.close();
+		this.#quicBinding.clear();
 		for (const listener of this.#binding.splice(0)) {
 			this.#hosts.delete(listener);
 			listener.close();

@@ -121,7 +121,7 @@ export class Http2Engine {
 }
 
 /** Milliseconds between checks: a quarter of the shortest timeout, so that each is met closely. */
-function tickFor(limits: ProtocolLimits): number {
+export function tickFor(limits: ProtocolLimits): number {
 	let shortest = TICK * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
 	for (const time of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {

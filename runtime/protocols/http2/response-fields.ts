@@ -7,7 +7,6 @@ import { STATIC_FIELDS } from './static-table.ts';
 /** Index of the first entry of each name in the static table. */
 const STATIC_NAMES: ReadonlyMap<string, number> = staticNames();
 const STATUS_INDEX: readonly number[] = statusIndexes();
-const DATE = 33;
 const CONTENT_LENGTH = 28;
 const STATUS = 8;
 
@@ -39,6 +38,22 @@ const REMEMBERED_LENGTH = 1024;
 /** Maximum bytes of all fields of a head; further ones are dropped. */
 const MOST_BYTES = 262_144;
 
+/** How a protocol writes one field: HPACK or QPACK. */
+export interface FieldCoding {
+	/** Index in the static table by name; 0 and names without one are written out. */
+	readonly names: ReadonlyMap<string, number>;
+	/** Writes a name and how its field may be kept; returns the index after it. The value follows. */
+	writeName(to: Buffer, at: number, name: string, index: number, sensitive: boolean): number;
+}
+
+const HPACK: FieldCoding = {
+	names: STATIC_NAMES,
+	writeName(to, at, name, index, sensitive) {
+		const next = writeInteger(to, at, sensitive ? NEVER_INDEXED : LITERAL, 4, index);
+		return index === 0 ? writeString(to, next, name) : next;
+	},
+};
+
 /** The encoder of response heads, one per thread. Without a dynamic table, its output is valid for all connections. */
 export class ResponseFields {
 	readonly #invalid: () => void;
@@ -50,9 +65,12 @@ export class ResponseFields {
 	#date: Uint8Array = new Uint8Array(0);
 	#dateUntil = 0;
 
+	readonly #coding: FieldCoding;
+
 	/** `invalid` is called for each field that cannot be sent and is dropped. */
-	constructor(invalid: () => void) {
+	constructor(invalid: () => void, coding: FieldCoding = HPACK) {
 		this.#invalid = invalid;
+		this.#coding = coding;
 	}
 
 	/** Encodes fields as a part of a block. The bytes are valid until the next call. */
@@ -76,7 +94,7 @@ export class ResponseFields {
 		if (now >= this.#dateUntil) {
 			const date = Date.now();
 			this.#at = 0;
-			this.#field('date', DATE, new Date(date).toUTCString());
+			this.#field('date', new Date(date).toUTCString());
 			this.#date = new Uint8Array(this.#memory.subarray(0, this.#at));
 			this.#dateUntil = now + 1000 - (date % 1000);
 		}
@@ -119,7 +137,7 @@ export class ResponseFields {
 			}
 			if (kind === 'text') value = encodeFieldText(value);
 			// HTTP/1.1 peers strip whitespace around a value; here, it would make the message malformed (RFC 9113 §8.2.1).
-			this.#field(name, STATIC_NAMES.get(name) ?? 0, withoutBlanks(value));
+			this.#field(name, withoutBlanks(value));
 		}
 		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
 	}
@@ -129,7 +147,7 @@ export class ResponseFields {
 		this.#dropped = true;
 	}
 
-	#field(name: string, index: number, value: string): void {
+	#field(name: string, value: string): void {
 		const needed = this.#at + name.length + value.length + 16;
 		if (needed > this.#memory.length) {
 			if (needed > MOST_BYTES) {
@@ -141,9 +159,8 @@ export class ResponseFields {
 			this.#memory = larger;
 		}
 		const memory = this.#memory;
-		const kind = SENSITIVE.has(name) ? NEVER_INDEXED : LITERAL;
-		let at = writeInteger(memory, this.#at, kind, 4, index);
-		if (index === 0) at = writeString(memory, at, name);
+		const { names, writeName } = this.#coding;
+		const at = writeName(memory, this.#at, name, names.get(name) ?? 0, SENSITIVE.has(name));
 		this.#at = writeString(memory, at, value);
 	}
 }
@@ -174,7 +191,8 @@ export function writeLength(to: Buffer, at: number, length: number): number {
 	return writeDigits(to, i + 1, length, digits);
 }
 
-function writeDigits(to: Buffer, at: number, value: number, digits: number): number {
+/** Writes a number in decimal. */
+export function writeDigits(to: Buffer, at: number, value: number, digits: number): number {
 	let rest = value;
 	for (let i = at + digits - 1; i >= at; i--) {
 		to[i] = 48 + (rest % 10);

@@ -24,7 +24,7 @@ import { RequestGate } from './request-gate.ts';
 import { writeHead, writeTrailers } from './response-writer.ts';
 import { SessionDeadlines } from './session-deadlines.ts';
 import { SessionEnd } from './session-end.ts';
-import { Stream, type StreamSession } from './stream.ts';
+import { HTTP2_RESETS, Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
 import { unpadded } from './unpadded.ts';
 
@@ -42,6 +42,8 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly engine: Http2Engine;
 	readonly info: SocketInfo;
 	readonly scheme: 'http' | 'https';
+	readonly protocol = 'HTTP/2.0';
+	readonly codes = HTTP2_RESETS;
 	readonly frames: FrameWriter;
 	sendWindow = DEFAULT_WINDOW;
 	readonly #coders: SharedCoders;

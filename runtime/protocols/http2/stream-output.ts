@@ -1,12 +1,21 @@
 /** Sends the body of one stream, as its windows allow, one frame per turn (RFC 9113 §5.2). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { MAX_WINDOW } from './frame-codes.ts';
-import type { FrameWriter } from './frame-writer.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
+
+/** Writes DATA frames. */
+export interface DataWriter {
+	/** Nothing more is taken for now. */
+	readonly full: boolean;
+	/** Writes a frame with `bytes[start, end)`; with `last` it ends the stream. Returns what tells it to `endStreamAt`. */
+	data(stream: number, last: boolean, bytes: Uint8Array, start: number, end: number): number;
+	/** Lets the frame end its stream after all; false if it has gone already. */
+	endStreamAt(frame: number): boolean;
+}
 
 /** The connection, for the output of its streams. */
 export interface OutputSession {
-	readonly frames: FrameWriter;
+	readonly frames: DataWriter;
 	/** Bytes of DATA that the client accepts on all streams together. */
 	sendWindow: number;
 	/** Bytes of bodies that each stream may buffer, because all of them share the connection's limit. */

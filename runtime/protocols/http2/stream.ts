@@ -24,9 +24,24 @@ import { type OutputOwner, type OutputSession, StreamOutput } from './stream-out
 import { TextSource } from './text-source.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
-/** The connection as its streams see it. */
+/** The codes with which a protocol resets streams. */
+export interface ResetCodes {
+	/** It is no error: the rest of the request is not needed. */
+	readonly none: number;
+	readonly cancel: number;
+	readonly internal: number;
+	/** The tunnel of a CONNECT broke. */
+	readonly connect: number;
+}
+
+/** The codes of HTTP/2. */
+export const HTTP2_RESETS: ResetCodes = H2_ERROR;
+
+/** The connection as its streams see it: one of HTTP/2, or of HTTP/3, whose streams are the same but for their frames. */
 export interface StreamSession extends OutputSession {
-	readonly engine: Http2Engine;
+	readonly engine: Pick<Http2Engine, 'host' | 'limits' | 'now' | 'after'>;
+	readonly protocol: 'HTTP/2.0' | 'HTTP/3.0';
+	readonly codes: ResetCodes;
 	readonly info: ConnectionInfo;
 	readonly scheme: 'http' | 'https';
 	/** A response's head. `length` is bytes of body, NO_LENGTH or GIVEN_LENGTH. */
@@ -115,7 +130,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		}
 		const received: Received = { method, path: fields.path, query: fields.query, authority: fields.authority };
 		const request = new Request(received, session.scheme, fields.host, new HeaderList(items), body ?? null);
-		const x = new Exchange('HTTP/2.0', session.info, received, request, this, engine.now);
+		const x = new Exchange(session.protocol, session.info, received, request, this, engine.now);
 		x.response.headers.add('Server', SERVER_NAME);
 		this.#exchange = x;
 		this.#expectsContinue = fields.expectsContinue;
@@ -264,7 +279,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		if (now >= this.#writeDeadline) {
 			this.#writeDeadline = Infinity;
 			this.#session.engine.host.refused('write_timeout');
-			this.#session.resetStream(this, H2_ERROR.cancel);
+			this.#session.resetStream(this, this.#session.codes.cancel);
 		} else if (now >= this.#readDeadline) {
 			this.#readDeadline = Infinity;
 			if (this.#localEnded && !this.#tunnel) {
@@ -295,7 +310,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			// A handler may hold more than the body for this client: an upstream that has upgraded, for one.
 			x.gone();
 			if (this.gone) this.#finish(false);
-			else session.resetStream(this, H2_ERROR.internal);
+			else session.resetStream(this, session.codes.internal);
 			return;
 		}
 		let status = response.status === 0 ? 200 : response.status;
@@ -415,7 +430,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.output.cancel();
 		if (!this.gone && (this.remoteOpen || !this.#localEnded)) {
 			this.gone = true;
-			this.#session.resetStream(this, error ? H2_ERROR.connect : H2_ERROR.cancel);
+			this.#session.resetStream(this, error ? this.#session.codes.connect : this.#session.codes.cancel);
 			this.#session.settle();
 		}
 		this.#finish(error === null);
@@ -439,7 +454,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	broken(): void {
-		this.#session.resetStream(this, H2_ERROR.internal);
+		this.#session.resetStream(this, this.#session.codes.internal);
 		this.#session.settle();
 	}
 
@@ -502,7 +517,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	/** Tells the client to send no more; it is no error. */
 	#stop(): void {
 		this.gone = true;
-		this.#session.resetStream(this, H2_ERROR.none);
+		this.#session.resetStream(this, this.#session.codes.none);
 		this.body?.fail(new HttpError(400, 'The request was cut short.'));
 	}
 

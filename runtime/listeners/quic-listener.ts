@@ -1,0 +1,169 @@
+/** HTTP/3 of one listener on one thread: a UDP socket beside the TCP one, at the same address and port. */
+import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
+import type { QuicCounters } from '../metrics/http3-counters.ts';
+import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
+import type { Closable, ProtocolHost } from '../protocols/protocol.ts';
+import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
+import { type HandshakeResult, QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
+import { quicSupport } from '../sockets/quic/quic-library.ts';
+import { quicThread } from '../sockets/quic/quic-thread.ts';
+import type { QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
+import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
+import type { HandshakeRate } from '../tls/handshake-rate.ts';
+import { HANDSHAKE_LIMIT } from '../tls/handshake-settings.ts';
+import { QuicCertificates, type QuicCertificatesDeps } from '../tls/quic-certificates.ts';
+import type { TableCertificate } from '../tls/table-certificate.ts';
+import type { TlsListener } from '../tls/thread-tls.ts';
+import { clientKey } from './client-counts.ts';
+
+/** Seconds for which clients remember that a site speaks HTTP/3. */
+const ADVERTISED_SECONDS = 2_592_000;
+
+/** Dependencies of {@link QuicListener}. */
+export interface QuicListenerDeps extends QuicCertificatesDeps {
+	readonly host: ProtocolHost;
+	readonly counters: QuicCounters;
+	/** Whether one more connection of a client may begin: what to call at its end, or undefined if not. */
+	admit(address: string): (() => void) | undefined;
+	/** Counts a completed handshake. */
+	completed(version: string, resumed: boolean): void;
+	/** A connection, or the attempt at one, is over. */
+	ended(): void;
+}
+
+/** The listener. It takes connections between `open` and `drain`. */
+export class QuicListener implements QuicEndpointOwner, TlsListener {
+	readonly #deps: QuicListenerDeps;
+	readonly #certificates: QuicCertificates;
+	readonly #http3: Http3Server;
+	readonly #endpoint: QuicEndpoint;
+	#rate: HandshakeRate | undefined;
+	#limit = HANDSHAKE_LIMIT;
+	#opened = false;
+	#draining = false;
+
+	/** Binds. Throws an error with the system's code, or ENOSYS where HTTP/3 is unavailable. */
+	constructor(address: UdpAddress, deps: QuicListenerDeps) {
+		this.#deps = deps;
+		this.#certificates = new QuicCertificates(deps);
+		this.#http3 = createHttp3Server(deps.host);
+		const thread = quicThread();
+		if (thread === undefined) {
+			throw Object.assign(new Error(`HTTP/3 is unavailable: ${quicSupport().missing}.`), { code: 'ENOSYS' });
+		}
+		this.#endpoint = new QuicEndpoint(thread, address, this);
+		this.onSettingsChanged();
+		deps.tls.listen(this);
+	}
+
+	/** The value of `Alt-Svc` that tells clients of TCP (RFC 7838 §3). */
+	get advertisement(): string {
+		return `h3=":${this.#endpoint.port}"; ma=${ADVERTISED_SECONDS}`;
+	}
+
+	/** Takes connections from now on, after `drain` as well. */
+	open(): void {
+		this.#draining = false;
+		this.#endpoint.resume();
+		if (this.#opened) return;
+		this.#opened = true;
+		this.#endpoint.open();
+	}
+
+	/**
+	 * Limits new handshakes.
+	 * @param rate Handshakes per second; undefined for no limit.
+	 * @param limit Milliseconds per handshake; 0 for no limit.
+	 */
+	bound(rate: HandshakeRate | undefined, limit: number = HANDSHAKE_LIMIT): void {
+		this.#rate = rate;
+		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
+	}
+
+	get handshakeLimit(): number {
+		return this.#limit;
+	}
+
+	/** Open connections, unfinished handshakes included. */
+	get connections(): number {
+		return this.#endpoint.connections;
+	}
+
+	closable(): Iterable<Closable> {
+		return this.#http3.closable();
+	}
+
+	retire(which: (tls: TlsInfo | undefined) => boolean): void {
+		this.#http3.retire(which);
+	}
+
+	/** No new connections; those open end after their requests. */
+	drain(): void {
+		this.#draining = true;
+		this.#endpoint.drain();
+		// The server itself goes on: HTTP/3 may be turned on again before the last connection has ended.
+		this.#http3.retire(() => true);
+	}
+
+	/** True between `drain` and the next `open`. */
+	get draining(): boolean {
+		return this.#draining;
+	}
+
+	/** Ends every connection at once, and closes the socket. */
+	close(): void {
+		this.#deps.tls.unlisten(this);
+		this.#endpoint.close();
+	}
+
+	choose: (hello: QuicHello, resume: () => void) => QuicChoice = (hello, resume) =>
+		this.#certificates.choose(hello, resume);
+
+	connected(connection: QuicConnection): void {
+		const { cipherSuite, serverName, resumed } = connection.facts;
+		const tls: TlsInfo = { version: 'tls1.3', cipherSuite, protocol: 'h3', serverName, resumed };
+		this.#deps.completed('tls1.3', resumed);
+		this.#http3.accept(connection, tls);
+	}
+
+	handshake(result: HandshakeResult, resumed: boolean): void {
+		this.#deps.counters.handshake(result, resumed);
+		if (result === 'timeout') this.#deps.failed('timeout');
+	}
+
+	admit(address: string): (() => void) | undefined {
+		if (this.#rate?.admits(address, Date.now()) === false) {
+			this.#deps.failed('rate_limited');
+			return undefined;
+		}
+		return this.#deps.admit(address);
+	}
+
+	refused(reason: Parameters<QuicCounters['refused']>[0]): void {
+		this.#deps.counters.refused(reason);
+	}
+
+	datagrams(received: number, sent: number, lost: number): void {
+		this.#deps.counters.datagrams(received, sent, lost);
+	}
+
+	ended(): void {
+		this.#deps.ended();
+	}
+
+	clientKey(address: string): string {
+		return clientKey(address);
+	}
+
+	onCertificateGone(certificate: TableCertificate): void {
+		this.#endpoint.tls.forget(certificate.serial);
+	}
+
+	onSettingsChanged(): void {
+		this.#endpoint.tls.useTicketKey(this.#deps.tls.ticketKeys[0]);
+	}
+
+	onTrustLost(): void {
+		// Nobody is verified over QUIC.
+	}
+}

@@ -1,0 +1,111 @@
+/** What HTTP/3 and its QUIC connections count. */
+import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
+import type { Http3Counters } from '../protocols/protocol.ts';
+import { type HandshakeResult, QUIC_REFUSALS, type QuicRefusal } from '../sockets/quic/quic-endpoint.ts';
+import { FILE_SLOTS_END } from './file-counters.ts';
+import type { SlotFamily } from './refusals.ts';
+
+const FIRST = FILE_SLOTS_END;
+const CONNECTIONS = FIRST;
+const STREAMS = FIRST + 1;
+const RESETS_BY_CLIENT = FIRST + 2;
+const RESETS_BY_SERVER = FIRST + 3;
+const RESUMED = FIRST + 4;
+const RECEIVED = FIRST + 5;
+const SENT = FIRST + 6;
+const LOST = FIRST + 7;
+const HANDSHAKES: { readonly [result in HandshakeResult]: number } = {
+	ok: FIRST + 8,
+	timeout: FIRST + 9,
+	failed: FIRST + 10,
+};
+const FIRST_CUT = FIRST + 11;
+const FIRST_REFUSAL: number = FIRST_CUT + CUT_REASONS.length;
+
+/** The slot that is a gauge: open HTTP/3 connections. */
+export const HTTP3_CONNECTIONS_SLOT: number = CONNECTIONS;
+/** The end of the slots that these take. */
+export const HTTP3_SLOTS_END: number = FIRST_REFUSAL + QUIC_REFUSALS.length;
+
+/** Families that are one slot: name, help, type, slot. */
+export const HTTP3_ROWS: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
+	['svc_http3_connections', 'Open HTTP/3 connections.', 'gauge', CONNECTIONS],
+	['svc_http3_streams_total', 'HTTP/3 streams that carried a request.', 'counter', STREAMS],
+	['svc_http3_resumptions_total', 'QUIC handshakes that resumed a session.', 'counter', RESUMED],
+	['svc_http3_datagrams_received_total', 'UDP datagrams received for HTTP/3.', 'counter', RECEIVED],
+	['svc_http3_datagrams_sent_total', 'UDP datagrams sent for HTTP/3.', 'counter', SENT],
+	['svc_http3_datagrams_lost_total', 'UDP datagrams that the system did not take.', 'counter', LOST],
+];
+
+/** Counts of QUIC, below HTTP/3. */
+export interface QuicCounters {
+	handshake(result: HandshakeResult, resumed: boolean): void;
+	refused(reason: QuicRefusal): void;
+	datagrams(received: number, sent: number, lost: number): void;
+}
+
+/** Counts in the row of a thread. */
+export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
+	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
+	return {
+		connectionOpened: () => {
+			row[CONNECTIONS]!++;
+		},
+		connectionClosed: () => {
+			row[CONNECTIONS]!--;
+		},
+		streamOpened: () => {
+			row[STREAMS]!++;
+		},
+		streamReset: byClient => {
+			row[byClient ? RESETS_BY_CLIENT : RESETS_BY_SERVER]!++;
+		},
+		cut: reason => {
+			const slot = cuts.get(reason);
+			if (slot !== undefined) row[slot]!++;
+		},
+		handshake: (result, resumed) => {
+			row[HANDSHAKES[result]]!++;
+			if (resumed) row[RESUMED]!++;
+		},
+		refused: reason => {
+			row[FIRST_REFUSAL + QUIC_REFUSALS.indexOf(reason)]!++;
+		},
+		datagrams: (received, sent, lost) => {
+			row[RECEIVED]! += received;
+			row[SENT]! += sent;
+			row[LOST]! += lost;
+		},
+	};
+}
+
+/** The families of these counters that have labels. */
+export const HTTP3_SLOT_FAMILIES: readonly SlotFamily[] = [
+	{
+		name: 'svc_http3_streams_reset_total',
+		help: 'HTTP/3 streams that were reset, by whom.',
+		label: 'by',
+		slots: [
+			['client', RESETS_BY_CLIENT],
+			['server', RESETS_BY_SERVER],
+		],
+	},
+	{
+		name: 'svc_http3_connections_cut_total',
+		help: 'HTTP/3 connections that were ended for what their client did, by reason.',
+		label: 'reason',
+		slots: CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]),
+	},
+	{
+		name: 'svc_http3_handshakes_total',
+		help: 'QUIC handshakes, by how they ended.',
+		label: 'result',
+		slots: Object.entries(HANDSHAKES),
+	},
+	{
+		name: 'svc_http3_refused_total',
+		help: 'Datagrams and handshakes of QUIC that were turned away, by reason.',
+		label: 'reason',
+		slots: QUIC_REFUSALS.map((reason, at) => [reason, FIRST_REFUSAL + at]),
+	},
+];

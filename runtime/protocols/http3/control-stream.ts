@@ -1,0 +1,217 @@
+/** The streams of one direction that a client opens: control, QPACK's, and those that nobody knows (RFC 9114 §6.2). */
+import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
+import type { CutReason } from '../http2/flood-guard.ts';
+import { COST } from '../http2/flood-guard.ts';
+import { FrameReader, type FrameSink } from './frame-reader.ts';
+import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME, H3_ERROR, SETTING, STREAM } from './http3-codes.ts';
+import { MAX_CONTROL_FRAME } from './limits.ts';
+import { VarintReader } from './varint.ts';
+
+/** The connection as these streams see it. */
+export interface ControlledConnection {
+	/** Claims the one stream of a type; false if there has been one (RFC 9114 §6.2.1). */
+	claim(type: number): boolean;
+	/** Ends the connection for a mistake. */
+	fail(code: number): void;
+	/** Counts what does no work. */
+	spend(reason: CutReason, cost: number): void;
+	/** A stream of an unknown type, or one that was given up. */
+	other(stream: QuicStream): void;
+	enter(): void;
+}
+
+/** One of them. */
+export class ControlStream implements QuicStreamOwner, FrameSink {
+	readonly #connection: ControlledConnection;
+	readonly #stream: QuicStream;
+	readonly #varint = new VarintReader();
+	readonly #reader = new FrameReader(this);
+	#type = -1;
+	#settled = false;
+	/** The highest push id that the client has allowed, −1 for none. */
+	#maxPushId = -1;
+	#goAway = Infinity;
+	#failed = false;
+
+	constructor(connection: ControlledConnection, stream: QuicStream) {
+		this.#connection = connection;
+		this.#stream = stream;
+	}
+
+	data(bytes: Buffer, end: boolean): boolean {
+		this.#connection.enter();
+		let at = 0;
+		while (this.#type < 0 && at < bytes.length) {
+			if (this.#varint.push(bytes[at++]!) && !this.#begin(this.#varint.value)) return false;
+		}
+		if (this.#type === STREAM.control) this.#reader.read(bytes, at);
+		else if (this.#type >= 0) this.#instructions(bytes, at);
+		if (end && !this.#failed) this.#ended();
+		return !this.#failed;
+	}
+
+	reset(): void {
+		this.#connection.enter();
+		this.#ended();
+	}
+
+	stopped(): void {}
+
+	drained(): void {}
+
+	frame(type: number, length: number): 'gather' | 'skip' | 'stop' {
+		if (!this.#settled && type !== FRAME.settings) return this.#fail(H3_ERROR.missingSettings);
+		switch (type) {
+			case FRAME.settings:
+				if (this.#settled) return this.#fail(H3_ERROR.frameUnexpected);
+				this.#settled = true;
+				break;
+			case FRAME.data:
+			case FRAME.headers:
+			case FRAME.pushPromise:
+				return this.#fail(H3_ERROR.frameUnexpected);
+			case FRAME.cancelPush:
+			case FRAME.goAway:
+			case FRAME.maxPushId:
+			case FRAME.priorityUpdateRequest:
+			case FRAME.priorityUpdatePush:
+				this.#connection.spend('priority_flood', COST.priority_flood);
+				break;
+			default:
+				if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
+				this.#connection.spend('empty_frames', COST.empty_frames);
+				return this.#failed ? 'stop' : 'skip';
+		}
+		return length > MAX_CONTROL_FRAME ? this.#fail(H3_ERROR.excessiveLoad) : 'gather';
+	}
+
+	payload(): boolean {
+		return false;
+	}
+
+	whole(type: number, bytes: Buffer, start: number, end: number): boolean {
+		const numbers = varints(bytes, start, end);
+		switch (type) {
+			case FRAME.settings:
+				this.#settings(numbers);
+				break;
+			case FRAME.priorityUpdateRequest:
+			case FRAME.priorityUpdatePush:
+				// Priorities of RFC 9218 are not used: streams take turns.
+				break;
+			default:
+				if (numbers?.length !== 1) this.#fail(H3_ERROR.frame);
+				else this.#number(type, numbers[0]!);
+		}
+		return !this.#failed;
+	}
+
+	/** The type of the stream is known. */
+	#begin(type: number): boolean {
+		this.#type = type;
+		switch (type) {
+			case STREAM.control:
+			case STREAM.encoder:
+			case STREAM.decoder:
+				if (this.#connection.claim(type)) return true;
+				this.#fail(H3_ERROR.streamCreation);
+				return false;
+			case STREAM.push:
+				// Only servers push (RFC 9114 §6.2.2).
+				this.#fail(H3_ERROR.streamCreation);
+				return false;
+		}
+		this.#failed = true;
+		this.#connection.other(this.#stream);
+		return false;
+	}
+
+	#settings(numbers: number[] | undefined): void {
+		if (numbers === undefined || numbers.length % 2 === 1) {
+			this.#fail(H3_ERROR.frame);
+			return;
+		}
+		const seen = new Set<number>();
+		for (let i = 0; i < numbers.length; i += 2) {
+			const id = numbers[i]!;
+			if (FORBIDDEN_SETTINGS.has(id) || seen.has(id)) {
+				this.#fail(H3_ERROR.settings);
+				return;
+			}
+			seen.add(id);
+			if (id === SETTING.enableConnectProtocol && numbers[i + 1]! > 1) {
+				this.#fail(H3_ERROR.settings);
+				return;
+			}
+		}
+	}
+
+	#number(type: number, value: number): void {
+		switch (type) {
+			case FRAME.goAway:
+				// A client's GOAWAY names pushes; it may only go down (RFC 9114 §5.2).
+				if (value > this.#goAway) this.#fail(H3_ERROR.id);
+				this.#goAway = value;
+				return;
+			case FRAME.maxPushId:
+				if (value < this.#maxPushId) this.#fail(H3_ERROR.id);
+				this.#maxPushId = value;
+				return;
+			case FRAME.cancelPush:
+				// No push has been promised.
+				this.#fail(H3_ERROR.id);
+		}
+	}
+
+	/** QPACK's instructions (RFC 9204 §4.3, §4.4): with no dynamic table only those that change nothing are right. */
+	#instructions(bytes: Buffer, from: number): void {
+		for (let at = from; at < bytes.length && !this.#failed; at++) {
+			if (this.#type === STREAM.encoder) {
+				// Set Dynamic Table Capacity to 0, in its only short form.
+				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
+			} else if (this.#varintOpen || (bytes[at]! & 0xc0) === 0x40) this.#cancellation(bytes[at]!);
+			else this.#fail(H3_ERROR.decoderStream);
+			this.#connection.spend('settings_flood', 1);
+		}
+	}
+
+	/** Within the integer of a Stream Cancellation, whose first byte has a prefix of 6 bits. */
+	#varintOpen = false;
+	#cancelBytes = 0;
+
+	#cancellation(byte: number): void {
+		if (!this.#varintOpen) {
+			this.#varintOpen = (byte & 0x3f) === 0x3f;
+			this.#cancelBytes = 0;
+			return;
+		}
+		if (byte < 128) this.#varintOpen = false;
+		else if (++this.#cancelBytes > 9) this.#fail(H3_ERROR.decoderStream);
+	}
+
+	#ended(): void {
+		switch (this.#type) {
+			case STREAM.control:
+			case STREAM.encoder:
+			case STREAM.decoder:
+				this.#fail(H3_ERROR.closedCriticalStream);
+				return;
+		}
+		this.#failed = true;
+		this.#connection.other(this.#stream);
+	}
+
+	#fail(code: number): 'stop' {
+		this.#failed = true;
+		this.#connection.fail(code);
+		return 'stop';
+	}
+}
+
+/** The integers that bytes consist of; undefined if the last one is cut short. */
+function varints(bytes: Buffer, start: number, end: number): number[] | undefined {
+	const reader = new VarintReader();
+	const found: number[] = [];
+	for (let at = start; at < end; at++) if (reader.push(bytes[at]!)) found.push(reader.value);
+	return reader.within ? undefined : found;
+}

@@ -1,0 +1,478 @@
+/** One HTTP/3 connection: its control streams, its requests, and its end (RFC 9114). */
+import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicStream } from '../../sockets/quic/quic-connection.ts';
+import { COST, type CutReason, FloodGuard } from '../http2/flood-guard.ts';
+import { OutputQueue } from '../http2/output-queue.ts';
+import type { RequestFields } from '../http2/request-fields.ts';
+import { GIVEN_LENGTH } from '../http2/response-writer.ts';
+import type { ResetCodes, Stream } from '../http2/stream.ts';
+import type { DataWriter, StreamOutput } from '../http2/stream-output.ts';
+import { type ControlledConnection, ControlStream } from './control-stream.ts';
+import { FRAME, H3_ERROR, SETTING, STREAM } from './http3-codes.ts';
+import type { EngineConnection, Http3Engine, SectionCoders } from './http3-engine.ts';
+import * as BOUND from './limits.ts';
+import type { QpackDecoder } from './qpack-decoder.ts';
+import { SECTION_START, writeSectionLength, writeSectionStart } from './qpack-encoder.ts';
+import { type RequestConnection, RequestStream } from './request-stream.ts';
+import { MAX_VARINT, varintLength, writeVarint } from './varint.ts';
+
+/** Bytes of a frame's type and length. */
+const FRAME_HEAD = 16;
+/** Bytes of a `Date` field, and some. */
+const DATE_ROOM = 48;
+/** Bytes for a frame with a head before it. */
+const SCRATCH = Buffer.allocUnsafeSlow(BOUND.DATA_SIZE + FRAME_HEAD);
+
+/** A connection. It lives until QUIC says that it is over. */
+export class Http3Connection
+	implements ControlledConnection, DataWriter, EngineConnection, QuicConnectionOwner, RequestConnection
+{
+	readonly engine: Http3Engine;
+	readonly info: ConnectionInfo;
+	readonly scheme = 'https';
+	readonly protocol = 'HTTP/3.0';
+	readonly codes: ResetCodes = H3_ERROR;
+	readonly frames: DataWriter = this;
+	readonly full = false;
+	/** Streams have their own room, which heeds the connection's. */
+	sendWindow = Number.MAX_SAFE_INTEGER;
+	readonly #quic: QuicConnection;
+	readonly #coders: SectionCoders;
+	readonly #meter: FloodGuard;
+	readonly #queue: OutputQueue;
+	readonly #requests = new Map<number, RequestStream>();
+	readonly #claimed = new Set<number>();
+	/** Streams of one direction that have no type yet, or an unknown one. */
+	#others = 0;
+	#control: QuicStream | undefined;
+	/** Heads that wait for the first bytes of their bodies. */
+	#heads: RequestStream[] = [];
+	#exchanges = 0;
+	#served = 0;
+	/** The request stream with the highest number that was taken. */
+	#last = -4;
+	#running = false;
+	#over = false;
+	#idleSince: number;
+	/** 0 while the connection goes on; 1 after the first GOAWAY, 2 after the last one. */
+	#ending = 0;
+	#goAwayAt = Infinity;
+
+	constructor(quic: QuicConnection, tls: TlsInfo, engine: Http3Engine) {
+		engine.refresh();
+		engine.now = performance.now();
+		this.engine = engine;
+		this.#quic = quic;
+		this.#coders = engine.coders;
+		this.#meter = new FloodGuard(engine.now);
+		this.#queue = new OutputQueue(this);
+		this.#idleSince = engine.now;
+		const { remoteAddress, remotePort, localAddress, localPort } = quic;
+		this.info = { remoteAddress, remotePort, localAddress, localPort, tls };
+		quic.owner = this;
+		engine.add(this);
+		this.#openControl();
+		if (engine.draining || engine.host.draining) this.drain();
+	}
+
+	get fields(): RequestFields {
+		return this.#coders.fields;
+	}
+
+	get decoder(): QpackDecoder {
+		return this.#coders.decoder;
+	}
+
+	get idleSince(): number {
+		return this.#over || this.#requests.size > 0 ? Infinity : this.#idleSince;
+	}
+
+	giveWay(): void {
+		this.#close(H3_ERROR.none);
+	}
+
+	destroy(): void {
+		this.#quic.destroy();
+	}
+
+	enter(): void {
+		if (this.#running) return;
+		this.#running = true;
+		this.engine.now = performance.now();
+	}
+
+	opened(stream: QuicStream): void {
+		this.enter();
+		if (stream.bidirectional) {
+			const request = new RequestStream(this, stream);
+			stream.owner = request;
+			this.#requests.set(stream.id, request);
+			return;
+		}
+		stream.owner = new ControlStream(this, stream);
+		if (++this.#others > BOUND.MAX_OTHER_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'empty_frames');
+	}
+
+	settled(): void {
+		this.#run();
+	}
+
+	closed(_close: QuicClose): void {
+		this.#over = true;
+		this.#running = false;
+		this.#abandon();
+		this.engine.remove(this);
+	}
+
+	/** Sends what there is to send, and ends the connection when that was its last. */
+	settle(): void {
+		if (this.#running || this.#over) return;
+		this.#running = true;
+		this.#run();
+		if (!this.#over) this.#quic.flush();
+	}
+
+	check(now: number): void {
+		if (this.#over) return;
+		if (now >= this.#goAwayAt) this.#lastGoAway();
+		const { idleTimeout } = this.engine.limits;
+		if (this.#requests.size === 0 && idleTimeout > 0 && now - this.#idleSince >= idleTimeout) {
+			this.#close(H3_ERROR.none);
+			return;
+		}
+		this.#running = true;
+		for (const request of this.#requests.values()) {
+			if (now >= request.headDeadline) {
+				this.engine.host.refused('header_timeout');
+				this.streamError(request, H3_ERROR.cancel);
+			} else request.stream?.check(now);
+			if (this.#over) return;
+		}
+		this.#running = false;
+		this.settle();
+	}
+
+	drain(): void {
+		if (this.#ending > 0 || this.#over) return;
+		this.#ending = 1;
+		// Requests that are on their way are still served: the client hears of the end first (RFC 9114 §5.2).
+		this.#goAway(MAX_VARINT - 3);
+		this.#goAwayAt = performance.now() + BOUND.GOAWAY_WAIT;
+		setTimeout(() => this.#lastGoAway(), BOUND.GOAWAY_WAIT).unref();
+		this.settle();
+	}
+
+	claim(type: number): boolean {
+		this.#others--;
+		if (this.#claimed.has(type)) return false;
+		this.#claimed.add(type);
+		return true;
+	}
+
+	other(stream: QuicStream): void {
+		this.#others--;
+		this.spend('empty_frames', COST.empty_frames);
+		stream.release();
+	}
+
+	begins(request: RequestStream): boolean {
+		const { id } = request.quic;
+		const { host, limits, counters } = this.engine;
+		if (this.#ending > 1 && id > this.#last) {
+			this.#reject(request);
+			return false;
+		}
+		if (this.#exchanges >= BOUND.MAX_EXCHANGES) {
+			host.refused('refused_stream');
+			this.#reject(request);
+			this.spend('made_you_reset', COST.made_you_reset);
+			return false;
+		}
+		if (id > this.#last) this.#last = id;
+		this.#exchanges++;
+		counters?.streamOpened();
+		if (++this.#served === limits.maxRequestsPerConnection) this.drain();
+		return true;
+	}
+
+	refused(reason: string): void {
+		this.engine.host.refused(reason);
+	}
+
+	cancelled(request: RequestStream): void {
+		this.engine.counters?.streamReset(true);
+		this.#drop(request, H3_ERROR.cancel);
+		this.spend('rapid_reset', COST.rapid_reset);
+	}
+
+	streamError(request: RequestStream, code: number): void {
+		this.engine.counters?.streamReset(false);
+		this.#drop(request, code);
+		this.spend('made_you_reset', COST.made_you_reset);
+	}
+
+	spend(reason: CutReason, cost: number): void {
+		if (this.#meter.spend(cost, this.engine.now)) this.#cut(H3_ERROR.excessiveLoad, reason);
+	}
+
+	fail(code: number): void {
+		this.#cut(code, 'protocol_error');
+	}
+
+	writeHead(id: number, status: number, headers: HeaderList, length: number, ends: boolean): void {
+		const request = this.#requests.get(id);
+		if (request === undefined || request.gone) return;
+		const { responses } = this.#coders;
+		// First, because what is encoded stands only until the next call.
+		const today = responses.date(this.engine.now);
+		const encoded = responses.encode(headers);
+		const declared = length === GIVEN_LENGTH ? encoded.contentLength : length;
+		const date = status < 200 || encoded.hasDate ? undefined : today;
+		const most = SECTION_START + DATE_ROOM + encoded.bytes.length;
+		const frame = Buffer.allocUnsafe(FRAME_HEAD + most);
+		// The length comes first and is known last: the head is written where the longest one would end.
+		const start = FRAME_HEAD;
+		let at = writeSectionStart(frame, start, status);
+		frame.set(encoded.bytes, at);
+		at += encoded.bytes.length;
+		if (date) {
+			frame.set(date, at);
+			at += date.length;
+		}
+		if (declared >= 0) at = writeSectionLength(frame, at, declared);
+		const head = headersFrame(frame, start, at);
+		if (ends) this.#write(request, head, 0, head.length, true);
+		else if (status < 200) this.#write(request, head, 0, head.length, false);
+		else {
+			this.#flushHead(request);
+			request.head = head;
+			this.#heads.push(request);
+		}
+	}
+
+	writeEnd(id: number, trailers: readonly HeaderList[]): void {
+		const request = this.#requests.get(id);
+		if (request === undefined || request.gone) return;
+		this.#flushHead(request);
+		const { responses } = this.#coders;
+		const parts = trailers.map(list => new Uint8Array(responses.encode(list).bytes)).filter(part => part.length > 0);
+		if (parts.length === 0) {
+			this.#write(request, SCRATCH, 0, 0, true);
+			return;
+		}
+		const frame = Buffer.allocUnsafe(FRAME_HEAD + 2 + parts.reduce((sum, part) => sum + part.length, 0));
+		let at = writeSectionStart(frame, FRAME_HEAD, undefined);
+		for (const part of parts) {
+			frame.set(part, at);
+			at += part.length;
+		}
+		const section = headersFrame(frame, FRAME_HEAD, at);
+		this.#write(request, section, 0, section.length, true);
+	}
+
+	data(id: number, last: boolean, bytes: Uint8Array, start: number, end: number): number {
+		const request = this.#requests.get(id);
+		if (request === undefined || request.gone) return 0;
+		const { head } = request;
+		let at = 0;
+		if (head !== undefined && head.length + FRAME_HEAD + end - start <= SCRATCH.length) {
+			request.head = undefined;
+			SCRATCH.set(head, 0);
+			at = head.length;
+		} else this.#flushHead(request);
+		at = writeVarint(SCRATCH, at, FRAME.data);
+		at = writeVarint(SCRATCH, at, end - start);
+		SCRATCH.set(bytes.subarray(start, end), at);
+		this.#write(request, SCRATCH, 0, at + end - start, last);
+		if (!last && request.quic.room < 2 * BOUND.DATA_SIZE) request.quic.awaitRoom();
+		return 0;
+	}
+
+	/** A frame that has been written is QUIC's. */
+	endStreamAt(): boolean {
+		return false;
+	}
+
+	wantsTurn(output: StreamOutput): void {
+		const request = this.#requests.get(output.id);
+		if (request !== undefined) {
+			const { room } = request.quic;
+			output.window = room;
+			if (room < BOUND.DATA_SIZE) request.quic.awaitRoom();
+		}
+		this.#queue.add(output);
+		if (!this.#running) this.#queue.soon();
+	}
+
+	dataSent(): void {
+		this.#meter.frameSent();
+	}
+
+	dataTaken(stream: Stream | undefined, bytes: number): void {
+		const request = stream && this.#requests.get(stream.id);
+		if (request === undefined) return;
+		const before = request.held;
+		request.held = Math.max(0, before - bytes);
+		if (before <= BOUND.MAX_HELD_BODY || request.held > BOUND.MAX_HELD_BODY) return;
+		request.quic.pause(false);
+		// What is here already is read in the next turn: this may be within the reading of it.
+		setImmediate(() => this.settle());
+	}
+
+	streamEnded(stream: Stream): void {
+		const request = this.#requests.get(stream.id);
+		if (request !== undefined) this.#remove(request);
+	}
+
+	resetStream(stream: Stream, code: number): void {
+		const request = this.#requests.get(stream.id);
+		if (request === undefined) {
+			stream.reset();
+			return;
+		}
+		if (code !== H3_ERROR.none) this.engine.counters?.streamReset(false);
+		this.#drop(request, code);
+	}
+
+	exchangeEnded(whole: boolean): void {
+		this.#exchanges--;
+		if (whole) this.#meter.exchangeDone();
+	}
+
+	/** Runs the queue, writes heads that have no body yet, and looks whether that was all. */
+	#run(): void {
+		this.#running = true;
+		if (!this.#over) this.#queue.run();
+		for (const request of this.#heads.splice(0)) this.#flushHead(request);
+		this.#running = false;
+		if (this.#over || this.#requests.size > 0) return;
+		if (this.#ending > 1) this.#close(H3_ERROR.none);
+	}
+
+	#flushHead(request: RequestStream): void {
+		const { head } = request;
+		if (head === undefined) return;
+		request.head = undefined;
+		this.#write(request, head, 0, head.length, false);
+	}
+
+	#write(request: RequestStream, bytes: Uint8Array, start: number, end: number, fin: boolean): void {
+		// What fails here shows as a cancellation with the next event.
+		if (!request.gone) request.quic.write(bytes, start, end, fin);
+	}
+
+	#openControl(): void {
+		const control = this.#quic.openUni();
+		if (control === undefined) {
+			// A client must let us open three (RFC 9114 §6.2).
+			this.#close(H3_ERROR.streamCreation);
+			return;
+		}
+		this.#control = control;
+		control.owner = {
+			data: () => true,
+			reset: () => {},
+			stopped: () => this.fail(H3_ERROR.closedCriticalStream),
+			drained: () => {},
+		};
+		const { maxHeadSize, maxHeaderCount } = this.engine.limits;
+		const bytes = Buffer.allocUnsafe(64);
+		const payload = Buffer.allocUnsafe(48);
+		let length = writeVarint(payload, 0, SETTING.maxFieldSectionSize);
+		length = writeVarint(payload, length, maxHeadSize + maxHeaderCount * 32);
+		length = writeVarint(payload, length, SETTING.enableConnectProtocol);
+		length = writeVarint(payload, length, 1);
+		let at = writeVarint(bytes, 0, STREAM.control);
+		at = writeVarint(bytes, at, FRAME.settings);
+		at = writeVarint(bytes, at, length);
+		payload.copy(bytes, at, 0, length);
+		control.write(bytes, 0, at + length, false);
+	}
+
+	#goAway(id: number): void {
+		const length = varintLength(id);
+		const bytes = Buffer.allocUnsafe(16);
+		let at = writeVarint(bytes, 0, FRAME.goAway);
+		at = writeVarint(bytes, at, length);
+		at = writeVarint(bytes, at, id);
+		this.#control?.write(bytes, 0, at, false);
+	}
+
+	#lastGoAway(): void {
+		if (this.#over || this.#ending !== 1) return;
+		this.#ending = 2;
+		this.#goAwayAt = Infinity;
+		this.#goAway(this.#last + 4);
+		this.settle();
+	}
+
+	/** A request that was not looked at: the client may send it again elsewhere (RFC 9114 §4.1.1). */
+	#reject(request: RequestStream): void {
+		request.gone = true;
+		this.#remove(request);
+		request.quic.reset(H3_ERROR.rejected);
+		request.quic.release();
+	}
+
+	#drop(request: RequestStream, code: number): void {
+		if (request.gone) return;
+		request.gone = true;
+		this.#requests.delete(request.quic.id);
+		if (code !== H3_ERROR.none) request.quic.reset(code);
+		else this.#flushGone(request);
+		request.quic.release();
+		request.stream?.reset();
+		this.#touched();
+	}
+
+	/** The response is whole, though its request is not. */
+	#flushGone(request: RequestStream): void {
+		const { head } = request;
+		request.head = undefined;
+		if (head !== undefined) request.quic.write(head, 0, head.length, true);
+	}
+
+	#remove(request: RequestStream): void {
+		this.#flushHead(request);
+		request.gone = true;
+		this.#requests.delete(request.quic.id);
+		request.quic.release();
+		this.#touched();
+	}
+
+	#touched(): void {
+		if (this.#requests.size === 0) this.#idleSince = this.engine.now;
+	}
+
+	#cut(code: number, reason: CutReason): void {
+		if (this.#over) return;
+		this.engine.counters?.cut(reason);
+		this.#close(code);
+	}
+
+	/** `closed` follows within the call. */
+	#close(code: number): void {
+		if (this.#over) return;
+		this.#over = true;
+		this.#quic.close(code);
+	}
+
+	/** Nothing more is sent: whoever works for this client is told. */
+	#abandon(): void {
+		const requests = [...this.#requests.values()];
+		this.#requests.clear();
+		for (const request of requests) {
+			request.gone = true;
+			request.stream?.reset();
+		}
+	}
+}
+
+/** Writes the type and the length of a HEADERS frame before its section, at `bytes[start, end)`; returns the frame. */
+function headersFrame(bytes: Buffer, start: number, end: number): Buffer {
+	const length = end - start;
+	const from = start - 1 - varintLength(length);
+	writeVarint(bytes, writeVarint(bytes, from, FRAME.headers), length);
+	return bytes.subarray(from, end);
+}

@@ -1,0 +1,109 @@
+/** What the HTTP/3 connections of one server share: limits, coders, clock and the watch over deadlines. */
+import type { ConnectionInfo } from '../../../compiler/exchange/exchange.ts';
+import { expectedNames } from '../http1/expected-names.ts';
+import { StringMemory } from '../http2/hpack-decoder.ts';
+import { tickFor } from '../http2/http2-engine.ts';
+import { RequestFields } from '../http2/request-fields.ts';
+import { ResponseFields } from '../http2/response-fields.ts';
+import type { Closable, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import { MAX_SECTION_FACTOR } from './limits.ts';
+import { QpackDecoder } from './qpack-decoder.ts';
+import { QPACK } from './qpack-encoder.ts';
+
+/** A connection as the engine keeps it. */
+export interface EngineConnection extends Closable {
+	readonly info: ConnectionInfo;
+	/** Acts on deadlines that have passed; `now` is `performance.now()`. */
+	check(now: number): void;
+	/** Begins the graceful end. */
+	drain(): void;
+	/** Ends at once. */
+	destroy(): void;
+}
+
+/** What every connection needs, made for the first one. */
+export class SectionCoders {
+	readonly fields: RequestFields;
+	readonly decoder: QpackDecoder;
+	readonly responses: ResponseFields;
+
+	constructor(host: ProtocolHost) {
+		const { maxHeadSize, maxHeaderCount } = host.limits;
+		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
+		// The shortest codes are of five bits.
+		this.decoder = new QpackDecoder(new StringMemory(Math.ceil((maxHeadSize * MAX_SECTION_FACTOR * 8) / 5)));
+		this.responses = new ResponseFields(() => host.refused('invalid_response_field'), QPACK);
+	}
+}
+
+/** The shared part of one server on one thread. */
+export class Http3Engine {
+	readonly host: ProtocolHost;
+	/** Those of the host as they were when the last connection came or the clock last struck. */
+	limits: ProtocolLimits;
+	readonly counters: Http3Counters | undefined;
+	readonly connections: Set<EngineConnection> = new Set();
+	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
+	now: number = performance.now();
+	draining = false;
+	#tick: number;
+	#coders: SectionCoders | undefined = undefined;
+	#timer: NodeJS.Timeout | undefined = undefined;
+
+	constructor(host: ProtocolHost) {
+		this.host = host;
+		this.limits = host.limits;
+		this.counters = host.http3;
+		this.#tick = tickFor(host.limits);
+	}
+
+	get coders(): SectionCoders {
+		this.#coders ??= new SectionCoders(this.host);
+		return this.#coders;
+	}
+
+	/** The time a bound of so many milliseconds from now is over; Infinity for a bound of 0. */
+	after(milliseconds: number): number {
+		return milliseconds === 0 ? Infinity : this.now + milliseconds;
+	}
+
+	/** Takes over what a load has changed. */
+	refresh(): void {
+		const { limits } = this.host;
+		if (limits === this.limits) return;
+		this.limits = limits;
+		// Open connections keep the coders that they began with, and with them what they told their clients.
+		this.#coders = undefined;
+		const tick = tickFor(limits);
+		if (tick === this.#tick) return;
+		this.#tick = tick;
+		if (this.#timer === undefined) return;
+		clearInterval(this.#timer);
+		this.#timer = this.#clock();
+	}
+
+	add(connection: EngineConnection): void {
+		this.connections.add(connection);
+		this.host.opened();
+		this.counters?.connectionOpened();
+		this.#timer ??= this.#clock();
+	}
+
+	remove(connection: EngineConnection): void {
+		if (!this.connections.delete(connection)) return;
+		this.counters?.connectionClosed();
+		this.host.closed();
+		if (this.connections.size > 0) return;
+		clearInterval(this.#timer);
+		this.#timer = undefined;
+	}
+
+	#clock(): NodeJS.Timeout {
+		return setInterval(() => {
+			const now = performance.now();
+			this.now = now;
+			for (const connection of this.connections) connection.check(now);
+			this.refresh();
+		}, this.#tick).unref();
+	}
+}

@@ -1,0 +1,36 @@
+/** HTTP/3 on QUIC connections: our own frames and QPACK (RFC 9114, RFC 9204). */
+import type { TlsInfo } from '../../../compiler/exchange/exchange.ts';
+import type { QuicConnection } from '../../sockets/quic/quic-connection.ts';
+import type { ProtocolHost, ProtocolServer } from '../protocol.ts';
+import { Http3Connection } from './http3-connection.ts';
+import { Http3Engine } from './http3-engine.ts';
+
+/** The server: as other protocols, but its connections are not sockets. */
+export interface Http3Server extends Omit<ProtocolServer, 'accept'> {
+	/** Takes over a connection whose handshake is done. */
+	accept(connection: QuicConnection, tls: TlsInfo): void;
+}
+
+/** Makes the HTTP/3 server of one listener on one thread. It holds no timer and no memory while it has no connection. */
+export function createHttp3Server(host: ProtocolHost): Http3Server {
+	const engine = new Http3Engine(host);
+	return {
+		accept(connection, tls): void {
+			new Http3Connection(connection, tls, engine);
+		},
+		retire(which): void {
+			for (const connection of engine.connections) if (which(connection.info.tls)) connection.drain();
+		},
+		drain(): void {
+			engine.draining = true;
+			for (const connection of engine.connections) connection.drain();
+		},
+		get connections(): number {
+			return engine.connections.size;
+		},
+		closable: () => engine.connections,
+		close(): void {
+			for (const connection of engine.connections) connection.destroy();
+		},
+	};
+}

@@ -1,0 +1,91 @@
+/**
+ * Decodes field sections (QPACK, RFC 9204). Only the static table is offered to clients: with a dynamic one a lost packet
+ * holds up every section that refers to what it carried, each connection holds a table, and a stream of its own has to be
+ * bounded, all to save bytes of requests, which are few. So a section has no state, and a reference to a dynamic table is
+ * a mistake.
+ */
+import { Field } from '../http2/field.ts';
+import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';
+import { huffmanDecode } from '../http2/huffman.ts';
+import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
+
+/** Integers beyond this are refused: nothing that they count may be so large. */
+const MAX_INTEGER = 1 << 24;
+
+const STATIC: readonly Field[] = Array.from(
+	{ length: QPACK_STATIC_COUNT },
+	(_, i) => new Field(QPACK_STATIC_FIELDS[i * 2]!, QPACK_STATIC_FIELDS[i * 2 + 1]!),
+);
+
+/** Decoder of sections: one for a thread, because sections do not build upon one another. */
+export class QpackDecoder {
+	readonly #memory: StringMemory;
+	#at = 0;
+
+	constructor(memory: StringMemory) {
+		this.#memory = memory;
+	}
+
+	/** Decodes a whole section; false when it is malformed, which ends the connection (RFC 9204 §2.2). */
+	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
+		this.#at = start;
+		// Required Insert Count and Base (RFC 9204 §4.5.1): the one must be 0, and then the other's sign must be positive.
+		if (end - start < 2 || this.#integer(bytes, end, 8) !== 0 || this.#at >= end) return false;
+		if (bytes[this.#at]! >= 128 || this.#integer(bytes, end, 7) < 0) return false;
+		while (this.#at < end) {
+			const field = this.#line(bytes, end);
+			if (field === undefined) return false;
+			sink.field(field);
+		}
+		return true;
+	}
+
+	#line(bytes: Buffer, end: number): Field | undefined {
+		const first = bytes[this.#at]!;
+		if (first >= 128) {
+			// Indexed: 1T.
+			if ((first & 0x40) === 0) return undefined;
+			return STATIC[this.#integer(bytes, end, 6)];
+		}
+		if (first >= 64) {
+			// Literal with the name of an entry: 01NT.
+			if ((first & 0x10) === 0) return undefined;
+			const known = STATIC[this.#integer(bytes, end, 4)];
+			const value = known && this.#string(bytes, end, 7);
+			return value === undefined ? undefined : new Field(known!.name, value, known!.kind);
+		}
+		// Names after the Base, in two forms, are of the dynamic table: 0001 and 0000.
+		if (first < 32) return undefined;
+		const name = this.#string(bytes, end, 3);
+		const value = name === undefined ? undefined : this.#string(bytes, end, 7);
+		return value === undefined ? undefined : new Field(name!, value);
+	}
+
+	/** An integer whose first byte has a prefix of so many bits (RFC 7541 §5.1); −1 when it is malformed or too large. */
+	#integer(bytes: Buffer, end: number, prefix: number): number {
+		const mask = (1 << prefix) - 1;
+		let value = bytes[this.#at++]! & mask;
+		if (value < mask) return value;
+		for (let shift = 0; shift <= 21; shift += 7) {
+			if (this.#at >= end) return -1;
+			const byte = bytes[this.#at++]!;
+			value += (byte & 127) << shift;
+			if (byte < 128) return value > MAX_INTEGER ? -1 : value;
+		}
+		return -1;
+	}
+
+	/** A string whose length has a prefix of so many bits, below the bit that says whether it is Huffman-coded. */
+	#string(bytes: Buffer, end: number, prefix: number): string | undefined {
+		if (this.#at >= end) return undefined;
+		const coded = (bytes[this.#at]! & (1 << prefix)) !== 0;
+		const length = this.#integer(bytes, end, prefix);
+		const start = this.#at;
+		if (length < 0 || length > end - start) return undefined;
+		this.#at = start + length;
+		if (!coded) return bytes.toString('latin1', start, this.#at);
+		const memory = this.#memory.bytes;
+		const decoded = huffmanDecode(bytes, start, this.#at, memory);
+		return decoded < 0 ? undefined : memory.toString('latin1', 0, decoded);
+	}
+}

@@ -1,0 +1,71 @@
+/** Encodes field sections of responses with the static table only (QPACK, RFC 9204 §4.5). */
+import { huffmanEncode, huffmanLength } from '../http2/huffman.ts';
+import { type FieldCoding, writeDigits, writeInteger } from '../http2/response-fields.ts';
+import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
+
+const INDEXED_STATIC = 0xc0;
+/** Literal with the name of a static entry, and what says that no intermediary may index it. */
+const LITERAL_NAMED = 0x50;
+const NEVER_NAMED = 0x20;
+const LITERAL = 0x20;
+const NEVER = 0x10;
+const HUFFMAN = 0x08;
+const STATUS = 24;
+const CONTENT_LENGTH = 4;
+
+/** Bytes that `writeSectionStart` and `writeSectionLength` take at most, together. */
+export const SECTION_START = 32;
+
+/** Index by name, the first entry of each. */
+const NAMES: ReadonlyMap<string, number> = staticNames();
+const STATUSES: readonly number[] = statusIndexes();
+
+/** How QPACK writes a field. */
+export const QPACK: FieldCoding = {
+	names: NAMES,
+	writeName(to, at, name, index, sensitive) {
+		// Entry 0 is `:authority`, which no response has.
+		if (index > 0) return writeInteger(to, at, LITERAL_NAMED | (sensitive ? NEVER_NAMED : 0), 4, index);
+		const form = LITERAL | (sensitive ? NEVER : 0);
+		const coded = huffmanLength(name);
+		if (coded < name.length) return huffmanEncode(name, to, writeInteger(to, at, form | HUFFMAN, 3, coded));
+		const next = writeInteger(to, at, form, 3, name.length);
+		return next + to.write(name, next, 'latin1');
+	},
+};
+
+/** Begins a section: no dynamic table, then a status, if one is given. Returns the index after it. */
+export function writeSectionStart(to: Buffer, at: number, status: number | undefined): number {
+	to[at] = 0;
+	to[at + 1] = 0;
+	const next = at + 2;
+	if (status === undefined) return next;
+	const index = STATUSES[status];
+	if (index !== undefined) return writeInteger(to, next, INDEXED_STATIC, 6, index);
+	const value = writeInteger(to, next, LITERAL_NAMED, 4, STATUS);
+	to[value] = 3;
+	return writeDigits(to, value + 1, status, 3);
+}
+
+/** Adds a `Content-Length`; returns the index after it. */
+export function writeSectionLength(to: Buffer, at: number, length: number): number {
+	const next = writeInteger(to, at, LITERAL_NAMED, 4, CONTENT_LENGTH);
+	let digits = 1;
+	for (let rest = length; rest >= 10; rest = Math.floor(rest / 10)) digits++;
+	to[next] = digits;
+	return writeDigits(to, next + 1, length, digits);
+}
+
+function staticNames(): Map<string, number> {
+	const names = new Map<string, number>();
+	for (let i = QPACK_STATIC_COUNT - 1; i >= 0; i--) names.set(QPACK_STATIC_FIELDS[i * 2]!, i);
+	return names;
+}
+
+function statusIndexes(): number[] {
+	const indexes: number[] = [];
+	for (let i = 0; i < QPACK_STATIC_COUNT; i++) {
+		if (QPACK_STATIC_FIELDS[i * 2] === ':status') indexes[Number(QPACK_STATIC_FIELDS[i * 2 + 1])] = i;
+	}
+	return indexes;
+}

@@ -1,0 +1,205 @@
+/** The frames of one request stream (RFC 9114 §4.1): a head, a body, trailers, in this order. */
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
+import { ownedCopy } from '../http1/owned-copy.ts';
+import { type CutReason, COST } from '../http2/flood-guard.ts';
+import { MALFORMED, type RequestFields, SERVED } from '../http2/request-fields.ts';
+import { Stream, type StreamSession } from '../http2/stream.ts';
+import { FrameReader, type FrameSink } from './frame-reader.ts';
+import { FORBIDDEN_FRAMES, FRAME, H3_ERROR } from './http3-codes.ts';
+import { MAX_HELD_BODY, MAX_SECTION_FACTOR } from './limits.ts';
+import type { QpackDecoder } from './qpack-decoder.ts';
+
+/** The connection as its requests see it. */
+export interface RequestConnection extends StreamSession {
+	readonly fields: RequestFields;
+	readonly decoder: QpackDecoder;
+	/** A run over input begins, unless one is under way. */
+	enter(): void;
+	/** A request begins, once its head has been read: false if it is rejected. */
+	begins(request: RequestStream): boolean;
+	fail(code: number): void;
+	/** The client's mistake on one stream. */
+	streamError(request: RequestStream, code: number): void;
+	refused(reason: string): void;
+	spend(reason: CutReason, cost: number): void;
+	/** The client has cancelled a request. */
+	cancelled(request: RequestStream): void;
+}
+
+const HEAD = 0;
+const BODY = 1;
+const TRAILED = 2;
+
+/** A request stream that is not closed. */
+export class RequestStream implements QuicStreamOwner, FrameSink {
+	readonly quic: QuicStream;
+	/** From the end of the head on. */
+	stream: Stream | undefined = undefined;
+	/** The head's frame, which waits for the first bytes of the body. */
+	head: Buffer | undefined = undefined;
+	/** `performance.now()` by which the head must be here. */
+	headDeadline: number;
+	/** Bytes of the body that its reader has not taken. */
+	held = 0;
+	gone = false;
+	readonly #connection: RequestConnection;
+	readonly #reader = new FrameReader(this);
+	#state = HEAD;
+	/** The stream's end came with the bytes that are being read. */
+	#endsHere = false;
+	#ended = false;
+	#trailerFields: HeaderList | undefined = undefined;
+
+	constructor(connection: RequestConnection, quic: QuicStream) {
+		this.#connection = connection;
+		this.quic = quic;
+		const { engine } = connection;
+		this.headDeadline = engine.after(engine.limits.headTimeout);
+	}
+
+	data(bytes: Buffer, end: boolean): boolean {
+		this.#connection.enter();
+		this.#endsHere = end;
+		const goesOn = this.#reader.read(bytes);
+		if (!goesOn || this.gone) return false;
+		if (end && !this.#ended) this.#end();
+		return this.gone || this.held <= MAX_HELD_BODY;
+	}
+
+	reset(): void {
+		this.#connection.enter();
+		if (!this.gone) this.#connection.cancelled(this);
+	}
+
+	stopped(): void {
+		this.#connection.enter();
+		if (!this.gone) this.#connection.cancelled(this);
+	}
+
+	drained(): void {
+		const { stream } = this;
+		if (this.gone || stream === undefined || !stream.output.active) return;
+		this.#connection.enter();
+		this.#connection.wantsTurn(stream.output);
+	}
+
+	frame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop' {
+		const { limits } = this.#connection.engine;
+		switch (type) {
+			case FRAME.data:
+				if (this.#state !== BODY) return this.#fail(H3_ERROR.frameUnexpected);
+				if (length === 0) this.#connection.spend('empty_frames', COST.empty_frames);
+				return this.gone ? 'stop' : 'stream';
+			case FRAME.headers:
+				if (this.#state === TRAILED) return this.#fail(H3_ERROR.frameUnexpected);
+				if (length <= limits.maxHeadSize * MAX_SECTION_FACTOR) return 'gather';
+				return this.#tooLarge();
+			case FRAME.cancelPush:
+			case FRAME.settings:
+			case FRAME.pushPromise:
+			case FRAME.goAway:
+			case FRAME.maxPushId:
+				return this.#fail(H3_ERROR.frameUnexpected);
+		}
+		if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
+		// Extensions are ignored (RFC 9114 §9), yet not for ever.
+		this.#connection.spend('empty_frames', COST.empty_frames);
+		return this.gone ? 'stop' : 'skip';
+	}
+
+	payload(bytes: Buffer, start: number, end: number): boolean {
+		const stream = this.stream!;
+		const body = stream.body;
+		// A request that was refused has no reader, and a plain CONNECT no body.
+		if (body === undefined) return true;
+		if (body.length !== undefined && body.received + end - start > body.length) {
+			this.#connection.streamError(this, H3_ERROR.message);
+			return false;
+		}
+		this.held += end - start;
+		stream.data(ownedCopy(bytes, start, end));
+		return !this.gone;
+	}
+
+	whole(_type: number, bytes: Buffer, start: number, end: number, last: boolean): boolean {
+		const connection = this.#connection;
+		const { fields } = connection;
+		const trailers = this.#state === BODY;
+		fields.begin(trailers);
+		if (!connection.decoder.decode(bytes, start, end, fields)) {
+			this.#fail(H3_ERROR.decompression);
+			return false;
+		}
+		if (trailers) return this.#trailers(fields);
+		this.#state = BODY;
+		this.#begin(fields, this.#endsHere && last);
+		return !this.gone;
+	}
+
+	#begin(fields: RequestFields, ends: boolean): void {
+		const connection = this.#connection;
+		this.headDeadline = Infinity;
+		const result = fields.endHead(ends);
+		if (result === MALFORMED) {
+			connection.refused(fields.reason);
+			connection.streamError(this, H3_ERROR.message);
+			return;
+		}
+		this.stream = new Stream(connection, this.quic.id, this.quic.room, !ends);
+		if (!connection.begins(this)) return;
+		if (ends) this.#ended = true;
+		if (result === SERVED) this.stream.begin(fields);
+		else {
+			connection.refused(fields.reason);
+			this.stream.refuse(result);
+		}
+	}
+
+	#trailers(fields: RequestFields): boolean {
+		this.#state = TRAILED;
+		if (fields.endTrailers() !== SERVED) {
+			this.#connection.refused(fields.reason);
+			this.#connection.streamError(this, H3_ERROR.message);
+			return false;
+		}
+		this.#trailerFields = new HeaderList(fields.items);
+		return true;
+	}
+
+	/** The client has ended its side. */
+	#end(): void {
+		this.#ended = true;
+		const { stream } = this;
+		if (this.#reader.within) {
+			this.#fail(H3_ERROR.frame);
+			return;
+		}
+		if (stream === undefined) {
+			this.#connection.streamError(this, H3_ERROR.incomplete);
+			return;
+		}
+		if (!stream.endRemote(this.#trailerFields)) this.#connection.streamError(this, H3_ERROR.message);
+	}
+
+	#tooLarge(): 'skip' | 'stop' {
+		const connection = this.#connection;
+		connection.refused('head_too_large');
+		if (this.#state === BODY) {
+			connection.streamError(this, H3_ERROR.message);
+			return 'stop';
+		}
+		this.headDeadline = Infinity;
+		this.#state = BODY;
+		this.stream = new Stream(connection, this.quic.id, this.quic.room, true);
+		if (!connection.begins(this)) return 'stop';
+		this.stream.refuse(431);
+		return this.gone ? 'stop' : 'skip';
+	}
+
+	#fail(code: number): 'stop' {
+		this.gone = true;
+		this.#connection.fail(code);
+		return 'stop';
+	}
+}

@@ -1,0 +1,47 @@
+/** Integers of variable length (RFC 9000 §16). */
+
+/** Largest integer that these have. */
+export const MAX_VARINT: number = 2 ** 62 - 1;
+
+/** Bytes that an integer takes. */
+export function varintLength(value: number): number {
+	return value < 64 ? 1 : value < 16_384 ? 2 : value < 1_073_741_824 ? 4 : 8;
+}
+
+/** Writes an integer; returns the index after it. */
+export function writeVarint(to: Buffer, at: number, value: number): number {
+	if (value < 64) {
+		to[at] = value;
+		return at + 1;
+	}
+	if (value < 16_384) return to.writeUInt16BE(value | 0x4000, at);
+	if (value < 1_073_741_824) return to.writeUInt32BE((value | 0x8000_0000) >>> 0, at);
+	to.writeUInt32BE((Math.floor(value / 4_294_967_296) | 0xc000_0000) >>> 0, at);
+	return to.writeUInt32BE(value % 4_294_967_296 >>> 0, at + 4);
+}
+
+/** Reads integers whose bytes come one by one. */
+export class VarintReader {
+	/** Once `push` has returned true. Integers beyond 2^53 are inexact. */
+	value = 0;
+	#left = -1;
+
+	/** Takes the next byte; true if it was the last one. */
+	push(byte: number): boolean {
+		if (this.#left < 0) {
+			this.#left = (1 << (byte >> 6)) - 1;
+			this.value = byte & 0x3f;
+		} else {
+			this.value = this.value * 256 + byte;
+			this.#left--;
+		}
+		if (this.#left > 0) return false;
+		this.#left = -1;
+		return true;
+	}
+
+	/** Within an integer. */
+	get within(): boolean {
+		return this.#left >= 0;
+	}
+}

@@ -1,0 +1,73 @@
+/** The parts of a QUIC packet that can be read without keys (RFC 8999, RFC 9000 §17). */
+
+/** Length of the connection ids that OpenSSL's server chooses: a short header does not carry the length. */
+export const SERVER_ID_LENGTH = 8;
+/** Bytes of an id in version 1 (RFC 9000 §17.2). */
+const LONGEST_ID = 20;
+/** QUIC version 1, the only one that OpenSSL speaks. */
+export const VERSION_1 = 1;
+/** Bytes of UDP payload below which a datagram cannot begin a connection (RFC 9000 §14.1). */
+export const LEAST_INITIAL = 1200;
+/** Bytes of the id that a client chooses for its first packets, at least (RFC 9000 §7.2). */
+const LEAST_CLIENT_ID = 8;
+
+/** What the first packet of a datagram is. */
+export type PacketKind = 'initial' | 'long' | 'short' | 'unknown_version' | 'noise';
+
+/** The header read last: one object for a thread. Ids are bytes as latin1. */
+export class PacketHeader {
+	kind: PacketKind = 'noise';
+	version = 0;
+	destination = '';
+	source = '';
+
+	/** Reads the header of the packet that begins at `start`. Never throws. */
+	read(bytes: Buffer, start: number, end: number): PacketKind {
+		this.kind = this.#read(bytes, start, end);
+		return this.kind;
+	}
+
+	#read(bytes: Buffer, start: number, end: number): PacketKind {
+		const length = end - start;
+		if (length < 1) return 'noise';
+		const first = bytes[start]!;
+		if ((first & 0x80) === 0) {
+			// The fixed bit tells QUIC from other protocols (RFC 9000 §17.3.1). A packet has 21 bytes at least to be opened.
+			if ((first & 0x40) === 0 || length < 1 + SERVER_ID_LENGTH + 12) return 'noise';
+			this.version = VERSION_1;
+			this.destination = bytes.toString('latin1', start + 1, start + 1 + SERVER_ID_LENGTH);
+			this.source = '';
+			return 'short';
+		}
+		if (length < 7) return 'noise';
+		this.version = bytes.readUInt32BE(start + 1);
+		const destinationLength = bytes[start + 5]!;
+		const sourceAt = start + 6 + destinationLength;
+		if (sourceAt >= end) return 'noise';
+		const sourceLength = bytes[sourceAt]!;
+		if (sourceAt + 1 + sourceLength > end) return 'noise';
+		this.destination = bytes.toString('latin1', start + 6, sourceAt);
+		this.source = bytes.toString('latin1', sourceAt + 1, sourceAt + 1 + sourceLength);
+		// Version 0 is version negotiation, which only servers send.
+		if (this.version === 0) return 'noise';
+		if (this.version !== VERSION_1) return 'unknown_version';
+		if ((first & 0x40) === 0 || destinationLength > LONGEST_ID || sourceLength > LONGEST_ID) return 'noise';
+		return (first & 0x30) === 0 && destinationLength >= LEAST_CLIENT_ID ? 'initial' : 'long';
+	}
+}
+
+/** Returns a version negotiation packet for a header (RFC 9000 §17.2.1): its ids swapped, and the versions spoken. */
+export function versionNegotiation(header: PacketHeader, random: number): Buffer {
+	const { source, destination } = header;
+	const packet = Buffer.alloc(1 + 4 + 1 + source.length + 1 + destination.length + 8);
+	packet[0] = 0x80 | 0x40 | (random & 0x3f);
+	let at = 5;
+	packet[at++] = source.length;
+	at += packet.write(source, at, 'latin1');
+	packet[at++] = destination.length;
+	at += packet.write(destination, at, 'latin1');
+	at = packet.writeUInt32BE(VERSION_1, at);
+	// A version that nobody speaks, so that clients learn to pass over those they do not know (RFC 9000 §6.3).
+	packet.writeUInt32BE(0x0a0a0a0a | ((random & 0xf) << 4), at);
+	return packet;
+}

@@ -1,0 +1,339 @@
+/**
+ * The QUIC connections on one UDP socket of one thread. The kernel chooses the socket by the addresses and ports of both ends
+ * (SO_REUSEPORT), so all datagrams of a connection reach one thread for as long as its client keeps its address; OpenSSL's
+ * server does not let connections move to another one anyway.
+ */
+import { DeadlineHeap } from './deadline-heap.ts';
+import { versionNegotiation } from './packet-header.ts';
+import type { QuicClose, QuicConnection } from './quic-connection.ts';
+import { type EngineOwner, QuicEngine } from './quic-engine.ts';
+import * as BOUND from './quic-limits.ts';
+import type { QuicThread } from './quic-thread.ts';
+import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
+import { Router } from './router.ts';
+import { readSocketAddress } from './socket-address.ts';
+import { type DatagramPath, type DatagramSink, SENT_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
+
+/** Why a datagram or a handshake was refused; the reasons are few, for counters. */
+export const QUIC_REFUSALS = [
+	'noise',
+	'too_many_handshakes',
+	'too_many_connections',
+	'client_limit',
+	'admission',
+	'draining',
+	'moved',
+	'no_memory',
+] as const;
+
+/** One of {@link QUIC_REFUSALS}. */
+export type QuicRefusal = (typeof QUIC_REFUSALS)[number];
+
+/** How a handshake ended. */
+export type HandshakeResult = 'ok' | 'timeout' | 'failed';
+
+/** What an endpoint tells its owner. */
+export interface QuicEndpointOwner {
+	/** A handshake is done. The owner sets `connection.owner`. */
+	connected(connection: QuicConnection): void;
+	/** A handshake ended, one way or another. */
+	handshake(result: HandshakeResult, resumed: boolean): void;
+	/** Whether one more connection of a client may begin: what to call at its end, or undefined if not. */
+	admit(address: string): (() => void) | undefined;
+	/** A connection, or the attempt at one, is over. */
+	ended(): void;
+	refused(reason: QuicRefusal): void;
+	datagrams(received: number, sent: number, lost: number): void;
+	/** Milliseconds that a handshake may take. */
+	readonly handshakeLimit: number;
+	readonly choose: ChooseCertificate;
+	/** What counts as one client. */
+	clientKey(address: string): string;
+}
+
+interface Closing {
+	readonly path: DatagramPath;
+	readonly datagram: Uint8Array;
+	readonly until: number;
+	answers: number;
+}
+
+interface Client {
+	handshakes: number;
+	connections: number;
+}
+
+/** What an engine has taken, to be given back once. */
+interface Claim {
+	readonly client: Client;
+	readonly key: string;
+	readonly leave: () => void;
+}
+
+/** The endpoint of one listener on one thread. */
+export class QuicEndpoint implements DatagramSink, EngineOwner {
+	readonly tls: QuicTls;
+	readonly port: number;
+	readonly #thread: QuicThread;
+	readonly #socket: UdpSocket;
+	readonly #owner: QuicEndpointOwner;
+	readonly #router = new Router<QuicEngine>();
+	readonly #engines = new Map<QuicEngine, Claim>();
+	readonly #clients = new Map<string, Client>();
+	readonly #deadlines = new DeadlineHeap<QuicEngine>();
+	/** Handshakes that have not ended, oldest first. */
+	readonly #handshaking = new Set<QuicEngine>();
+	/** By an id of an ended connection. */
+	readonly #closing = new Map<string, Closing>();
+	#dirty: QuicEngine[] = [];
+	#timer: NodeJS.Timeout | undefined;
+	#timerAt = Infinity;
+	#draining = false;
+	#closed = false;
+	#received = 0;
+	#sent = 0;
+	#lost = 0;
+	/** What the connection that is being ended has sent last. */
+	#lastSent: Uint8Array | undefined;
+	readonly #look: () => void = () => this.#onTimer();
+
+	/** Binds. Throws an error with the system's code. */
+	constructor(thread: QuicThread, address: UdpAddress, owner: QuicEndpointOwner) {
+		this.#thread = thread;
+		this.#owner = owner;
+		this.port = address.port;
+		this.#socket = new UdpSocket(thread.library, thread.datagrams, address);
+		try {
+			this.tls = new QuicTls(thread, owner.choose);
+		} catch (error) {
+			this.#socket.close();
+			throw error;
+		}
+	}
+
+	/** Takes datagrams from now on. */
+	open(): void {
+		this.#socket.open(this);
+	}
+
+	/** Connections and unfinished handshakes. */
+	get connections(): number {
+		return this.#engines.size;
+	}
+
+	/** Takes new connections again after `drain`. */
+	resume(): void {
+		this.#draining = false;
+	}
+
+	/** Takes no new connections. Those that exist are the protocol's to end. */
+	drain(): void {
+		this.#draining = true;
+		for (const engine of [...this.#handshaking]) engine.destroy();
+	}
+
+	/** Ends all connections at once and closes the socket. */
+	close(): void {
+		if (this.#closed) return;
+		for (const engine of [...this.#engines.keys()]) engine.destroy();
+		this.#closed = true;
+		if (this.#timer !== undefined) clearTimeout(this.#timer);
+		this.#timer = undefined;
+		this.#socket.close();
+		this.tls.close();
+		this.#report();
+	}
+
+	datagram(bytes: Buffer, start: number, end: number, name: number): void {
+		this.#received++;
+		const now = performance.now();
+		const target = this.#router.route(bytes, start, end, now);
+		switch (target) {
+			case 'drop':
+				if (!this.#answerEnded(now)) this.#owner.refused('noise');
+				return;
+			case 'negotiate':
+				this.#socket.sendOne(this.#socket.pathOf(name), versionNegotiation(this.#router.header, Math.random() * 256));
+				this.#sent++;
+				return;
+			case 'new': {
+				if (this.#answerEnded(now)) return;
+				const engine = this.#begin(name, now);
+				if (engine !== undefined) this.#give(engine, start, end);
+				return;
+			}
+		}
+		if (target.peerKey !== this.#socket.keyOf(name)) {
+			this.#owner.refused('moved');
+			return;
+		}
+		this.#give(target, start, end);
+	}
+
+	received(): void {
+		// What these cause to be written may make others dirty only by further datagrams.
+		const dirty = this.#dirty;
+		this.#dirty = [];
+		for (const engine of dirty) engine.run();
+		this.#report();
+	}
+
+	send(engine: QuicEngine, lengths: Uint32Array, count: number): void {
+		const { sent } = this.#socket.memory;
+		if (!engine.established) {
+			for (let i = 0; i < count; i++) {
+				this.#router.learnFrom(sent, i * SENT_BYTES, i * SENT_BYTES + lengths[i]!, engine);
+			}
+		}
+		if (engine.closing) {
+			const last = (count - 1) * SENT_BYTES;
+			this.#lastSent = new Uint8Array(sent.subarray(last, last + lengths[count - 1]!));
+		}
+		this.#socket.send(engine.path, lengths, count);
+		this.#sent += count;
+	}
+
+	established(engine: QuicEngine): void {
+		this.#handshaking.delete(engine);
+		const claim = this.#engines.get(engine);
+		if (claim) claim.client.handshakes--;
+		this.#owner.handshake('ok', engine.facts.resumed);
+		this.#owner.connected(engine);
+	}
+
+	deadline(engine: QuicEngine, due: number): void {
+		const latest = engine.established ? Infinity : engine.startedAt + this.#owner.handshakeLimit;
+		this.#deadlines.set(engine, Math.min(due, latest));
+		this.#wind();
+	}
+
+	ended(engine: QuicEngine, close: QuicClose | undefined): void {
+		const claim = this.#engines.get(engine);
+		if (claim === undefined) return;
+		this.#engines.delete(engine);
+		this.#deadlines.delete(engine);
+		if (this.#handshaking.delete(engine)) {
+			claim.client.handshakes--;
+			const late = performance.now() - engine.startedAt >= this.#owner.handshakeLimit;
+			this.#owner.handshake(late ? 'timeout' : 'failed', false);
+		}
+		if (--claim.client.connections === 0) this.#clients.delete(claim.key);
+		this.#rememberClosing(engine, close);
+		this.#router.forget(engine);
+		claim.leave();
+		this.#owner.ended();
+	}
+
+	resumed(engine: QuicEngine): void {
+		// The lookup may end within the handshake's own turn.
+		setImmediate(() => engine.run());
+	}
+
+	#give(engine: QuicEngine, start: number, end: number): void {
+		if (!engine.inject(start, end - start)) {
+			engine.run();
+			engine.inject(start, end - start);
+		}
+		if (engine.dirty) return;
+		engine.dirty = true;
+		this.#dirty.push(engine);
+	}
+
+	#begin(name: number, now: number): QuicEngine | undefined {
+		if (this.#draining) return this.#refuse('draining');
+		if (this.#engines.size >= BOUND.MAX_CONNECTIONS) return this.#refuse('too_many_connections');
+		const { names } = this.#socket.memory;
+		const { address } = readSocketAddress(names, name);
+		const key = this.#owner.clientKey(address);
+		const client = this.#clients.get(key) ?? { handshakes: 0, connections: 0 };
+		if (client.handshakes >= BOUND.MAX_HANDSHAKES_PER_CLIENT || client.connections >= BOUND.MAX_CONNECTIONS_PER_CLIENT) {
+			return this.#refuse('client_limit');
+		}
+		if (this.#handshaking.size >= BOUND.MAX_HANDSHAKES && !this.#evict(now)) return this.#refuse('too_many_handshakes');
+		const leave = this.#owner.admit(address);
+		if (leave === undefined) return this.#refuse('admission');
+		let engine: QuicEngine;
+		try {
+			const peerKey = this.#socket.keyOf(name);
+			engine = new QuicEngine(this.#thread, this, this.#socket.pathOf(name), peerKey, key, now);
+		} catch {
+			leave();
+			return this.#refuse('no_memory');
+		}
+		client.handshakes++;
+		client.connections++;
+		this.#clients.set(key, client);
+		this.#engines.set(engine, { client, key, leave });
+		this.#handshaking.add(engine);
+		this.#router.learn(this.#router.header.destination, engine);
+		return engine;
+	}
+
+	/** Ends the oldest handshake, if it has had its chance. */
+	#evict(now: number): boolean {
+		const [oldest] = this.#handshaking;
+		if (oldest === undefined || now - oldest.startedAt < BOUND.HANDSHAKE_GRACE) return false;
+		oldest.destroy();
+		return true;
+	}
+
+	#refuse(reason: QuicRefusal): undefined {
+		this.#owner.refused(reason);
+	}
+
+	#rememberClosing(engine: QuicEngine, close: QuicClose | undefined): void {
+		const datagram = this.#lastSent;
+		this.#lastSent = undefined;
+		if (!engine.closing || datagram === undefined || close === undefined || this.#closing.size >= BOUND.MAX_CLOSING) return;
+		const until = performance.now() + BOUND.CLOSING_TIME;
+		const closing = { path: engine.path, datagram, until, answers: BOUND.CLOSING_ANSWERS };
+		for (const id of engine.ids) this.#closing.set(id, closing);
+		setTimeout(() => {
+			for (const [id, one] of this.#closing) if (one === closing) this.#closing.delete(id);
+		}, BOUND.CLOSING_TIME).unref();
+	}
+
+	/** Answers a datagram for a connection that has ended, a few times. Returns true if it was for one. */
+	#answerEnded(now: number): boolean {
+		const closing = this.#closing.get(this.#router.header.destination);
+		if (closing === undefined) return false;
+		if (closing.answers > 0 && now < closing.until) {
+			closing.answers--;
+			this.#socket.sendOne(closing.path, closing.datagram);
+			this.#sent++;
+		}
+		return true;
+	}
+
+	#wind(): void {
+		const { next } = this.#deadlines;
+		if (next >= this.#timerAt) return;
+		if (this.#timer !== undefined) clearTimeout(this.#timer);
+		this.#timerAt = next;
+		if (next === Infinity) return;
+		this.#timer = setTimeout(this.#look, Math.max(0, Math.min(next - performance.now(), 60_000)));
+	}
+
+	#onTimer(): void {
+		this.#timerAt = Infinity;
+		this.#timer = undefined;
+		const now = performance.now() + 0.5;
+		// A deadline that is due again at once waits for the next turn.
+		const due: QuicEngine[] = [];
+		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now)) due.push(engine);
+		for (const engine of due) {
+			if (!engine.established && now - engine.startedAt >= this.#owner.handshakeLimit) engine.destroy();
+			else engine.run();
+		}
+		this.#wind();
+		this.#report();
+	}
+
+	#report(): void {
+		const lost = this.#socket.lost - this.#lost;
+		this.#lost = this.#socket.lost;
+		this.#owner.datagrams(this.#received, this.#sent, lost);
+		this.#received = 0;
+		this.#sent = 0;
+	}
+}

@@ -1,0 +1,414 @@
+/**
+ * One QUIC connection: an OpenSSL listener of its own, because a listener that several connections share looks at all of them
+ * for each datagram of one. Datagrams go in and out by a pair of memory BIOs. Everything here runs on one thread, and every
+ * object of OpenSSL is freed by `destroy`, once.
+ */
+import type { Deadline } from './deadline-heap.ts';
+import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicFacts, QuicStream } from './quic-connection.ts';
+import * as BOUND from './quic-limits.ts';
+import { EngineStream } from './quic-stream.ts';
+import type { CallbackTarget, QuicThread } from './quic-thread.ts';
+import type { QuicTls } from './quic-tls.ts';
+import type { Routed } from './router.ts';
+import { readSocketAddress } from './socket-address.ts';
+import { type DatagramPath, SENT, SENT_BYTES } from './udp-socket.ts';
+
+const LISTENER_NO_VALIDATE = 2n;
+const ACCEPT_NO_BLOCK = 1n;
+const STREAM_UNI = 1n;
+const STREAM_NO_BLOCK = 2n;
+const POLICY_ACCEPT = 1;
+const CLASS_GENERIC = 0;
+const CLASS_FEATURE_REQUEST = 1;
+const VALUE_IDLE_TIMEOUT = 5;
+const VALUE_EVENT_HANDLING = 6;
+const EVENT_HANDLING_EXPLICIT = 2n;
+const CTRL_SET_CAPS = 87;
+const CTRL_SET_LOCAL_ADDRESS = 84;
+const ALL_CAPS = 15n;
+const SHUTDOWN_RAPID = 1n;
+const SHUTDOWN_NO_BLOCK = 4n;
+const CLOSED_LOCALLY = 1;
+const CLOSED_BY_TRANSPORT = 2;
+const BIO_MESSAGE = 40;
+/** Places in the thread's memory for results. */
+const AT = { count: 0n, message: 8n, time: 48n, infinite: 64n, close: 72n } as const;
+const INTERNAL_ERROR = 80;
+
+/** The socket that an engine belongs to. */
+export interface EngineOwner {
+	readonly tls: QuicTls;
+	readonly port: number;
+	/** The engine's datagrams, `count` of them, are in the thread's memory. */
+	send(engine: QuicEngine, lengths: Uint32Array, count: number): void;
+	/** The handshake is done: the protocol sets `engine.owner`, or closes it. */
+	established(engine: QuicEngine): void;
+	/** The engine's next deadline, from `performance.now()`; Infinity for none. */
+	deadline(engine: QuicEngine, due: number): void;
+	/** The engine has been freed. `close` is undefined if its handshake never ended. */
+	ended(engine: QuicEngine, close: QuicClose | undefined): void;
+	/** A wait of the handshake is over. */
+	resumed(engine: QuicEngine): void;
+}
+
+/** Lengths of the datagrams that were taken out of an engine. */
+const LENGTHS = new Uint32Array(SENT);
+
+/** A connection, or the attempt at one. */
+export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTarget {
+	readonly ids: Set<string> = new Set();
+	readonly path: DatagramPath;
+	/** Bytes of the peer's address and port, as latin1. */
+	readonly peerKey: string;
+	/** What the client counts as. */
+	readonly client: string;
+	readonly startedAt: number;
+	owner: QuicConnectionOwner | undefined = undefined;
+	due = Infinity;
+	place = -1;
+	/** Datagrams have come in since the last run. */
+	dirty = false;
+	established = false;
+	/** We are ending it: its last datagram says so. */
+	closing = false;
+	/** What was written and not acknowledged, on all streams. */
+	buffered = 0;
+	stapled: Uint8Array | undefined = undefined;
+	readonly remoteAddress: string;
+	readonly remotePort: number;
+	readonly thread: QuicThread;
+	readonly #owner: EngineOwner;
+	#listener: bigint;
+	#connection = 0n;
+	/** Our end of the pair. */
+	#pipe: bigint;
+	readonly streams: Map<bigint, EngineStream> = new Map();
+	/** Written whole and released, with much of it unacknowledged. */
+	readonly #lingering = new Map<bigint, EngineStream>();
+	#facts: QuicFacts = { cipherSuite: '', serverName: '', resumed: false };
+	#serverName = '';
+	#running = false;
+	#gone = false;
+	#waiting = false;
+
+	/** Throws if OpenSSL has no memory for it. */
+	constructor(thread: QuicThread, owner: EngineOwner, path: DatagramPath, peerKey: string, client: string, now: number) {
+		this.thread = thread;
+		this.#owner = owner;
+		this.path = path;
+		this.peerKey = peerKey;
+		this.client = client;
+		this.startedAt = now;
+		const { address, port } = readSocketAddress(path.peer, 0);
+		this.remoteAddress = address;
+		this.remotePort = port;
+		const { f } = thread.library;
+		this.#listener = f.SSL_new_listener(owner.tls.context, LISTENER_NO_VALIDATE) as bigint;
+		if (this.#listener === 0n) throw this.#failure();
+		const { resultsAt, results } = thread;
+		const sizes = [BigInt(BOUND.OUTGOING_BUFFER), BigInt(BOUND.INCOMING_BUFFER)] as const;
+		if ((f.BIO_new_bio_dgram_pair(resultsAt, sizes[0], resultsAt + 8n, sizes[1]) as number) !== 1) {
+			f.SSL_free(this.#listener);
+			throw this.#failure();
+		}
+		const inner = results.readBigUInt64LE(0);
+		this.#pipe = results.readBigUInt64LE(8);
+		f.BIO_ctrl(inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		f.BIO_ctrl(this.#pipe, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		f.BIO_ctrl(this.#pipe, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
+		f.SSL_set_bio(this.#listener, inner, inner);
+		f.SSL_set_blocking_mode(this.#listener, 0);
+		f.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
+		f.SSL_set_value_uint(this.#listener, CLASS_FEATURE_REQUEST, VALUE_IDLE_TIMEOUT, BigInt(BOUND.IDLE_TIMEOUT));
+		if ((f.SSL_listen(this.#listener) as number) !== 1) {
+			this.#free();
+			throw this.#failure();
+		}
+		f.ERR_clear_error();
+	}
+
+	get facts(): QuicFacts {
+		return this.#facts;
+	}
+
+	get localAddress(): string {
+		return this.path.localAddress;
+	}
+
+	get localPort(): number {
+		return this.#owner.port;
+	}
+
+	/** True once everything has been freed. */
+	get gone(): boolean {
+		return this.#gone;
+	}
+
+	/** Puts a datagram in, which is at an offset of the thread's memory. Returns false if there is no room before `run`. */
+	inject(offset: number, length: number): boolean {
+		if (this.#gone) return true;
+		const { library, results, resultsAt, datagrams } = this.thread;
+		results.writeBigUInt64LE(datagrams.receivedAt + BigInt(offset), 8);
+		results.writeBigUInt64LE(BigInt(length), 16);
+		results.writeBigUInt64LE(0n, 24);
+		results.writeBigUInt64LE(this.path.peerAt, 32);
+		results.writeBigUInt64LE(0n, 40);
+		const { f } = library;
+		const sent = f.BIO_sendmmsg(this.#pipe, resultsAt + AT.message, BigInt(BIO_MESSAGE), 1n, 0n, resultsAt) as number;
+		if (sent === 1) return true;
+		f.ERR_clear_error();
+		return false;
+	}
+
+	/** Handles what has come, what is due and what was written. Not to be called from callbacks. */
+	run(): void {
+		if (this.#gone || this.#running) return;
+		this.#running = true;
+		this.dirty = false;
+		try {
+			this.#handleEvents();
+			if (this.#connection === 0n) this.#accept();
+			if (this.#connection !== 0n && !this.established) this.#establish();
+			if (this.established && !this.#gone) this.#deliver();
+			if (!this.#gone) this.#output();
+		} finally {
+			this.#running = false;
+		}
+		if (this.#gone) return;
+		if (this.#connection !== 0n && this.#checkClosed()) return;
+		this.#schedule();
+	}
+
+	flush(): void {
+		this.run();
+	}
+
+	clientHello(ssl: bigint): number {
+		const { tls } = this.#owner;
+		const hello = tls.hello(ssl);
+		this.#serverName = hello.serverName;
+		const { remoteAddress, localAddress } = this;
+		const choice = tls.choose({ ...hello, remoteAddress, localAddress }, () => this.#resume());
+		if (choice === 'wait') {
+			this.#waiting = true;
+			return -1;
+		}
+		if ('alert' in choice) return choice.alert;
+		this.stapled = choice.ocsp;
+		return tls.use(ssl, choice) ? 1 : INTERNAL_ERROR;
+	}
+
+	openUni(): QuicStream | undefined {
+		if (!this.established || this.#gone) return undefined;
+		const { f } = this.thread.library;
+		const ssl = f.SSL_new_stream(this.#connection, STREAM_UNI | STREAM_NO_BLOCK) as bigint;
+		if (ssl !== 0n) return this.#stream(ssl);
+		f.ERR_clear_error();
+		return undefined;
+	}
+
+	close(code: number): void {
+		if (this.#gone) return;
+		this.closing = true;
+		if (this.#connection !== 0n) {
+			const { library, results, resultsAt } = this.thread;
+			results.writeBigUInt64LE(BigInt(code), 0);
+			results.writeBigUInt64LE(0n, 8);
+			library.f.SSL_shutdown_ex(this.#connection, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK, resultsAt, 16n);
+			library.f.ERR_clear_error();
+			this.#handleEvents();
+			this.#output();
+		}
+		this.#end({ byPeer: false, transport: false, code });
+	}
+
+	destroy(): void {
+		this.#end(this.established ? { byPeer: false, transport: false, code: 0 } : undefined);
+	}
+
+	/** Frees a stream that nobody needs any more; one with much unacknowledged is kept for the count of it. */
+	released(stream: EngineStream): void {
+		this.streams.delete(stream.ssl);
+		if (stream.finished && stream.buffered > BOUND.SMALL_REST && !this.#gone) {
+			this.#lingering.set(stream.ssl, stream);
+			return;
+		}
+		stream.free();
+	}
+
+	#resume(): void {
+		if (!this.#waiting || this.#gone) return;
+		this.#waiting = false;
+		this.#owner.resumed(this);
+	}
+
+	#handleEvents(): void {
+		const { thread } = this;
+		const before = thread.current;
+		thread.current = this;
+		thread.library.f.SSL_handle_events(this.#listener);
+		thread.current = before;
+		thread.library.f.ERR_clear_error();
+	}
+
+	#accept(): void {
+		const { f } = this.thread.library;
+		const connection = f.SSL_accept_connection(this.#listener, ACCEPT_NO_BLOCK) as bigint;
+		if (connection === 0n) {
+			f.ERR_clear_error();
+			return;
+		}
+		this.#connection = connection;
+		f.SSL_set_blocking_mode(connection, 0);
+		f.SSL_set_default_stream_mode(connection, 0);
+		f.SSL_set_incoming_stream_policy(connection, POLICY_ACCEPT, 0n);
+		f.SSL_set_value_uint(connection, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
+		f.ERR_clear_error();
+	}
+
+	#establish(): void {
+		const { library } = this.thread;
+		const { f } = library;
+		if ((f.SSL_is_init_finished(this.#connection) as number) !== 1) return;
+		this.established = true;
+		const cipher = f.SSL_get_current_cipher(this.#connection) as bigint;
+		const name = cipher === 0n ? 0n : (f.SSL_CIPHER_standard_name(cipher) as bigint);
+		this.#facts = {
+			cipherSuite: name === 0n ? '' : library.text(name),
+			serverName: this.#serverName,
+			resumed: (f.SSL_session_reused(this.#connection) as number) === 1,
+		};
+		this.#owner.established(this);
+	}
+
+	#deliver(): void {
+		const { f } = this.thread.library;
+		const { owner } = this;
+		if (owner === undefined) return;
+		while (!this.#gone && (f.SSL_get_accept_stream_queue_len(this.#connection) as bigint) > 0n) {
+			const ssl = f.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
+			if (ssl === 0n) {
+				f.ERR_clear_error();
+				break;
+			}
+			owner.opened(this.#stream(ssl));
+		}
+		for (const stream of this.streams.values()) {
+			if (this.#gone) return;
+			stream.events();
+		}
+		for (const stream of this.#lingering.values()) {
+			stream.refresh();
+			if (stream.buffered > BOUND.SMALL_REST) continue;
+			this.#lingering.delete(stream.ssl);
+			stream.free();
+		}
+		if (!this.#gone) owner.settled();
+	}
+
+	#stream(ssl: bigint): EngineStream {
+		const id = Number(this.thread.library.f.SSL_get_stream_id(ssl));
+		const stream = new EngineStream(this, ssl, id);
+		this.streams.set(ssl, stream);
+		return stream;
+	}
+
+	/** Moves output to the socket until OpenSSL has no more: it stops when the pair is full. */
+	#output(): void {
+		this.#handleEvents();
+		for (let round = 0; round < BOUND.ROUNDS_A_TURN; round++) {
+			if (this.#take() === 0) return;
+			this.#handleEvents();
+		}
+	}
+
+	#take(): number {
+		const { library, datagrams, results, resultsAt } = this.thread;
+		const { f } = library;
+		const messages = outgoingMessages(this.thread);
+		for (let i = 0; i < SENT; i++) messages.bytes.writeUInt32LE(SENT_BYTES, i * BIO_MESSAGE + 8);
+		const got = f.BIO_recvmmsg(this.#pipe, messages.at, BigInt(BIO_MESSAGE), BigInt(SENT), 0n, resultsAt) as number;
+		if (got !== 1) {
+			f.ERR_clear_error();
+			return 0;
+		}
+		const count = results.readUInt32LE(0);
+		for (let i = 0; i < count; i++) LENGTHS[i] = messages.bytes.readUInt32LE(i * BIO_MESSAGE + 8);
+		if (datagrams.sent.length > 0) this.#owner.send(this, LENGTHS, count);
+		return count;
+	}
+
+	#checkClosed(): boolean {
+		const { library, results, resultsAt } = this.thread;
+		if ((library.f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) !== 1) {
+			library.f.ERR_clear_error();
+			return false;
+		}
+		const code = Number(results.readBigUInt64LE(72));
+		const flags = results.readUInt32LE(72 + 32);
+		this.#end({
+			byPeer: (flags & CLOSED_LOCALLY) === 0,
+			transport: (flags & CLOSED_BY_TRANSPORT) !== 0,
+			code,
+		});
+		return true;
+	}
+
+	#schedule(): void {
+		const { library, results, resultsAt } = this.thread;
+		library.f.SSL_get_event_timeout(this.#listener, resultsAt + AT.time, resultsAt + AT.infinite);
+		if (results.readInt32LE(64) !== 0) {
+			this.#owner.deadline(this, Infinity);
+			return;
+		}
+		const after = Number(results.readBigInt64LE(48)) * 1000 + Number(results.readBigInt64LE(56)) / 1000;
+		this.#owner.deadline(this, performance.now() + after);
+	}
+
+	#end(close: QuicClose | undefined): void {
+		if (this.#gone) return;
+		this.#gone = true;
+		const { owner, established } = this;
+		this.#free();
+		this.#owner.ended(this, established ? close : undefined);
+		if (established && owner !== undefined) owner.closed(close ?? { byPeer: false, transport: true, code: 0 });
+	}
+
+	#free(): void {
+		const { f } = this.thread.library;
+		for (const stream of this.streams.values()) stream.free();
+		for (const stream of this.#lingering.values()) stream.free();
+		this.streams.clear();
+		this.#lingering.clear();
+		if (this.#connection !== 0n) f.SSL_free(this.#connection);
+		this.#connection = 0n;
+		if (this.#listener !== 0n) f.SSL_free(this.#listener);
+		this.#listener = 0n;
+		if (this.#pipe !== 0n) f.BIO_free(this.#pipe);
+		this.#pipe = 0n;
+		f.ERR_clear_error();
+	}
+
+	#failure(): Error {
+		this.thread.library.f.ERR_clear_error();
+		return new Error('OpenSSL makes no QUIC listener.');
+	}
+}
+
+interface OutgoingMessages {
+	readonly bytes: Buffer;
+	readonly at: bigint;
+}
+
+let outgoing: OutgoingMessages | undefined;
+
+/** The `BIO_MSG`s that take datagrams out of engines: each points at its place in the memory of datagrams to send. */
+function outgoingMessages(thread: QuicThread): OutgoingMessages {
+	if (outgoing !== undefined) return outgoing;
+	const bytes = Buffer.allocUnsafeSlow(SENT * BIO_MESSAGE).fill(0);
+	for (let i = 0; i < SENT; i++) {
+		bytes.writeBigUInt64LE(thread.datagrams.sentAt + BigInt(i * SENT_BYTES), i * BIO_MESSAGE);
+	}
+	outgoing = { bytes, at: thread.library.addressOf(bytes) };
+	return outgoing;
+}

@@ -1,0 +1,32 @@
+/** Bounds of QUIC connections that no protocol above them sets. */
+
+/** Unfinished handshakes of one socket on one thread. */
+export const MAX_HANDSHAKES = 512;
+/** Those of one client: an IPv4 address, or the /64 of an IPv6 address. */
+export const MAX_HANDSHAKES_PER_CLIENT = 64;
+/** Milliseconds after which an unfinished handshake gives way to another one when there are {@link MAX_HANDSHAKES}. */
+export const HANDSHAKE_GRACE = 1000;
+/** Connections of one socket on one thread. */
+export const MAX_CONNECTIONS = 16_384;
+/** Connections of one client on one socket of one thread. */
+export const MAX_CONNECTIONS_PER_CLIENT = 1024;
+/** Bytes of a stream that the peer has not acknowledged. */
+export const STREAM_BUFFER = 262_144;
+/** The same of all streams of a connection. */
+export const CONNECTION_BUFFER = 1_048_576;
+/** Bytes below which a stream that has been written whole is left to OpenSSL. */
+export const SMALL_REST = 16_384;
+/** Bytes of datagrams on their way into and out of an engine. */
+export const INCOMING_BUFFER = 32_768;
+/** See {@link INCOMING_BUFFER}. */
+export const OUTGOING_BUFFER = 65_536;
+/** Milliseconds without a packet after which a connection ends (RFC 9000 §10.1). */
+export const IDLE_TIMEOUT = 30_000;
+/** Rounds of output in one turn after which other connections get theirs: 64 datagrams each. */
+export const ROUNDS_A_TURN = 16;
+/** Milliseconds for which the last datagram of an ended connection answers what still comes (RFC 9000 §10.2). */
+export const CLOSING_TIME = 3000;
+/** How often it does. */
+export const CLOSING_ANSWERS = 4;
+/** Ended connections that are remembered. */
+export const MAX_CLOSING = 1024;

@@ -1,0 +1,196 @@
+/** One stream of an engine. */
+import type { QuicStream, QuicStreamOwner } from './quic-connection.ts';
+import type { QuicEngine } from './quic-engine.ts';
+import * as BOUND from './quic-limits.ts';
+import { READ_BYTES } from './quic-thread.ts';
+
+const CLASS_GENERIC = 0;
+const VALUE_WRITE_BUFFER_USED = 8;
+const WRITE_CONCLUDE = 1n;
+const ERROR_WANT_READ = 2;
+const ERROR_ZERO_RETURN = 6;
+const STATE_FINISHED = 3;
+const STATE_RESET_REMOTE = 5;
+const STATE_CONNECTION_CLOSED = 6;
+
+/** A stream. It is freed by `release`, or with its connection. */
+export class EngineStream implements QuicStream {
+	owner: QuicStreamOwner | undefined = undefined;
+	readonly id: number;
+	readonly ssl: bigint;
+	/** Bytes that were written and not acknowledged, as far as is known. */
+	buffered = 0;
+	/** The last byte has been written. */
+	finished = false;
+	readonly #engine: QuicEngine;
+	#paused = false;
+	#readEnded: boolean;
+	#writeEnded = false;
+	/** Somebody waits for room. */
+	#starved = false;
+	#released = false;
+
+	constructor(engine: QuicEngine, ssl: bigint, id: number) {
+		this.#engine = engine;
+		this.ssl = ssl;
+		this.id = id;
+		// Of the streams that only one side sends on, the client's are read and ours are written.
+		const isUni = (id & 2) !== 0;
+		this.#readEnded = isUni && (id & 1) === 1;
+		this.#writeEnded = isUni && (id & 1) === 0;
+	}
+
+	get bidirectional(): boolean {
+		return (this.id & 2) === 0;
+	}
+
+	get room(): number {
+		if (this.#writeEnded || this.#released) return 0;
+		return Math.max(0, this.#space);
+	}
+
+	awaitRoom(): void {
+		this.#starved = true;
+	}
+
+	get #space(): number {
+		return Math.min(BOUND.STREAM_BUFFER - this.buffered, BOUND.CONNECTION_BUFFER - this.#engine.buffered);
+	}
+
+	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean {
+		if (this.#released || this.#writeEnded) return false;
+		const { library, resultsAt, results, written: scratch, writtenAt } = this.#engine.thread;
+		const { f } = library;
+		// Through memory whose address is known: looking one up costs more than a copy of a frame.
+		let at = start;
+		do {
+			const size = Math.min(end - at, scratch.length);
+			scratch.set(bytes.subarray(at, at + size), 0);
+			at += size;
+			const flags = fin && at === end ? WRITE_CONCLUDE : 0n;
+			const written =
+				size === 0
+					? !fin || (f.SSL_stream_conclude(this.ssl, 0n) as number) === 1
+					: (f.SSL_write_ex2(this.ssl, writtenAt, BigInt(size), flags, resultsAt) as number) === 1 &&
+						Number(results.readBigUInt64LE(0)) === size;
+			if (!written) {
+				f.ERR_clear_error();
+				this.#writeEnded = true;
+				return false;
+			}
+			this.#count(size);
+		} while (at < end);
+		if (fin) {
+			this.finished = true;
+			this.#writeEnded = true;
+		}
+		return true;
+	}
+
+	pause(paused: boolean): void {
+		this.#paused = paused;
+	}
+
+	reset(code: number): void {
+		if (this.#released || (this.#writeEnded && !this.finished)) return;
+		const { library, resultsAt, results } = this.#engine.thread;
+		results.writeBigUInt64LE(BigInt(code), 0);
+		library.f.SSL_stream_reset(this.ssl, resultsAt, 8n);
+		library.f.ERR_clear_error();
+		this.#writeEnded = true;
+		this.finished = false;
+	}
+
+	release(): void {
+		if (this.#released) return;
+		this.#released = true;
+		this.owner = undefined;
+		this.#engine.released(this);
+	}
+
+	/** Asks how much has been acknowledged. */
+	refresh(): void {
+		const { library, resultsAt, results } = this.#engine.thread;
+		if ((library.f.SSL_get_value_uint(this.ssl, CLASS_GENERIC, VALUE_WRITE_BUFFER_USED, resultsAt) as number) === 1) {
+			this.#count(Number(results.readBigUInt64LE(0)) - this.buffered);
+			return;
+		}
+		library.f.ERR_clear_error();
+		this.#count(-this.buffered);
+	}
+
+	/** Frees it. Called once, by the engine. */
+	free(): void {
+		this.#released = true;
+		this.#count(-this.buffered);
+		this.#engine.thread.library.f.SSL_free(this.ssl);
+		this.owner = undefined;
+	}
+
+	/** Tells the owner what has happened. */
+	events(): void {
+		if (this.#released || this.owner === undefined) return;
+		if (!this.#readEnded && !this.#paused) this.#read();
+		if (this.#released || this.#writeEnded) return;
+		const { f } = this.#engine.thread.library;
+		if (this.bidirectional || this.buffered > 0) {
+			const state = f.SSL_get_stream_write_state(this.ssl) as number;
+			if (state === STATE_RESET_REMOTE) {
+				this.#writeEnded = true;
+				this.owner?.stopped();
+				return;
+			}
+		}
+		if (!this.#starved) return;
+		if (this.buffered > 0) this.refresh();
+		this.#fed();
+	}
+
+	/** Room for a whole frame, at least: less would be spent on small ones. */
+	#fed(): void {
+		if (this.#space < 2 * BOUND.SMALL_REST) return;
+		this.#starved = false;
+		this.owner?.drained();
+	}
+
+	#read(): void {
+		const { library, read, readAt, results, resultsAt } = this.#engine.thread;
+		const { f } = library;
+		for (;;) {
+			const result = f.SSL_read_ex(this.ssl, readAt, BigInt(READ_BYTES), resultsAt) as number;
+			if (result !== 1) {
+				this.#notRead(result);
+				return;
+			}
+			const length = results.readUInt32LE(0);
+			const state = f.SSL_get_stream_read_state(this.ssl) as number;
+			const end = state === STATE_FINISHED;
+			if (end) this.#readEnded = true;
+			if (this.owner?.data(read.subarray(0, length), end) === false) this.#paused = true;
+			if (this.#readEnded || this.#paused || this.#released) return;
+		}
+	}
+
+	#notRead(result: number): void {
+		const { library, read, results, resultsAt } = this.#engine.thread;
+		const { f } = library;
+		const error = f.SSL_get_error(this.ssl, result) as number;
+		f.ERR_clear_error();
+		if (error === ERROR_WANT_READ) return;
+		this.#readEnded = true;
+		if (error === ERROR_ZERO_RETURN) {
+			this.owner?.data(read.subarray(0, 0), true);
+			return;
+		}
+		const state = f.SSL_get_stream_read_state(this.ssl) as number;
+		if (state === STATE_CONNECTION_CLOSED) return;
+		const known = (f.SSL_get_stream_read_error_code(this.ssl, resultsAt) as number) === 1;
+		f.ERR_clear_error();
+		this.owner?.reset(known ? Number(results.readBigUInt64LE(0)) : 0);
+	}
+
+	#count(bytes: number): void {
+		this.buffered += bytes;
+		this.#engine.buffered += bytes;
+	}
+}

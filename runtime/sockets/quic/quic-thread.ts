@@ -1,0 +1,112 @@
+/** What the QUIC sockets of one thread share: the functions, memory, and the callbacks that OpenSSL makes. */
+import { type QuicLibrary, quicSupport } from './quic-library.ts';
+import { DatagramMemory } from './udp-socket.ts';
+
+/** Bytes that are read from a stream at once. */
+export const READ_BYTES = 65_536;
+
+/** Receives OpenSSL's callbacks during `SSL_handle_events`. */
+export interface CallbackTarget {
+	/** A ClientHello has come. 1 goes on, −1 stops the handshake until events are handled again, another number is an alert. */
+	clientHello(ssl: bigint): number;
+	/** DER of an OCSP response to staple. */
+	readonly stapled: Uint8Array | undefined;
+}
+
+const SUCCESS = 1;
+const RETRY = -1;
+const FAILURE = 0;
+const INTERNAL_ERROR = 80;
+const ALPN_OK = 0;
+const ALPN_FATAL = 2;
+const STATUS_OK = 0;
+const STATUS_NONE = 3;
+const CTRL_SET_OCSP_RESPONSE = 71;
+const MAX_ALPN = 1024;
+
+/** The shared part. */
+export class QuicThread {
+	readonly library: QuicLibrary;
+	readonly datagrams: DatagramMemory;
+	readonly read: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+	readonly readAt: bigint;
+	/** What is being written to a stream. */
+	readonly written: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+	readonly writtenAt: bigint;
+	/** Results of calls: several numbers, in places of their own. */
+	readonly results: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
+	readonly resultsAt: bigint;
+	/** Whose events are being handled. */
+	current: CallbackTarget | undefined;
+	readonly clientHello: bigint;
+	readonly alpn: bigint;
+	readonly status: bigint;
+	readonly #h3: Buffer = Buffer.allocUnsafeSlow(2);
+
+	constructor(library: QuicLibrary) {
+		this.library = library;
+		this.datagrams = new DatagramMemory(library);
+		this.readAt = library.addressOf(this.read);
+		this.writtenAt = library.addressOf(this.written);
+		this.resultsAt = library.addressOf(this.results);
+		this.#h3.write('h3');
+		const h3At = library.addressOf(this.#h3);
+		// None of these may throw: there is nobody between them and OpenSSL to catch it.
+		this.clientHello = library.callback('int32', ['pointer', 'pointer', 'pointer'], (ssl: bigint, alert: bigint) => {
+			let result = INTERNAL_ERROR;
+			try {
+				result = this.current?.clientHello(ssl) ?? INTERNAL_ERROR;
+			} catch {
+				// An internal error to the client; what failed was reported by whoever chose the certificate.
+			}
+			if (result === SUCCESS || result === RETRY) return result;
+			library.writeInt32(alert, result);
+			return FAILURE;
+		});
+		const alpnTypes = ['pointer', 'pointer', 'pointer', 'pointer', 'uint32', 'pointer'];
+		const chooseAlpn = (_ssl: bigint, out: bigint, outLength: bigint, list: bigint, length: number): number => {
+			try {
+				if (length > MAX_ALPN || !offersHttp3(library.copy(list, length))) return ALPN_FATAL;
+				library.writeUint64(out, h3At);
+				library.writeUint8(outLength, 2);
+				return ALPN_OK;
+			} catch {
+				return ALPN_FATAL;
+			}
+		};
+		this.alpn = library.callback('int32', alpnTypes, chooseAlpn);
+		this.status = library.callback('int32', ['pointer', 'pointer'], (ssl: bigint) => {
+			try {
+				const stapled = this.current?.stapled;
+				if (stapled === undefined) return STATUS_NONE;
+				const { f } = library;
+				// OpenSSL frees it with the connection.
+				const at = f.CRYPTO_malloc(BigInt(stapled.length), 0n, 0) as bigint;
+				if (at === 0n) return STATUS_NONE;
+				library.write(at, stapled);
+				f.SSL_ctrl(ssl, CTRL_SET_OCSP_RESPONSE, BigInt(stapled.length), at);
+				return STATUS_OK;
+			} catch {
+				return STATUS_NONE;
+			}
+		});
+	}
+}
+
+let thread: QuicThread | undefined;
+
+/** Returns this thread's shared part; undefined where HTTP/3 is unavailable. */
+export function quicThread(): QuicThread | undefined {
+	if (thread !== undefined) return thread;
+	const { library } = quicSupport();
+	if (library !== undefined) thread = new QuicThread(library);
+	return thread;
+}
+
+/** Reports whether a list of protocols (RFC 7301 §3.1) holds `h3`. */
+export function offersHttp3(list: Buffer): boolean {
+	for (let at = 0; at < list.length; at += 1 + list[at]!) {
+		if (list[at] === 2 && list[at + 1] === 0x68 && list[at + 2] === 0x33) return true;
+	}
+	return false;
+}

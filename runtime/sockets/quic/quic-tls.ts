@@ -1,0 +1,219 @@
+/** The TLS settings of one QUIC socket: an `SSL_CTX` with h3 as its only protocol, and certificates by ClientHello. */
+import { hkdfSync } from 'node:crypto';
+import type { QuicThread } from './quic-thread.ts';
+
+/** What a certificate is chosen by. */
+export interface QuicHello {
+	/** Lower case, without a trailing dot; '' when the client sent none. */
+	readonly serverName: string;
+	/** Hexadecimal IDs of four digits each, in the client's order. */
+	readonly cipherSuites: readonly string[];
+	readonly signatureSchemes: readonly string[];
+	readonly remoteAddress: string;
+	readonly localAddress: string;
+}
+
+/** A certificate with its key in PEM. `serial` names this publication of it. */
+export interface QuicCertificate {
+	readonly serial: number;
+	readonly chain: string;
+	readonly key: string;
+	/** DER of an OCSP response to staple. */
+	readonly ocsp?: Uint8Array | undefined;
+	/** Groups for the key exchange, as OpenSSL names them; undefined for those of the context. */
+	readonly groups?: string | undefined;
+}
+
+/** The answer to a ClientHello: a certificate, an alert (RFC 8446 §6), or a wait that calls `resume` of the choice. */
+export type QuicChoice = QuicCertificate | { readonly alert: number } | 'wait';
+
+/** Chooses certificates. `resume` continues a handshake that was told to wait. */
+export type ChooseCertificate = (hello: QuicHello, resume: () => void) => QuicChoice;
+
+const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
+const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
+const SESSION_CONTEXT = 'svc h3';
+const CTRL_SET_SESSION_CACHE_MODE = 44;
+const CTRL_SET_TICKET_KEYS = 59;
+const CTRL_STATUS_CALLBACK = 63;
+const CTRL_SET_GROUPS_LIST = 92;
+/** Bytes of a name, a MAC key and an AES key. */
+const TICKET_KEY_BYTES = 80;
+const EXTENSION_SERVER_NAME = 0;
+const EXTENSION_SIGNATURE_ALGORITHMS = 13;
+/** Certificates that stay parsed; the oldest goes first. */
+const MAX_PARSED = 2000;
+const MAX_HELLO_PART = 16_384;
+
+interface Parsed {
+	readonly certificate: bigint;
+	readonly key: bigint;
+	/** The stack of the rest of the chain. */
+	readonly stack: bigint;
+	readonly chain: readonly bigint[];
+}
+
+/** The TLS of one socket. */
+export class QuicTls {
+	readonly context: bigint;
+	readonly choose: ChooseCertificate;
+	readonly #thread: QuicThread;
+	readonly #parsed = new Map<number, Parsed>();
+
+	/** Throws if OpenSSL refuses a setting. */
+	constructor(thread: QuicThread, choose: ChooseCertificate) {
+		this.#thread = thread;
+		this.choose = choose;
+		const { library } = thread;
+		const { f } = library;
+		const context = f.SSL_CTX_new(f.OSSL_QUIC_server_method() as bigint) as bigint;
+		if (context === 0n) throw new Error('OpenSSL makes no context for QUIC.');
+		this.context = context;
+		f.SSL_CTX_set_ciphersuites(context, library.addressOf(cString(TLS13_SUITES)));
+		f.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(GROUPS)));
+		// Sessions are in tickets only.
+		f.SSL_CTX_ctrl(context, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
+		f.SSL_CTX_set_session_id_context(context, library.addressOf(cString(SESSION_CONTEXT)), SESSION_CONTEXT.length);
+		f.SSL_CTX_set_alpn_select_cb(context, thread.alpn, 0n);
+		f.SSL_CTX_set_client_hello_cb(context, thread.clientHello, 0n);
+		f.SSL_CTX_callback_ctrl(context, CTRL_STATUS_CALLBACK, thread.status);
+		f.ERR_clear_error();
+	}
+
+	/** Sets the key of tickets, which all threads derive from one secret; undefined leaves OpenSSL's own. */
+	useTicketKey(secret: Buffer | undefined): void {
+		if (secret === undefined) return;
+		const { library } = this.#thread;
+		const keys = Buffer.allocUnsafeSlow(TICKET_KEY_BYTES);
+		keys.set(new Uint8Array(hkdfSync('sha256', secret, '', 'svc session tickets of QUIC', TICKET_KEY_BYTES)));
+		library.f.SSL_CTX_ctrl(this.context, CTRL_SET_TICKET_KEYS, BigInt(TICKET_KEY_BYTES), library.addressOf(keys));
+		library.f.ERR_clear_error();
+		keys.fill(0);
+	}
+
+	/** Reads a ClientHello, within OpenSSL's callback. */
+	hello(ssl: bigint): Pick<QuicHello, 'serverName' | 'cipherSuites' | 'signatureSchemes'> {
+		return {
+			serverName: serverNameOf(this.#extension(ssl, EXTENSION_SERVER_NAME)),
+			cipherSuites: this.#suites(ssl),
+			signatureSchemes: pairs(this.#extension(ssl, EXTENSION_SIGNATURE_ALGORITHMS), 2),
+		};
+	}
+
+	/** Gives a handshake its certificate. Returns false if OpenSSL refuses it. */
+	use(ssl: bigint, choice: QuicCertificate): boolean {
+		const { library } = this.#thread;
+		const { f } = library;
+		const parsed = this.#parsed.get(choice.serial) ?? this.#parse(choice);
+		if (parsed === undefined) return false;
+		if (choice.groups !== undefined) {
+			f.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(choice.groups)));
+		}
+		const { certificate, key, stack } = parsed;
+		const used = (f.SSL_use_cert_and_key(ssl, certificate, key, stack, 1) as number) === 1;
+		f.ERR_clear_error();
+		return used;
+	}
+
+	/** Forgets a certificate that is served no more. */
+	forget(serial: number): void {
+		const parsed = this.#parsed.get(serial);
+		if (parsed === undefined) return;
+		this.#parsed.delete(serial);
+		this.#free(parsed);
+	}
+
+	/** Frees it. Connections hold their own references. */
+	close(): void {
+		for (const parsed of this.#parsed.values()) this.#free(parsed);
+		this.#parsed.clear();
+		this.#thread.library.f.SSL_CTX_free(this.context);
+	}
+
+	#extension(ssl: bigint, type: number): Buffer {
+		const { library, resultsAt, results } = this.#thread;
+		if ((library.f.SSL_client_hello_get0_ext(ssl, type, resultsAt, resultsAt + 8n) as number) !== 1) {
+			return Buffer.alloc(0);
+		}
+		const length = Number(results.readBigUInt64LE(8));
+		return length > MAX_HELLO_PART ? Buffer.alloc(0) : library.copy(results.readBigUInt64LE(0), length);
+	}
+
+	#suites(ssl: bigint): string[] {
+		const { library, resultsAt, results } = this.#thread;
+		const length = Number(library.f.SSL_client_hello_get0_ciphers(ssl, resultsAt));
+		if (length === 0 || length > MAX_HELLO_PART) return [];
+		return pairs(library.copy(results.readBigUInt64LE(0), length), 0);
+	}
+
+	#parse({ serial, chain, key }: QuicCertificate): Parsed | undefined {
+		const { f } = this.#thread.library;
+		const certificates = this.#readAll(chain, bio => f.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
+		// No passphrase: with none given, OpenSSL would ask the terminal for one. An empty text is given instead.
+		const passphrase = this.#thread.library.addressOf(EMPTY);
+		const keys = this.#readAll(key, bio => f.PEM_read_bio_PrivateKey(bio, 0n, 0n, passphrase) as bigint, 1);
+		const [certificate, ...rest] = certificates;
+		const [privateKey] = keys;
+		if (certificate === undefined || privateKey === undefined) {
+			for (const one of certificates) f.X509_free(one);
+			for (const one of keys) f.EVP_PKEY_free(one);
+			return undefined;
+		}
+		const stack = f.OPENSSL_sk_new_null() as bigint;
+		for (const one of rest) f.OPENSSL_sk_push(stack, one);
+		const parsed: Parsed = { certificate, key: privateKey, stack, chain: rest };
+		if (this.#parsed.size >= MAX_PARSED) this.forget(this.#parsed.keys().next().value!);
+		this.#parsed.set(serial, parsed);
+		return parsed;
+	}
+
+	#readAll(pem: string, read: (bio: bigint) => bigint, most = 32): bigint[] {
+		const { library } = this.#thread;
+		const { f } = library;
+		const text = Buffer.allocUnsafeSlow(Buffer.byteLength(pem));
+		text.write(pem);
+		const bio = f.BIO_new_mem_buf(library.addressOf(text), text.length) as bigint;
+		const found: bigint[] = [];
+		while (found.length < most) {
+			const one = read(bio);
+			if (one === 0n) break;
+			found.push(one);
+		}
+		f.ERR_clear_error();
+		f.BIO_free(bio);
+		text.fill(0);
+		return found;
+	}
+
+	#free({ certificate, key, stack, chain }: Parsed): void {
+		const { f } = this.#thread.library;
+		f.X509_free(certificate);
+		for (const one of chain) f.X509_free(one);
+		f.OPENSSL_sk_free(stack);
+		f.EVP_PKEY_free(key);
+	}
+}
+
+const EMPTY = Buffer.allocUnsafeSlow(1).fill(0);
+
+function cString(text: string): Buffer {
+	const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text) + 1);
+	bytes.write(`${text}\0`);
+	return bytes;
+}
+
+/** The IDs of two bytes each, after `skip` bytes of length. */
+function pairs(bytes: Buffer, skip: number): string[] {
+	const found: string[] = [];
+	for (let at = skip; at + 2 <= bytes.length; at += 2) found.push(bytes.toString('hex', at, at + 2));
+	return found;
+}
+
+/** The host name in a `server_name` extension (RFC 6066 §3); '' if there is none. */
+export function serverNameOf(extension: Buffer): string {
+	// List length, type of name, length of name.
+	if (extension.length < 5 || extension[2] !== 0) return '';
+	const length = extension.readUInt16BE(3);
+	if (length > 255 || 5 + length > extension.length) return '';
+	return extension.toString('latin1', 5, 5 + length).toLowerCase().replace(/\.$/, '');
+}

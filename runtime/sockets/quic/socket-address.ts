@@ -1,0 +1,63 @@
+/** Addresses in the system's form (`sockaddr_in`, `sockaddr_in6`), and back. */
+import { parseIp } from '../../../compiler/exchange/ip-address.ts';
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+
+/** Bytes of the longer form. */
+export const SOCKET_ADDRESS_SIZE = 28;
+
+/** An address and a port. */
+export interface AddressAndPort {
+	readonly address: string;
+	readonly port: number;
+}
+
+/** Writes an IP address and a port; undefined if the text is no IP address. */
+export function writeSocketAddress(address: string, port: number): Buffer | undefined {
+	const [bare, zone] = address.split('%');
+	const ip = parseIp(bare!);
+	if (ip === undefined) return undefined;
+	const v4 = ip.v4 && !bare!.includes(':');
+	const bytes = Buffer.alloc(v4 ? 16 : SOCKET_ADDRESS_SIZE);
+	bytes.writeUInt16LE(v4 ? AF_INET : AF_INET6, 0);
+	bytes.writeUInt16BE(port, 2);
+	if (v4) bytes.writeUInt32BE(ip.words[3]! >>> 0, 4);
+	else {
+		for (let i = 0; i < 4; i++) bytes.writeUInt32BE(ip.words[i]! >>> 0, 8 + i * 4);
+		bytes.writeUInt32LE(Number(zone ?? 0) >>> 0, 24);
+	}
+	return bytes;
+}
+
+/** Reads one; an IPv4 client of a dual-stack socket is an IPv4 address. */
+export function readSocketAddress(bytes: Buffer, at: number): AddressAndPort {
+	const port = bytes.readUInt16BE(at + 2);
+	if (bytes.readUInt16LE(at) === AF_INET) return { address: ipv4Text(bytes, at + 4), port };
+	return { address: ipv6Text(bytes, at + 8), port };
+}
+
+/** The text of 4 bytes. */
+export function ipv4Text(bytes: Buffer, at: number): string {
+	return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
+}
+
+/** The text of 16 bytes, in the form of RFC 5952; that of the IPv4 address for one that is mapped. */
+export function ipv6Text(bytes: Buffer, at: number): string {
+	const groups: number[] = [];
+	for (let i = 0; i < 8; i++) groups.push(bytes.readUInt16BE(at + i * 2));
+	if (groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff) return ipv4Text(bytes, at + 12);
+	let start = -1;
+	let longest = 1;
+	for (let i = 0; i < 8; i++) {
+		let end = i;
+		while (end < 8 && groups[end] === 0) end++;
+		if (end - i > longest) {
+			start = i;
+			longest = end - i;
+		}
+	}
+	const text = groups.map(group => group.toString(16));
+	if (start < 0) return text.join(':');
+	return `${text.slice(0, start).join(':')}::${text.slice(start + longest).join(':')}`;
+}

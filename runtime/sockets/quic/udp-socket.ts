@@ -1,0 +1,391 @@
+/**
+ * A UDP socket of one thread. It is read by `recvmmsg` when the thread's poller says so, and written by `sendmmsg`. Where the
+ * kernel has them, UDP_GRO joins datagrams that come and UDP_SEGMENT (GSO) splits one long write into datagrams.
+ */
+import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
+import { OwnedDescriptor } from './owned-descriptor.ts';
+import type { QuicLibrary } from './quic-library.ts';
+import { ipv4Text, ipv6Text, SOCKET_ADDRESS_SIZE, writeSocketAddress } from './socket-address.ts';
+
+/** Messages that one `recvmmsg` takes, and bytes of one: with GRO a message is a run of datagrams. */
+const RECEIVED = 16;
+const RECEIVED_BYTES = 65_536;
+/** Calls of `recvmmsg` in one turn of the event loop after which the rest of the loop gets its own. */
+const RECEIVES_A_TURN = 8;
+/** Datagrams that are taken out of an engine at once, and the room for each. */
+export const SENT = 64;
+/** Bytes between two datagrams in {@link DatagramMemory.sent}. */
+export const SENT_BYTES = 2048;
+/** Bytes of one GSO write, and segments: what the kernel takes. */
+const MOST_SEGMENT_BYTES = 65_000;
+const MOST_SEGMENTS = 60;
+const CONTROL_BYTES = 128;
+const NAME_BYTES = 32;
+const MESSAGE = 64;
+
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+const SO_SNDBUF = 7;
+const SO_RCVBUF = 8;
+const SO_REUSEPORT = 15;
+const SOL_UDP = 17;
+const UDP_SEGMENT = 103;
+const UDP_GRO = 104;
+const IPPROTO_IP = 0;
+const IP_PKTINFO = 8;
+const IP_MTU_DISCOVER = 10;
+const IPPROTO_IPV6 = 41;
+const IPV6_MTU_DISCOVER = 23;
+const IPV6_V6ONLY = 26;
+const IPV6_RECVPKTINFO = 49;
+const IPV6_PKTINFO = 50;
+/** Never fragment: QUIC requires it (RFC 9000 §14). */
+const PMTUDISC_DO = 2;
+const SOCK_DGRAM = 2;
+const NONBLOCK = 0o4000;
+const CLOEXEC = 0o2000000;
+const DONTWAIT = 0x40;
+const EAGAIN = 11;
+const EINVAL = 22;
+const EIO = 5;
+
+/** Bytes of the kernel's queues that are asked for: a burst comes faster than a busy thread reads. */
+const SOCKET_BUFFER = 4 * 1024 * 1024;
+
+/** Memory for messages: one for a thread, because it is used within calls only. */
+export class DatagramMemory {
+	readonly received: Buffer = Buffer.allocUnsafeSlow(RECEIVED * RECEIVED_BYTES);
+	readonly names: Buffer = Buffer.allocUnsafeSlow(RECEIVED * NAME_BYTES);
+	readonly controls: Buffer = Buffer.allocUnsafeSlow(RECEIVED * CONTROL_BYTES);
+	readonly incoming: Buffer = Buffer.allocUnsafeSlow(RECEIVED * MESSAGE).fill(0);
+	/** Datagrams to send, each at a multiple of {@link SENT_BYTES}. */
+	readonly sent: Buffer = Buffer.allocUnsafeSlow(SENT * SENT_BYTES);
+	readonly outgoing: Buffer = Buffer.allocUnsafeSlow(SENT * MESSAGE).fill(0);
+	readonly outgoingParts: Buffer = Buffer.allocUnsafeSlow(SENT * 16).fill(0);
+	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(SENT * CONTROL_BYTES).fill(0);
+	readonly receivedAt: bigint;
+	readonly sentAt: bigint;
+	readonly incomingAt: bigint;
+	readonly outgoingAt: bigint;
+	readonly partsAt: bigint;
+	readonly outgoingControlsAt: bigint;
+	readonly #parts: Buffer = Buffer.allocUnsafeSlow(RECEIVED * 16).fill(0);
+
+	constructor(library: QuicLibrary) {
+		this.receivedAt = library.addressOf(this.received);
+		this.sentAt = library.addressOf(this.sent);
+		this.incomingAt = library.addressOf(this.incoming);
+		this.outgoingAt = library.addressOf(this.outgoing);
+		this.partsAt = library.addressOf(this.outgoingParts);
+		this.outgoingControlsAt = library.addressOf(this.outgoingControls);
+		const namesAt = library.addressOf(this.names);
+		const controlsAt = library.addressOf(this.controls);
+		const receivedPartsAt = library.addressOf(this.#parts);
+		for (let i = 0; i < RECEIVED; i++) {
+			this.#parts.writeBigUInt64LE(this.receivedAt + BigInt(i * RECEIVED_BYTES), i * 16);
+			this.#parts.writeBigUInt64LE(BigInt(RECEIVED_BYTES), i * 16 + 8);
+			const message = i * MESSAGE;
+			this.incoming.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), message);
+			this.incoming.writeBigUInt64LE(receivedPartsAt + BigInt(i * 16), message + 16);
+			this.incoming.writeBigUInt64LE(1n, message + 24);
+			this.incoming.writeBigUInt64LE(controlsAt + BigInt(i * CONTROL_BYTES), message + 32);
+		}
+		for (let i = 0; i < SENT; i++) this.outgoingParts.writeBigUInt64LE(this.sentAt + BigInt(i * SENT_BYTES), i * 16);
+	}
+}
+
+/** Where a datagram came from and to, as its answers need it. */
+export interface DatagramPath {
+	/** `sockaddr` of the peer. */
+	readonly peer: Buffer;
+	readonly peerAt: bigint;
+	/** Control message that makes the system send from the address that the peer sent to; empty where it did not say. */
+	readonly control: Buffer;
+	/** The address that the peer sent to; '' where the system did not say. */
+	readonly localAddress: string;
+}
+
+/** Receives the datagrams of a socket. */
+export interface DatagramSink {
+	/** A datagram, at `bytes[start, end)`. `name` is the place of the peer's `sockaddr` in the memory's `names`. */
+	datagram(bytes: Buffer, start: number, end: number, name: number): void;
+	/** All datagrams of a turn have been delivered. */
+	received(): void;
+	/** The system takes datagrams again. */
+	writable?(): void;
+}
+
+/** What a socket is bound to. */
+export interface UdpAddress {
+	/** An IP address. */
+	readonly address: string;
+	readonly port: number;
+	/** An IPv6 socket takes no IPv4. */
+	readonly only6: boolean;
+	/** Other threads bind the same address. */
+	readonly shared: boolean;
+}
+
+/** A bound socket. */
+export class UdpSocket implements PolledSocket {
+	pollTurn = 0;
+	/** Datagrams that the system did not take: the peer's loss recovery sends them again. */
+	lost = 0;
+	readonly memory: DatagramMemory;
+	readonly #library: QuicLibrary;
+	readonly #descriptor: OwnedDescriptor;
+	readonly #fd: number;
+	readonly #poller: SocketPoller;
+	#sink: DatagramSink | undefined;
+	#segments = true;
+	/** Offset of the control data of the message that is being delivered. */
+	#control = 0;
+	#controlLength = 0;
+
+	/** Binds. Throws an error with the system's code, or `ENOSYS` where there is no poller. */
+	constructor(library: QuicLibrary, memory: DatagramMemory, to: UdpAddress) {
+		const poller = threadPoller();
+		const name = writeSocketAddress(to.address, to.port);
+		if (poller === undefined || name === undefined) throw systemError('ENOSYS');
+		this.#library = library;
+		this.memory = memory;
+		this.#poller = poller;
+		const { f } = library;
+		const family = name.readUInt16LE(0);
+		const fd = f.socket(family, SOCK_DGRAM | NONBLOCK | CLOEXEC, 0) as number;
+		if (fd < 0) throw systemError(errorName(library.errno()));
+		this.#descriptor = new OwnedDescriptor(fd, number => void f.close(number));
+		this.#fd = fd;
+		const isV6 = family !== 2;
+		if (to.shared) this.#set(SOL_SOCKET, SO_REUSEPORT, 1);
+		else this.#set(SOL_SOCKET, SO_REUSEADDR, 0);
+		this.#set(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
+		this.#set(SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
+		if (isV6) {
+			this.#set(IPPROTO_IPV6, IPV6_V6ONLY, to.only6 ? 1 : 0);
+			this.#set(IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+			this.#set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_DO);
+		}
+		this.#set(IPPROTO_IP, IP_PKTINFO, 1);
+		this.#set(IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO);
+		this.#set(SOL_UDP, UDP_GRO, 1);
+		this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
+		if ((f.bind(fd, library.addressOf(pinned(name)), name.length) as number) !== 0) {
+			const code = errorName(library.errno());
+			this.#descriptor.close();
+			throw systemError(code);
+		}
+	}
+
+	/** The socket's descriptor, for the main thread to keep a duplicate of. */
+	get descriptor(): number {
+		return this.#fd;
+	}
+
+	/** Delivers datagrams from now on. */
+	open(sink: DatagramSink): void {
+		this.#sink = sink;
+		if (!this.#poller.add(this.#fd, this)) throw systemError('EMFILE');
+	}
+
+	close(): void {
+		if (this.#sink !== undefined) this.#poller.remove(this.#fd);
+		this.#sink = undefined;
+		this.#descriptor.close();
+	}
+
+	readable(): void {
+		const { memory } = this;
+		const { f } = this.#library;
+		for (let turn = 0; turn < RECEIVES_A_TURN; turn++) {
+			for (let i = 0; i < RECEIVED; i++) {
+				memory.incoming.writeUInt32LE(NAME_BYTES, i * MESSAGE + 8);
+				memory.incoming.writeUInt32LE(CONTROL_BYTES, i * MESSAGE + 40);
+			}
+			const count = f.recvmmsg(this.#fd, memory.incomingAt, RECEIVED, DONTWAIT, 0n) as number;
+			for (let i = 0; i < count; i++) this.#deliver(i);
+			if (this.#sink === undefined) return;
+			if (count < RECEIVED) {
+				// After an error, such as an ICMP message that this socket has no use for, there may be more.
+				if (count < 0 && this.#library.errno() !== EAGAIN) continue;
+				this.#sink.received();
+				return;
+			}
+		}
+		this.#sink?.received();
+		// The poller reports arrivals once: what is left must be asked for.
+		if (this.#sink !== undefined) this.#poller.tellAgain(this.#fd, this);
+	}
+
+	/** The path of the datagram that is being delivered. Its name is at `name` in the memory's names. */
+	pathOf(name: number): DatagramPath {
+		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_SIZE));
+		const { controls } = this.memory;
+		const end = this.#control + this.#controlLength;
+		for (let at = this.#control; at + 16 <= end; ) {
+			const length = controls.readUInt32LE(at);
+			if (length < 16) break;
+			const level = controls.readInt32LE(at + 8);
+			const type = controls.readInt32LE(at + 12);
+			if (level === IPPROTO_IP && type === IP_PKTINFO) return { ...this.#path4(peer, controls, at) };
+			if (level === IPPROTO_IPV6 && type === IPV6_PKTINFO) return { ...this.#path6(peer, controls, at) };
+			at += (length + 7) & ~7;
+		}
+		return { peer, peerAt: this.#library.addressOf(peer), control: Buffer.alloc(0), localAddress: '' };
+	}
+
+	#path4(peer: Buffer, controls: Buffer, at: number): DatagramPath {
+		// in_pktinfo: index of the interface, our address as source, the address in the header.
+		const control = Buffer.alloc(32);
+		control.writeUInt32LE(16 + 12, 0);
+		control.writeInt32LE(IPPROTO_IP, 8);
+		control.writeInt32LE(IP_PKTINFO, 12);
+		controls.copy(control, 20, at + 20, at + 24);
+		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress: ipv4Text(controls, at + 24) };
+	}
+
+	#path6(peer: Buffer, controls: Buffer, at: number): DatagramPath {
+		const control = Buffer.alloc(40);
+		control.writeUInt32LE(16 + 20, 0);
+		control.writeInt32LE(IPPROTO_IPV6, 8);
+		control.writeInt32LE(IPV6_PKTINFO, 12);
+		controls.copy(control, 16, at + 16, at + 32);
+		// A link-local address means something on its interface only.
+		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80) controls.copy(control, 32, at + 32, at + 36);
+		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress: ipv6Text(controls, at + 16) };
+	}
+
+	/** What tells the peer at a place of the memory's names from others: family, port and address. */
+	keyOf(name: number): string {
+		const { names } = this.memory;
+		return names.toString('latin1', name, name + (names[name] === 2 ? 8 : 24));
+	}
+
+	/** Sends the first `count` datagrams of the memory, whose lengths are given, along a path. */
+	send(path: DatagramPath, lengths: Uint32Array, count: number): void {
+		const { memory } = this;
+		let messages = 0;
+		for (let first = 0; first < count; ) {
+			const size = lengths[first]!;
+			let last = first + 1;
+			if (this.#segments) {
+				let total = size;
+				// All segments but the last have one size.
+				while (last < count && last - first < MOST_SEGMENTS && lengths[last - 1] === size && lengths[last]! <= size) {
+					total += lengths[last]!;
+					if (total > MOST_SEGMENT_BYTES) break;
+					last++;
+				}
+			}
+			this.#prepare(messages++, path, lengths, first, last);
+			first = last;
+		}
+		for (let done = 0; done < messages; ) {
+			const at = memory.outgoingAt + BigInt(done * MESSAGE);
+			const sent = this.#library.f.sendmmsg(this.#fd, at, messages - done, DONTWAIT) as number;
+			if (sent > 0) {
+				done += sent;
+				continue;
+			}
+			const errno = this.#library.errno();
+			if (this.#segments && (errno === EIO || errno === EINVAL)) {
+				// The device cannot split: from now on datagrams go one by one.
+				this.#segments = false;
+				this.send(path, lengths, count);
+				return;
+			}
+			// The queue is full, or the peer is unreachable: to QUIC it is a loss like any other.
+			this.lost++;
+			done++;
+		}
+	}
+
+	/** Sends one datagram of our own making. */
+	sendOne(path: DatagramPath, datagram: Uint8Array): void {
+		this.memory.sent.set(datagram, 0);
+		ONE[0] = datagram.length;
+		this.send(path, ONE, 1);
+	}
+
+	#prepare(index: number, path: DatagramPath, lengths: Uint32Array, first: number, end: number): void {
+		const { memory } = this;
+		for (let i = first; i < end; i++) memory.outgoingParts.writeUInt32LE(lengths[i]!, i * 16 + 8);
+		const { outgoing, outgoingControls } = memory;
+		const message = index * MESSAGE;
+		outgoing.writeBigUInt64LE(path.peerAt, message);
+		outgoing.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_SIZE, message + 8);
+		outgoing.writeBigUInt64LE(memory.partsAt + BigInt(first * 16), message + 16);
+		outgoing.writeUInt32LE(end - first, message + 24);
+		const controlAt = index * CONTROL_BYTES;
+		path.control.copy(outgoingControls, controlAt);
+		let length = path.control.length;
+		if (end - first > 1) {
+			outgoingControls.writeUInt32LE(18, controlAt + length);
+			outgoingControls.writeUInt32LE(0, controlAt + length + 4);
+			outgoingControls.writeInt32LE(SOL_UDP, controlAt + length + 8);
+			outgoingControls.writeInt32LE(UDP_SEGMENT, controlAt + length + 12);
+			outgoingControls.writeUInt16LE(lengths[first]!, controlAt + length + 16);
+			length += 24;
+		}
+		outgoing.writeBigUInt64LE(length === 0 ? 0n : memory.outgoingControlsAt + BigInt(controlAt), message + 32);
+		outgoing.writeUInt32LE(length, message + 40);
+	}
+
+	#deliver(index: number): void {
+		const { memory } = this;
+		const message = index * MESSAGE;
+		const start = index * RECEIVED_BYTES;
+		const end = start + memory.incoming.readUInt32LE(message + 56);
+		const { controls } = memory;
+		this.#control = index * CONTROL_BYTES;
+		this.#controlLength = memory.incoming.readUInt32LE(message + 40);
+		let segment = 0;
+		const controlEnd = this.#control + this.#controlLength;
+		for (let at = this.#control; at + 16 <= controlEnd; ) {
+			const length = controls.readUInt32LE(at);
+			if (length < 16) break;
+			if (controls.readInt32LE(at + 8) === SOL_UDP && controls.readInt32LE(at + 12) === UDP_GRO) {
+				segment = controls.readInt32LE(at + 16);
+			}
+			at += (length + 7) & ~7;
+		}
+		if (segment <= 0) segment = end - start;
+		for (let at = start; at < end && this.#sink !== undefined; at += segment) {
+			this.#sink.datagram(memory.received, at, Math.min(at + segment, end), index * NAME_BYTES);
+		}
+	}
+
+	#set(level: number, option: number, value: number): boolean {
+		OPTION.writeInt32LE(value, 0);
+		const { f } = this.#library;
+		return (f.setsockopt(this.#fd, level, option, this.#library.addressOf(OPTION), 4) as number) === 0;
+	}
+}
+
+const ONE = new Uint32Array(1);
+const OPTION = Buffer.allocUnsafeSlow(4);
+
+/** A copy outside the pool of small Buffers, so that its address stays. */
+function pinned(bytes: Uint8Array): Buffer {
+	const copy = Buffer.allocUnsafeSlow(bytes.length);
+	copy.set(bytes);
+	return copy;
+}
+
+const ERRORS: { readonly [errno: number]: string } = {
+	13: 'EACCES',
+	22: 'EINVAL',
+	23: 'ENFILE',
+	24: 'EMFILE',
+	97: 'EAFNOSUPPORT',
+	98: 'EADDRINUSE',
+	99: 'EADDRNOTAVAIL',
+};
+
+function errorName(errno: number): string {
+	return ERRORS[errno] ?? `errno ${errno}`;
+}
+
+function systemError(code: string): NodeJS.ErrnoException {
+	return Object.assign(new Error(`A UDP socket could not be bound (${code}).`), { code });
+}

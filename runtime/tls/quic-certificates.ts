@@ -1,0 +1,99 @@
+/** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
+import type { HandshakePolicy } from '../../compiler/codegen/tls/site-tls.ts';
+import { CURVES } from '../../compiler/modules/directives/tls/handshake-words.ts';
+import type { QuicCertificate, QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
+import type { CertificateQuestion } from './certificate-feed.ts';
+import type { ClientHello } from './client-hello.ts';
+import type { HandshakeSelector } from './handshake-selector.ts';
+import type { TableCertificate } from './table-certificate.ts';
+import type { ThreadTls } from './thread-tls.ts';
+
+/** Handshakes that wait for on-demand certificates, at most. */
+const MAX_WAITING = 64;
+/** Alerts (RFC 8446 §6). */
+const HANDSHAKE_FAILURE = 40;
+const UNRECOGNIZED_NAME = 112;
+
+/** Dependencies of {@link QuicCertificates}. */
+export interface QuicCertificatesDeps {
+	readonly tls: ThreadTls;
+	/** The settings of the listener now. */
+	readonly selector: () => HandshakeSelector;
+	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
+	readonly obtain: (question: CertificateQuestion) => Promise<boolean>;
+	/** Counts a failed handshake. */
+	failed(reason: string): void;
+}
+
+/**
+ * Reports whether sites with a policy are served over HTTP/3. Those that ask for client certificates are not: their clients
+ * use HTTP/2, where OpenSSL verifies certificates as for every other version. Nor are those that write a secrets log, or that
+ * end with TLS 1.2, which QUIC does not know.
+ */
+export function servesHttp3(policy: HandshakePolicy): boolean {
+	const { client_auth: asks, insecure_secrets_log: log, max_version: newest } = policy;
+	return asks === undefined && log === undefined && newest !== 'tls1.2';
+}
+
+/** The choice for one listener. */
+export class QuicCertificates {
+	readonly #deps: QuicCertificatesDeps;
+	/** Names whose certificates are being obtained, or could not be: what waits, and the result once it is known. */
+	readonly #asked = new Map<string, { waiting: (() => void)[]; obtained: boolean | undefined }>();
+
+	constructor(deps: QuicCertificatesDeps) {
+		this.#deps = deps;
+	}
+
+	/** Answers a ClientHello. `resume` is called when a wait is over. */
+	choose(hello: QuicHello, resume: () => void): QuicChoice {
+		const { tls } = this.#deps;
+		const selector = this.#deps.selector();
+		const { default_sni: usual, fallback_sni: fallback } = selector.settings;
+		const name = hello.serverName || usual || hello.localAddress;
+		const index = selector.policyOf(name);
+		const policy = selector.policy(index);
+		if (!servesHttp3(policy)) return this.#refuse('not_over_quic', HANDSHAKE_FAILURE);
+		const client: ClientHello = { ...hello, alpn: ['h3'], ticket: undefined };
+		let certificate = selector.certificate(index, name, client, tls.certificates);
+		if (certificate === undefined && tls.onDemand) {
+			if (this.#ask(hello, name, resume)) return 'wait';
+			certificate = tls.certificates.find(name, client);
+		}
+		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, client);
+		return certificate ? certificateOf(certificate, policy) : this.#refuse('no_certificate', UNRECOGNIZED_NAME);
+	}
+
+	/** Returns true if the handshake has to wait for a certificate. */
+	#ask(hello: QuicHello, name: string, resume: () => void): boolean {
+		const known = this.#asked.get(name);
+		if (known !== undefined) {
+			if (known.obtained !== undefined) return false;
+			if (known.waiting.length >= MAX_WAITING) return false;
+			known.waiting.push(resume);
+			return true;
+		}
+		if (this.#asked.size >= MAX_WAITING) return false;
+		const asked = { waiting: [resume], obtained: undefined as boolean | undefined };
+		this.#asked.set(name, asked);
+		const { cipherSuites, signatureSchemes, localAddress: localIp, remoteAddress: remoteIp } = hello;
+		void this.#deps.obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp }).then(obtained => {
+			asked.obtained = obtained;
+			for (const wake of asked.waiting) wake();
+			// The handshakes that waited look once more, in a turn of their own; the next ones may ask again.
+			setImmediate(() => setImmediate(() => this.#asked.delete(name)));
+		});
+		return true;
+	}
+
+	#refuse(reason: string, alert: number): { readonly alert: number } {
+		this.#deps.failed(reason);
+		return { alert };
+	}
+}
+
+function certificateOf({ published, serial }: TableCertificate, policy: HandshakePolicy): QuicCertificate {
+	const { chain, key, ocsp } = published;
+	const curves = policy.curves?.flatMap(name => CURVES[name] ?? []) ?? [];
+	return { serial, chain, key, ocsp, groups: curves.length > 0 ? curves.join(':') : undefined };
+}
