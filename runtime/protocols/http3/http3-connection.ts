@@ -285,7 +285,11 @@ export class Http3Connection
 		at = writeVarint(SCRATCH, at, end - start);
 		SCRATCH.set(bytes.subarray(start, end), at);
 		this.#write(request, SCRATCH, 0, at + end - start, last);
-		if (!last && request.quic.room < 2 * BOUND.DATA_SIZE) request.quic.awaitRoom();
+		if (last) return 0;
+		const { room } = request.quic;
+		if (room < 2 * BOUND.DATA_SIZE) request.quic.awaitRoom();
+		// The output takes off what it has sent: what is left then is the room there is.
+		request.stream!.output.window = room + end - start;
 		return 0;
 	}
 

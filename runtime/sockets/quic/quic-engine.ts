@@ -34,6 +34,9 @@ const BIO_MESSAGE = 40;
 /** Places in the thread's memory for results. */
 const AT = { count: 0n, message: 8n, time: 48n, infinite: 64n, close: 72n } as const;
 const INTERNAL_ERROR = 80;
+const CTRL_MODE = 33;
+/** SSL_MODE_ENABLE_PARTIAL_WRITE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
+const PARTIAL_MOVING_WRITES = 3n;
 
 /** The socket that an engine belongs to. */
 export interface EngineOwner {
@@ -229,7 +232,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	/** Frees a stream that nobody needs any more; one with much unacknowledged is kept for the count of it. */
 	released(stream: EngineStream): void {
 		this.streams.delete(stream.ssl);
-		if (stream.finished && stream.buffered > BOUND.SMALL_REST && !this.#gone) {
+		if (stream.finished && !stream.settled && !this.#gone) {
 			this.#lingering.set(stream.ssl, stream);
 			return;
 		}
@@ -260,6 +263,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		}
 		this.#connection = connection;
 		f.SSL_set_blocking_mode(connection, 0);
+		f.SSL_ctrl(connection, CTRL_MODE, PARTIAL_MOVING_WRITES, 0n);
 		f.SSL_set_default_stream_mode(connection, 0);
 		f.SSL_set_incoming_stream_policy(connection, POLICY_ACCEPT, 0n);
 		f.SSL_set_value_uint(connection, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
@@ -293,15 +297,19 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 			}
 			owner.opened(this.#stream(ssl));
 		}
+		for (const stream of this.#lingering.values()) {
+			stream.refresh();
+			stream.flushPending();
+			if (!stream.settled) continue;
+			this.#lingering.delete(stream.ssl);
+			stream.free();
+		}
+		// When together they have written as much as they may, each must tell what has been acknowledged.
+		const tight = this.buffered > BOUND.CONNECTION_BUFFER / 2;
+		for (const stream of this.streams.values()) if (tight || stream.starved) stream.refresh();
 		for (const stream of this.streams.values()) {
 			if (this.#gone) return;
 			stream.events();
-		}
-		for (const stream of this.#lingering.values()) {
-			stream.refresh();
-			if (stream.buffered > BOUND.SMALL_REST) continue;
-			this.#lingering.delete(stream.ssl);
-			stream.free();
 		}
 		if (!this.#gone) owner.settled();
 	}

@@ -10,8 +10,8 @@ export const HANDSHAKE_GRACE = 1000;
 export const MAX_CONNECTIONS = 16_384;
 /** Connections of one client on one socket of one thread. */
 export const MAX_CONNECTIONS_PER_CLIENT = 1024;
-/** Bytes of a stream that the peer has not acknowledged. */
-export const STREAM_BUFFER = 262_144;
+/** Bytes of a stream that the peer has not acknowledged. OpenSSL takes 262,144; the rest is for heads of frames and of messages. */
+export const STREAM_BUFFER = 229_376;
 /** The same of all streams of a connection. */
 export const CONNECTION_BUFFER = 1_048_576;
 /** Bytes below which a stream that has been written whole is left to OpenSSL. */

@@ -8,6 +8,7 @@ const CLASS_GENERIC = 0;
 const VALUE_WRITE_BUFFER_USED = 8;
 const WRITE_CONCLUDE = 1n;
 const ERROR_WANT_READ = 2;
+const ERROR_WANT_WRITE = 3;
 const ERROR_ZERO_RETURN = 6;
 const STATE_FINISHED = 3;
 const STATE_RESET_REMOTE = 5;
@@ -29,6 +30,9 @@ export class EngineStream implements QuicStream {
 	/** Somebody waits for room. */
 	#starved = false;
 	#released = false;
+	/** What OpenSSL had no room for, and whether it is the last. */
+	#pending: Buffer | undefined = undefined;
+	#finAfter = false;
 
 	constructor(engine: QuicEngine, ssl: bigint, id: number) {
 		this.#engine = engine;
@@ -45,7 +49,7 @@ export class EngineStream implements QuicStream {
 	}
 
 	get room(): number {
-		if (this.#writeEnded || this.#released) return 0;
+		if (this.#writeEnded || this.#released || this.#pending !== undefined) return 0;
 		return Math.max(0, this.#space);
 	}
 
@@ -59,32 +63,72 @@ export class EngineStream implements QuicStream {
 
 	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean {
 		if (this.#released || this.#writeEnded) return false;
+		if (this.#pending !== undefined) {
+			this.#pending = Buffer.concat([this.#pending, bytes.subarray(start, end)]);
+			if (fin) this.#endPending();
+			return true;
+		}
+		const taken = this.#give(bytes, start, end, fin);
+		if (taken < 0) return false;
+		if (taken === end - start) return true;
+		this.#pending = Buffer.from(bytes.subarray(start + taken, end));
+		if (fin) this.#endPending();
+		return true;
+	}
+
+	#endPending(): void {
+		this.#finAfter = true;
+		this.finished = true;
+		this.#writeEnded = true;
+	}
+
+	/** Writes to OpenSSL; returns how many bytes it took, or −1 if the stream cannot send any more. */
+	#give(bytes: Uint8Array, start: number, end: number, fin: boolean): number {
 		const { library, resultsAt, results, written: scratch, writtenAt } = this.#engine.thread;
 		const { f } = library;
 		// Through memory whose address is known: looking one up costs more than a copy of a frame.
 		let at = start;
-		do {
+		while (at < end) {
 			const size = Math.min(end - at, scratch.length);
 			scratch.set(bytes.subarray(at, at + size), 0);
-			at += size;
-			const flags = fin && at === end ? WRITE_CONCLUDE : 0n;
-			const written =
-				size === 0
-					? !fin || (f.SSL_stream_conclude(this.ssl, 0n) as number) === 1
-					: (f.SSL_write_ex2(this.ssl, writtenAt, BigInt(size), flags, resultsAt) as number) === 1 &&
-						Number(results.readBigUInt64LE(0)) === size;
-			if (!written) {
+			const flags = fin && at + size === end ? WRITE_CONCLUDE : 0n;
+			const result = f.SSL_write_ex2(this.ssl, writtenAt, BigInt(size), flags, resultsAt) as number;
+			if (result !== 1) {
+				const error = f.SSL_get_error(this.ssl, result) as number;
 				f.ERR_clear_error();
-				this.#writeEnded = true;
-				return false;
+				if (error !== ERROR_WANT_WRITE) {
+					this.#writeEnded = true;
+					return -1;
+				}
+				return at - start;
 			}
-			this.#count(size);
-		} while (at < end);
-		if (fin) {
-			this.finished = true;
-			this.#writeEnded = true;
+			const taken = results.readUInt32LE(0);
+			at += taken;
+			this.#count(taken);
+			if (taken < size) return at - start;
 		}
-		return true;
+		if (!fin) return at - start;
+		if (start === end && (f.SSL_stream_conclude(this.ssl, 0n) as number) !== 1) {
+			f.ERR_clear_error();
+			this.#writeEnded = true;
+			return -1;
+		}
+		this.finished = true;
+		this.#writeEnded = true;
+		return at - start;
+	}
+
+	/** Writes what OpenSSL had no room for. */
+	flushPending(): void {
+		const pending = this.#pending;
+		if (pending === undefined) return;
+		const taken = this.#give(pending, 0, pending.length, this.#finAfter);
+		this.#pending = taken < 0 || taken === pending.length ? undefined : pending.subarray(taken);
+	}
+
+	/** All that was written is with OpenSSL, and little of it unacknowledged. */
+	get settled(): boolean {
+		return this.#pending === undefined && this.buffered <= BOUND.SMALL_REST;
 	}
 
 	pause(paused: boolean): void {
@@ -93,6 +137,7 @@ export class EngineStream implements QuicStream {
 
 	reset(code: number): void {
 		if (this.#released || (this.#writeEnded && !this.finished)) return;
+		this.#pending = undefined;
 		const { library, resultsAt, results } = this.#engine.thread;
 		results.writeBigUInt64LE(BigInt(code), 0);
 		library.f.SSL_stream_reset(this.ssl, resultsAt, 8n);
@@ -108,8 +153,14 @@ export class EngineStream implements QuicStream {
 		this.#engine.released(this);
 	}
 
+	/** Whether somebody waits for room on this stream. */
+	get starved(): boolean {
+		return this.#starved || this.#pending !== undefined;
+	}
+
 	/** Asks how much has been acknowledged. */
 	refresh(): void {
+		if (this.buffered === 0) return;
 		const { library, resultsAt, results } = this.#engine.thread;
 		if ((library.f.SSL_get_value_uint(this.ssl, CLASS_GENERIC, VALUE_WRITE_BUFFER_USED, resultsAt) as number) === 1) {
 			this.#count(Number(results.readBigUInt64LE(0)) - this.buffered);
@@ -131,7 +182,9 @@ export class EngineStream implements QuicStream {
 	events(): void {
 		if (this.#released || this.owner === undefined) return;
 		if (!this.#readEnded && !this.#paused) this.#read();
-		if (this.#released || this.#writeEnded) return;
+		if (this.#released) return;
+		if (this.#pending !== undefined) this.flushPending();
+		if (this.#writeEnded) return;
 		const { f } = this.#engine.thread.library;
 		if (this.bidirectional || this.buffered > 0) {
 			const state = f.SSL_get_stream_write_state(this.ssl) as number;
@@ -141,14 +194,12 @@ export class EngineStream implements QuicStream {
 				return;
 			}
 		}
-		if (!this.#starved) return;
-		if (this.buffered > 0) this.refresh();
-		this.#fed();
+		if (this.#starved) this.#fed();
 	}
 
 	/** Room for a whole frame, at least: less would be spent on small ones. */
 	#fed(): void {
-		if (this.#space < 2 * BOUND.SMALL_REST) return;
+		if (this.#pending !== undefined || this.#space < 2 * BOUND.SMALL_REST) return;
 		this.#starved = false;
 		this.owner?.drained();
 	}
