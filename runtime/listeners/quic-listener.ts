@@ -4,8 +4,9 @@ import type { QuicCounters } from '../metrics/http3-counters.ts';
 import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
 import type { Closable, ProtocolHost } from '../protocols/protocol.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
-import { type HandshakeResult, QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
+import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
+import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.ts';
 import { quicThread } from '../sockets/quic/quic-thread.ts';
 import type { QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
 import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
@@ -139,7 +140,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 		return this.#deps.admit(address);
 	}
 
-	refused(reason: Parameters<QuicCounters['refused']>[0]): void {
+	refused(reason: QuicRefusal): void {
 		this.#deps.counters.refused(reason);
 	}
 

@@ -1,7 +1,7 @@
 /** What HTTP/3 and its QUIC connections count. */
 import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http3Counters } from '../protocols/protocol.ts';
-import { type HandshakeResult, QUIC_REFUSALS, type QuicRefusal } from '../sockets/quic/quic-endpoint.ts';
+import { type HandshakeResult, QUIC_REFUSALS, type QuicRefusal } from '../sockets/quic/quic-results.ts';
 import { FILE_SLOTS_END } from './file-counters.ts';
 import type { SlotFamily } from './refusals.ts';
 

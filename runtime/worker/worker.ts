@@ -323,7 +323,12 @@ class DataPlaneWorker implements ThreadState {
 			throw new ListenError('ENOTSUP', socketText(address), 'HTTP/3 (`h3`) needs an IP address and a port of its own');
 		}
 		const host = this.#hosts.get(listener)!;
-		const to = { address: bound.address, port: bound.port, only6: address.only6 === true, shared: this.#start.sharePorts };
+		const to = {
+			address: bound.address,
+			port: bound.port,
+			only6: address.only6 === true,
+			shared: this.#start.sharePorts,
+		};
 		try {
 			const quic = new QuicListener(to, {
 				tls: this.tls,

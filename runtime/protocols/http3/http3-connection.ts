@@ -37,6 +37,8 @@ export class Http3Connection
 	readonly full = false;
 	/** Streams have their own room, which heeds the connection's. */
 	sendWindow = Number.MAX_SAFE_INTEGER;
+	/** Beside what QUIC holds, a stream keeps one piece of its body. */
+	readonly share: number = BOUND.STREAM_SHARE;
 	readonly #quic: QuicConnection;
 	readonly #coders: SectionCoders;
 	readonly #meter: FloodGuard;
@@ -312,6 +314,8 @@ export class Http3Connection
 	dataSent(): void {
 		this.#meter.frameSent();
 	}
+
+	holds(): void {}
 
 	dataTaken(stream: Stream | undefined, bytes: number): void {
 		const request = stream && this.#requests.get(stream.id);

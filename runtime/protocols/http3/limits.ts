@@ -10,6 +10,8 @@ export const MAX_SECTION_FACTOR = 4;
 export const MAX_CONTROL_FRAME = 16_384;
 /** Bytes of a DATA frame that we send. */
 export const DATA_SIZE = 16_384;
+/** Bytes that one stream asks of the body of its response at once. */
+export const STREAM_SHARE = 131_072;
 /** Bytes of a request body that may wait for its reader; more stays with QUIC's flow control. */
 export const MAX_HELD_BODY = 131_072;
 /** Milliseconds between the two GOAWAY frames of a graceful end, at most (RFC 9114 §5.2). */

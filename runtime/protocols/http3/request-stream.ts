@@ -2,7 +2,7 @@
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
-import { type CutReason, COST } from '../http2/flood-guard.ts';
+import { COST, type CutReason } from '../http2/flood-guard.ts';
 import { MALFORMED, type RequestFields, SERVED } from '../http2/request-fields.ts';
 import { Stream, type StreamSession } from '../http2/stream.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';

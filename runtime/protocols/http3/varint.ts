@@ -17,7 +17,7 @@ export function writeVarint(to: Buffer, at: number, value: number): number {
 	if (value < 16_384) return to.writeUInt16BE(value | 0x4000, at);
 	if (value < 1_073_741_824) return to.writeUInt32BE((value | 0x8000_0000) >>> 0, at);
 	to.writeUInt32BE((Math.floor(value / 4_294_967_296) | 0xc000_0000) >>> 0, at);
-	return to.writeUInt32BE(value % 4_294_967_296 >>> 0, at + 4);
+	return to.writeUInt32BE((value % 4_294_967_296) >>> 0, at + 4);
 }
 
 /** Reads integers whose bytes come one by one. */

@@ -8,29 +8,12 @@ import { versionNegotiation } from './packet-header.ts';
 import type { QuicClose, QuicConnection } from './quic-connection.ts';
 import { type EngineOwner, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
+import type { HandshakeResult, QuicRefusal } from './quic-results.ts';
 import type { QuicThread } from './quic-thread.ts';
 import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
 import { Router } from './router.ts';
 import { readSocketAddress } from './socket-address.ts';
 import { type DatagramPath, type DatagramSink, SENT_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
-
-/** Why a datagram or a handshake was refused; the reasons are few, for counters. */
-export const QUIC_REFUSALS = [
-	'noise',
-	'too_many_handshakes',
-	'too_many_connections',
-	'client_limit',
-	'admission',
-	'draining',
-	'moved',
-	'no_memory',
-] as const;
-
-/** One of {@link QUIC_REFUSALS}. */
-export type QuicRefusal = (typeof QUIC_REFUSALS)[number];
-
-/** How a handshake ended. */
-export type HandshakeResult = 'ok' | 'timeout' | 'failed';
 
 /** What an endpoint tells its owner. */
 export interface QuicEndpointOwner {
@@ -246,7 +229,10 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		const { address } = readSocketAddress(names, name);
 		const key = this.#owner.clientKey(address);
 		const client = this.#clients.get(key) ?? { handshakes: 0, connections: 0 };
-		if (client.handshakes >= BOUND.MAX_HANDSHAKES_PER_CLIENT || client.connections >= BOUND.MAX_CONNECTIONS_PER_CLIENT) {
+		if (
+			client.handshakes >= BOUND.MAX_HANDSHAKES_PER_CLIENT ||
+			client.connections >= BOUND.MAX_CONNECTIONS_PER_CLIENT
+		) {
 			return this.#refuse('client_limit');
 		}
 		if (this.#handshaking.size >= BOUND.MAX_HANDSHAKES && !this.#evict(now)) return this.#refuse('too_many_handshakes');
@@ -284,7 +270,8 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	#rememberClosing(engine: QuicEngine, close: QuicClose | undefined): void {
 		const datagram = this.#lastSent;
 		this.#lastSent = undefined;
-		if (!engine.closing || datagram === undefined || close === undefined || this.#closing.size >= BOUND.MAX_CLOSING) return;
+		if (!engine.closing || datagram === undefined || close === undefined || this.#closing.size >= BOUND.MAX_CLOSING)
+			return;
 		const until = performance.now() + BOUND.CLOSING_TIME;
 		const closing = { path: engine.path, datagram, until, answers: BOUND.CLOSING_ANSWERS };
 		for (const id of engine.ids) this.#closing.set(id, closing);
@@ -320,7 +307,8 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		const now = performance.now() + 0.5;
 		// A deadline that is due again at once waits for the next turn.
 		const due: QuicEngine[] = [];
-		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now)) due.push(engine);
+		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now))
+			due.push(engine);
 		for (const engine of due) {
 			if (!engine.established && now - engine.startedAt >= this.#owner.handshakeLimit) engine.destroy();
 			else engine.run();

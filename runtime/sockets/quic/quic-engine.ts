@@ -95,7 +95,14 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	#waiting = false;
 
 	/** Throws if OpenSSL has no memory for it. */
-	constructor(thread: QuicThread, owner: EngineOwner, path: DatagramPath, peerKey: string, client: string, now: number) {
+	constructor(
+		thread: QuicThread,
+		owner: EngineOwner,
+		path: DatagramPath,
+		peerKey: string,
+		client: string,
+		now: number,
+	) {
 		this.thread = thread;
 		this.#owner = owner;
 		this.path = path;

@@ -2,7 +2,12 @@
  * The functions of Node's own OpenSSL and of the C library that QUIC needs, found by `node:ffi`. Every symbol is looked up
  * when a thread first asks: if one is missing, HTTP/3 is unavailable in this process and nothing else changes.
  */
-import { type ForeignFunction, type ForeignSignature, foreignFunctions, foreignFunctionsOf } from '../foreign-functions.ts';
+import {
+	type ForeignFunction,
+	type ForeignSignature,
+	foreignFunctions,
+	foreignFunctionsOf,
+} from '../foreign-functions.ts';
 import { isDirectIo } from '../io-mode.ts';
 
 const P = 'pointer';
@@ -136,7 +141,8 @@ export function findLibrary(simulated: QuicSimulation = {}): QuicSupport {
 	if (process.platform !== 'linux' || (process.arch !== 'x64' && process.arch !== 'arm64')) {
 		return { missing: 'it needs Linux on x64 or arm64' };
 	}
-	if (major !== 3 || minor < 5) return { missing: `it needs OpenSSL 3.5 or a later 3.x, and Node has ${version || 'none'}` };
+	if (major !== 3 || minor < 5)
+		return { missing: `it needs OpenSSL 3.5 or a later 3.x, and Node has ${version || 'none'}` };
 	const ffi = foreignFunctions();
 	if (ffi === undefined) return { missing: 'this Node has no `node:ffi`' };
 	try {

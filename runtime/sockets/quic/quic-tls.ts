@@ -215,5 +215,8 @@ export function serverNameOf(extension: Buffer): string {
 	if (extension.length < 5 || extension[2] !== 0) return '';
 	const length = extension.readUInt16BE(3);
 	if (length > 255 || 5 + length > extension.length) return '';
-	return extension.toString('latin1', 5, 5 + length).toLowerCase().replace(/\.$/, '');
+	return extension
+		.toString('latin1', 5, 5 + length)
+		.toLowerCase()
+		.replace(/\.$/, '');
 }

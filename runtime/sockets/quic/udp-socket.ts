@@ -251,7 +251,8 @@ export class UdpSocket implements PolledSocket {
 		control.writeInt32LE(IPV6_PKTINFO, 12);
 		controls.copy(control, 16, at + 16, at + 32);
 		// A link-local address means something on its interface only.
-		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80) controls.copy(control, 32, at + 32, at + 36);
+		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80)
+			controls.copy(control, 32, at + 32, at + 36);
 		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress: ipv6Text(controls, at + 16) };
 	}
 
