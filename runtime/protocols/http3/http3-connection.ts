@@ -5,6 +5,7 @@ import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicStream } from 
 import { COST, type CutReason, FloodGuard } from '../http2/flood-guard.ts';
 import { OutputQueue } from '../http2/output-queue.ts';
 import type { RequestFields } from '../http2/request-fields.ts';
+import { RequestGate } from '../http2/request-gate.ts';
 import { GIVEN_LENGTH } from '../http2/response-writer.ts';
 import type { ResetCodes, Stream } from '../http2/stream.ts';
 import type { DataWriter, StreamOutput } from '../http2/stream-output.ts';
@@ -43,6 +44,7 @@ export class Http3Connection
 	readonly #coders: SectionCoders;
 	readonly #meter: FloodGuard;
 	readonly #queue: OutputQueue;
+	readonly #gate = new RequestGate(() => this.#exchanges++);
 	readonly #requests = new Map<number, RequestStream>();
 	readonly #claimed = new Set<number>();
 	/** Streams of one direction that have no type yet, or an unknown one. */
@@ -192,7 +194,6 @@ export class Http3Connection
 			return false;
 		}
 		if (id > this.#last) this.#last = id;
-		this.#exchanges++;
 		counters?.streamOpened();
 		if (++this.#served === limits.maxRequestsPerConnection) this.drain();
 		return true;
@@ -311,11 +312,18 @@ export class Http3Connection
 		if (!this.#running) this.#queue.soon();
 	}
 
-	dataSent(): void {
-		this.#meter.frameSent();
+	start(stream: Stream, fields: RequestFields): void {
+		this.#gate.begin(stream, fields, this.engine.now);
 	}
 
-	holds(): void {}
+	dataSent(bytes: number): void {
+		this.#meter.frameSent();
+		this.#gate.sent(bytes);
+	}
+
+	holds(bytes: number): void {
+		this.#gate.holds(bytes);
+	}
 
 	dataTaken(stream: Stream | undefined, bytes: number): void {
 		const request = stream && this.#requests.get(stream.id);
@@ -351,7 +359,10 @@ export class Http3Connection
 	/** Runs the queue, writes heads that have no body yet, and looks whether that was all. */
 	#run(): void {
 		this.#running = true;
-		if (!this.#over) this.#queue.run();
+		if (!this.#over) {
+			this.#queue.run();
+			while (!this.#over && this.#gate.run(this.engine.now)) this.#queue.run();
+		}
 		for (const request of this.#heads.splice(0)) this.#flushHead(request);
 		this.#running = false;
 		if (this.#over || this.#requests.size > 0) return;

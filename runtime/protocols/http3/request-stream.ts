@@ -16,6 +16,8 @@ export interface RequestConnection extends StreamSession {
 	readonly decoder: QpackDecoder;
 	/** A run over input begins, unless one is under way. */
 	enter(): void;
+	/** Begins the exchange of a request, now or when there is memory for its response. */
+	start(stream: Stream, fields: RequestFields): void;
 	/** A request begins, once its head has been read: false if it is rejected. */
 	begins(request: RequestStream): boolean;
 	fail(code: number): void;
@@ -149,7 +151,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		this.stream = new Stream(connection, this.quic.id, this.quic.room, !ends);
 		if (!connection.begins(this)) return;
 		if (ends) this.#ended = true;
-		if (result === SERVED) this.stream.begin(fields);
+		if (result === SERVED) connection.start(this.stream, fields);
 		else {
 			connection.refused(fields.reason);
 			this.stream.refuse(result);

@@ -27,6 +27,8 @@ const CTRL_SET_CAPS = 87;
 const CTRL_SET_LOCAL_ADDRESS = 84;
 const ALL_CAPS = 15n;
 const SHUTDOWN_RAPID = 1n;
+/** Unsent data of streams is not waited for. */
+const SHUTDOWN_NO_FLUSH = 2n;
 const SHUTDOWN_NO_BLOCK = 4n;
 const CLOSED_LOCALLY = 1;
 const CLOSED_BY_TRANSPORT = 2;
@@ -224,7 +226,8 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 			const { library, results, resultsAt } = this.thread;
 			results.writeBigUInt64LE(BigInt(code), 0);
 			results.writeBigUInt64LE(0n, 8);
-			library.f.SSL_shutdown_ex(this.#connection, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK, resultsAt, 16n);
+			const flags = SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK;
+			library.f.SSL_shutdown_ex(this.#connection, flags, resultsAt, 16n);
 			library.f.ERR_clear_error();
 			this.#handleEvents();
 			this.#output();

@@ -1,0 +1,237 @@
+/** A server of the HTTP/3 engine over real QUIC with a scripted host, and frames as a client writes them, however wrong. */
+import type { Exchange, TlsInfo } from '../../../../compiler/exchange/exchange.ts';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
+import { StringMemory } from '../../../../runtime/protocols/http2/hpack-decoder.ts';
+import { createHttp3Server, type Http3Server } from '../../../../runtime/protocols/http3/http3-server.ts';
+import { QpackDecoder } from '../../../../runtime/protocols/http3/qpack-decoder.ts';
+import { VarintReader, varintLength, writeVarint } from '../../../../runtime/protocols/http3/varint.ts';
+import type { ProtocolHost, ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
+import { QuicEndpoint } from '../../../../runtime/sockets/quic/quic-endpoint.ts';
+import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
+import type { QuicChoice, QuicHello } from '../../../../runtime/sockets/quic/quic-tls.ts';
+import { threadPoller } from '../../../../runtime/sockets/socket-poller.ts';
+import { TestAuthority } from '../../../certificates.ts';
+import { freePorts, until } from '../../../harness.ts';
+import type { ClientStream, QuicClient } from './quic-client.ts';
+
+/** What a scripted host has seen. */
+export interface FrameServer {
+	readonly port: number;
+	readonly protocol: Http3Server;
+	readonly endpoint: QuicEndpoint;
+	readonly exchanges: Exchange[];
+	readonly finished: Exchange[];
+	readonly refused: string[];
+	/** Reasons for which connections were cut off. */
+	readonly cut: string[];
+	/** Reasons for which datagrams and handshakes were refused. */
+	readonly turnedAway: string[];
+	readonly handshakes: string[];
+	readonly counts: { connections: number; streams: number; resetsByClient: number; resetsByServer: number };
+	stop(): void;
+}
+
+/** Changes to the server. */
+export interface ServerTerms {
+	readonly limits?: Partial<ProtocolLimits>;
+	readonly handshakeLimit?: number;
+	readonly choose?: (hello: QuicHello, resume: () => void) => QuicChoice;
+	readonly admit?: (address: string) => (() => void) | undefined;
+}
+
+/** The certificate of these servers. */
+export const certificate: Promise<{ readonly serial: number; readonly chain: string; readonly key: string }> =
+	TestAuthority.make()
+		.then(authority => authority.issue({ names: ['localhost'] }))
+		.then(({ certificate: chain, key }) => ({ serial: 1, chain, key }));
+
+/** Resolves once this thread's poller works, without which nothing is read. */
+export async function polled(): Promise<void> {
+	await until('the poller', () => threadPoller() !== undefined);
+}
+
+/** Serves on a free port of 127.0.0.1; a handler that throws is answered with its status, as the runtime does. */
+export async function serve(handler: Handler, terms: ServerTerms = {}): Promise<FrameServer> {
+	await polled();
+	const exchanges: Exchange[] = [];
+	const finished: Exchange[] = [];
+	const refused: string[] = [];
+	const cut: string[] = [];
+	const turnedAway: string[] = [];
+	const handshakes: string[] = [];
+	const counts = { connections: 0, streams: 0, resetsByClient: 0, resetsByServer: 0 };
+	const fail = (x: Exchange, error: unknown): void => {
+		x.response.body = null;
+		x.response.status = (error as { status?: number }).status ?? 500;
+	};
+	const host: ProtocolHost = {
+		handle(x) {
+			exchanges.push(x);
+			try {
+				return handler(x)?.then(undefined, error => fail(x, error));
+			} catch (error) {
+				fail(x, error);
+			}
+		},
+		finished: x => void finished.push(x),
+		refused: reason => void refused.push(reason),
+		opened: () => {},
+		closed: () => {},
+		limits: { ...DEFAULT_LIMITS, ...terms.limits },
+		draining: false,
+		http3: {
+			connectionOpened: () => void counts.connections++,
+			connectionClosed: () => void counts.connections--,
+			streamOpened: () => void counts.streams++,
+			streamReset: byClient => void (byClient ? counts.resetsByClient++ : counts.resetsByServer++),
+			cut: reason => void cut.push(reason),
+		},
+	};
+	const protocol = createHttp3Server(host);
+	const [port] = (await freePorts(1)) as [number];
+	const own = await certificate;
+	const endpoint = new QuicEndpoint(
+		quicThread()!,
+		{ address: '127.0.0.1', port, only6: false, shared: false },
+		{
+			connected(connection) {
+				const { cipherSuite, serverName, resumed } = connection.facts;
+				const tls: TlsInfo = { version: 'tls1.3', cipherSuite, protocol: 'h3', serverName, resumed };
+				protocol.accept(connection, tls);
+			},
+			handshake: result => void handshakes.push(result),
+			admit: terms.admit ?? (() => () => {}),
+			ended: () => {},
+			refused: reason => void turnedAway.push(reason),
+			datagrams: () => {},
+			handshakeLimit: terms.handshakeLimit ?? 10_000,
+			choose: terms.choose ?? (() => own),
+			clientKey: address => address,
+		},
+	);
+	endpoint.open();
+	return {
+		...{ port, protocol, endpoint, exchanges, finished, refused, cut, turnedAway, handshakes, counts },
+		stop: () => endpoint.close(),
+	};
+}
+
+/** An integer's bytes. */
+export function varint(...values: number[]): Buffer {
+	return Buffer.concat(
+		values.map(value => {
+			const bytes = Buffer.alloc(varintLength(value));
+			writeVarint(bytes, 0, value);
+			return bytes;
+		}),
+	);
+}
+
+/** One frame's bytes. */
+export function frame(type: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
+	return Buffer.concat([varint(type, payload.length), payload]);
+}
+
+/** A field section of literals without Huffman coding. */
+export function section(fields: readonly (readonly [name: string, value: string])[]): Buffer {
+	const parts: Buffer[] = [Buffer.of(0, 0)];
+	for (const [name, value] of fields) {
+		const bytes = Buffer.from(name, 'latin1');
+		parts.push(prefixed(0x20, 3, bytes.length), bytes, prefixed(0, 7, value.length), Buffer.from(value, 'latin1'));
+	}
+	return Buffer.concat(parts);
+}
+
+/** An integer after the bits of `first` (RFC 7541 §5.1). */
+export function prefixed(first: number, prefix: number, value: number): Buffer {
+	const mask = (1 << prefix) - 1;
+	if (value < mask) return Buffer.of(first | value);
+	const bytes = [first | mask];
+	let rest = value - mask;
+	for (; rest >= 128; rest >>>= 7) bytes.push((rest & 127) | 128);
+	bytes.push(rest);
+	return Buffer.from(bytes);
+}
+
+/** Fields of a plain request. */
+export const REQUEST: readonly (readonly [name: string, value: string])[] = [
+	[':method', 'GET'],
+	[':scheme', 'https'],
+	[':authority', 'localhost'],
+	[':path', '/'],
+];
+
+/** The same with a body. */
+export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
+
+/** A HEADERS frame of fields. */
+export function headers(fields: readonly (readonly [name: string, value: string])[] = REQUEST): Buffer {
+	return frame(0x1, section(fields));
+}
+
+/** A DATA frame of text. */
+export function data(text: string): Buffer {
+	return frame(0x0, Buffer.from(text));
+}
+
+/** A frame as it came. */
+export interface ReceivedFrame {
+	readonly type: number;
+	readonly payload: Buffer;
+	/** Of HEADERS: the fields, decoded. */
+	readonly fields?: { readonly [name: string]: string };
+}
+
+/** The whole frames that a stream has brought so far; `skip` bytes come before them. */
+export function framesOf(bytes: Buffer, skip = 0): ReceivedFrame[] {
+	const found: ReceivedFrame[] = [];
+	const decoder = new QpackDecoder(new StringMemory(65_536));
+	for (let at = skip; at < bytes.length; ) {
+		const numbers: number[] = [];
+		const reader = new VarintReader();
+		while (numbers.length < 2 && at < bytes.length) if (reader.push(bytes[at++]!)) numbers.push(reader.value);
+		const [type, length] = numbers;
+		if (length === undefined || at + length > bytes.length) break;
+		const payload = bytes.subarray(at, at + length);
+		at += length;
+		if (type !== 1) {
+			found.push({ type: type!, payload });
+			continue;
+		}
+		const fields: { [name: string]: string } = {};
+		const whole = decoder.decode(payload, 0, payload.length, {
+			field: ({ name, value }) => {
+				fields[name] = value;
+			},
+		});
+		if (!whole) throw new Error('the server sent a section that is malformed');
+		found.push({ type, payload, fields });
+	}
+	return found;
+}
+
+/** A whole response. */
+export interface ReceivedResponse {
+	/** Interim heads, the head, and trailers, in order. */
+	readonly heads: readonly { readonly [name: string]: string }[];
+	readonly status: string;
+	readonly fields: { readonly [name: string]: string };
+	readonly body: string;
+}
+
+/** Resolves to the response on a stream once it has ended. */
+export async function response(client: QuicClient, stream: ClientStream): Promise<ReceivedResponse> {
+	await client.until(`the end of stream ${stream.id}`, () => stream.ended || stream.resetCode !== undefined);
+	if (stream.resetCode !== undefined) throw new Error(`stream ${stream.id} was reset with ${stream.resetCode}`);
+	const frames = framesOf(stream.bytes);
+	const heads = frames.flatMap(({ fields }) => (fields === undefined ? [] : [fields]));
+	const head = heads.find(({ ':status': status }) => status !== undefined && status >= '200');
+	const body = Buffer.concat(frames.filter(({ type }) => type === 0).map(({ payload }) => payload)).toString();
+	return { heads, status: head?.[':status'] ?? '', fields: head ?? {}, body };
+}
+
+/** Opens the control stream that a client must have, with empty settings. */
+export function control(client: QuicClient): ClientStream {
+	return client.open(true).write(Buffer.concat([varint(0), frame(4)]));
+}

@@ -1,0 +1,325 @@
+/** A QUIC client over OpenSSL's own, which writes bytes on streams as they are, however wrong. */
+import { foreignFunctions, foreignFunctionsOf } from '../../../../runtime/sockets/foreign-functions.ts';
+import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+
+const P = 'pointer';
+const I = 'int32';
+const U64 = 'uint64';
+const define = (result: string, ...takes: string[]) => ({ return: result, arguments: takes });
+
+const ffi = foreignFunctions()!;
+const f = foreignFunctionsOf(ffi, {
+	OSSL_QUIC_client_method: define(P),
+	SSL_CTX_new: define(P, P),
+	SSL_CTX_free: define('void', P),
+	SSL_new: define(P, P),
+	SSL_free: define('void', P),
+	SSL_ctrl: define('int64', P, I, 'int64', P),
+	SSL_set_alpn_protos: define(I, P, P, 'uint32'),
+	SSL_set1_initial_peer_addr: define(I, P, P),
+	SSL_set_bio: define('void', P, P, P),
+	SSL_set_blocking_mode: define(I, P, I),
+	SSL_set_default_stream_mode: define(I, P, 'uint32'),
+	SSL_set_incoming_stream_policy: define(I, P, I, U64),
+	SSL_connect: define(I, P),
+	SSL_is_init_finished: define(I, P),
+	SSL_handle_events: define(I, P),
+	SSL_new_stream: define(P, P, U64),
+	SSL_accept_stream: define(P, P, U64),
+	SSL_get_accept_stream_queue_len: define(U64, P),
+	SSL_get_stream_id: define(U64, P),
+	SSL_get_stream_read_state: define(I, P),
+	SSL_get_stream_read_error_code: define(I, P, P),
+	SSL_get_conn_close_info: define(I, P, P, U64),
+	SSL_read_ex: define(I, P, P, U64, P),
+	SSL_write_ex2: define(I, P, P, U64, U64, P),
+	SSL_stream_conclude: define(I, P, U64),
+	SSL_stream_reset: define(I, P, P, U64),
+	SSL_shutdown_ex: define(I, P, U64, P, U64),
+	SSL_get1_session: define(P, P),
+	SSL_set_session: define(I, P, P),
+	SSL_session_reused: define(I, P),
+	SSL_SESSION_free: define('void', P),
+	SSL_get_error: define(I, P, I),
+	ERR_clear_error: define('void'),
+	BIO_new_dgram: define(P, I, I),
+	BIO_ADDR_new: define(P),
+	BIO_ADDR_free: define('void', P),
+	BIO_ADDR_rawmake: define(I, P, I, P, U64, 'uint16'),
+	socket: define(I, I, I, I),
+	connect: define(I, I, P, 'uint32'),
+	close: define(I, I),
+});
+
+const memory = Buffer.allocUnsafeSlow(65_536 + 128);
+const memoryAt: bigint = ffi.getRawPointer(memory);
+const resultsAt: bigint = memoryAt + 65_536n;
+const result = (): Buffer => memory.subarray(65_536);
+const AF_INET = 2;
+const SOCK_DGRAM_NONBLOCK = 2 | 0o4000 | 0o2000000;
+/** Milliseconds between two looks: what this client waits for is told by nothing but OpenSSL. */
+const LOOK = 2;
+const RESET = 5;
+const FINISHED = 3;
+
+/** One stream as the client sees it. */
+export class ClientStream {
+	readonly id: number;
+	/** What has come. */
+	bytes: Buffer = Buffer.alloc(0);
+	/** The server has ended its side. */
+	ended = false;
+	/** The code of the server's reset. */
+	resetCode: number | undefined = undefined;
+	/** While true nothing is read. */
+	paused = false;
+	readonly #client: QuicClient;
+	readonly #ssl: bigint;
+	#unwritten: { bytes: Buffer; fin: boolean } | undefined = undefined;
+
+	constructor(client: QuicClient, ssl: bigint) {
+		this.#client = client;
+		this.#ssl = ssl;
+		this.id = Number(f.SSL_get_stream_id(ssl));
+	}
+
+	/** Writes bytes, the rest of them later if there is no room. */
+	write(bytes: Uint8Array, fin = false): this {
+		const before = this.#unwritten;
+		this.#unwritten = { bytes: Buffer.concat([before?.bytes ?? Buffer.alloc(0), bytes]), fin };
+		this.#give();
+		this.#client.look();
+		return this;
+	}
+
+	/** Ends our side with a code. */
+	reset(code: number): void {
+		result().writeBigUInt64LE(BigInt(code), 0);
+		f.SSL_stream_reset(this.#ssl, resultsAt, 8n);
+		f.ERR_clear_error();
+		this.#client.look();
+	}
+
+	/** Frees it: asks the server to stop. */
+	stop(): void {
+		this.#client.streams.delete(this.#ssl);
+		f.SSL_free(this.#ssl);
+		this.#client.look();
+	}
+
+	/** Reads and writes what can be. */
+	move(): void {
+		this.#give();
+		if (this.paused || this.ended || this.resetCode !== undefined) return;
+		for (;;) {
+			const got = f.SSL_read_ex(this.#ssl, memoryAt, 65_536n, resultsAt) as number;
+			if (got !== 1) break;
+			this.bytes = Buffer.concat([this.bytes, memory.subarray(0, result().readUInt32LE(0))]);
+		}
+		f.ERR_clear_error();
+		const state = f.SSL_get_stream_read_state(this.#ssl) as number;
+		if (state === FINISHED) this.ended = true;
+		if (state !== RESET) return;
+		const known = (f.SSL_get_stream_read_error_code(this.#ssl, resultsAt) as number) === 1;
+		this.resetCode = known ? Number(result().readBigUInt64LE(0)) : -1;
+	}
+
+	#give(): void {
+		while (this.#unwritten !== undefined) {
+			const { bytes, fin } = this.#unwritten;
+			const part = bytes.subarray(0, 60_000);
+			if (part.length === 0) {
+				if (fin) f.SSL_stream_conclude(this.#ssl, 0n);
+				this.#unwritten = undefined;
+				return;
+			}
+			part.copy(memory, 0);
+			const flags = fin && part.length === bytes.length ? 1n : 0n;
+			const done = f.SSL_write_ex2(this.#ssl, memoryAt, BigInt(part.length), flags, resultsAt) as number;
+			f.ERR_clear_error();
+			const taken = done === 1 ? result().readUInt32LE(0) : 0;
+			if (taken === bytes.length) this.#unwritten = undefined;
+			else this.#unwritten = { bytes: bytes.subarray(taken), fin };
+			if (taken < part.length) return;
+		}
+	}
+}
+
+/** How the server ended a connection. */
+export interface Closed {
+	readonly code: number;
+	readonly transport: boolean;
+	readonly byServer: boolean;
+}
+
+/** What a connection begins with. */
+export interface ClientTerms {
+	readonly serverName?: string;
+	readonly alpn?: string;
+	/** A session of an earlier client. */
+	readonly session?: bigint;
+}
+
+/** A connection. */
+export class QuicClient {
+	readonly streams: Map<bigint, ClientStream> = new Map();
+	closed: Closed | undefined = undefined;
+	connected = false;
+	readonly #ssl: bigint;
+	readonly #context: bigint;
+	readonly #fd: number;
+	readonly #timer: NodeJS.Timeout;
+	readonly #waiting: Set<() => void> = new Set();
+	#gone = false;
+
+	constructor(port: number, { serverName = 'localhost', alpn = 'h3', session }: ClientTerms = {}) {
+		this.#context = f.SSL_CTX_new(f.OSSL_QUIC_client_method() as bigint) as bigint;
+		this.#ssl = f.SSL_new(this.#context) as bigint;
+		const name = cString(serverName);
+		f.SSL_ctrl(this.#ssl, 55, 0n, ffi.getRawPointer(name));
+		const protocols = Buffer.concat([Buffer.of(alpn.length), Buffer.from(alpn)]);
+		const kept = Buffer.allocUnsafeSlow(protocols.length);
+		protocols.copy(kept);
+		f.SSL_set_alpn_protos(this.#ssl, ffi.getRawPointer(kept), kept.length);
+		// SSL_MODE_ENABLE_PARTIAL_WRITE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER.
+		f.SSL_ctrl(this.#ssl, 33, 3n, 0n);
+		this.#fd = f.socket(AF_INET, SOCK_DGRAM_NONBLOCK, 0) as number;
+		const address = writeSocketAddress('127.0.0.1', port)!;
+		const addressAt = Buffer.allocUnsafeSlow(address.length);
+		address.copy(addressAt);
+		f.connect(this.#fd, ffi.getRawPointer(addressAt), address.length);
+		const bio = f.BIO_new_dgram(this.#fd, 0) as bigint;
+		f.SSL_set_bio(this.#ssl, bio, bio);
+		const peer = f.BIO_ADDR_new() as bigint;
+		// The port is in network order.
+		f.BIO_ADDR_rawmake(peer, AF_INET, ffi.getRawPointer(addressAt.subarray(4)), 4n, ((port & 0xff) << 8) | (port >> 8));
+		f.SSL_set1_initial_peer_addr(this.#ssl, peer);
+		f.BIO_ADDR_free(peer);
+		f.SSL_set_blocking_mode(this.#ssl, 0);
+		f.SSL_set_default_stream_mode(this.#ssl, 0);
+		f.SSL_set_incoming_stream_policy(this.#ssl, 1, 0n);
+		if (session !== undefined) f.SSL_set_session(this.#ssl, session);
+		f.ERR_clear_error();
+		this.#timer = setInterval(() => this.look(), LOOK);
+		this.look();
+	}
+
+	/** Handles events, and wakes whoever waits for what they brought. */
+	look(): void {
+		if (this.#gone) return;
+		if (!this.connected) {
+			this.connected = (f.SSL_connect(this.#ssl) as number) === 1;
+			f.ERR_clear_error();
+		}
+		f.SSL_handle_events(this.#ssl);
+		if (this.connected) {
+			while ((f.SSL_get_accept_stream_queue_len(this.#ssl) as bigint) > 0n) {
+				const ssl = f.SSL_accept_stream(this.#ssl, 1n) as bigint;
+				if (ssl === 0n) break;
+				this.streams.set(ssl, new ClientStream(this, ssl));
+			}
+			for (const stream of this.streams.values()) stream.move();
+			f.SSL_handle_events(this.#ssl);
+		}
+		if (this.closed === undefined && (f.SSL_get_conn_close_info(this.#ssl, resultsAt, 40n) as number) === 1) {
+			const flags = result().readUInt32LE(32);
+			const code = Number(result().readBigUInt64LE(0));
+			this.closed = { code, transport: (flags & 2) !== 0, byServer: (flags & 1) === 0 };
+		}
+		f.ERR_clear_error();
+		for (const wake of [...this.#waiting]) wake();
+	}
+
+	/** Resolves once a condition holds; rejects after a generous time, or when the connection has ended before. */
+	until(what: string, condition: () => boolean): Promise<void> {
+		return new Promise((resolve, reject) => {
+			const end = (error?: Error): void => {
+				this.#waiting.delete(wake);
+				clearTimeout(late);
+				if (error) reject(error);
+				else resolve();
+			};
+			const wake = (): void => {
+				if (condition()) end();
+				else if (this.closed !== undefined) end(new Error(`${what}: closed with ${JSON.stringify(this.closed)}`));
+			};
+			const late = setTimeout(() => end(new Error(`waited too long for: ${what}`)), Number(process.env.QUIC_WAIT ?? 20_000));
+			this.#waiting.add(wake);
+			wake();
+		});
+	}
+
+	/** Resolves to how the connection was ended. */
+	async end(): Promise<Closed> {
+		await this.until('the end of the connection', () => this.closed !== undefined);
+		return this.closed!;
+	}
+
+	/** Opens a stream, of both directions or of one. */
+	open(uni = false): ClientStream {
+		const ssl = f.SSL_new_stream(this.#ssl, uni ? 3n : 2n) as bigint;
+		f.ERR_clear_error();
+		if (ssl === 0n) throw new Error('the server allows no more streams');
+		const stream = new ClientStream(this, ssl);
+		this.streams.set(ssl, stream);
+		return stream;
+	}
+
+	/** The stream with a number; undefined if there is none yet. */
+	stream(id: number): ClientStream | undefined {
+		for (const stream of this.streams.values()) if (stream.id === id) return stream;
+		return undefined;
+	}
+
+	get resumed(): boolean {
+		return (f.SSL_session_reused(this.#ssl) as number) === 1;
+	}
+
+	/** The session, for another client. Free with `freeSession`. */
+	session(): bigint {
+		return f.SSL_get1_session(this.#ssl) as bigint;
+	}
+
+	/** Ends the connection with a code, and frees it. */
+	close(code = 0x100): void {
+		if (this.#gone) return;
+		if (this.connected && this.closed === undefined) {
+			result().writeBigUInt64LE(BigInt(code), 0);
+			result().writeBigUInt64LE(0n, 8);
+			f.SSL_shutdown_ex(this.#ssl, 7n, resultsAt, 16n);
+			f.SSL_handle_events(this.#ssl);
+		}
+		this.destroy();
+	}
+
+	/** Frees it without a word to the server. */
+	destroy(): void {
+		if (this.#gone) return;
+		this.#gone = true;
+		clearInterval(this.#timer);
+		for (const ssl of this.streams.keys()) f.SSL_free(ssl);
+		this.streams.clear();
+		f.SSL_free(this.#ssl);
+		f.SSL_CTX_free(this.#context);
+		f.close(this.#fd);
+		f.ERR_clear_error();
+	}
+}
+
+/** Connects, and resolves once the handshake is done. */
+export async function connect(port: number, terms: ClientTerms = {}): Promise<QuicClient> {
+	const client = new QuicClient(port, terms);
+	await client.until('the handshake', () => client.connected);
+	return client;
+}
+
+/** Frees a session. */
+export function freeSession(session: bigint): void {
+	f.SSL_SESSION_free(session);
+}
+
+function cString(text: string): Buffer {
+	const bytes = Buffer.allocUnsafeSlow(text.length + 1);
+	bytes.write(`${text}\0`);
+	return bytes;
+}

@@ -1,0 +1,470 @@
+/** What RFC 9114 and RFC 9204 ask of a server, as data: what a client sends, and what has to come of it. */
+import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
+import { data, frame, headers, POST, prefixed, REQUEST, section, varint } from './frames.ts';
+
+/** What has to come. After all but a connection error the connection serves another request. */
+export type Outcome =
+	| { readonly connection: number }
+	| { readonly stream: number }
+	| { readonly status: string }
+	| 'served';
+
+/** One requirement. */
+export interface Requirement {
+	readonly section: string;
+	readonly asks: string;
+	/** Written on a request stream. */
+	readonly request?: Uint8Array;
+	/** The request stream stays open. */
+	readonly open?: boolean;
+	/** Written on the control stream after its type, instead of empty settings. */
+	readonly control?: Uint8Array;
+	/** Written on streams of one direction, their types included. */
+	readonly uni?: readonly Uint8Array[];
+	/** These end. */
+	readonly uniEnds?: boolean;
+	/** The control stream ends. */
+	readonly controlEnds?: boolean;
+	readonly outcome: Outcome;
+}
+
+const SETTINGS = frame(4);
+const fails = (connection: number): Outcome => ({ connection });
+const malformed: Outcome = { stream: H3_ERROR.message };
+const withFields = (...fields: [string, string][]) => headers([...REQUEST, ...fields]);
+const without = (name: string) => headers(REQUEST.filter(([other]) => other !== name));
+const withControl = (...frames: Uint8Array[]) => Buffer.concat([SETTINGS, ...frames]);
+const sectionOf = (...bytes: number[]) => frame(1, Buffer.from(bytes));
+
+/** The table. */
+export const REQUIREMENTS: readonly Requirement[] = [
+	// Requests
+	{ section: '4.1', asks: 'a request is served', request: headers(), outcome: { status: '200' } },
+	{
+		section: '4.1',
+		asks: 'a request with a body and trailers is served',
+		request: Buffer.concat([headers(POST), data('one'), data('two'), headers([['x-checked', 'yes']])]),
+		outcome: { status: '200' },
+	},
+	{
+		section: '4.1',
+		asks: 'DATA before HEADERS ends the connection',
+		request: data('early'),
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '4.1',
+		asks: 'HEADERS after trailers ends the connection',
+		request: Buffer.concat([headers(POST), data('a'), headers([['x', 'y']]), headers([['x', 'y']])]),
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '4.1',
+		asks: 'DATA after trailers ends the connection',
+		request: Buffer.concat([headers(POST), headers([['x', 'y']]), data('late')]),
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '4.1.1',
+		asks: 'a stream that ends before its head is an incomplete request',
+		request: Buffer.alloc(0),
+		outcome: { stream: H3_ERROR.incomplete },
+	},
+	{
+		section: '4.1.2',
+		asks: 'less body than Content-Length is malformed',
+		request: Buffer.concat([headers([...POST, ['content-length', '5']]), data('four')]),
+		outcome: malformed,
+	},
+	{
+		section: '4.1.2',
+		asks: 'more body than Content-Length is malformed',
+		request: Buffer.concat([headers([...POST, ['content-length', '3']]), data('four')]),
+		outcome: malformed,
+	},
+	{
+		section: '4.1.2',
+		asks: 'a length that nothing follows is malformed',
+		request: headers([...POST, ['content-length', '3']]),
+		outcome: malformed,
+	},
+	// Fields
+	{
+		section: '4.2',
+		asks: 'a name with capitals is malformed',
+		request: withFields(['X-Big', '1']),
+		outcome: malformed,
+	},
+	{ section: '4.2', asks: 'Connection is malformed', request: withFields(['connection', 'close']), outcome: malformed },
+	{
+		section: '4.2',
+		asks: 'Transfer-Encoding is malformed',
+		request: withFields(['transfer-encoding', 'chunked']),
+		outcome: malformed,
+	},
+	{ section: '4.2', asks: 'TE may be trailers', request: withFields(['te', 'trailers']), outcome: { status: '200' } },
+	{ section: '4.2', asks: 'TE may be nothing else', request: withFields(['te', 'gzip']), outcome: malformed },
+	{
+		section: '4.2',
+		asks: 'a value with a line break is malformed',
+		request: withFields(['x', 'a\nb']),
+		outcome: malformed,
+	},
+	{
+		section: '4.2.1',
+		asks: 'crumbs of Cookie are joined',
+		request: withFields(['cookie', 'a=1'], ['cookie', 'b=2']),
+		outcome: { status: '200' },
+	},
+	{
+		section: '4.2.2',
+		asks: 'a section that is too large is refused with 431',
+		request: withFields(['x-large', 'x'.repeat(40_000)]),
+		outcome: { status: '431' },
+	},
+	{
+		section: '4.2.2',
+		asks: 'a frame that no allowed section can fill is refused with 431',
+		request: withFields(['x-huge', 'x'.repeat(200_000)]),
+		outcome: { status: '431' },
+	},
+	// Pseudo-headers
+	{
+		section: '4.3',
+		asks: 'an unknown pseudo-header is malformed',
+		request: headers([...REQUEST, [':x', '1']]),
+		outcome: malformed,
+	},
+	{
+		section: '4.3',
+		asks: 'a pseudo-header after a field is malformed',
+		request: headers([['accept', '*/*'], ...REQUEST]),
+		outcome: malformed,
+	},
+	{
+		section: '4.3',
+		asks: 'a pseudo-header in trailers is malformed',
+		request: Buffer.concat([headers(POST), data('a'), headers([[':path', '/']])]),
+		outcome: malformed,
+	},
+	{ section: '4.3.1', asks: ':method is needed', request: without(':method'), outcome: malformed },
+	{ section: '4.3.1', asks: ':scheme is needed', request: without(':scheme'), outcome: malformed },
+	{ section: '4.3.1', asks: ':path is needed', request: without(':path'), outcome: malformed },
+	{
+		section: '4.3.1',
+		asks: 'an empty :path is malformed',
+		request: headers([...REQUEST.slice(0, 3), [':path', '']]),
+		outcome: malformed,
+	},
+	{
+		section: '4.3.1',
+		asks: 'a second :path is malformed',
+		request: headers([...REQUEST, [':path', '/']]),
+		outcome: malformed,
+	},
+	{
+		section: '4.3.1',
+		asks: 'no authority at all is refused',
+		request: without(':authority'),
+		outcome: { status: '400' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'Host stands in for :authority',
+		request: headers([...REQUEST.filter(([name]) => name !== ':authority'), ['host', 'localhost']]),
+		outcome: { status: '200' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'a Host that is another than :authority is malformed',
+		request: withFields(['host', 'other']),
+		outcome: malformed,
+	},
+	{
+		section: '4.4',
+		asks: 'CONNECT is refused',
+		request: headers([
+			[':method', 'CONNECT'],
+			[':authority', 'localhost:443'],
+		]),
+		outcome: { status: '405' },
+	},
+	{
+		section: '4.4',
+		asks: 'CONNECT with a path and no protocol is malformed',
+		request: headers([[':method', 'CONNECT'], ...REQUEST.slice(1)]),
+		outcome: malformed,
+	},
+	// Streams
+	{ section: '6.2', asks: 'streams of unknown types are ignored', uni: [varint(0x21, 1, 2, 3)], outcome: 'served' },
+	{
+		section: '6.2.1',
+		asks: 'a second control stream ends the connection',
+		uni: [Buffer.concat([varint(0), SETTINGS])],
+		outcome: fails(H3_ERROR.streamCreation),
+	},
+	{
+		section: '6.2.1',
+		asks: 'the control stream begins with SETTINGS',
+		control: frame(0xd, varint(1)),
+		outcome: fails(H3_ERROR.missingSettings),
+	},
+	{
+		section: '6.2.1',
+		asks: 'even an unknown frame is no first one',
+		control: frame(0x21),
+		outcome: fails(H3_ERROR.missingSettings),
+	},
+	{
+		section: '6.2.1',
+		asks: 'the control stream must not end',
+		controlEnds: true,
+		outcome: fails(H3_ERROR.closedCriticalStream),
+	},
+	{
+		section: '6.2.2',
+		asks: 'a push stream of a client ends the connection',
+		uni: [varint(1, 0)],
+		outcome: fails(H3_ERROR.streamCreation),
+	},
+	// Frames
+	{
+		section: '7.1',
+		asks: 'a frame that is cut short ends the connection',
+		request: Buffer.concat([headers(POST), Buffer.from([0, 10, 1, 2])]),
+		outcome: fails(H3_ERROR.frame),
+	},
+	{
+		section: '7.1',
+		asks: 'a frame with too much payload ends the connection',
+		control: withControl(frame(0xd, varint(1, 2))),
+		outcome: fails(H3_ERROR.frame),
+	},
+	{
+		section: '7.1',
+		asks: 'a frame with half an integer ends the connection',
+		control: withControl(frame(0xd, Buffer.of(0x40))),
+		outcome: fails(H3_ERROR.frame),
+	},
+	{
+		section: '7.2.1',
+		asks: 'DATA on the control stream ends the connection',
+		control: withControl(data('a')),
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.2',
+		asks: 'HEADERS on the control stream ends the connection',
+		control: withControl(headers()),
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.3',
+		asks: 'CANCEL_PUSH of a push that was never promised ends the connection',
+		control: withControl(frame(3, varint(0))),
+		outcome: fails(H3_ERROR.id),
+	},
+	{
+		section: '7.2.3',
+		asks: 'CANCEL_PUSH on a request stream ends the connection',
+		request: Buffer.concat([headers(POST), frame(3, varint(0))]),
+		open: true,
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.4',
+		asks: 'a second SETTINGS ends the connection',
+		control: withControl(SETTINGS),
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.4',
+		asks: 'SETTINGS on a request stream ends the connection',
+		request: Buffer.concat([headers(POST), SETTINGS]),
+		open: true,
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.4',
+		asks: 'a setting that comes twice ends the connection',
+		control: frame(4, varint(6, 100, 6, 100)),
+		outcome: fails(H3_ERROR.settings),
+	},
+	{
+		section: '7.2.4.1',
+		asks: 'a setting of HTTP/2 ends the connection',
+		control: frame(4, varint(2, 0)),
+		outcome: fails(H3_ERROR.settings),
+	},
+	{
+		section: '7.2.4.1',
+		asks: 'unknown settings are ignored',
+		control: frame(4, varint(0x21, 5, 0x4000, 1)),
+		outcome: 'served',
+	},
+	{
+		section: '7.2.4.1',
+		asks: 'a setting without a value ends the connection',
+		control: frame(4, varint(6)),
+		outcome: fails(H3_ERROR.frame),
+	},
+	{
+		section: '7.2.5',
+		asks: 'PUSH_PROMISE of a client ends the connection',
+		request: Buffer.concat([headers(POST), frame(5, varint(0))]),
+		open: true,
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.6',
+		asks: 'GOAWAY of a client is taken',
+		control: withControl(frame(7, varint(0))),
+		outcome: 'served',
+	},
+	{
+		section: '5.2',
+		asks: 'a GOAWAY may not go up',
+		control: withControl(frame(7, varint(1)), frame(7, varint(2))),
+		outcome: fails(H3_ERROR.id),
+	},
+	{
+		section: '7.2.6',
+		asks: 'GOAWAY on a request stream ends the connection',
+		request: Buffer.concat([headers(POST), frame(7, varint(0))]),
+		open: true,
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.7',
+		asks: 'MAX_PUSH_ID is taken',
+		control: withControl(frame(0xd, varint(1)), frame(0xd, varint(5))),
+		outcome: 'served',
+	},
+	{
+		section: '7.2.7',
+		asks: 'MAX_PUSH_ID may not go down',
+		control: withControl(frame(0xd, varint(5)), frame(0xd, varint(1))),
+		outcome: fails(H3_ERROR.id),
+	},
+	{
+		section: '7.2.8',
+		asks: 'frames of unknown types are ignored',
+		request: Buffer.concat([frame(0x21, Buffer.from('grease')), headers(), frame(0x40, Buffer.from('x'))]),
+		outcome: { status: '200' },
+	},
+	...[0x2, 0x6, 0x8, 0x9].flatMap((type): Requirement[] => [
+		{
+			section: '7.2.8',
+			asks: `frame 0x${type} of HTTP/2 on a request stream ends the connection`,
+			request: frame(type),
+			open: true,
+			outcome: fails(H3_ERROR.frameUnexpected),
+		},
+		{
+			section: '7.2.8',
+			asks: `frame 0x${type} of HTTP/2 on the control stream ends the connection`,
+			control: withControl(frame(type)),
+			outcome: fails(H3_ERROR.frameUnexpected),
+		},
+	]),
+	// QPACK
+	{
+		section: 'QPACK 2.2',
+		asks: 'a reference to the dynamic table ends the connection',
+		request: sectionOf(0, 0, 0x80),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 2.2.3',
+		asks: 'a Required Insert Count above 0 ends the connection',
+		request: sectionOf(2, 0, 0xd1),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 3.1',
+		asks: 'an entry beyond the static table ends the connection',
+		request: frame(1, Buffer.concat([Buffer.of(0, 0), prefixed(0xc0, 6, 99)])),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.1.2',
+		asks: 'a string beyond its section ends the connection',
+		request: sectionOf(0, 0, 0x51, 10, 47),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.5.1',
+		asks: 'a section without its prefix ends the connection',
+		request: sectionOf(0),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.5.5',
+		asks: 'a post-base name ends the connection',
+		request: sectionOf(0, 0, 0x00, 0x00),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.2',
+		asks: 'a second encoder stream ends the connection',
+		uni: [varint(2), varint(2)],
+		outcome: fails(H3_ERROR.streamCreation),
+	},
+	{
+		section: 'QPACK 4.2',
+		asks: 'the encoder stream must not end',
+		uni: [varint(2)],
+		uniEnds: true,
+		outcome: fails(H3_ERROR.closedCriticalStream),
+	},
+	{
+		section: 'QPACK 4.2',
+		asks: 'the decoder stream must not end',
+		uni: [varint(3)],
+		uniEnds: true,
+		outcome: fails(H3_ERROR.closedCriticalStream),
+	},
+	{ section: 'QPACK 4.3.1', asks: 'a capacity of 0 is taken', uni: [Buffer.of(2, 0x20)], outcome: 'served' },
+	{
+		section: 'QPACK 4.3.1',
+		asks: 'a capacity above what was offered ends the connection',
+		uni: [Buffer.of(2, 0x21)],
+		outcome: fails(H3_ERROR.encoderStream),
+	},
+	{
+		section: 'QPACK 4.3.2',
+		asks: 'an insertion ends the connection',
+		uni: [Buffer.concat([Buffer.of(2, 0xc1, 1), Buffer.from('/')])],
+		outcome: fails(H3_ERROR.encoderStream),
+	},
+	{
+		section: 'QPACK 4.4.1',
+		asks: 'an acknowledgment of nothing ends the connection',
+		uni: [Buffer.of(3, 0x80)],
+		outcome: fails(H3_ERROR.decoderStream),
+	},
+	{
+		section: 'QPACK 4.4.2',
+		asks: 'a stream cancellation is taken',
+		uni: [Buffer.concat([Buffer.of(3), prefixed(0x40, 6, 400), Buffer.of(0x44)])],
+		outcome: 'served',
+	},
+	{
+		section: 'QPACK 4.4.3',
+		asks: 'an increment of what was never inserted ends the connection',
+		uni: [Buffer.of(3, 0x01)],
+		outcome: fails(H3_ERROR.decoderStream),
+	},
+	{
+		section: 'QPACK 3.2',
+		asks: 'sections of static entries are served',
+		request: frame(1, Buffer.concat([Buffer.of(0, 0, 0xd1, 0xd7, 0xc1, 0x50, 9), Buffer.from('localhost')])),
+		outcome: { status: '200' },
+	},
+	{
+		section: 'QPACK 4.5.4',
+		asks: 'a literal with the name of a static entry is served',
+		request: frame(1, Buffer.concat([section(REQUEST.slice(0, 3)), Buffer.of(0x51, 2), Buffer.from('/a')])),
+		outcome: { status: '200' },
+	},
+];
