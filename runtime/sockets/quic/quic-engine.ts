@@ -341,7 +341,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	}
 
 	#take(): number {
-		const { library, datagrams, results, resultsAt } = this.thread;
+		const { library, results, resultsAt } = this.thread;
 		const { f } = library;
 		const messages = outgoingMessages(this.thread);
 		for (let i = 0; i < SENT; i++) messages.bytes.writeUInt32LE(SENT_BYTES, i * BIO_MESSAGE + 8);
@@ -352,7 +352,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		}
 		const count = results.readUInt32LE(0);
 		for (let i = 0; i < count; i++) LENGTHS[i] = messages.bytes.readUInt32LE(i * BIO_MESSAGE + 8);
-		if (datagrams.sent.length > 0) this.#owner.send(this, LENGTHS, count);
+		this.#owner.send(this, LENGTHS, count);
 		return count;
 	}
 

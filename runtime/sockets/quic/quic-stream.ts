@@ -11,6 +11,7 @@ const ERROR_WANT_READ = 2;
 const ERROR_WANT_WRITE = 3;
 const ERROR_ZERO_RETURN = 6;
 const STATE_FINISHED = 3;
+const STATE_RESET_LOCAL = 4;
 const STATE_RESET_REMOTE = 5;
 const STATE_CONNECTION_CLOSED = 6;
 
@@ -33,6 +34,8 @@ export class EngineStream implements QuicStream {
 	/** What OpenSSL had no room for, and whether it is the last. */
 	#pending: Buffer | undefined = undefined;
 	#finAfter = false;
+	/** A write has failed: the peer has asked us to stop, and the owner does not know yet. */
+	#broken = false;
 
 	constructor(engine: QuicEngine, ssl: bigint, id: number) {
 		this.#engine = engine;
@@ -98,6 +101,7 @@ export class EngineStream implements QuicStream {
 				f.ERR_clear_error();
 				if (error !== ERROR_WANT_WRITE) {
 					this.#writeEnded = true;
+					this.#broken = true;
 					return -1;
 				}
 				return at - start;
@@ -111,6 +115,7 @@ export class EngineStream implements QuicStream {
 		if (start === end && (f.SSL_stream_conclude(this.ssl, 0n) as number) !== 1) {
 			f.ERR_clear_error();
 			this.#writeEnded = true;
+			this.#broken = true;
 			return -1;
 		}
 		this.finished = true;
@@ -184,11 +189,17 @@ export class EngineStream implements QuicStream {
 		if (!this.#readEnded && !this.#paused) this.#read();
 		if (this.#released) return;
 		if (this.#pending !== undefined) this.flushPending();
+		if (this.#broken) {
+			this.#broken = false;
+			this.owner?.stopped();
+			return;
+		}
 		if (this.#writeEnded) return;
 		const { f } = this.#engine.thread.library;
 		if (this.bidirectional || this.buffered > 0) {
 			const state = f.SSL_get_stream_write_state(this.ssl) as number;
-			if (state === STATE_RESET_REMOTE) {
+			// OpenSSL resets our side by itself when it is asked to stop (RFC 9000 §3.5).
+			if (state === STATE_RESET_REMOTE || state === STATE_RESET_LOCAL) {
 				this.#writeEnded = true;
 				this.owner?.stopped();
 				return;

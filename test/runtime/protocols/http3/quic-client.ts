@@ -66,7 +66,10 @@ const FINISHED = 3;
 export class ClientStream {
 	readonly id: number;
 	/** What has come. */
-	bytes: Buffer = Buffer.alloc(0);
+	get bytes(): Buffer {
+		if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)];
+		return this.#pieces[0] ?? Buffer.alloc(0);
+	}
 	/** The server has ended its side. */
 	ended = false;
 	/** The code of the server's reset. */
@@ -75,6 +78,7 @@ export class ClientStream {
 	paused = false;
 	readonly #client: QuicClient;
 	readonly #ssl: bigint;
+	#pieces: Buffer[] = [];
 	#unwritten: { bytes: Buffer; fin: boolean } | undefined = undefined;
 
 	constructor(client: QuicClient, ssl: bigint) {
@@ -114,7 +118,7 @@ export class ClientStream {
 		for (;;) {
 			const got = f.SSL_read_ex(this.#ssl, memoryAt, 65_536n, resultsAt) as number;
 			if (got !== 1) break;
-			this.bytes = Buffer.concat([this.bytes, memory.subarray(0, result().readUInt32LE(0))]);
+			this.#pieces.push(Buffer.from(memory.subarray(0, result().readUInt32LE(0))));
 		}
 		f.ERR_clear_error();
 		const state = f.SSL_get_stream_read_state(this.#ssl) as number;
@@ -243,7 +247,10 @@ export class QuicClient {
 				if (condition()) end();
 				else if (this.closed !== undefined) end(new Error(`${what}: closed with ${JSON.stringify(this.closed)}`));
 			};
-			const late = setTimeout(() => end(new Error(`waited too long for: ${what}`)), Number(process.env.QUIC_WAIT ?? 20_000));
+			const late = setTimeout(
+				() => end(new Error(`waited too long for: ${what}`)),
+				Number(process.env.QUIC_WAIT ?? 20_000),
+			);
 			this.#waiting.add(wake);
 			wake();
 		});
