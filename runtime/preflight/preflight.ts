@@ -3,6 +3,8 @@
  * no sockets and writes nothing. What depends on the network, on ports in use, or on the user that the server runs as is left
  * to the start, or only warned about.
  */
+
+import { http3Pointers } from '../../compiler/codegen/http3-pointers.ts';
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import type { Finding, Machine } from './finding.ts';
 
@@ -17,6 +19,10 @@ export async function preflight(plan: Plan, machine: Machine): Promise<readonly 
 	if (plan.listeners.some(({ host }) => host !== '')) {
 		const { listenerFindings } = await import('./listener-findings.ts');
 		found.push(...listenerFindings(plan, machine));
+	}
+	if (http3Pointers(plan.document).length > 0) {
+		const { http3Findings } = await import('./http3-findings.ts');
+		found.push(...http3Findings(plan.document));
 	}
 	if ((plan.certificates?.managed.policies.length ?? 0) > 0 || sites.some(({ tls }) => tls?.client_auth)) {
 		const { certificateFindings } = await import('./certificate-findings.ts');

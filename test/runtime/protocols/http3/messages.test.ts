@@ -8,6 +8,7 @@ import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import { until } from '../../../harness.ts';
 import {
+	certificate,
 	control,
 	data,
 	type FrameServer,

@@ -1,0 +1,20 @@
+/** Whether this machine can serve the HTTP/3 that a document asks for. */
+import { http3Pointers } from '../../compiler/codegen/http3-pointers.ts';
+import type { Document } from '../../compiler/document/document.ts';
+import { chooseIoMode } from '../sockets/io-mode.ts';
+import { findLibrary } from '../sockets/quic/quic-library.ts';
+import type { Finding } from './finding.ts';
+
+/** Returns why a start would refuse `h3`; nothing if it would not. */
+export function http3Findings(document: Document): Finding[] {
+	const io = chooseIoMode(document.settings?.io);
+	const missing = io === 'direct' ? findLibrary().missing : 'it needs `direct` I/O';
+	if (missing === undefined) return [];
+	return http3Pointers(document).map(pointer => ({
+		code: 'servers/http3-unavailable',
+		severity: 'error',
+		pointer,
+		message: `HTTP/3 (\`h3\`) is unavailable here: ${missing}.`,
+		hint: 'Leave `h3` out: h1 and h2 are served over TLS.',
+	}));
+}

@@ -1,0 +1,259 @@
+/** HTTP/3 of the whole server: all threads, certificates by name, reloads under load, and where it is not available. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { request as secureRequest } from 'node:https';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { TestAuthority } from '../../../certificates.ts';
+import {
+	freePorts,
+	runCommand,
+	type ServerProcess,
+	serve,
+	startServer,
+	temporaryFolder,
+	until,
+} from '../../../harness.ts';
+import { control, headers, REQUEST, response } from './frames.ts';
+import { connect, QuicClient } from './quic-client.ts';
+
+const test = suite('HTTP/3 of the whole server');
+const folder = temporaryFolder();
+const file = path.join(folder, 'Configfile');
+let server: ServerProcess;
+let port = 0;
+let admin = 0;
+let tcpOnly = 0;
+
+function configuration(answer: string, protocols = 'h1 h2 h3'): string {
+	return `{
+	admin 127.0.0.1:${admin}
+	metrics
+	threads 2
+	auto_https disable_redirects
+	servers 127.0.0.1:${port} {
+		protocols ${protocols}
+	}
+}
+https://localhost:${port} {
+	bind 127.0.0.1
+	tls ${folder}/localhost.crt ${folder}/localhost.key
+	log {
+		output file ${folder}/access.log
+	}
+	respond "${answer} {http.request.proto} {http.request.tls.server_name}"
+}
+https://other.test:${port} {
+	bind 127.0.0.1
+	tls ${folder}/other.crt ${folder}/other.key
+	respond "other"
+}
+https://closed.test:${port} {
+	bind 127.0.0.1
+	tls ${folder}/other.crt ${folder}/other.key {
+		client_auth {
+			mode require
+		}
+	}
+	respond "closed"
+}
+https://localhost:${tcpOnly} {
+	bind 127.0.0.1
+	tls ${folder}/localhost.crt ${folder}/localhost.key
+	respond "over TCP"
+}
+`;
+}
+
+async function reload(text: string): Promise<void> {
+	writeFileSync(file, text);
+	const { status, stderr } = await runCommand(['reload', '-c', file, '--address', `127.0.0.1:${admin}`], {});
+	assert.is(status, 0, stderr);
+}
+
+test.before(async () => {
+	[port, admin, tcpOnly] = (await freePorts(3)) as [number, number, number];
+	const authority = await TestAuthority.make();
+	const certificates = { localhost: ['localhost'], other: ['other.test', 'closed.test'] };
+	for (const [name, names] of Object.entries(certificates)) {
+		const { certificate, key } = await authority.issue({ names });
+		writeFileSync(path.join(folder, `${name}.crt`), certificate);
+		writeFileSync(path.join(folder, `${name}.key`), key);
+	}
+	writeFileSync(file, configuration('one'));
+	server = await serve(['-c', file], port, { cwd: folder });
+});
+
+test.after(async () => {
+	await server.stop();
+	rmSync(folder, { recursive: true, force: true });
+});
+
+/** Asks over HTTP/3 for the body of `/`. */
+async function get(client: QuicClient, authority = `localhost:${port}`): Promise<string> {
+	const asked = REQUEST.map(([name, value]) => [name, name === ':authority' ? authority : value] as const);
+	const stream = client.open();
+	const { body } = await response(client, stream.write(headers(asked), true));
+	stream.stop();
+	return body;
+}
+
+/** `Alt-Svc` of an answer over TCP. */
+function advertised(to: number, servername: string): Promise<string | undefined> {
+	return new Promise((resolve, reject) => {
+		const options = { host: '127.0.0.1', port: to, servername, rejectUnauthorized: false, agent: false };
+		const sent = secureRequest({ ...options, headers: { host: `${servername}:${to}` } }, answer => {
+			answer.resume();
+			resolve(answer.headers['alt-svc'] as string | undefined);
+		});
+		sent.on('error', reject).end();
+	});
+}
+
+async function metric(name: string): Promise<number> {
+	const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+	return Number(new RegExp(`^${name.replaceAll(/[{}]/g, '\\$&')} (.*)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+}
+
+test('many connections, whichever thread they reach', async () => {
+	const clients = await Promise.all(Array.from({ length: 16 }, () => connect(port)));
+	for (const client of clients) control(client);
+	const bodies = await Promise.all(clients.map(client => get(client)));
+	for (const body of bodies) assert.is(body, 'one HTTP/3.0 localhost');
+	assert.is(await metric('svc_http3_connections'), 16);
+	assert.is(await metric('svc_http3_handshakes_total{result="ok"}'), 16);
+	for (const client of clients) client.close();
+	await until('the end of the connections', async () => (await metric('svc_http3_connections')) === 0);
+});
+
+test('the access log has the protocol and the facts of TLS', async () => {
+	const { readFileSync } = await import('node:fs');
+	await until('the entries', () => readFileSync(path.join(folder, 'access.log'), 'utf8').split('\n').length > 16);
+	const entry = JSON.parse(readFileSync(path.join(folder, 'access.log'), 'utf8').split('\n')[0]!);
+	assert.is(entry.request.proto, 'HTTP/3.0');
+	assert.is(entry.request.tls.proto, 'h3');
+	assert.is(entry.request.tls.server_name, 'localhost');
+});
+
+test('certificates and sites by name', async () => {
+	const client = await connect(port, { serverName: 'other.test' });
+	assert.is(await get(client, `other.test:${port}`), 'other');
+	client.close();
+});
+
+test('Alt-Svc over TCP, for sites that are served over HTTP/3 only', async () => {
+	assert.is(await advertised(port, 'localhost'), `h3=":${port}"; ma=2592000`);
+	assert.is(await advertised(tcpOnly, 'localhost'), undefined);
+});
+
+test('a site that asks for client certificates is not served over HTTP/3', async () => {
+	const before = await metric('svc_http3_handshakes_total{result="failed"}');
+	const client = new QuicClient(port, { serverName: 'closed.test' });
+	await until('the refusal', async () => (await metric('svc_http3_handshakes_total{result="failed"}')) > before);
+	assert.not.ok(client.connected);
+	client.close();
+});
+
+test('reloads and new certificates under open connections lose no request', async () => {
+	const client = await connect(port);
+	control(client);
+	let done = false;
+	const seen = new Set<string>();
+	const asking = Promise.all(
+		Array.from({ length: 4 }, async () => {
+			while (!done) seen.add(await get(client));
+		}),
+	);
+	const authority = await TestAuthority.make();
+	for (let round = 0; round < 5; round++) {
+		const { certificate, key } = await authority.issue({ names: ['localhost'] });
+		writeFileSync(path.join(folder, 'localhost.crt'), certificate);
+		writeFileSync(path.join(folder, 'localhost.key'), key);
+		await reload(configuration(`round ${round}`));
+		await until('the new answer', () => seen.has(`round ${round} HTTP/3.0 localhost`));
+	}
+	done = true;
+	await asking;
+	client.close();
+	const fresh = await connect(port);
+	assert.is(await get(fresh), 'round 4 HTTP/3.0 localhost');
+	fresh.close();
+});
+
+test('HTTP/3 can be turned off and on again', async () => {
+	const client = await connect(port);
+	control(client);
+	assert.match(await get(client), /HTTP\/3\.0/);
+	await reload(configuration('off', 'h1 h2'));
+	assert.is(await advertised(port, 'localhost'), undefined);
+	assert.is((await client.end()).code, 0x100);
+	client.close();
+	await reload(configuration('on'));
+	assert.is(await advertised(port, 'localhost'), `h3=":${port}"; ma=2592000`);
+	const again = await connect(port);
+	assert.is(await get(again), 'on HTTP/3.0 localhost');
+	again.close();
+});
+
+test('noise is dropped, and the next request is served', async () => {
+	const { createSocket } = await import('node:dgram');
+	const { randomBytes } = await import('node:crypto');
+	const socket = createSocket('udp4');
+	const send = (bytes: Buffer): Promise<void> =>
+		new Promise((resolve, reject) =>
+			socket.send(bytes, port, '127.0.0.1', error => (error ? reject(error) : resolve())),
+		);
+	for (let i = 0; i < 2000; i++) await send(randomBytes(1 + (i % 1400)));
+	const client = await connect(port);
+	assert.match(await get(client), /HTTP\/3\.0/);
+	client.close();
+	socket.close();
+	assert.ok((await metric('svc_http3_refused_total{reason="noise"}')) > 0);
+});
+
+test('a version that nobody speaks is answered with those that there are', async () => {
+	const { createSocket } = await import('node:dgram');
+	const socket = createSocket('udp4');
+	const answer = new Promise<Buffer>(resolve => socket.once('message', resolve));
+	const packet = Buffer.alloc(1200);
+	packet.set([0xc0, 0xba, 0xba, 0xba, 0xba, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9]);
+	socket.send(packet, port, '127.0.0.1');
+	const got = await answer;
+	assert.equal([...got.subarray(1, 5)], [0, 0, 0, 0]);
+	// Its ids are ours, swapped.
+	assert.equal([...got.subarray(5, 19)], [4, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
+	assert.is(got.readUInt32BE(19), 1);
+	socket.close();
+});
+
+test('`h3` written out is refused where it is not available', async () => {
+	const { status, stderr } = await runCommand(['validate', '-c', file], { env: { SVC_IO: 'node' } });
+	assert.is(status, 1);
+	assert.match(stderr, /HTTP\/3 \(`h3`\) is unavailable here: it needs `direct` I\/O/);
+	const [another, other, third] = (await freePorts(3)) as [number, number, number];
+	const elsewhere = path.join(folder, 'elsewhere');
+	writeFileSync(
+		elsewhere,
+		configuration('x')
+			.replaceAll(`:${port}`, `:${another}`)
+			.replaceAll(`:${admin}`, `:${other}`)
+			.replaceAll(`:${tcpOnly}`, `:${third}`),
+	);
+	const failing = startServer(['run', '-c', elsewhere], { cwd: folder, env: { SVC_IO: 'node' } });
+	await until('the refusal', () => failing.child.exitCode !== null);
+	assert.match(failing.output(), /HTTP\/3 \(`h3`\) is unavailable, because it needs `direct` I\/O/);
+	await failing.stop();
+});
+
+test('a stop lets requests end', async () => {
+	const client = await connect(port);
+	control(client);
+	assert.match(await get(client), /HTTP\/3\.0/);
+	server.child.kill('SIGTERM');
+	assert.is((await client.end()).code, 0x100);
+	client.close();
+	await until('the end of the process', () => server.child.exitCode !== null);
+	assert.is(server.child.exitCode, 0);
+});
+
+test.run();

@@ -1,0 +1,182 @@
+/** The router of QUIC datagrams, its deadlines, and what it reads of packets. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Deadline, DeadlineHeap } from '../../../../runtime/sockets/quic/deadline-heap.ts';
+import { PacketHeader, versionNegotiation } from '../../../../runtime/sockets/quic/packet-header.ts';
+import { findLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
+import { offersHttp3 } from '../../../../runtime/sockets/quic/quic-thread.ts';
+import { serverNameOf } from '../../../../runtime/sockets/quic/quic-tls.ts';
+import { type Routed, Router } from '../../../../runtime/sockets/quic/router.ts';
+import { readSocketAddress, writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+
+const test = suite('the QUIC router');
+
+/** A long header; `type` 0 is an Initial. */
+function long(type: number, version: number, destination: number[], source: number[], length = 1200): Buffer {
+	const packet = Buffer.alloc(length);
+	packet[0] = 0xc0 | (type << 4);
+	packet.writeUInt32BE(version, 1);
+	packet.set([destination.length, ...destination, source.length, ...source], 5);
+	return packet;
+}
+
+function short(destination: number[], length = 40): Buffer {
+	const packet = Buffer.alloc(length);
+	packet[0] = 0x40;
+	packet.set(destination, 1);
+	return packet;
+}
+
+const ID = [1, 2, 3, 4, 5, 6, 7, 8];
+const OTHER = [8, 7, 6, 5, 4, 3, 2, 1];
+const text = (id: number[]) => Buffer.from(id).toString('latin1');
+const target = (): Routed => ({ ids: new Set() });
+const ask = (router: Router<Routed>, bytes: Buffer, now = 0) => router.route(bytes, 0, bytes.length, now);
+
+test('an Initial of the full size begins a connection', () => {
+	const router = new Router<Routed>();
+	assert.is(ask(router, long(0, 1, ID, OTHER)), 'new');
+	assert.is(router.header.destination, text(ID));
+	assert.is(ask(router, long(0, 1, ID, OTHER, 1199)), 'drop');
+	assert.is(ask(router, long(0, 1, ID.slice(1), OTHER)), 'drop');
+	assert.is(ask(router, long(2, 1, ID, OTHER)), 'drop');
+	assert.is(ask(router, short(ID)), 'drop');
+});
+
+test('datagrams reach the connection whose id they carry, and no longer once it is forgotten', () => {
+	const router = new Router<Routed>();
+	const connection = target();
+	router.learn(text(ID), connection);
+	const answer = long(0, 1, OTHER, [9, 9, 9, 9, 9, 9, 9, 9]);
+	router.learnFrom(answer, 0, answer.length, connection);
+	assert.is(ask(router, short(ID)), connection);
+	assert.is(ask(router, short([9, 9, 9, 9, 9, 9, 9, 9])), connection);
+	assert.is(ask(router, long(2, 1, ID, OTHER, 100)), connection);
+	assert.is(router.size, 2);
+	router.forget(connection);
+	assert.is(router.size, 0);
+	assert.is(ask(router, short(ID)), 'drop');
+});
+
+test('an id is not taken from another connection', () => {
+	const router = new Router<Routed>();
+	const [first, second] = [target(), target()];
+	router.learn(text(ID), first);
+	router.learn(text(ID), second);
+	assert.is(ask(router, short(ID)), first);
+	router.forget(second);
+	assert.is(ask(router, short(ID)), first);
+});
+
+test('a connection has few ids', () => {
+	const router = new Router<Routed>();
+	const connection = target();
+	for (let i = 0; i < 100; i++) router.learn(text([i, ...ID.slice(1)]), connection);
+	assert.is(router.size, 8);
+});
+
+test('version negotiation is bounded', () => {
+	const router = new Router<Routed>();
+	const unknown = long(0, 0xbabababa, ID, OTHER);
+	let answered = 0;
+	for (let i = 0; i < 1000; i++) if (ask(router, unknown, 5000) === 'negotiate') answered++;
+	assert.is(answered, 100);
+	assert.is(ask(router, unknown, 6001), 'negotiate');
+	assert.is(ask(router, long(0, 0xbabababa, ID, OTHER, 1000), 9000), 'drop');
+	assert.is(ask(router, long(0, 0, ID, OTHER), 9000), 'drop');
+});
+
+test('a version negotiation packet', () => {
+	const header = new PacketHeader();
+	const packet = long(0, 5, ID, [9, 9]);
+	header.read(packet, 0, packet.length);
+	const answer = versionNegotiation(header, 0x5a);
+	assert.equal([...answer.subarray(0, 1 + 4 + 1 + 2 + 1 + 8)], [0xda, 0, 0, 0, 0, 2, 9, 9, 8, ...ID]);
+	assert.is(answer.readUInt32BE(17), 1);
+});
+
+test('no bytes are too odd for it', () => {
+	const header = new PacketHeader();
+	const router = new Router<Routed>();
+	let seed = 7;
+	const random = (): number => {
+		seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+		return seed >>> 16;
+	};
+	for (let i = 0; i < 100_000; i++) {
+		const bytes = Buffer.alloc(random() % 64);
+		for (let at = 0; at < bytes.length; at++) bytes[at] = random();
+		header.read(bytes, 0, bytes.length);
+		const verdict = ask(router, bytes, i);
+		assert.ok(verdict === 'drop');
+		router.learnFrom(bytes, 0, bytes.length, { ids: new Set(Array.from({ length: 8 }, (_, id) => String(id))) });
+	}
+	assert.is(router.size, 0);
+});
+
+test('deadlines come in order, however they move', () => {
+	const heap = new DeadlineHeap<Deadline>();
+	const members = Array.from({ length: 200 }, () => ({ due: Infinity, place: -1 }));
+	let seed = 3;
+	const random = (): number => {
+		seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+		return seed >>> 16;
+	};
+	for (let i = 0; i < 5000; i++) {
+		const member = members[random() % members.length]!;
+		const what = random() % 4;
+		if (what === 0) heap.delete(member);
+		else heap.set(member, what === 1 ? Infinity : random());
+	}
+	const left = members.filter(({ place }) => place >= 0);
+	assert.is(heap.size, left.length);
+	let last = -1;
+	for (let count = left.length; count > 0; count--) {
+		assert.is(heap.take(last - 1), undefined);
+		const next = heap.take(Number.MAX_VALUE)!;
+		assert.ok(next.due >= last);
+		last = next.due;
+	}
+	assert.is(heap.next, Infinity);
+});
+
+test('addresses as the system writes them', () => {
+	for (const [address, port] of [
+		['127.0.0.1', 443],
+		['2001:db8::1', 8443],
+		['::', 1],
+		['::1', 65_535],
+		['fe80:0:0:1::5', 2],
+	] as const) {
+		assert.equal(readSocketAddress(writeSocketAddress(address, port)!, 0), {
+			address: address === 'fe80:0:0:1::5' ? 'fe80:0:0:1::5' : address,
+			port,
+		});
+	}
+	assert.is(readSocketAddress(writeSocketAddress('::ffff:10.0.0.7', 5)!, 0).address, '10.0.0.7');
+	assert.is(writeSocketAddress('localhost', 1), undefined);
+});
+
+test('what a ClientHello says', () => {
+	const name = Buffer.from('Example.COM.');
+	const extension = Buffer.concat([Buffer.of(0, name.length + 3, 0, 0, name.length), name]);
+	assert.is(serverNameOf(extension), 'example.com');
+	assert.is(serverNameOf(extension.subarray(0, 8)), '');
+	assert.is(serverNameOf(Buffer.alloc(0)), '');
+	assert.ok(offersHttp3(Buffer.from('\x02h2\x02h3')));
+	assert.not.ok(offersHttp3(Buffer.from('\x02h2\x03h33')));
+	assert.not.ok(offersHttp3(Buffer.from('\x04\x02h3x')));
+	assert.not.ok(offersHttp3(Buffer.of(2, 0x68)));
+});
+
+test('where a symbol or the version of OpenSSL is missing there is no HTTP/3, and a reason', () => {
+	assert.ok(findLibrary().library);
+	assert.match(findLibrary({ missing: 'SSL_new_listener' }).missing ?? '', /a function of OpenSSL .* is missing/);
+	assert.match(
+		findLibrary({ openssl: '3.0.14' }).missing ?? '',
+		/it needs OpenSSL 3\.5 or a later 3\.x, and Node has 3\.0\.14/,
+	);
+	assert.match(findLibrary({ openssl: '4.0.0' }).missing ?? '', /OpenSSL 3\.5/);
+});
+
+test.run();
