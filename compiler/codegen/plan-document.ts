@@ -143,7 +143,9 @@ function refuseMuteTls(
 		code: 'servers/h2c-over-tls',
 		severity: 'error',
 		pointer,
-		message: `[${socketText(socket)}] is served over TLS, where \`h2c\` is not available: no client could be served.`,
+		message: spoken.includes('h3')
+			? `[${socketText(socket)}] serves HTTP/3 only, but clients learn of HTTP/3 over TCP.`
+			: `[${socketText(socket)}] is served over TLS, where \`h2c\` is not available: no client could be served.`,
 		hint: 'Add `h1` or `h2`, or give the sites an http:// address.',
 	});
 }

@@ -39,7 +39,7 @@ export const HTTP2_RESETS: ResetCodes = H2_ERROR;
 
 /** The connection as its streams see it: one of HTTP/2, or of HTTP/3, whose streams are the same but for their frames. */
 export interface StreamSession extends OutputSession {
-	readonly engine: Pick<Http2Engine, 'host' | 'limits' | 'now' | 'after'>;
+	readonly engine: Pick<Http2Engine, 'host' | 'limits' | 'now' | 'after' | 'pieceMemory'>;
 	readonly protocol: 'HTTP/2.0' | 'HTTP/3.0';
 	readonly codes: ResetCodes;
 	readonly info: ConnectionInfo;

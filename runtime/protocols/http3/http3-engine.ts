@@ -1,6 +1,7 @@
 /** What the HTTP/3 connections of one server share: limits, coders, clock and the watch over deadlines. */
 import type { ConnectionInfo } from '../../../compiler/exchange/exchange.ts';
 import { expectedNames } from '../http1/expected-names.ts';
+import { PieceMemory } from '../http1/piece-memory.ts';
 import { StringMemory } from '../http2/hpack-decoder.ts';
 import { tickFor } from '../http2/http2-engine.ts';
 import { RequestFields } from '../http2/request-fields.ts';
@@ -49,12 +50,19 @@ export class Http3Engine {
 	#tick: number;
 	#coders: SectionCoders | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
+	#pieceMemory: PieceMemory | undefined = undefined;
 
 	constructor(host: ProtocolHost) {
 		this.host = host;
 		this.limits = host.limits;
 		this.counters = host.http3;
 		this.#tick = tickFor(host.limits);
+	}
+
+	/** Memory of the bodies of requests; made for the first one. */
+	get pieceMemory(): PieceMemory {
+		this.#pieceMemory ??= new PieceMemory();
+		return this.#pieceMemory;
 	}
 
 	get coders(): SectionCoders {

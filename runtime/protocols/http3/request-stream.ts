@@ -1,7 +1,6 @@
 /** The frames of one request stream (RFC 9114 §4.1): a head, a body, trailers, in this order. */
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
-import { ownedCopy } from '../http1/owned-copy.ts';
 import { COST, type CutReason } from '../http2/flood-guard.ts';
 import { MALFORMED, type RequestFields, SERVED } from '../http2/request-fields.ts';
 import { Stream, type StreamSession } from '../http2/stream.ts';
@@ -64,6 +63,8 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		this.#connection.enter();
 		this.#endsHere = end;
 		const goesOn = this.#reader.read(bytes);
+		// One piece of what has come in several frames.
+		this.stream?.body?.deliver();
 		if (!goesOn || this.gone) return false;
 		if (end && !this.#ended) this.#end();
 		return this.gone || this.held <= MAX_HELD_BODY;
@@ -120,7 +121,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 			return false;
 		}
 		this.held += end - start;
-		stream.data(ownedCopy(bytes, start, end));
+		stream.data(bytes, start, end);
 		return !this.gone;
 	}
 

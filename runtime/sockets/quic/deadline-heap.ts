@@ -8,7 +8,7 @@ export interface Deadline {
 	place: number;
 }
 
-/** A heap of deadlines. */
+/** Keeps deadlines so that the next one is at hand. */
 export class DeadlineHeap<Member extends Deadline> {
 	readonly #members: Member[] = [];
 

@@ -59,7 +59,7 @@ export interface QuicStreamOwner {
 	drained(): void;
 }
 
-/** One stream. */
+/** A stream as its owner sees it. */
 export interface QuicStream {
 	owner: QuicStreamOwner | undefined;
 	/** Its number in QUIC (RFC 9000 §2.1). */

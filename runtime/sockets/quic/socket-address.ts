@@ -7,7 +7,7 @@ const AF_INET6 = 10;
 /** Bytes of the longer form. */
 export const SOCKET_ADDRESS_SIZE = 28;
 
-/** An address and a port. */
+/** What a socket is bound or connected to. */
 export interface AddressAndPort {
 	readonly address: string;
 	readonly port: number;
