@@ -157,7 +157,11 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		// What these cause to be written may make others dirty only by further datagrams.
 		const dirty = this.#dirty;
 		this.#dirty = [];
-		for (const engine of dirty) engine.run();
+		for (const engine of dirty) {
+			engine.run();
+			// What looked like a first packet could not be opened: under pressure nothing is kept for it.
+			if (!engine.begun && this.#handshaking.size > BOUND.MANY_HANDSHAKES) engine.destroy();
+		}
 		this.#report();
 	}
 
@@ -185,7 +189,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	}
 
 	deadline(engine: QuicEngine, due: number): void {
-		const latest = engine.established ? Infinity : engine.startedAt + this.#owner.handshakeLimit;
+		const latest = engine.established ? Infinity : engine.startedAt + this.#limitOf(engine);
 		this.#deadlines.set(engine, Math.min(due, latest));
 		this.#wind();
 	}
@@ -198,7 +202,8 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		if (this.#handshaking.delete(engine)) {
 			claim.client.handshakes--;
 			const late = performance.now() - engine.startedAt >= this.#owner.handshakeLimit;
-			this.#owner.handshake(late ? 'timeout' : 'failed', false);
+			if (engine.begun) this.#owner.handshake(late ? 'timeout' : 'failed', false);
+			else this.#owner.refused('noise');
 		}
 		if (--claim.client.connections === 0) this.#clients.delete(claim.key);
 		this.#rememberClosing(engine, close);
@@ -210,6 +215,12 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	resumed(engine: QuicEngine): void {
 		// The lookup may end within the handshake's own turn.
 		setImmediate(() => engine.run());
+	}
+
+	/** Milliseconds that an unfinished handshake has in all. */
+	#limitOf(engine: QuicEngine): number {
+		const { handshakeLimit } = this.#owner;
+		return engine.begun ? handshakeLimit : Math.min(handshakeLimit, BOUND.UNOPENED_TIME);
 	}
 
 	#give(engine: QuicEngine, start: number, end: number): void {
@@ -310,7 +321,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now))
 			due.push(engine);
 		for (const engine of due) {
-			if (!engine.established && now - engine.startedAt >= this.#owner.handshakeLimit) engine.destroy();
+			if (!engine.established && now - engine.startedAt >= this.#limitOf(engine)) engine.destroy();
 			else engine.run();
 		}
 		this.#wind();

@@ -95,6 +95,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	#running = false;
 	#gone = false;
 	#waiting = false;
+	#begun = false;
 
 	/** Throws if OpenSSL has no memory for it. */
 	constructor(
@@ -149,6 +150,11 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 
 	get localPort(): number {
 		return this.#owner.port;
+	}
+
+	/** True once a packet could be opened: then at least an acknowledgment has been sent. */
+	get begun(): boolean {
+		return this.#begun;
 	}
 
 	/** True once everything has been freed. */
@@ -352,6 +358,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		}
 		const count = results.readUInt32LE(0);
 		for (let i = 0; i < count; i++) LENGTHS[i] = messages.bytes.readUInt32LE(i * BIO_MESSAGE + 8);
+		this.#begun = true;
 		this.#owner.send(this, LENGTHS, count);
 		return count;
 	}

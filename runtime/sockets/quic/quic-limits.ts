@@ -6,6 +6,10 @@ export const MAX_HANDSHAKES = 512;
 export const MAX_HANDSHAKES_PER_CLIENT = 64;
 /** Milliseconds after which an unfinished handshake gives way to another one when there are {@link MAX_HANDSHAKES}. */
 export const HANDSHAKE_GRACE = 1000;
+/** Unfinished handshakes beyond which a first packet that cannot be opened is forgotten at once. */
+export const MANY_HANDSHAKES = 32;
+/** Milliseconds for which it is kept otherwise: what it needs may be in the next one. */
+export const UNOPENED_TIME = 1000;
 /** Connections of one socket on one thread. */
 export const MAX_CONNECTIONS = 16_384;
 /** Connections of one client on one socket of one thread. */
