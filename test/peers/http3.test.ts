@@ -5,12 +5,12 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
 
-const peers = suite('HTTP/3 peers');
+const peers = http3Suite('HTTP/3 peers');
 const run = promisify(execFile);
 
 const IMAGES = 100;

@@ -1,5 +1,5 @@
 /** Messages over HTTP/3: bodies with backpressure both ways, trailers, interim responses, cancellation, and the end. */
-import { suite } from 'uvu';
+
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import { isStream } from '../../../../compiler/exchange/body.ts';
@@ -20,9 +20,10 @@ import {
 	serve,
 	varint,
 } from './frames.ts';
+import { http3Suite } from './http3-suite.ts';
 import { connect, freeSession, QuicClient } from './quic-client.ts';
 
-const test = suite('HTTP/3 messages');
+const test = http3Suite('HTTP/3 messages');
 const servers: FrameServer[] = [];
 const clients: QuicClient[] = [];
 

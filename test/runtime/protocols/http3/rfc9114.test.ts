@@ -1,12 +1,13 @@
 /** Every requirement of the table, over real QUIC connections: whole, and a byte at a time. */
-import { suite } from 'uvu';
+
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
 import { type FrameServer, frame, headers, response, serve, varint } from './frames.ts';
+import { http3Suite } from './http3-suite.ts';
 import { connect, type QuicClient } from './quic-client.ts';
 import { REQUIREMENTS, type Requirement } from './requirements.ts';
 
-const test = suite('RFC 9114 and RFC 9204');
+const test = http3Suite('RFC 9114 and RFC 9204');
 let server: FrameServer;
 
 test.before(async () => {

@@ -2,7 +2,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { request as secureRequest } from 'node:https';
 import path from 'node:path';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../../../certificates.ts';
 import {
@@ -15,9 +14,10 @@ import {
 	until,
 } from '../../../harness.ts';
 import { control, headers, REQUEST, response } from './frames.ts';
+import { http3Suite } from './http3-suite.ts';
 import { connect, QuicClient } from './quic-client.ts';
 
-const test = suite('HTTP/3 of the whole server');
+const test = http3Suite('HTTP/3 of the whole server');
 const folder = temporaryFolder();
 const file = path.join(folder, 'Configfile');
 let server: ServerProcess;
