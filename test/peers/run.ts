@@ -26,6 +26,7 @@ const PEERS: { [program: string]: string } = {
 	testssl: 'testssl.sh',
 	'php-fpm8.2': 'php8.2-fpm',
 	h2load: 'nghttp2-client',
+	gtlsclient: 'ngtcp2-client',
 	haproxy: 'haproxy',
 	varnishd: 'varnish',
 	promtool: 'prometheus',
