@@ -146,7 +146,7 @@ structure('what all others stand on imports nothing of them', () => {
 });
 
 /** Folders that import each other, of values or types, directly or through others. To be lowered, never to be raised. */
-const MOST_FOLDERS_IN_CYCLES = 68;
+const MOST_FOLDERS_IN_CYCLES = 66;
 
 structure('no further folder gets into an import cycle', () => {
 	const imports = folderImports();

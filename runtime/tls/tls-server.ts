@@ -11,6 +11,7 @@ import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE } from '../protocols/protocol.ts';
+import { rememberTls, tlsInfo } from '../protocols/tls-info.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import { handshakeFacts, startTls } from '../sockets/tls-handle.ts';
 import { connectionBelow } from '../sockets/tls-internals.ts';
@@ -27,7 +28,6 @@ import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
 import { answerPlainHttp, looksLikeHttp } from './plain-http.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
-import { rememberTls, tlsInfo } from './tls-info.ts';
 
 /** Maximum concurrent handshakes per thread and listener. Connections beyond it are closed. */
 const MAX_HANDSHAKES = 8192;

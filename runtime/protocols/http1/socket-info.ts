@@ -3,8 +3,8 @@ import type { TLSSocket } from 'node:tls';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { DirectSocket } from '../../sockets/direct-socket.ts';
-import { tlsInfoOf } from '../../tls/tls-info.ts';
 import type { ConnectionPeer } from '../protocol.ts';
+import { tlsInfoOf } from '../tls-info.ts';
 
 /** Addresses of a connection, read once. */
 export class SocketInfo implements ConnectionInfo {
