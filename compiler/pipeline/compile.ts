@@ -103,7 +103,8 @@ export function compileInPhases(phases: Phases, input: ConfigInput, reader: Read
 			: readText(input, input.format, phases, new RecordingReader(concealed.watching(reader)));
 	const report = found.ofDocument(rest.locate);
 	let plan: Plan | undefined;
-	if (document) {
+	// A JSON text may be `null`, which is a document that does not fit the schema.
+	if (document !== undefined) {
 		// A text made from what the Admin API shows.
 		if (input.text.includes('redacted')) refuseRedacted(document, report);
 		if (phases.validate(document, report)) {
