@@ -21,9 +21,9 @@ export const CONNECTION_BUFFER = 1_048_576;
 /** Bytes below which a stream that has been written whole is left to OpenSSL. */
 export const SMALL_REST = 16_384;
 /** Bytes of datagrams on their way into and out of an engine. */
-export const INCOMING_BUFFER = 32_768;
+export const INCOMING_BUFFER = 16_384;
 /** See {@link INCOMING_BUFFER}. */
-export const OUTGOING_BUFFER = 65_536;
+export const OUTGOING_BUFFER = 32_768;
 /** Milliseconds without a packet after which a connection ends (RFC 9000 §10.1). */
 export const IDLE_TIMEOUT = 30_000;
 /** Rounds of output in one turn after which other connections get theirs: 64 datagrams each. */
