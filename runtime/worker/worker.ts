@@ -28,6 +28,7 @@ import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import { createHttp2Server } from '../protocols/http2/http2-server.ts';
 import type { ProtocolServer } from '../protocols/protocol.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
+import { pollerReady } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { relieveThread } from '../threads/memory-relief.ts';
@@ -285,6 +286,8 @@ class DataPlaneWorker implements ThreadState {
 	}
 
 	async #bind(listeners: readonly ListenerAddress[], shared: SharedParts): Promise<void> {
+		const http3 = listeners.some(one => one.scheme === 'https' && this.#protocolsOf(one, shared).includes('h3'));
+		if (http3) await pollerReady();
 		for (const address of listeners) {
 			if (this.#listeners.has(address.key)) continue;
 			const host = new RequestHost(address.key, this);

@@ -1,4 +1,5 @@
 /** What the QUIC sockets of one thread share: the functions, memory, and the callbacks that OpenSSL makes. */
+import { threadPoller } from '../socket-poller.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { DatagramMemory } from './udp-socket.ts';
 
@@ -90,6 +91,16 @@ export class QuicThread {
 				return STATUS_NONE;
 			}
 		});
+	}
+}
+
+/** Turns of the event loop within which the thread's poller shows that it works: one is enough, if there is one. */
+const MOST_TURNS = 200;
+
+/** Resolves once the thread's poller works, without which no datagram is read; or after a while, if there is none. */
+export async function pollerReady(): Promise<void> {
+	for (let turn = 0; turn < MOST_TURNS && threadPoller() === undefined; turn++) {
+		await new Promise(resolve => setTimeout(resolve, 1));
 	}
 }
 
