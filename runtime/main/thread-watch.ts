@@ -11,7 +11,7 @@ const OVERDUE_AFTER = 4000;
 const TOLERANCE = 50;
 
 /** Milliseconds that a thread has to end. One blocked in a system call that does not return never does. */
-export const END_LIMIT = 1000;
+export const END_LIMIT = 2000;
 
 /** The state of one thread from its start to its end. */
 export class ThreadWatch {

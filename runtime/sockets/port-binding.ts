@@ -1,7 +1,6 @@
 /** Binding a TCP port without listening on it, to learn whether it is free. */
 import net from 'node:net';
 import { getSystemErrorName } from 'node:util';
-import { isDirectIo } from './io-mode.ts';
 
 /** The function with which `net` binds a socket. */
 type CreateHandle = (
@@ -24,7 +23,7 @@ const ONLY_6 = 1;
 /**
  * Binds a port without sharing it and releases it again. Returns the port, or the name of the system's error. A socket that is
  * bound and does not listen refuses clients; a listening one would accept them and then reset them. Returns undefined where
- * this cannot be done: with `node` I/O, or for a host name.
+ * this cannot be done: for a host name, or with a Node that has no such function.
  */
 export function bindBriefly(
 	host: string,
@@ -32,7 +31,7 @@ export function bindBriefly(
 	only6: boolean,
 ): { readonly port: number } | string | undefined {
 	const create = (net as typeof net & { _createServerHandle?: CreateHandle })._createServerHandle;
-	if (!isDirectIo() || typeof create !== 'function' || (host !== '' && net.isIP(host) === 0)) return undefined;
+	if (typeof create !== 'function' || (host !== '' && net.isIP(host) === 0)) return undefined;
 	const handle = create(host || null, port, net.isIPv4(host) ? 4 : 6, -1, only6 ? ONLY_6 : 0);
 	if (typeof handle === 'number') return getSystemErrorName(handle);
 	if (typeof handle.getsockname !== 'function') return undefined;

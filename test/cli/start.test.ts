@@ -73,7 +73,7 @@ start('the Admin API answers before the listeners are bound: not ready, alive; a
 		assert.match((await loading).body, '"generation":2');
 		assert.match((await reading).body, /"(?:two|three)"/);
 		assert.match(server.output(), 'the admin API listens');
-		assert.match(server.output(), /"from":1,"to":2/);
+		await until('the log entry', () => /"from":1,"to":2/.test(server.output()));
 	}),
 );
 
