@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Site } from '../../../compiler/document/document.ts';
-import { CompileService } from '../../../runtime/main/compile-service.ts';
-import { CompilerFailure } from '../../../runtime/main/compiler-client.ts';
-import type { Stall } from '../../../runtime/threads/stop-answering.ts';
-import { json, respondingSite, type TestServer, withServer } from '../running-server.ts';
+import type { Site } from '../../compiler/document/document.ts';
+import { CompileService } from '../../runtime/main/compile-service.ts';
+import { CompilerFailure } from '../../runtime/main/compiler-client.ts';
+import type { Stall } from '../../runtime/threads/stop-answering.ts';
+import { json, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
 /** Milliseconds within which a thread is replaced, and a load succeeds, while another thread does not answer. */
 const REPLACED_WITHIN = 10_000;
