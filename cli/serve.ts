@@ -139,7 +139,7 @@ class ServerProcess {
 		if (this.#stopping) await this.#admin.close();
 	}
 
-	/** The outputs of the process log are those of the configuration once it is served; entries wait until then. */
+	/** Logs entries of the Admin API. The configuration says where the process log goes, so entries wait until it is served. */
 	readonly #logAdmin: AdminLog = (level, message, fields) => {
 		if (this.#isServing) this.#runtime?.log(level, 'admin', message, fields);
 		else if (this.#adminEntries.length < MOST_ADMIN_ENTRIES) this.#adminEntries.push([level, message, fields]);

@@ -38,7 +38,7 @@ export interface CompileContext extends Leases {
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
 	/** Compiles a text. Unknown placeholders stay as written (`keep`) or become empty (`empty`). */
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
-	/** Returns a reader of a placeholder's value with its type, by full name; undefined for unknown names. */
+	/** Returns a function that reads the value of the placeholder with this full name, not converted to text; undefined if there is none. */
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;

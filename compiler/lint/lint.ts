@@ -71,7 +71,7 @@ export async function lint({ input, compiled, reader, deps, rules = 'all' }: Lin
 	return sortDiagnostics(left).map(one => concealed.conceal(one));
 }
 
-/** Returns the whole texts and their tree. */
+/** Returns the full text of every configuration file, and the parsed tree; neither for JSON. */
 function texts(
 	input: ConfigInput,
 	files: readonly string[],

@@ -169,7 +169,7 @@ function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, 
 	return { directive, module, line, when, steps, routes: (only && module.order?.routes?.(only)) ?? 1, run };
 }
 
-/** Returns the parts of an item that are sorted separately: a `header` with `?` lines is two routes. */
+/** Splits an item into the parts that are ordered separately: a `header` with `?` lines becomes two items. */
 function sortedApart(item: Item): Item[] {
 	if (!item.module.order?.stepsApart || item.steps.length < 2) return [item];
 	return item.steps.map(step => ({ ...item, steps: [step] }));

@@ -43,8 +43,8 @@ export interface PieceMemory {
 	/** Called before a piece is parsed. */
 	begins(piece: TextPiece): void;
 	/**
-	 * Receives the one site that the piece produced, or undefined if it produced anything else. `lasting`: no structural
-	 * diagnostics were reported, and none will be at the end of the file.
+	 * Receives the one site that the piece produced, or undefined if it produced anything else. `lasting` is
+	 * true if the result can be reused: the piece caused no structural diagnostic, and will cause none at the end of the file.
 	 */
 	ends(site: SiteBlock | undefined, lasting: boolean, names: DefinedNames): void;
 	/** Called for lines that belong to no piece. */

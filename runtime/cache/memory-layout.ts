@@ -3,7 +3,7 @@
 /** Bytes of a block; bodies and heads are chains of blocks. */
 export const BLOCK = 512;
 
-/** Words at the beginning. */
+/** Int32 words in the header at the start of the shared memory. */
 export const WORD = {
 	/** 0, or the number of the thread that changes the store, from 1. */
 	lock: 0,
@@ -102,9 +102,9 @@ export const FETCHES = 512;
 export const FETCH_WORDS = 5;
 
 /** Number of keys remembered as not worth coalescing. */
-export const ALONE = 2048;
+export const UNCOALESCED_KEYS = 2048;
 /** Words of such a key: hash, and second until which it is valid. */
-export const ALONE_WORDS = 2;
+export const UNCOALESCED_KEY_WORDS = 2;
 
 /** Number of invalidation counters, indexed by a URL's hash. */
 export const INVALIDATIONS = 4096;
@@ -119,7 +119,7 @@ export interface CacheLayout {
 	/** A power of two. */
 	readonly buckets: number;
 	readonly fetchesAt: number;
-	readonly aloneAt: number;
+	readonly uncoalescedAt: number;
 	readonly invalidatedAt: number;
 	/** Byte-sized counters of responses on disk, by hash; their number is a power of two, or 0. */
 	readonly filterAt: number;
@@ -136,7 +136,7 @@ export interface CacheLayout {
 /** Divides `ceiling` bytes for at most `rows` threads and the main thread, whose bit follows theirs; `disk` is the size of the disk tier in bytes. */
 export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
 	const entryWords = ENTRY.pins + Math.ceil((rows + 1) / 32);
-	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + ALONE * ALONE_WORDS + INVALIDATIONS;
+	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATIONS;
 	// Responses are a few KiB, so most counters are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
 	// An entry has one or two blocks for its head and usually more for its body; four tables have the length of the bucket table.
@@ -144,8 +144,8 @@ export function cacheLayout(ceiling: number, rows: number, disk: number = 0): Ca
 	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));
 	const fetchesAt = HEADER_WORDS;
-	const aloneAt = fetchesAt + FETCHES * FETCH_WORDS;
-	const invalidatedAt = aloneAt + ALONE * ALONE_WORDS;
+	const uncoalescedAt = fetchesAt + FETCHES * FETCH_WORDS;
+	const invalidatedAt = uncoalescedAt + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS;
 	const filterAt = invalidatedAt + INVALIDATIONS;
 	const bucketsAt = filterAt + filterBytes / 4;
 	const versionsAt = bucketsAt + buckets;
@@ -160,7 +160,7 @@ export function cacheLayout(ceiling: number, rows: number, disk: number = 0): Ca
 		...{ words: Math.ceil(bytes / 4), bytes, blocks, entries, entryWords, buckets },
 		...{
 			fetchesAt,
-			aloneAt,
+			uncoalescedAt,
 			invalidatedAt,
 			filterAt,
 			filterBytes,

@@ -5,7 +5,7 @@
 import type { FetchTicket } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import type { KeyHash } from './key-hash.ts';
-import { ALONE, ALONE_WORDS, FETCH_WORDS, FETCHES } from './memory-layout.ts';
+import { FETCH_WORDS, FETCHES, UNCOALESCED_KEY_WORDS, UNCOALESCED_KEYS } from './memory-layout.ts';
 
 /** Seconds during which requests for a key are not coalesced after its response turned out not to be shareable. */
 const HIT_FOR_MISS_SECONDS = 120;
@@ -110,19 +110,19 @@ export class RequestCoalescer {
 
 	#isAlone(hash: KeyHash): boolean {
 		const { words } = this.#memory;
-		const at = this.#aloneAt(hash);
+		const at = this.#uncoalescedAt(hash);
 		return words[at] === hash.b && words[at + 1]! - seconds() > 0;
 	}
 
 	#markAlone(hash: KeyHash): void {
 		const { words } = this.#memory;
-		const at = this.#aloneAt(hash);
+		const at = this.#uncoalescedAt(hash);
 		words[at + 1] = seconds() + HIT_FOR_MISS_SECONDS;
 		words[at] = hash.b;
 	}
 
-	#aloneAt(hash: KeyHash): number {
-		return this.#memory.layout.aloneAt + (hash.a & (ALONE - 1)) * ALONE_WORDS;
+	#uncoalescedAt(hash: KeyHash): number {
+		return this.#memory.layout.uncoalescedAt + (hash.a & (UNCOALESCED_KEYS - 1)) * UNCOALESCED_KEY_WORDS;
 	}
 }
 

@@ -101,7 +101,7 @@ class Compilation {
 	readonly #served: Set<string>;
 	#running: DocumentImage | undefined;
 	#candidate: DocumentImage | undefined;
-	/** Files from which the candidate, and documents that this thread has seen running, were read. */
+	/** Files that documents were read from which have run while this thread existed. Diagnostics may quote them to clients. */
 	#files: ReadonlySet<string> = new Set();
 	#candidateFiles: readonly string[] = [];
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;

@@ -50,7 +50,7 @@ interface Slot {
 	unresponsive: boolean;
 	/** Set while the thread is being ended because it does not respond. */
 	ending: NodeJS.Timeout | undefined;
-	/** True once it has a generation, and takes part in loads. */
+	/** True once the thread serves a generation of the configuration. From then on it takes part in loads. */
 	serving: boolean;
 	startedAt: number;
 	shortLives: number;

@@ -58,7 +58,7 @@ export function overloadSlot(limit: OverloadLimit): number {
 	return FIRST_OVERLOAD_SLOT + OVERLOAD_LIMITS.indexOf(limit);
 }
 
-/** A labeled counter over slots of the rows. */
+/** A counter with one label; each label value has its slot in the counter rows of the threads. */
 export interface SlotFamily {
 	readonly name: string;
 	readonly help: string;

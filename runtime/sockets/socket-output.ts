@@ -114,7 +114,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Writes text, bytes and text in one piece; returns like `text`. */
+	/** Writes `head`, `bytes` and `tail` in one call. Returns the same as {@link text}. */
 	framed(head: string, bytes: Uint8Array, tail: string): boolean {
 		const handle = this.#direct();
 		if (handle) {

@@ -165,7 +165,10 @@ export class PoolRegistry implements PoolWatcher {
 		return reports;
 	}
 
-	/** Returns every upstream of every open pool, within a pool in the order written, with `found` followed by those of its dynamic source. */
+	/**
+	 * Returns the upstreams of all open pools, in the order of the configuration within each pool. If `found` is true, those
+	 * from the dynamic source of a pool follow.
+	 */
 	reports(found = false): UpstreamReport[] {
 		const now = processNow();
 		const reports: UpstreamReport[] = [];

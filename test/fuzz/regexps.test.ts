@@ -1,11 +1,11 @@
-/** Random regular expressions: searched in linear time whatever the subject, with the results of an engine that backtracks. */
+/** Random regular expressions: matching takes linear time on any input, with the same results as a backtracking engine. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp, RegexpError } from '../../compiler/codegen/regexp.ts';
 import { Chance } from './chance.ts';
 import { bothEngines, harmfulText, randomRegexp, randomText } from './regexps.ts';
 
-/** Expressions; test/long/regexps.test.ts has more. */
+/** Number of random expressions to try; test/long/regexps.test.ts tries more. */
 const ROUNDS = Number(process.env.REGEXP_ROUNDS ?? 400);
 const SEED = Number(process.env.REGEXP_SEED ?? 1);
 /** Bytes of a request, and the milliseconds of the processor that a matcher may take for it. */

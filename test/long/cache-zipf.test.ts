@@ -31,7 +31,7 @@ function lruRatio(bytes: number): number {
 			kept.set(rank, size);
 			continue;
 		}
-		// Varnish needs about a KiB for what it knows of an object, as we do.
+		// Varnish has about 1 KiB of overhead per object, as we do.
 		const needed = sizeOf(rank) + 1024;
 		kept.set(rank, needed);
 		used += needed;

@@ -27,7 +27,7 @@ export class Paths {
 		this.#automaton = automaton;
 	}
 
-	/** Returns the way from an instruction at a position of the automaton's subject, where the instruction leads to a match. */
+	/** Returns the path from an instruction at a position in the subject. The instruction must lead to a match from there. */
 	from(instruction: number, position: number): Path {
 		const state = this.#automaton.stateAt(position);
 		if (state < 0) return this.#walk(instruction, position);

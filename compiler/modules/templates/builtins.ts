@@ -42,7 +42,7 @@ function joined(run: Run, values: readonly Value[]): string {
 	return values.length === 1 ? textOf(run, values[0]!) : joinPrinted(run, values);
 }
 
-/** Adds a space between two values if neither is a text. */
+/** Joins values, with a space between two neighbors if neither is a string. */
 function joinPrinted(run: Run, values: readonly Value[]): string {
 	let out = '';
 	for (const [i, value] of values.entries()) {

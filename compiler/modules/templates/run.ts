@@ -19,7 +19,7 @@ export const DEFAULT_BOUNDS: Bounds = { steps: 1_000_000, characters: 10 * 1024 
 /** Maximum nesting of template calls and of values, before the stack overflows. */
 const MAX_DEPTH = 100;
 
-/** The remaining budget, shared by the templates that one execution includes, and by its repetitions. */
+/** The remaining budget of one execution. Included templates draw on it, and so do repetitions (see `restart`). */
 export class Budget {
 	readonly bounds: Bounds;
 	readonly #steps: { left: number };

@@ -28,7 +28,7 @@ export const MAX_CONNECTION_WINDOW = 4_194_304;
  */
 export const MAX_HELD = 4_194_304;
 export const SENT_BEFORE_NEXT = 65_536;
-export const LONGEST_GATE = 1000;
+export const MAX_REQUEST_DELAY = 1000;
 
 /** Characters of a text that are encoded at a time. */
 export const LONG_TEXT = 16_384;

@@ -1,5 +1,5 @@
 /** Delays exchanges of clients that do not read their responses, to limit buffered data. */
-import { LONGEST_GATE, MAX_HELD, SENT_BEFORE_NEXT } from './limits.ts';
+import { MAX_HELD, MAX_REQUEST_DELAY, SENT_BEFORE_NEXT } from './limits.ts';
 import type { RequestHead } from './request-fields.ts';
 import type { Stream } from './stream.ts';
 
@@ -52,7 +52,7 @@ export class RequestGate {
 	run(now: number): boolean {
 		let begun = false;
 		while (this.#waiting.length > 0) {
-			const isFree = this.#held < MAX_HELD || this.#sent >= SENT_BEFORE_NEXT || now >= this.#at + LONGEST_GATE;
+			const isFree = this.#held < MAX_HELD || this.#sent >= SENT_BEFORE_NEXT || now >= this.#at + MAX_REQUEST_DELAY;
 			if (!isFree) return begun;
 			const { stream, head } = this.#waiting.shift()!;
 			if (stream.gone) continue;

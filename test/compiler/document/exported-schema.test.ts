@@ -1,4 +1,4 @@
-/** The schema that is given out: every field is described, every reference leads somewhere, and other validators take it. */
+/** The exported schema: every field has a description, every `$ref` resolves, and other validators accept it. */
 import { Ajv } from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

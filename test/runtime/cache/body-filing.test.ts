@@ -20,7 +20,7 @@ const ROWS = 2;
 
 const filing = suite('long bodies in files');
 
-/** Without the calls bodies are sent from the blocks: that is tested elsewhere. */
+/** Where `memfd_create` is not available, bodies are sent from the cache's blocks, which is tested elsewhere. */
 const isThere = memoryFiles() !== undefined;
 const filed = isThere ? filing : filing.skip;
 

@@ -1,4 +1,4 @@
-/** What a compile thread knew of the process is known to its successor. */
+/** A replaced compile thread knows which host names the process has served, as its predecessor did. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -5,8 +5,8 @@ import { parseTime } from '../../templates/time-layout.ts';
 import type { Dictionary, Value } from '../../templates/value.ts';
 
 /**
- * Returns a text without its tags. Nested tags count, so that the result cannot form a tag: `<<>b>` becomes empty. An unclosed
- * `<` removes the rest.
+ * Returns HTML with its tags removed. Nested `<` are matched with their `>`, so that the rest can never form a tag: `<<>b>`
+ * becomes empty. An unclosed `<` removes everything after it.
  */
 export function stripHtml(html: string): string {
 	let out = '';

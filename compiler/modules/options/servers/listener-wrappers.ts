@@ -4,7 +4,7 @@ import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** Handling of a PROXY header from a peer that is in neither list. */
+/** What to do with a PROXY header from a peer in neither `allow` nor `deny`. */
 const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
 
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];

@@ -293,7 +293,7 @@ tier('a failing disk is reported, and affects nothing else', async () => {
 	assert.is(process.cache.find('big5').length, 1);
 	put(process, 'c', bytesOf('c', 100));
 	assert.ok(process.board.reports()[0]!.disk!.skipped > 0);
-	// What cannot be written down goes with everything else.
+	// An invalidation that cannot be recorded on disk makes the tier drop all its segments.
 	await process.cache.invalidate('example.test', '/a', undefined);
 	await process.end('crashed');
 	const again = await start(folder);

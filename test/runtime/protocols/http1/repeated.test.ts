@@ -1,4 +1,4 @@
-/** Requests and answers that come again byte by byte, and those that only look like it. */
+/** Requests and responses that repeat an earlier one byte for byte, and some that are merely similar. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { OK } from '../../../../runtime/protocols/http1/field-parser.ts';
