@@ -28,10 +28,14 @@ const DIFFERENCES: { [request: string]: string } = {
 		'2.6 has no `{http.request.local.port}`',
 };
 
-/** Cases that the judge cannot be asked: its release does not know their words, or they bring global options. */
+/**
+ * Cases that the judge cannot be asked: its release does not know their words, does otherwise throughout (paths below files,
+ * queries of folder redirects, groups that an expression does not have), or they have global options.
+ */
 const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'basic-auth',
 	'clients-behind-trusted-proxies',
+	'deferred-headers-of-unanswered-errors',
 	'early-hints',
 	'error-routes-by-status',
 	'errors-in-a-compatfile',
@@ -42,8 +46,11 @@ const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'facts-of-routes-and-responses',
 	'forms-that-are-warned-of',
 	'file-matchers-of-later-releases',
+	'folder-redirects-keep-the-query',
+	'groups-that-an-expression-does-not-have',
 	'intercepted-responses',
 	'maps-and-named-routes',
+	'paths-below-a-file',
 	'proxies-within-proxies',
 	'static-files-of-a-compatfile',
 	'templates',
