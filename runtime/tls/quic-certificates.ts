@@ -77,12 +77,15 @@ export class QuicCertificates {
 		const asked = { waiting: [resume], obtained: undefined as boolean | undefined };
 		this.#asked.set(name, asked);
 		const { cipherSuites, signatureSchemes, localAddress: localIp, remoteAddress: remoteIp } = hello;
-		void this.#deps.obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp }).then(obtained => {
+		const answered = (obtained: boolean): void => {
 			asked.obtained = obtained;
 			for (const wake of asked.waiting) wake();
 			// The handshakes that waited look once more, in a turn of their own; the next ones may ask again.
 			setImmediate(() => setImmediate(() => this.#asked.delete(name)));
-		});
+		};
+		const hints = { name, cipherSuites, signatureSchemes, localIp, remoteIp };
+		// This runs inside a callback of OpenSSL, which must not throw.
+		void (async () => this.#deps.obtain(hints))().then(answered, () => answered(false));
 		return true;
 	}
 

@@ -161,6 +161,7 @@ export class Http3Connection
 		if (this.#ending > 0 || this.#over) return;
 		this.#ending = 1;
 		// Requests that are on their way are still served: the client hears of the end first (RFC 9114 §5.2).
+		// The largest identifier of a request stream that can be written: a multiple of 4.
 		this.#goAway(MAX_VARINT - 3);
 		this.#goAwayAt = performance.now() + BOUND.GOAWAY_WAIT;
 		setTimeout(() => this.#lastGoAway(), BOUND.GOAWAY_WAIT).unref();
@@ -429,9 +430,11 @@ export class Http3Connection
 	/** A request that was not looked at: the client may send it again elsewhere (RFC 9114 §4.1.1). */
 	#reject(request: RequestStream): void {
 		request.gone = true;
-		this.#remove(request);
+		this.#requests.delete(request.quic.id);
+		// Before the release, which would reset it with code 0.
 		request.quic.reset(H3_ERROR.rejected);
 		request.quic.release();
+		this.#touched();
 	}
 
 	#drop(request: RequestStream, code: number): void {

@@ -1,15 +1,16 @@
 /** Integers of variable length (RFC 9000 §16). */
 
-/** Largest integer that these have. */
-export const MAX_VARINT: number = 2 ** 62 - 1;
+/** The largest integer written here, 2^53 − 1. The format goes up to 2^62 − 1, which a number cannot hold exactly. */
+export const MAX_VARINT: number = Number.MAX_SAFE_INTEGER;
 
 /** Bytes that an integer takes. */
 export function varintLength(value: number): number {
 	return value < 64 ? 1 : value < 16_384 ? 2 : value < 1_073_741_824 ? 4 : 8;
 }
 
-/** Writes an integer; returns the index after it. */
+/** Writes an integer; returns the index after it. Throws a RangeError for one beyond MAX_VARINT. */
 export function writeVarint(to: Buffer, at: number, value: number): number {
+	if (value > MAX_VARINT) throw new RangeError('The integer is too large to be written exactly.');
 	if (value < 64) {
 		to[at] = value;
 		return at + 1;

@@ -28,6 +28,8 @@ export class PacketHeader {
 	}
 
 	#read(bytes: Buffer, start: number, end: number): PacketKind {
+		this.destination = '';
+		this.source = '';
 		const length = end - start;
 		if (length < 1) return 'noise';
 		const first = bytes[start]!;

@@ -21,6 +21,8 @@ const MOST_SEGMENT_BYTES = 65_000;
 const MOST_SEGMENTS = 60;
 const CONTROL_BYTES = 128;
 const NAME_BYTES = 32;
+/** Bytes of OpenSSL's `BIO_ADDR`, which it copies whole, whatever the address in it. */
+const BIO_ADDRESS_SIZE = 112;
 const MESSAGE = 64;
 
 const SOL_SOCKET = 1;
@@ -170,7 +172,7 @@ export class UdpSocket implements PolledSocket {
 		this.#set(IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO);
 		this.#set(SOL_UDP, UDP_GRO, 1);
 		this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
-		if ((f.bind(fd, library.addressOf(pinned(name)), name.length) as number) !== 0) {
+		if ((f.bind(fd, library.addressOf(pinned(name, name.length)), name.length) as number) !== 0) {
 			const code = errorName(library.errno());
 			this.#descriptor.close();
 			throw systemError(code);
@@ -219,7 +221,7 @@ export class UdpSocket implements PolledSocket {
 
 	/** The path of the datagram that is being delivered. Its name is at `name` in the memory's names. */
 	pathOf(name: number): DatagramPath {
-		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_SIZE));
+		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_SIZE), BIO_ADDRESS_SIZE);
 		const { controls } = this.memory;
 		const end = this.#control + this.#controlLength;
 		for (let at = this.#control; at + 16 <= end; ) {
@@ -366,9 +368,9 @@ export class UdpSocket implements PolledSocket {
 const ONE = new Uint32Array(1);
 const OPTION = Buffer.allocUnsafeSlow(4);
 
-/** A copy outside the pool of small Buffers, so that its address stays. */
-function pinned(bytes: Uint8Array): Buffer {
-	const copy = Buffer.allocUnsafeSlow(bytes.length);
+/** A copy outside the pool of small Buffers, so that its address stays; followed by zeros up to `size` bytes. */
+function pinned(bytes: Uint8Array, size: number): Buffer {
+	const copy = Buffer.allocUnsafeSlow(size).fill(0);
 	copy.set(bytes);
 	return copy;
 }

@@ -109,6 +109,7 @@ test('integers of variable length', () => {
 		assert.is(reader.value, value);
 	}
 	assert.is(varintLength(MAX_VARINT), 8);
+	assert.throws(() => writeVarint(Buffer.alloc(8), 0, MAX_VARINT + 1), 'too large');
 	assert.equal([...varint(494_878_333)], [0x9d, 0x7f, 0x3e, 0x7d]);
 });
 
