@@ -97,6 +97,8 @@ for (const [command, args] of [
 			let pids: number[] = [];
 			try {
 				for (const port of ports) await until(`port ${port}`, 20_000, () => isOpen(port));
+				// The ports open before the start is over, and a start that is stopped logs nothing.
+				await until('the start', 20_000, () => output().includes('"serving"'));
 				pids = descendants(child.pid!);
 				assert.ok(pids.length >= 2, 'the server and its guard');
 				child.kill(signal);
