@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
-import { endThread } from '../threads/end-thread.ts';
+import { endThread } from '../sockets/end-thread.ts';
 import type { MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import {
 	CONTROL_OUTSTANDING,

@@ -1,4 +1,4 @@
-/** What HTTP/3 and its QUIC connections count. */
+/** Counters of HTTP/3 and of the QUIC connections below it. */
 import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http3Counters } from '../protocols/protocol.ts';
 import { type HandshakeResult, QUIC_REFUSALS, type QuicRefusal } from '../sockets/quic/quic-results.ts';
@@ -22,29 +22,29 @@ const HANDSHAKES: { readonly [result in HandshakeResult]: number } = {
 const FIRST_CUT = FIRST + 11;
 const FIRST_REFUSAL: number = FIRST_CUT + CUT_REASONS.length;
 
-/** The slot that is a gauge: open HTTP/3 connections. */
+/** The slot of the gauge of open HTTP/3 connections. */
 export const HTTP3_CONNECTIONS_SLOT: number = CONNECTIONS;
-/** The end of the slots that these take. */
+/** The first slot after these counters. */
 export const HTTP3_SLOTS_END: number = FIRST_REFUSAL + QUIC_REFUSALS.length;
 
-/** Families that are one slot: name, help, type, slot. */
+/** Families with a single slot. */
 export const HTTP3_ROWS: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 	['svc_http3_connections', 'Open HTTP/3 connections.', 'gauge', CONNECTIONS],
 	['svc_http3_streams_total', 'HTTP/3 streams that carried a request.', 'counter', STREAMS],
 	['svc_http3_resumptions_total', 'QUIC handshakes that resumed a session.', 'counter', RESUMED],
 	['svc_http3_datagrams_received_total', 'UDP datagrams received for HTTP/3.', 'counter', RECEIVED],
 	['svc_http3_datagrams_sent_total', 'UDP datagrams sent for HTTP/3.', 'counter', SENT],
-	['svc_http3_datagrams_lost_total', 'UDP datagrams that the system did not take.', 'counter', LOST],
+	['svc_http3_datagrams_lost_total', 'UDP datagrams that the operating system did not accept.', 'counter', LOST],
 ];
 
-/** Counts of QUIC, below HTTP/3. */
+/** What the QUIC layer counts: handshakes, rejected datagrams, and datagrams in and out. */
 export interface QuicCounters {
 	handshake(result: HandshakeResult, resumed: boolean): void;
 	refused(reason: QuicRefusal): void;
 	datagrams(received: number, sent: number, lost: number): void;
 }
 
-/** Counts in the row of a thread. */
+/** Returns counters in the row of a thread. */
 export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
 	return {
@@ -79,11 +79,11 @@ export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 	};
 }
 
-/** The families of these counters that have labels. */
+/** The labeled families of these counters. */
 export const HTTP3_SLOT_FAMILIES: readonly SlotFamily[] = [
 	{
 		name: 'svc_http3_streams_reset_total',
-		help: 'HTTP/3 streams that were reset, by whom.',
+		help: 'HTTP/3 streams that were reset, by side.',
 		label: 'by',
 		slots: [
 			['client', RESETS_BY_CLIENT],
@@ -92,19 +92,19 @@ export const HTTP3_SLOT_FAMILIES: readonly SlotFamily[] = [
 	},
 	{
 		name: 'svc_http3_connections_cut_total',
-		help: 'HTTP/3 connections that were ended for what their client did, by reason.',
+		help: "HTTP/3 connections closed because of their client's behavior, by reason.",
 		label: 'reason',
 		slots: CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]),
 	},
 	{
 		name: 'svc_http3_handshakes_total',
-		help: 'QUIC handshakes, by how they ended.',
+		help: 'QUIC handshakes, by result.',
 		label: 'result',
 		slots: Object.entries(HANDSHAKES),
 	},
 	{
 		name: 'svc_http3_refused_total',
-		help: 'Datagrams and handshakes of QUIC that were turned away, by reason.',
+		help: 'QUIC datagrams and handshakes that were rejected, by reason.',
 		label: 'reason',
 		slots: QUIC_REFUSALS.map((reason, at) => [reason, FIRST_REFUSAL + at]),
 	},

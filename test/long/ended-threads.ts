@@ -1,6 +1,6 @@
 /** Ends threads while V8 optimizes their calls of `node:ffi`, again and again. Usage: node ended-threads.ts COUNT */
 import { parentPort, Worker } from 'node:worker_threads';
-import { endThread } from '../../runtime/threads/end-thread.ts';
+import { endThread } from '../../runtime/sockets/end-thread.ts';
 
 if (parentPort) {
 	const ffi = process.getBuiltinModule('node:ffi');

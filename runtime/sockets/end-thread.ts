@@ -5,7 +5,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
-import { isDirectIo } from '../sockets/io-mode.ts';
+import { isDirectIo } from './io-mode.ts';
 
 /** Milliseconds for optimizations that have begun. They usually take less than ten. */
 const SETTLE_TIME = 100;
