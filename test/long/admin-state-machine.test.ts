@@ -1,6 +1,7 @@
 /**
- * The Admin API against a model: random reads, writes, conditional writes, loads, dry runs, reverts and restarts from
- * several clients. After every step the answer is the model's; SEED and STEPS choose another run.
+ * Compares the Admin API with a model: several clients send random reads, writes, conditional writes, loads, dry runs,
+ * reverts and restarts. After every step, the server's answer must be the model's. SEED and STEPS choose a different
+ * run.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -20,7 +21,7 @@ type Tree = { [key: string]: Json };
 interface Answer {
 	readonly status: number;
 	readonly etag: string | undefined;
-	// biome-ignore lint/suspicious/noExplicitAny: whatever JSON came back
+	// biome-ignore lint/suspicious/noExplicitAny: the server's JSON, of any shape
 	readonly json: any;
 }
 
@@ -72,7 +73,7 @@ function ask(method: string, target: string, body?: Json, headers: Record<string
 	});
 }
 
-/** Value at a path, undefined when nothing is there. */
+/** Returns the value at a path, or undefined if there is none. */
 function at(tree: Json | undefined, segments: readonly string[]): Json | undefined {
 	let value = tree;
 	for (const segment of segments) {
@@ -85,7 +86,7 @@ function at(tree: Json | undefined, segments: readonly string[]): Json | undefin
 
 const pipeline = ['sites', '0', 'pipeline'];
 
-/** A step that always compiles. */
+/** Returns a pipeline step that always compiles. */
 function step(): Tree {
 	const body = `b${random.below(1000)}`;
 	return random.below(2) === 0
@@ -93,7 +94,7 @@ function step(): Tree {
 		: { handler: 'edit_headers', response: { set: [{ name: 'X-Step', value: body }] } };
 }
 
-/** What the model does for a write, apart from the server's code: status, and the document after it. */
+/** Predicts the outcome of a write: the status, and the document afterwards. */
 function expected(
 	method: string,
 	segments: readonly string[],
@@ -128,7 +129,7 @@ async function start(): Promise<void> {
 	server = await serve([file], port, { env: { XDG_STATE_HOME: path.join(folder, 'state') } });
 }
 
-/** A write of one client: the answer is the model's, and so is what is read afterwards. */
+/** Sends one random write. The answer, and what is read afterwards, must match the model. */
 async function write(): Promise<void> {
 	const steps = at(model, pipeline) as Json[];
 	const place = String(random.below(steps.length + 2));
@@ -162,7 +163,7 @@ async function write(): Promise<void> {
 	model = outcome.after;
 }
 
-/** Reads a place, and what is served. */
+/** Reads a random part of the configuration and compares it with the model. */
 async function read(): Promise<void> {
 	const steps = at(model, pipeline) as Json[];
 	const segments = random.of([
@@ -177,7 +178,7 @@ async function read(): Promise<void> {
 	assert.equal(json, at(model, segments) ?? null, `/config/${segments.join('/')}`);
 }
 
-/** Several clients append at once: each answer is 200, and all of it is there. */
+/** Three clients append at the same time: each gets 200, and all three values are stored. */
 async function race(): Promise<void> {
 	const added = Array.from({ length: 3 }, step);
 	const before = (at(model, pipeline) as Json[]).length;
@@ -193,7 +194,7 @@ async function race(): Promise<void> {
 	(at(model, pipeline) as Json[]).push(...json.slice(before));
 }
 
-/** Two clients that read the same and write conditionally: one wins. */
+/** Two clients read the same value and then write conditionally: exactly one succeeds. */
 async function conditionalRace(): Promise<void> {
 	const target = '/config/settings/grace_period';
 	model = expected('POST', ['settings', 'grace_period'], 1).after;
@@ -209,7 +210,7 @@ async function conditionalRace(): Promise<void> {
 async function loadWhole(): Promise<void> {
 	const next = structuredClone(model);
 	const steps = at(next, pipeline) as Json[];
-	// A document that only grew would make each step slower than the one before.
+	// Keep the document small; otherwise each step would be slower than the one before.
 	if (steps.length > 20) steps.splice(2, steps.length - 4);
 	steps.splice(random.below(steps.length), 0, step());
 	const kind = random.below(4);
@@ -236,7 +237,7 @@ async function restart(): Promise<void> {
 	await server!.stop();
 	const saved = random.below(2) === 0;
 	if (saved) {
-		// What was saved is what was served, whatever the file says meanwhile.
+		// The saved configuration equals the one that was served, whatever the file contains by now.
 		server = await serve(['--resume', file], port, { env: { XDG_STATE_HOME: path.join(folder, 'state') } });
 	} else await start();
 	await waitForPort(admin);
@@ -244,7 +245,7 @@ async function restart(): Promise<void> {
 
 const machine = suite('the Admin API and its model');
 
-machine(`${STEPS} random steps make no difference`, async () => {
+machine(`${STEPS} random steps leave server and model in agreement`, async () => {
 	await start();
 	await waitForPort(admin);
 	try {

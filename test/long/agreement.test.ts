@@ -1,12 +1,13 @@
-/** `explain` and live serving agree, over more configurations than `npm test` has time for. */
+/** Checks that `explain` and live serving agree, over more configurations than `npm test` has time for. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { findDisagreements } from '../agreement/agreement.ts';
 
-const agreement = suite('explain and live serving, at length');
+const agreement = suite('explain and live serving, long run');
 
-agreement('agree about ten thousand random requests of random configurations', async () => {
-	// The same each time, so that a failure is about the change at hand; `npm run test:agreement -- --seed N` looks further.
+agreement('agree on ten thousand random requests to random configurations', async () => {
+	// A fixed seed, so that a failure is caused by the change under test. `npm run test:agreement -- --seed N` explores
+	// others.
 	const seed = Number(process.env.FUZZ_SEED ?? 1);
 	const { pairs, answers, disagreements } = await findDisagreements(10_000, seed);
 	assert.is(disagreements.length, 0, disagreements[0]);

@@ -1,20 +1,23 @@
-/** A thread of cache-filed.test.ts: stores, reads and removes long bodies of a cache that it shares, and looks at every byte. */
+/**
+ * A worker thread of cache-filed.test.ts: stores, reads and removes long bodies in a shared cache and verifies every
+ * byte.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { isStream } from '../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../compiler/exchange/response-cache.ts';
 import { SharedCache } from '../../runtime/cache/shared-cache.ts';
 
-/** What the thread is given. */
+/** The thread's input. */
 export interface FiledOrder {
 	readonly buffer: SharedArrayBuffer;
 	readonly ceiling: number;
 	readonly rows: number;
 	readonly thread: number;
-	/** Milliseconds. */
+	/** How long to run, in milliseconds. */
 	readonly time: number;
 }
 
-/** What came of it. */
+/** The thread's results. */
 export interface FiledOutcome {
 	readonly reads: number;
 	readonly wrong: number;
@@ -22,7 +25,7 @@ export interface FiledOutcome {
 }
 
 const KEYS = 300;
-/** Readers at once. */
+/** Concurrent readers per thread. */
 const READERS = 6;
 
 const { time, ...shared } = workerData as FiledOrder;
@@ -33,7 +36,7 @@ const random = (below: number): number => {
 	return ((state ^ (state >>> 12)) >>> 0) % below;
 };
 
-/** Every word says whose it is, and where it stands. */
+/** Returns a body in which every word encodes the key, the version and the word's position. */
 function contentOf(key: number, version: number, length: number): Uint8Array {
 	const words = new Uint32Array(length / 4);
 	for (let i = 0; i < words.length; i++) words[i] = (key * 0x01000193) ^ (version * 0x9e3779b1) ^ i;
@@ -58,7 +61,7 @@ function store(key: number): void {
 	if (writer?.commit()) stores++;
 }
 
-/** A piece now and a piece then: others remove and store meanwhile. */
+/** Reads a body with pauses, so that other threads store and remove entries in the meantime. */
 async function read(key: number, found: CachedResponse): Promise<void> {
 	const start = 4 * random(4);
 	const body = cache.body(found, start, found.length);

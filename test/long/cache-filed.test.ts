@@ -1,6 +1,6 @@
 /**
- * Three threads read, store and remove long bodies of one cache at its ceiling: bodies move to files in memory, and the pages
- * behind their blocks go back, while others read them. Every byte is looked at.
+ * Three threads read, store and remove long bodies in one cache at its size limit. Meanwhile bodies move to memory
+ * files, and the pages of their blocks are released, while other threads read them. Every byte is verified.
  */
 import { once } from 'node:events';
 import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
@@ -18,7 +18,9 @@ const CEILING = 24 * MIB;
 const ROWS = 3;
 const TIME = 12_000;
 
-/** Bytes of the store that are in memory (bit 63 of its pages' entries in /proc/self/pagemap), and of files of bodies. */
+/**
+ * Returns the resident bytes of the store (bit 63 of its pages' entries in /proc/self/pagemap) and of the body files.
+ */
 function resident(store: SharedArrayBuffer): { readonly store: number; readonly files: number } {
 	const first = Number(foreignFunctions()!.getRawPointer(new Uint8Array(store)) / BigInt(PAGE));
 	const entries = Buffer.alloc(Math.ceil(store.byteLength / PAGE) * 8);
@@ -33,15 +35,15 @@ function resident(store: SharedArrayBuffer): { readonly store: number; readonly 
 			if (readlinkSync(`/proc/self/fd/${name}`).startsWith('/memfd:svc-cache'))
 				files += fstatSync(Number(name)).blocks * 512;
 		} catch {
-			// It was the folder's own.
+			// The descriptor that readdir itself used; it is closed by now.
 		}
 	}
 	return { store: pages * PAGE, files };
 }
 
-const filed = suite('long bodies in files, under many threads');
+const filed = suite('long cached bodies in memory files, shared by several threads');
 
-filed('no byte is wrong, and the size limit holds', async () => {
+filed('every byte read is correct, and the cache stays within its size limit', async () => {
 	const buffer = new SharedArrayBuffer(cacheLayout(CEILING, ROWS).words * 4);
 	const board = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
 	board.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);
@@ -64,11 +66,11 @@ filed('no byte is wrong, and the size limit holds', async () => {
 	clearInterval(look);
 	const sum = (field: keyof FiledOutcome): number => outcomes.reduce((total, one) => total + one[field], 0);
 	console.log(
-		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[WORD.evictions]} evicted, ${files} files at once; ${(most / CEILING).toFixed(3)} of the ceiling in memory at most`,
+		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[WORD.evictions]} evicted, at most ${files} files at the same time; ${(most / CEILING).toFixed(3)} of the ceiling in memory at most`,
 	);
 	assert.is(sum('wrong'), 0);
-	assert.ok(sum('reads') > 500 && sum('stores') > 100 && words[WORD.evictions]! > 20, 'enough was done');
-	assert.ok(files > 5, 'bodies had files');
+	assert.ok(sum('reads') > 500 && sum('stores') > 100 && words[WORD.evictions]! > 20, 'the run did too little work');
+	assert.ok(files > 5, 'too few bodies were moved to files');
 	assert.ok(most > CEILING / 2 && most < CEILING * 1.05, `${most} bytes`);
 	await board.close();
 	board.cacheClosed('cache');

@@ -1,6 +1,6 @@
 /**
- * A server with a cache on disk, killed at random moments under load and started again: no wrong byte, nothing of what was
- * purged or changed, and what was written before is still there.
+ * A server with a disk cache is killed at random moments under load and restarted. It must serve no wrong byte and
+ * nothing that was purged or invalidated, and must still have what was written before.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,16 +14,18 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 const KILLS = 6;
 const PATHS = 300;
 
-/** The same numbers each time. */
+/** A seeded generator: the same numbers in every run. */
 let state = 20_261_121;
 function random(below: number): number {
 	state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x297a2d39) | 0;
 	return ((state ^ (state >>> 12)) >>> 0) % below;
 }
 
-/** What the origin has: its version of each path, and how often it was asked. */
+/** State of the origin: the version of each path, and the number of requests it has received. */
 const versions = new Map<string, number>();
-/** Versions that must not be seen any more: a purge or a change was answered. */
+/**
+ * Per path, the newest version that must not be served any more, because a purge or an invalidating request succeeded.
+ */
 const gone = new Map<string, number>();
 let asked = 0;
 
@@ -54,7 +56,7 @@ interface Answer {
 
 let agent = new Agent({ keepAlive: true, maxSockets: 16 });
 
-/** Undefined when the server died meanwhile. */
+/** Resolves to undefined if the server died during the request. */
 function ask(port: number, target: string, method = 'GET', body?: string): Promise<Answer | undefined> {
 	return new Promise(resolve => {
 		const headers = { Host: 'example.test', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
@@ -75,9 +77,9 @@ function ask(port: number, target: string, method = 'GET', body?: string): Promi
 	});
 }
 
-const killed = suite('a cache on disk, killed');
+const killed = suite('a disk cache whose server is killed');
 
-killed('serves no wrong bytes and nothing that was removed, and keeps the rest', async () => {
+killed('serves no wrong or removed content, and keeps the rest', async () => {
 	origin.listen(0, '127.0.0.1');
 	await once(origin, 'listening');
 	const upstream = (origin.address() as { port: number }).port;
@@ -104,7 +106,7 @@ http://:${port} {
 	);
 	let hits = 0;
 	let server: ServerProcess | undefined;
-	/** One client: reads, and now and then takes something away. */
+	/** One client: mostly reads; sometimes purges or invalidates an entry. */
 	const client = async (isOver: () => boolean): Promise<void> => {
 		while (!isOver()) {
 			const target = `/${'k'}${Math.min(random(PATHS), random(PATHS))}`;
@@ -137,8 +139,8 @@ http://:${port} {
 					.update(`${target} ${answer.field('x-version')}`)
 					.digest(),
 			);
-			assert.ok(expected.equals(answer.body), `another’s bytes for ${target}`);
-			assert.ok(Number(answer.field('x-version')) > least, `${target} was taken away and came back`);
+			assert.ok(expected.equals(answer.body), `${target} was served with the content of another entry`);
+			assert.ok(Number(answer.field('x-version')) > least, `${target} was served again after its removal`);
 			if (answer.field('cache-status').includes('hit')) hits++;
 		}
 	};
@@ -161,14 +163,14 @@ http://:${port} {
 			agent = new Agent({ keepAlive: true, maxSockets: 16 });
 		}
 		const told = JSON.parse((await ask(admin, '/cache'))!.body.toString());
-		console.log(`${hits} hits, ${asked} requests of the origin, disk ${JSON.stringify(told.stores[0].disk)}`);
-		assert.ok(told.stores[0].disk.recalled > 20, 'what was written before a kill is found after it');
+		console.log(`${hits} hits, ${asked} requests to the origin, disk ${JSON.stringify(told.stores[0].disk)}`);
+		assert.ok(told.stores[0].disk.recalled > 20, 'too few entries survived the kills');
 		await server!.stop();
-		// Once more, after an orderly stop: nearly nothing has to be asked for.
+		// After an orderly stop, nearly everything is served from disk.
 		server = await serve(['--config', file], port);
 		const before = asked;
 		for (let i = 0; i < 20; i++) await ask(port, `/k${i}`);
-		assert.ok(asked - before < 12, `${asked - before} of 20`);
+		assert.ok(asked - before < 12, `${asked - before} of 20 requests went to the origin`);
 	} finally {
 		await server?.stop();
 		agent.destroy();

@@ -1,5 +1,6 @@
 /**
- * The process of cache-zipf.test.ts: threads that share a cache, and what came of it as JSON on standard output.
+ * The child process of cache-zipf.test.ts: runs threads that share a cache and prints the result as JSON on standard
+ * output.
  *
  * Usage: node --expose-gc test/long/cache-zipf-process.ts <ceiling> <requests> <threads>
  */
@@ -10,11 +11,11 @@ import { CacheRegistry } from '../../runtime/cache/cache-registry.ts';
 import { cacheLayout } from '../../runtime/cache/memory-layout.ts';
 import type { ZipfOrder, ZipfOutcome } from './cache-zipf-thread.ts';
 
-/** What came of one run. */
+/** The result of one run. */
 export interface ZipfRun extends Omit<ZipfOutcome, 'hits' | 'counted'> {
 	readonly ratio: number;
 	readonly entries: number;
-	/** Bytes that the cache says it takes, and those of its shared memory that are in memory. */
+	/** Bytes used according to the cache's report, and resident bytes of its shared memory. */
 	readonly bytes: number;
 	readonly resident: number;
 }
@@ -31,7 +32,7 @@ const outcomes = await Promise.all(
 		return outcome;
 	}),
 );
-/** Bytes in memory of the stretch that has most of them: the store's. */
+/** Returns the resident bytes of the largest memory mapping, which is the store's. */
 function residentOfStore(): number {
 	const stretches = readFileSync('/proc/self/smaps', 'latin1').matchAll(/^Rss: +(\d+) kB/gm);
 	return Math.max(...[...stretches].map(([, rss]) => Number(rss))) * 1024;

@@ -1,11 +1,11 @@
-/** A thread of cache-zipf.test.ts: sends its share of the requests to the cache that it shares with the others. */
+/** A worker thread of cache-zipf.test.ts: performs its share of the lookups and stores on the shared cache. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import { SharedCache } from '../../runtime/cache/shared-cache.ts';
 import { sizeOf, zipfTrace } from '../zipf-trace.ts';
 
-/** What the thread is given. */
+/** The thread's input. */
 export interface ZipfOrder {
 	readonly buffer: SharedArrayBuffer;
 	readonly ceiling: number;
@@ -14,16 +14,16 @@ export interface ZipfOrder {
 	readonly requests: number;
 }
 
-/** What came of it; times in milliseconds. */
+/** The thread's results; times in milliseconds. */
 export interface ZipfOutcome {
-	/** Of the requests after the first third. */
+	/** Cache hits, not counting the first third of the requests. */
 	readonly hits: number;
 	readonly counted: number;
-	/** Processor time of the longest request, and the longest delays of the event loop. */
+	/** Processor time of the most expensive request, and the longest delays of the event loop. */
 	readonly longest: number;
 	readonly delay99: number;
 	readonly delayMost: number;
-	/** Bytes that the thread's own objects take at the end beyond those at the beginning. */
+	/** Growth of the thread's own heap and external memory during the run, in bytes. */
 	readonly kept: number;
 }
 
@@ -58,7 +58,7 @@ function batch(): void {
 		const key = `k${rank}`;
 		const counts = done > requests / 3;
 		if (counts) counted++;
-		// Of the processor: other processes of a shared machine do not count.
+		// Processor time, because other processes on a shared machine must not count.
 		const begun = process.threadCpuUsage();
 		const [found] = cache.find(key);
 		if (found !== undefined) {
@@ -79,7 +79,7 @@ function batch(): void {
 	}
 	delays.disable();
 	const delay99 = delays.percentile(99) / 1e6;
-	// Memory behind buffers is given back a while after they are collected.
+	// Memory behind collected buffers is released a little later.
 	gc!();
 	setTimeout(() => {
 		const kept = ownBytes() - before;

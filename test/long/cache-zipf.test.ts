@@ -1,6 +1,6 @@
 /**
- * A cache at its ceiling under requests of ten million keys, some far more often than others, from two threads at once:
- * memory, hit ratio beside LRU of the same bytes, the longest time that one request takes, and the delays of the threads.
+ * A cache at its size limit receives requests for ten million keys with a Zipf distribution from two threads. Measures
+ * memory, the hit ratio compared with LRU of the same size, the most expensive request, and event-loop delays.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,9 @@ const SMALL = 16 * MIB;
 const REQUESTS = 360_000;
 const ROWS = 2;
 
-/** Hit ratio of least-recently-used with as many bytes, of the requests after the first third. */
+/**
+ * Returns the hit ratio of a least-recently-used cache of the same size, not counting the first third of the requests.
+ */
 function lruRatio(bytes: number): number {
 	const traces = Array.from({ length: ROWS }, (_, thread) => zipfTrace(thread + 1));
 	const kept = new Map<number, number>();
@@ -44,7 +46,7 @@ function lruRatio(bytes: number): number {
 	return hits / (REQUESTS - REQUESTS / 3);
 }
 
-/** A process with two threads and a cache of so many bytes. */
+/** Runs a process with two threads and a cache of the given size. */
 async function run(ceiling: number): Promise<ZipfRun> {
 	const script = path.join(import.meta.dirname, 'cache-zipf-process.ts');
 	const child = spawn(process.execPath, ['--expose-gc', script, String(ceiling), String(REQUESTS), String(ROWS)], {
@@ -58,23 +60,23 @@ async function run(ceiling: number): Promise<ZipfRun> {
 	return JSON.parse(text) as ZipfRun;
 }
 
-const load = suite('a cache at its ceiling');
+const load = suite('a cache at its size limit');
 
 load('stays within its limit, keeps popular entries, and does not stall', async () => {
 	const small = await run(SMALL);
 	const large = await run(CEILING);
 	const lru = lruRatio(CEILING);
-	// What the engine itself takes for the work is in both.
+	// Memory that the engine itself needs for the work appears in both runs and cancels out.
 	const kept = Math.max(0, large.kept - small.kept);
 	const share = (large.resident + kept) / CEILING;
 	console.log(
 		`hit ratio ${large.ratio.toFixed(4)}, of LRU ${lru.toFixed(4)}; ${large.entries} entries, ${(large.bytes / CEILING).toFixed(3)} of the ceiling, with what threads keep at hand ${share.toFixed(3)} of it in memory; longest request ${large.longest.toFixed(1)} ms of processor time, event loop delayed by ${large.delay99.toFixed(1)} ms (p99), ${large.delayMost.toFixed(1)} ms at most`,
 	);
 	assert.ok(large.bytes <= CEILING);
-	assert.ok(large.bytes > CEILING * 0.95, 'it is full');
+	assert.ok(large.bytes > CEILING * 0.95, 'the cache did not fill up');
 	assert.ok(share > 0.95 && share < 1.05, `${large.resident} and ${kept} bytes`);
 	assert.ok(large.ratio >= lru, `${large.ratio} is less than ${lru}`);
-	assert.ok(small.ratio >= lruRatio(SMALL), 'nor with little memory');
+	assert.ok(small.ratio >= lruRatio(SMALL), 'with little memory, the hit ratio is below that of LRU');
 	assert.ok(Math.max(small.longest, large.longest) < 20, `${large.longest} ms`);
 });
 

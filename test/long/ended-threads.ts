@@ -1,4 +1,4 @@
-/** Ends threads while V8 optimizes their calls of `node:ffi`, again and again. Usage: node ended-threads.ts COUNT */
+/** Repeatedly ends threads while V8 optimizes their `node:ffi` calls. Usage: node ended-threads.ts COUNT */
 import { parentPort, Worker } from 'node:worker_threads';
 import { endThread } from '../../runtime/sockets/end-thread.ts';
 
@@ -11,7 +11,7 @@ if (parentPort) {
 	const address = ffi.getRawPointer(Buffer.alloc(8));
 	parentPort.postMessage('calling');
 	for (let round = 0; ; round++) {
-		// A new function each time, so that there is always one to optimize.
+		// A new function in each round, so that V8 always has one to optimize.
 		const calling = new Function(
 			'read',
 			'close',

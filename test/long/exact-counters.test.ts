@@ -1,4 +1,7 @@
-/** A million requests over two threads and a thousand hosts: the counters are the client's count, and scrapes are quick. */
+/**
+ * A million requests over two threads and a thousand hosts: the counters must equal the client's counts. Scrape times
+ * are printed.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +15,7 @@ const CONNECTIONS = 20;
 const HOSTS = 1000;
 const BATCHES = 50;
 
-/** Sends every host's request `BATCHES` times over one connection; resolves to the number of answers with 200. */
+/** Sends every host's request `BATCHES` times over one connection. Resolves to the number of 200 responses. */
 async function load(port: number, first: number): Promise<number> {
 	const hosts = Array.from({ length: HOSTS }, (_, at) => `h${(first + at) % HOSTS}.example`);
 	const batch = hosts.map(host => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`).join('');
@@ -23,7 +26,7 @@ async function load(port: number, first: number): Promise<number> {
 	socket.on('data', data => {
 		const text = rest + data.toString('latin1');
 		answers += text.split('HTTP/1.1 200').length - 1;
-		// What may be the beginning of the next one; it holds no whole one.
+		// Keep the tail, which may hold the beginning of the next status line but never a whole one.
 		rest = text.slice(-11);
 		arrived();
 	});
@@ -43,7 +46,7 @@ async function load(port: number, first: number): Promise<number> {
 	return answers;
 }
 
-/** Scrapes five times a second until its input ends; prints how many milliseconds each took. */
+/** Scrapes five times a second until its standard input ends, and prints the milliseconds that each scrape took. */
 const SCRAPER = `
 const { get } = require('node:http');
 let over = false;
@@ -58,7 +61,7 @@ process.stdin.resume().on('end', () => { over = true; });
 })();
 `;
 
-/** Milliseconds of processor time of a process so far; NaN where the system does not tell. */
+/** Returns the processor time that a process has used so far, in milliseconds; NaN on systems other than Linux. */
 function processorTime(pid: number): number {
 	if (process.platform !== 'linux') return Number.NaN;
 	const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
@@ -67,7 +70,7 @@ function processorTime(pid: number): number {
 
 const test = suite('counters');
 
-test('equal what the client counted, by host, after a million requests; a scrape meanwhile takes no time', async () => {
+test("the per-host counters equal the client's counts after a million requests with concurrent scrapes", async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
 	const file = path.join(folder, 'Configfile');
@@ -77,7 +80,7 @@ test('equal what the client counted, by host, after a million requests; a scrape
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	try {
 		const text = async () => (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
-		// Beside the load's own process, whose event loop has other things to do.
+		// Scrape from a separate process: the event loop of this one is busy with the load.
 		const scraper = spawn(process.execPath, ['-e', SCRAPER, `http://127.0.0.1:${admin}/metrics`], {
 			stdio: ['pipe', 'pipe', 'inherit'],
 		});
@@ -109,7 +112,7 @@ test('equal what the client counted, by host, after a million requests; a scrape
 			.sort((a, b) => a - b);
 		const at = (part: number): string => times[Math.floor((times.length - 1) * part)]!.toFixed(0);
 		console.log(
-			`${sent} requests counted; ${times.length} scrapes of ${(idle.length / 1e6).toFixed(1)} MB under load: half took ${at(0.5)} ms at most, the slowest ${at(1)} ms; ${cost.toFixed(0)} ms of processor time each`,
+			`${sent} requests counted; ${times.length} scrapes of ${(idle.length / 1e6).toFixed(1)} MB under load: median ${at(0.5)} ms, slowest ${at(1)} ms; ${cost.toFixed(0)} ms of processor time each`,
 		);
 	} finally {
 		await server.stop();

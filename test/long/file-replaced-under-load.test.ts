@@ -1,4 +1,7 @@
-/** A file replaced atomically under load: each answer is wholly an old or wholly a new one, tag and length with it. */
+/**
+ * A file is atomically replaced under load: each response is entirely the old or entirely the new version, including
+ * ETag and length.
+ */
 import { once } from 'node:events';
 import { renameSync, statSync, writeFileSync } from 'node:fs';
 import { Agent, get, type IncomingHttpHeaders } from 'node:http';
@@ -8,12 +11,15 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 
-/** Clients that ask at once. */
+/** Concurrent clients. */
 const CLIENTS = 16;
-/** Milliseconds between two replacements: always changing, and long enough for the server to keep the file in memory. */
+/**
+ * Milliseconds between replacements: so frequent that the file is always changing, or so rare that the server caches it
+ * in memory.
+ */
 const OFTEN = 25;
 const SELDOM = 3000;
-/** Milliseconds after a replacement by which nobody may get what was there before it. */
+/** No response may be older than the replacement before last by more than this many milliseconds. */
 const STALE = 1500;
 
 const replaced = suite('a file replaced under load');
@@ -22,7 +28,7 @@ let port = 0;
 let root = '';
 const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
 
-/** An answer, read whole. */
+/** A complete response. */
 interface Answer {
 	readonly status: number;
 	readonly headers: IncomingHttpHeaders;
@@ -37,12 +43,12 @@ async function ask(file: string, headers: Record<string, string> = {}): Promise<
 	return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
 }
 
-/** The text of a version: every line of it says which one, and versions differ in length. */
+/** Returns the text of a version: every line names the version, and versions differ in length. */
 function version(number: number, lines: number): string {
 	return `version ${number}\n`.repeat(lines + (number % 7));
 }
 
-/** Which version a body is, wholly; undefined when it is none, or a mixture. */
+/** Returns the version number of a body, or undefined if the body is not exactly one version. */
 function versionOf(text: string, lines: number): number | undefined {
 	const number = Number(/^version (\d+)\n/.exec(text)?.[1]);
 	return text === version(number, lines) ? number : undefined;
@@ -78,17 +84,17 @@ for (const [what, lines, encoded, interval] of [
 	['large', 60_000, false, OFTEN],
 	['small, encoded', 400, true, OFTEN],
 	['large, encoded', 60_000, true, OFTEN],
-	['kept', 400, false, SELDOM],
-	['kept, encoded', 400, true, SELDOM],
-	['kept, large', 60_000, false, SELDOM],
+	['small, cached in memory', 400, false, SELDOM],
+	['small, encoded, cached in memory', 400, true, SELDOM],
+	['large, replaced seldom', 60_000, false, SELDOM],
 ] as const) {
-	replaced(what, async () => {
-		const name = `${what.replace(', ', '-')}.txt`;
+	replaced(`every response is one whole version: ${what}`, async () => {
+		const name = `${what.replaceAll(/, | /g, '-')}.txt`;
 		const file = path.join(root, name);
-		/** Tag that the server gives each version, from the file's own time and size. */
+		/** The ETag that the server gives each version, derived from the file's mtime and size. */
 		const tags: string[] = [];
 		let current = -1;
-		/** When each version came. */
+		/** When each version was put in place. */
 		const since: number[] = [];
 		const replace = (): void => {
 			const next = current + 1;
@@ -114,12 +120,12 @@ for (const [what, lines, encoded, interval] of [
 					...(encoded && { 'Accept-Encoding': 'gzip' }),
 					...(last !== undefined && turn % 2 === 1 && { 'If-None-Match': last }),
 				});
-				const inTime = (number: number): void => {
+				const notStale = (number: number): void => {
 					const gone = since[number + 1];
 					assert.ok(gone === undefined || began - gone < STALE, `version ${number}, ${began - gone!} ms too late`);
 				};
 				if (status === 304) {
-					inTime(lastNumber);
+					notStale(lastNumber);
 					unchanged += 1;
 					assert.is(headers.etag, last);
 					continue;
@@ -128,9 +134,9 @@ for (const [what, lines, encoded, interval] of [
 				assert.is(headers['content-encoding'], encoded ? 'gzip' : undefined);
 				if (headers['content-length'] !== undefined) assert.is(Number(headers['content-length']), body.length);
 				const number = versionOf((encoded ? gunzipSync(body) : body).toString(), lines);
-				assert.ok(number !== undefined, 'the answer is one version from its first to its last byte');
+				assert.ok(number !== undefined, 'the response mixes versions');
 				assert.is(headers.etag, `${tags[number]}${encoded ? '-gzip"' : '"'}`, `version ${number}`);
-				inTime(number);
+				notStale(number);
 				lastNumber = number;
 				last = headers.etag!;
 				answers += 1;

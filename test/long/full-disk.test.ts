@@ -1,4 +1,7 @@
-/** A server whose access log is on a disk of 3 MB: every line is in the file whole, or counted. */
+/**
+ * A server logs to a 3 MB disk that fills up: every access log entry is either complete in the file or counted as
+ * dropped.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,13 +12,13 @@ import { eventually } from '../runtime/running-server.ts';
 
 const REQUESTS = 12_000;
 
-/** A shell in a mount namespace of its own needs no root, where the system lets users have one. */
+/** Creating a mount namespace needs no root where the system allows user namespaces. */
 const NAMESPACE = ['--user', '--map-root-user', '--mount'];
 const hasNamespaces = spawnSync('unshare', [...NAMESPACE, 'true']).status === 0;
 
 const disk = suite('full disk');
 
-disk('3 MB: entries that do not fit are counted, and none is torn', async () => {
+disk('entries that do not fit on a 3 MB disk are counted as dropped, and none is truncated', async () => {
 	if (!hasNamespaces) {
 		console.log('skipped: this user may not mount');
 		return;
@@ -28,7 +31,7 @@ disk('3 MB: entries that do not fit are counted, and none is torn', async () => 
 		path.join(folder, 'Configfile'),
 		`{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n}\nhttp://127.0.0.1:${port} {\n\tlog {\n\t\toutput file ${logs}/access.log\n\t\tformat json\n\t}\n\trespond hello\n}\n`,
 	);
-	// The launcher keeps its arguments apart from those of the shell.
+	// The launcher passes its arguments through to the server, separate from the shell's own.
 	const command = path.join(folder, 'svc-on-small-disk');
 	const script = `mount -t tmpfs -o size=3m tmpfs "${logs}" && exec "${SVC}" "$@"`;
 	writeFileSync(command, `#!/bin/sh\nexec unshare ${NAMESPACE.join(' ')} sh -c '${script}' svc "$@"\n`, {
@@ -44,7 +47,7 @@ disk('3 MB: entries that do not fit are counted, and none is torn', async () => 
 			const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
 			return Number(/^svc_access_log_dropped_total (\d+)$/m.exec(text)![1]);
 		};
-		// The file as the server sees it: the mount is its own.
+		// The path of the file in the server's own mount namespace.
 		const file = `/proc/${server.child.pid}/root${logs}/access.log`;
 		const lines = (): string[] => readFileSync(file, 'utf8').split('\n');
 		await eventually('all lines', async () => lines().length - 1 + (await dropped()) >= REQUESTS);

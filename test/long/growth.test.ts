@@ -1,4 +1,4 @@
-/** The growth tests with texts of ten million characters, in a process of their own for each round. */
+/** Runs the growth tests with texts of ten million characters, each round in its own process. */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 
 const growth = suite('growth');
 
-growth('ten million repeated braces, quotes or pairs are processed in time', () => {
+growth('ten million repeated braces, quotes or pairs are processed within the time limit', () => {
 	const { status, stdout, stderr } = spawnSync(
 		process.execPath,
 		[path.join(import.meta.dirname, '../fuzz/growth.test.ts')],

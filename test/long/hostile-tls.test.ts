@@ -1,4 +1,7 @@
-/** Clients that break the rules of TLS before, during and after the handshake: each ends itself, and nothing else. */
+/**
+ * Clients violate TLS before, during and after the handshake: each loses its own connection, and nothing else is
+ * affected.
+ */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readlinkSync, writeFileSync } from 'node:fs';
@@ -72,7 +75,7 @@ hostile.after(async () => {
 	upstream.close();
 });
 
-/** What a client says first. */
+/** Captures a ClientHello as sent by Node's TLS client. */
 async function clientHello(): Promise<Buffer> {
 	const listener = createTcpServer();
 	listener.listen(0, '127.0.0.1');
@@ -94,7 +97,7 @@ async function until(holds: () => boolean, milliseconds: number): Promise<boolea
 	return true;
 }
 
-/** Sockets that the server has open; 0 where that cannot be seen. */
+/** Returns the number of sockets the server has open, or 0 where that cannot be determined. */
 function sockets(): number {
 	const folder = `/proc/${server.child.pid}/fd`;
 	try {
@@ -117,19 +120,19 @@ async function stillServes(): Promise<void> {
 	client.raw.destroy();
 }
 
-/** As many sockets as before, those to an upstream that are kept aside. */
-async function letGo(before: number): Promise<void> {
+/** Waits until the server has no more open sockets than before, apart from pooled upstream connections. */
+async function socketsReleased(before: number): Promise<void> {
 	assert.ok(await until(() => sockets() <= before + 8, 5000), `${sockets()} sockets, ${before} before`);
 }
 
 for (const [how, end] of Object.entries({
 	close_notify: (client: SealedClient, request: Buffer) =>
 		client.raw.write(Buffer.concat([request, client.seal(RECORD.alert, CLOSE_NOTIFY)])),
-	'close_notify and the end of the connection': (client: SealedClient, request: Buffer) =>
+	'close_notify and FIN': (client: SealedClient, request: Buffer) =>
 		client.raw.end(Buffer.concat([request, client.seal(RECORD.alert, CLOSE_NOTIFY)])),
-	'the end of the connection alone': (client: SealedClient, request: Buffer) => client.raw.end(request),
+	'FIN without close_notify': (client: SealedClient, request: Buffer) => client.raw.end(request),
 })) {
-	hostile(`a request with ${how} in one segment gets all of its answer`, async () => {
+	hostile(`a request followed at once by ${how} gets its complete response`, async () => {
 		for (const target of ['/hello', '/file.bin']) {
 			const client = await sealedClient(port, NAME);
 			end(client, client.seal(RECORD.data, get(target)));
@@ -142,10 +145,10 @@ for (const [how, end] of Object.entries({
 	});
 }
 
-hostile('what comes after close_notify is not answered', async () => {
+hostile('data after close_notify is not answered', async () => {
 	const client = await sealedClient(port, NAME);
-	const request = client.seal(RECORD.alert, CLOSE_NOTIFY);
-	client.raw.write(Buffer.concat([request, client.seal(RECORD.data, get('/hello'))]));
+	const closeNotify = client.seal(RECORD.alert, CLOSE_NOTIFY);
+	client.raw.write(Buffer.concat([closeNotify, client.seal(RECORD.data, get('/hello'))]));
 	await until(() => client.ended, 2000);
 	client.raw.write(client.seal(RECORD.data, get('/hello')));
 	await wait(50);
@@ -153,18 +156,16 @@ hostile('what comes after close_notify is not answered', async () => {
 	client.raw.destroy();
 });
 
-/** Each ends the connection, but for the last. */
+/** Protocol violations by name. Each ends the connection, except key updates. */
 const BREACHES: { readonly [name: string]: (client: SealedClient) => void } = {
-	'a record that was never sealed': ({ raw }) =>
-		raw.write(Buffer.concat([Buffer.of(23, 3, 3, 0, 40), randomBytes(40)])),
-	'a record that is too long': ({ raw }) =>
-		raw.write(Buffer.concat([Buffer.of(23, 3, 3, 255, 255), randomBytes(65_535)])),
+	'an unencrypted record': ({ raw }) => raw.write(Buffer.concat([Buffer.of(23, 3, 3, 0, 40), randomBytes(40)])),
+	'an oversized record': ({ raw }) => raw.write(Buffer.concat([Buffer.of(23, 3, 3, 255, 255), randomBytes(65_535)])),
 	'plain HTTP': ({ raw }) => raw.write(get('/hello')),
 	'a second ClientHello': ({ raw }) => raw.write(hello),
 	'a fatal alert': ({ raw, seal }) => raw.write(seal(RECORD.alert, Uint8Array.of(2, 80))),
 	'a second Finished': ({ raw, seal }) =>
 		raw.write(seal(RECORD.handshake, Buffer.concat([Buffer.of(20, 0, 0, 32), Buffer.alloc(32)]))),
-	'a message of the handshake without an end': ({ raw, seal }) => {
+	'a handshake message that never ends': ({ raw, seal }) => {
 		raw.write(seal(RECORD.handshake, Buffer.concat([Buffer.of(11, 255, 255, 255), Buffer.alloc(16_000)])));
 		for (let i = 0; i < 100; i++) raw.write(seal(RECORD.handshake, Buffer.alloc(16_000)));
 	},
@@ -172,13 +173,13 @@ const BREACHES: { readonly [name: string]: (client: SealedClient) => void } = {
 		for (let i = 0; i < 100; i++) raw.write(seal(RECORD.data, ''));
 	},
 	'a reset': ({ raw }) => raw.resetAndDestroy(),
-	'two thousand changes of keys': ({ raw, keyUpdate }) => {
+	'two thousand key updates': ({ raw, keyUpdate }) => {
 		raw.write(Buffer.concat(Array.from({ length: 2000 }, (_, i) => keyUpdate(i % 2 === 0))));
 	},
 };
 
 for (const [what, breach] of Object.entries(BREACHES)) {
-	hostile(`${what}: in an idle connection, an upload, a download and a proxied answer`, async () => {
+	hostile(`${what} during an idle connection, an upload, a download or a proxied response does no harm`, async () => {
 		const before = sockets();
 		for (const request of [
 			'',
@@ -190,18 +191,18 @@ for (const [what, breach] of Object.entries(BREACHES)) {
 			if (request !== '') client.raw.write(client.seal(RECORD.data, request));
 			await wait(10);
 			breach(client);
-			if (what.includes('changes of keys')) {
+			if (what.includes('key updates')) {
 				await wait(100);
 				client.raw.destroy();
 			} else assert.ok(await until(() => client.ended || client.raw.destroyed, 5000), request.slice(0, 20));
 			client.raw.destroy();
 		}
 		await stillServes();
-		await letGo(before);
+		await socketsReleased(before);
 	});
 }
 
-hostile('invalid and incomplete handshakes hold no resources', async () => {
+hostile('invalid and incomplete handshakes leak no sockets', async () => {
 	const before = sockets();
 	const first = (...parts: readonly (string | Uint8Array)[]): Buffer =>
 		Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)));
@@ -238,10 +239,10 @@ hostile('invalid and incomplete handshakes hold no resources', async () => {
 		else socket.destroy();
 	}
 	await stillServes();
-	await letGo(before);
+	await socketsReleased(before);
 });
 
-hostile('a graceful stop does not wait for them', async () => {
+hostile('a graceful stop does not wait for connections that were reset during a response', async () => {
 	await Promise.all(
 		Array.from({ length: 40 }, async () => {
 			const raw = connect(port, '127.0.0.1').on('error', () => {});

@@ -1,11 +1,11 @@
-/** Ten thousand idle WebSockets through one process, or as many as the machine's descriptors allow. */
+/** Ten thousand idle WebSockets through one process, or as many as the descriptor limit allows. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { idleWebSockets, mostConnections } from '../bench/idle-websockets.ts';
 
 const idle = suite('idle WebSockets');
 
-idle('idle connections take little memory and no processor time, and still work', async () => {
+idle('idle connections use little memory and almost no processor time, and still work', async () => {
 	const count = Math.min(10_000, mostConnections());
 	const result = await idleWebSockets('svc', count, 3);
 	console.log(JSON.stringify(result));

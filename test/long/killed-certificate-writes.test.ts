@@ -1,6 +1,6 @@
 /**
- * A process that is killed at any moment of writing certificates leaves for each name a whole pair, the old or the new one.
- * KILLS in the environment says how often: `KILLS=500 node test/long/killed-certificate-writes.test.ts`.
+ * A process killed at any moment while writing certificates leaves a matching certificate and key for each name, old or
+ * new. KILLS sets the number of kills: `KILLS=500 node test/long/killed-certificate-writes.test.ts`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,12 +16,12 @@ import { ROOT, temporaryFolder } from '../harness.ts';
 
 const KILLS = Number(process.env.KILLS ?? 150);
 const NAMES = ['a.example', 'b.example', '*.c.example'];
-/** Pairs that take turns in each name's place. */
+/** Number of certificates per name, written in rotation. */
 const PAIRS = 6;
 
 const module = (file: string): string => JSON.stringify(pathToFileURL(path.join(ROOT, file)).href);
 
-/** Writes one pair after another, as fast as it can, beginning with the so many-th. */
+/** Writes one pair after another as fast as it can, starting at the index given as an argument. */
 const PROGRAM = `
 import { readFileSync } from 'node:fs';
 const { recordOf, writeRecord } = await import(${module('runtime/certificates/certificate-records.ts')});
@@ -36,7 +36,7 @@ for (let at = Number(begin); ; at++) {
 }
 `;
 
-/** The same numbers from 0 to 1 in every run. */
+/** A seeded generator of numbers from 0 to 1: the same in every run. */
 function numbers(seed: number): () => number {
 	let state = seed;
 	return () => {
@@ -47,7 +47,7 @@ function numbers(seed: number): () => number {
 
 const killed = suite('killed while writing certificates');
 
-killed(`${KILLS} times, every name has a whole pair`, async () => {
+killed(`after each of ${KILLS} kills, every name has a matching certificate and key`, async () => {
 	const folder = temporaryFolder();
 	const authority = await TestAuthority.make();
 	const issued = await Promise.all(
@@ -82,8 +82,8 @@ killed(`${KILLS} times, every name has a whole pair`, async () => {
 				unfinished++;
 		}
 	}
-	console.log(`${KILLS} kills, ${unfinished} times a pair stood between its two files`);
-	assert.ok(unfinished > 0, 'no kill came between the two files of a pair');
+	console.log(`${KILLS} kills, ${unfinished} of them between the two files of a pair`);
+	assert.ok(unfinished > 0, 'no kill happened between the two files of a pair');
 	const files = readdirSync(folder, { recursive: true, withFileTypes: true });
 	for (const file of files) {
 		const { mode } = statSync(path.join(file.parentPath, file.name));

@@ -1,4 +1,7 @@
-/** A process that is killed at any step of an order, and started again, ends with the certificate and made one order. */
+/**
+ * A process killed at any step of a certificate order and then restarted gets its certificate, with only one order
+ * made.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
@@ -11,7 +14,7 @@ import { type ScriptedAcmeServer, scriptedAcmeServer } from '../runtime/certific
 const killed = suite('killed orders');
 const PROGRAM = path.join(import.meta.dirname, 'ordering-process.ts');
 
-/** Starts the process that orders. */
+/** Starts the process that orders a certificate. */
 function order(server: ScriptedAcmeServer, store: string, dieAtWrite = 0): ChildProcess {
 	const wanted = plan(
 		policy(['a.example.com'], [{ issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile] }]),
@@ -22,7 +25,7 @@ function order(server: ScriptedAcmeServer, store: string, dieAtWrite = 0): Child
 	});
 }
 
-/** Waits until a process has published a certificate or died; tells which, and ends it. */
+/** Waits until the process has published a certificate or died, then ends it. Resolves to which of the two happened. */
 async function outcome(child: ChildProcess): Promise<'published' | 'died'> {
 	const exited = once(child, 'exit');
 	const published = once(child.stdout!, 'data');
@@ -38,7 +41,7 @@ async function outcome(child: ChildProcess): Promise<'published' | 'died'> {
 	return which;
 }
 
-killed('at every request: before the server has done what was asked, and after, with the answer lost', async () => {
+killed('a process killed at any ACME request finishes the same order after a restart', async () => {
 	const folder = temporaryFolder();
 	for (let step = 1; ; step++) {
 		const server = await scriptedAcmeServer(folder);
@@ -67,7 +70,7 @@ killed('at every request: before the server has done what was asked, and after, 
 	}
 });
 
-killed('at every write to the store', async () => {
+killed('a process killed at any write to the store finishes the same order after a restart', async () => {
 	const folder = temporaryFolder();
 	for (let write = 1; ; write++) {
 		const server = await scriptedAcmeServer(folder);

@@ -1,7 +1,7 @@
 /**
- * A process that is killed at any moment of rolling and compressing its log loses no line that was written, splits none and
- * has none twice. Only the line that it was at when it was killed may be cut: Linux ends a write between two pages then, and
- * the next life ends the line. KILLS in the environment says how often.
+ * A process killed at any moment while rolling and compressing its log loses, splits or duplicates no line that was
+ * written. Only the line being written at the kill may be cut short, because Linux then ends a write at a page
+ * boundary; the next process terminates that line. KILLS sets the number of kills.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,9 @@ import { ROOT, temporaryFolder } from '../harness.ts';
 
 const KILLS = Number(process.env.KILLS ?? 150);
 
-/** Writes numbered lines as fast as the file takes them, and tells the last number that is in it. */
+/**
+ * Writes numbered lines as fast as the file accepts them, and prints the number of the last line that is in the file.
+ */
 const PROGRAM = `
 import { openLogFile } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'runtime/logs/file-writer.ts')).href)};
 const [folder, life] = process.argv.slice(1);
@@ -33,10 +35,10 @@ for (let line = 0; ; line += 50) {
 
 const killed = suite('killed while rolling');
 
-killed(`${KILLS} times, every line is there once and whole`, async () => {
+killed(`after ${KILLS} kills, every line is there exactly once and complete`, async () => {
 	const folder = temporaryFolder();
 	const random = new Random(Number(process.env.SEED ?? 1));
-	/** The last line that each life was sure of. */
+	/** The last line that each process reported as written. */
 	const sure: number[] = [];
 	for (let life = 0; life < KILLS; life++) {
 		const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM, folder, String(life)], {
@@ -52,7 +54,7 @@ killed(`${KILLS} times, every line is there once and whole`, async () => {
 		await once(child, 'close');
 		sure.push(Number(told.trimEnd().split('\n').at(-1)));
 	}
-	// The next life ends what the last one was at.
+	// The next writer terminates the line that the last process left unfinished.
 	const writer = openLogFile('access.log', folder, { rolling: { size: 200_000, keep: 0, keep_for: 0 } });
 	const compressed = (): boolean => readdirSync(folder).every(name => name === 'access.log' || name.endsWith('.gz'));
 	for (let wait = 0; wait < 3000 && !compressed(); wait++) await new Promise(resolve => setTimeout(resolve, 10));
@@ -78,13 +80,14 @@ killed(`${KILLS} times, every line is there once and whole`, async () => {
 			life.add(Number(parts[2]));
 		}
 	}
-	// The beginning of the line after the last of its life, one of each, and none that was sure.
+	// A cut line must be a prefix of the line after the last complete one of its process; at most one per process, and
+	// none that the process had reported as written.
 	const next = seen
 		.map((lines, life) => ({ life, line: lines.values().reduce((most, line) => Math.max(most, line), -1) + 1 }))
 		.filter(({ life, line }) => line > sure[life]!);
 	for (const half of cut) {
 		const at = next.findIndex(({ life, line }) => `${life} ${line} ${'x'.repeat(80)} end`.startsWith(half));
-		assert.ok(at !== -1, `half a line: ${half}`);
+		assert.ok(at !== -1, `unexpected partial line: ${half}`);
 		next.splice(at, 1);
 	}
 	let total = 0;
@@ -92,7 +95,7 @@ killed(`${KILLS} times, every line is there once and whole`, async () => {
 		for (let line = 0; line <= sure[life]!; line++) assert.ok(lines.has(line), `life ${life}, line ${line}`);
 		total += lines.size;
 	}
-	console.log(`killed ${KILLS} times, ${total} lines in ${files.length} files, ${cut.length} cut where they ended`);
+	console.log(`killed ${KILLS} times, ${total} lines in ${files.length} files, ${cut.length} cut short by a kill`);
 });
 
 killed.run();

@@ -1,4 +1,4 @@
-/** A process that is killed at any moment of saving its configuration leaves a whole one, old or new. */
+/** A process killed at any moment while saving its configuration leaves a complete file, old or new. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { ROOT, temporaryFolder } from '../harness.ts';
 
 const KILLS = Number(process.env.KILLS ?? 200);
 
-/** Saves documents as fast as it can, each of them telling its own length. */
+/** Saves documents as fast as it can, each containing its own length. */
 const PROGRAM = `
 import { Autosave } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'cli/autosave.ts')).href)};
 const autosave = new Autosave(process.argv[1], error => { console.error(error); process.exit(1); });
@@ -23,7 +23,7 @@ for (let count = 1; ; count++) {
 
 const killed = suite('killed while saving');
 
-killed(`${KILLS} times, the file is whole`, async () => {
+killed(`after each of ${KILLS} kills, the file is complete`, async () => {
 	const folder = temporaryFolder();
 	const saved = path.join(folder, 'autosave.json');
 	for (let count = 0; count < KILLS; count++) {
@@ -39,7 +39,7 @@ killed(`${KILLS} times, the file is whole`, async () => {
 		assert.is(statSync(saved).mode & 0o777, 0o600);
 	}
 	assert.ok(existsSync(saved));
-	// What was being written when it was killed is no configuration, and is nobody else's to read.
+	// Files left over from interrupted writes must not be readable by other users either.
 	for (const name of readdirSync(folder)) assert.is(statSync(path.join(folder, name)).mode & 0o077, 0, name);
 });
 

@@ -1,4 +1,7 @@
-/** Large bodies through the proxy, both ways, with slow readers: memory does not grow with them. GIGABYTES sets how large. */
+/**
+ * Large bodies pass through the proxy in both directions with slow readers, without memory growing. GIGABYTES sets the
+ * body size.
+ */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -11,15 +14,15 @@ const large = suite('large bodies');
 
 const SIZE = Number(process.env.GIGABYTES ?? 1) * 1_000_000_000;
 const PIECE = Buffer.alloc(65_536, 'x');
-/** Bytes that memory may grow. */
+/** Limit on memory growth, in bytes. */
 const GROWTH = 32 * 1024 * 1024;
 
-/** Resident memory of a process in bytes. */
+/** Returns the resident memory of a process in bytes. */
 function resident(pid: number): number {
 	return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
 }
 
-/** Writes so many bytes, as fast as they are taken. */
+/** Writes the given number of bytes as fast as the socket accepts them. */
 async function pour(socket: Socket, bytes: number): Promise<void> {
 	let left = bytes;
 	while (left > 0 && !socket.destroyed) {
@@ -29,7 +32,7 @@ async function pour(socket: Socket, bytes: number): Promise<void> {
 	}
 }
 
-/** Reads until so many bytes have come, stopping again and again so that the writer has to wait. */
+/** Reads the given number of bytes, pausing repeatedly so that the writer has to wait. */
 async function sip(socket: Socket, bytes: number): Promise<void> {
 	let got = 0;
 	let since = 0;
@@ -48,7 +51,7 @@ async function sip(socket: Socket, bytes: number): Promise<void> {
 	});
 }
 
-/** The most memory that a server has while something goes on, above what it had before. */
+/** Returns how far a server's memory rises above its initial value while `what` runs. */
 async function growth(pid: number, what: () => Promise<void>): Promise<number> {
 	const before = resident(pid);
 	let most = before;
@@ -89,7 +92,7 @@ large.before(async () => {
 	const { port: behind } = upstream.address() as AddressInfo;
 	writeFileSync(file, `{\n\tadmin off\n\tthreads 1\n}\nhttp://:${port} {\n\treverse_proxy 127.0.0.1:${behind}\n}\n`);
 	server = await serve([file], port);
-	// What grows once, with the first bodies, is not growth.
+	// Warm up: memory that grows once, with the first bodies, does not count.
 	for (let i = 0; i < 3; i++) {
 		await download(100_000_000);
 		await upload(100_000_000);
@@ -118,14 +121,14 @@ async function upload(size: number): Promise<void> {
 }
 
 for (const [name, move] of [
-	['down', download],
-	['up', upload],
+	['download', download],
+	['upload', upload],
 ] as const) {
-	large(`${SIZE / 1e9} GB ${name} with a slow reader: resident memory grows by less than 32 MB`, async () => {
+	large(`resident memory grows by less than 32 MB during a ${SIZE / 1e9} GB ${name} with a slow reader`, async () => {
 		const began = performance.now();
 		const grown = await growth(server.child.pid!, () => move(SIZE));
 		const seconds = (performance.now() - began) / 1000;
-		const said = `${SIZE / 1e9} GB ${name}: ${(grown / 1e6).toFixed(1)} MB more at most, ${seconds.toFixed(1)} s`;
+		const said = `${SIZE / 1e9} GB ${name}: ${(grown / 1e6).toFixed(1)} MB growth, ${seconds.toFixed(1)} s`;
 		console.log(said);
 		assert.ok(grown < GROWTH, said);
 	});

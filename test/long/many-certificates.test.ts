@@ -1,4 +1,7 @@
-/** Ten thousand certificates from files: how long a start takes, that names are found as fast as one, and that a change lets the old go. */
+/**
+ * Ten thousand certificates from files: how much processor time a start takes, and that lookup time does not depend on
+ * their number.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { connect } from 'node:tls';
@@ -9,16 +12,17 @@ import { TestAuthority } from '../certificates.ts';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 
 const COUNT = 10_000;
-/** Milliseconds of processor time that a start with all of them may take, all threads together. */
+/** Processor time that a start with all of them may take, in milliseconds, over all threads. */
 const START_LIMIT = 10_000;
 
 const many = suite('many certificates');
 
-many('are served after a start of less than ten seconds', async () => {
+many('are served after a start that takes less than ten seconds of processor time', async () => {
 	const folder = temporaryFolder();
 	const authority = await TestAuthority.make();
 	const [port = 0, httpPort = 0] = await freePorts(2);
-	// Certificates are dear to make: a thousand, each for ten names, stand in the files of ten thousand sites.
+	// Issuing certificates is slow, so there are only a thousand, each for ten names and copied to the files of ten
+	// sites.
 	const pairs = await Promise.all(
 		Array.from({ length: 1000 }, (_, pair) =>
 			authority.issue({ names: Array.from({ length: 10 }, (_, at) => `n${pair * 10 + at}.example`) }),
@@ -47,7 +51,7 @@ many('are served after a start of less than ten seconds', async () => {
 	}
 });
 
-many('are found in a time that does not grow with their number', () => {
+many('are looked up in a time that does not grow with their number', () => {
 	const find = (count: number): number => {
 		const table = new CertificateTable();
 		const client = { cipherSuites: [], signatureSchemes: [] };

@@ -1,4 +1,4 @@
-/** A tree of 100,000 files under random reads: every answer is right, and neither memory nor descriptors grow. */
+/** Random reads from a tree of 100,000 files: every response is right, and neither memory nor open descriptors grow. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import path from 'node:path';
@@ -8,13 +8,13 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 
 const FOLDERS = 100;
 const FILES = 1000;
-/** Files of which some are held open: more of them than may be. */
+/** Number of large files, of which the server keeps descriptors open: more files than it may keep open. */
 const LARGE = 600;
 const CLIENTS = 16;
-/** Seconds until memory is what it will be, and from then on. */
+/** Seconds until memory has stabilized, and seconds of measurement after that. */
 const WARM = 5;
 const LONG = 9;
-/** Bytes by which it may differ then: the collector's own to and fro. */
+/** Permitted memory growth in bytes: fluctuations of the garbage collector. */
 const GROWTH = 40 * 1024 * 1024;
 
 const many = suite('a tree of 100,000 files');
@@ -22,7 +22,7 @@ let server: ServerProcess | undefined;
 let port = 0;
 const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
 
-/** The text of a file: its own path, so that no other can be taken for it. */
+/** Returns a file's content: its own path, repeated, so that no two files are alike. */
 function textOf(name: string, length: number): string {
 	return `${name}\n`.repeat(Math.ceil(length / (name.length + 1))).slice(0, length);
 }
@@ -67,7 +67,7 @@ function ask(name: string): Promise<string> {
 	});
 }
 
-many('random reads are right, and cost no more memory or descriptors the longer they go on', async () => {
+many('random reads return the right content, and memory and descriptors do not grow over time', async () => {
 	const { pid } = server!.child;
 	const resident = (): number => Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * 4096;
 	const open = (): number => readdirSync(`/proc/${pid}/fd`).length;
@@ -81,7 +81,7 @@ many('random reads are right, and cost no more memory or descriptors the longer 
 	};
 	let answers = 0;
 	let mostOpen = 0;
-	/** The least of each second: what the collector leaves. */
+	/** The lowest resident memory in each second, which is what remains after a garbage collection. */
 	const floors: number[] = [];
 	const client = async (): Promise<void> => {
 		while (over() < WARM + LONG) {
@@ -89,7 +89,7 @@ many('random reads are right, and cost no more memory or descriptors the longer 
 			const file = below(isLarge ? LARGE : FILES);
 			const name = isLarge ? `large/${file}` : `${below(FOLDERS)}/${file}`;
 			const text = await ask(name);
-			if (text !== textOf(name, isLarge ? 70_000 : lengthOf(file))) assert.unreachable(`${name} is another`);
+			if (text !== textOf(name, isLarge ? 70_000 : lengthOf(file))) assert.unreachable(`${name} has the wrong content`);
 			answers += 1;
 			if (answers % 200 !== 0) continue;
 			mostOpen = Math.max(mostOpen, open());
@@ -102,16 +102,16 @@ many('random reads are right, and cost no more memory or descriptors the longer 
 	const early = least(WARM, WARM + LONG / 3);
 	const late = least(WARM + (LONG * 2) / 3, WARM + LONG);
 	console.log(
-		`${answers} answers; ${early >> 20} MiB, then ${late >> 20} MiB; ${mostOpen - atFirst} more descriptors at most`,
+		`${answers} answers; ${early >> 20} MiB, then ${late >> 20} MiB; ${mostOpen - atFirst} additional descriptors at most`,
 	);
 	assert.ok(answers > 5000, `${answers} answers`);
 	assert.ok(late - early < GROWTH, `grew from ${early} to ${late} bytes`);
-	// 256 held open, a connection for each client, one file for each being sent.
+	// 256 cached descriptors, a connection for each client, and one file for each response in progress.
 	assert.ok(mostOpen - atFirst <= 256 + 2 * CLIENTS + 8, `${mostOpen - atFirst} descriptors more than at first`);
-	// Nobody asks for them any more: within twenty seconds none of them is held. What is watched stays.
+	// Without requests, all descriptors are closed within twenty seconds. Directory watches stay.
 	agent.destroy();
 	await new Promise(resolve => setTimeout(resolve, 21_000));
-	assert.ok(open() - atFirst <= 8, `${open() - atFirst} descriptors are left`);
+	assert.ok(open() - atFirst <= 8, `${open() - atFirst} descriptors are still open`);
 });
 
 many.run();

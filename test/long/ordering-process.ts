@@ -1,6 +1,6 @@
 /**
- * A process that orders one certificate and tells when it has it; it may be told to die at its so many-th write to the
- * store, as a process does that is killed. Arguments: the plan and settings as JSON. Environment: SVC_TLS_STORE, DIE_AT_WRITE.
+ * A process that orders one certificate and prints `published` when it has it. To simulate a kill, it can be told to
+ * die at its nth write to the store. Argument: the plan as JSON. Environment: SVC_TLS_STORE, DIE_AT_WRITE.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,4 +1,7 @@
-/** The tests of random regular expressions with more of them; the seeds are the same each time, or begin with REGEXP_SEED. */
+/**
+ * Runs the random regular-expression tests with more rounds. Seeds are the same each time; REGEXP_SEED sets the first
+ * one.
+ */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -6,7 +9,7 @@ import * as assert from 'uvu/assert';
 
 const regexps = suite('random regular expressions');
 
-regexps('many are searched in linear time, and as an engine that backtracks would', () => {
+regexps('random expressions match in linear time, with the results of a backtracking engine', () => {
 	const { status, stdout, stderr } = spawnSync(
 		process.execPath,
 		[path.join(import.meta.dirname, '../fuzz/regexps.test.ts')],

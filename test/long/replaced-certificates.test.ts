@@ -1,4 +1,4 @@
-/** Certificates that take one another's place, each used in a handshake: what was replaced is not kept in memory. */
+/** Certificates replace one another, each after a handshake: replaced certificates do not stay in memory. */
 import { connect } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -8,7 +8,7 @@ import { TestAuthority } from '../certificates.ts';
 import { oneListener } from '../runtime/tls/one-listener.ts';
 
 const ROUNDS = 1500;
-/** Bytes of resident memory that they may cost in the end; their contexts are about 60 KB each. */
+/** Permitted growth of resident memory in bytes. A TLS context takes about 60 KB. */
 const MOST = 24 * 1024 * 1024;
 
 setFlagsFromString('--expose-gc');
@@ -45,7 +45,7 @@ replaced('leave no memory behind', async () => {
 		return process.memoryUsage.rss();
 	};
 	const seen = new Set<string>();
-	// Until the heap of the C library has the size that it keeps.
+	// Warm up until the C library's heap has reached its final size.
 	for (let at = 0; at < 1200; at++) seen.add(await round(at));
 	assert.is(seen.size, pairs.length);
 	const before = await resident();

@@ -1,4 +1,7 @@
-/** Configurations with certificates that take one another's place, each serving handshakes: memory of the replaced is released. */
+/**
+ * Configurations with certificates replace one another, each serving handshakes: memory of replaced generations is
+ * released.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -12,14 +15,14 @@ import { json, keptLog } from '../runtime/running-server.ts';
 import { tlsGet } from '../runtime/tls/tls-client.ts';
 
 const SITES = 30;
-/** Handshakes in each generation, each with another certificate. */
+/** Handshakes in each generation, each with a different certificate. */
 const HANDSHAKES = 20;
 const WARM = 20;
 const ROUNDS = 40;
-/** Bytes of resident memory that they may cost in the end: contexts alone, kept, would be 40 times 20 times 60 KB, 47 MiB. */
+/** Permitted growth of resident memory in bytes. Retained contexts alone would take 40 times 20 times 60 KB, 47 MiB. */
 const MOST = 20 * 1024 * 1024;
 
-// Every collection is of everything, on all threads: how late V8 is to look is not what is asked here.
+// Makes every collection a full one on all threads, because the timing of V8's collections is not what is tested here.
 setFlagsFromString('--gc-global');
 
 const generations = suite('replaced generations');
@@ -57,7 +60,7 @@ generations('leave no memory behind', async () => {
 			const names = Array.from({ length: HANDSHAKES }, (_, turn) => `${(at * HANDSHAKES + turn) % SITES}.test`);
 			for (const servername of names) assert.is((await tlsGet(port, { servername })).body, `round ${at}`);
 		};
-		// Until the heap of the C library has the size that it keeps.
+		// Warm up until the C library's heap has reached its final size.
 		for (let at = 1; at <= WARM; at++) await round(at);
 		const before = process.memoryUsage.rss();
 		let most = 0;
@@ -67,7 +70,7 @@ generations('leave no memory behind', async () => {
 		}
 		const grown = process.memoryUsage.rss() - before;
 		const mebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1);
-		console.log(`${ROUNDS} generations: ${mebibytes(grown)} MiB more, ${mebibytes(most)} in between`);
+		console.log(`${ROUNDS} generations: ${mebibytes(grown)} MiB more, ${mebibytes(most)} at peak`);
 		assert.ok(grown < MOST, `${grown} bytes`);
 	} finally {
 		server.kill();

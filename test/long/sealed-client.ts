@@ -1,32 +1,32 @@
-/** A TLS 1.3 client that seals its records itself: what it sends after the handshake may be anything, in any order. */
+/** A TLS 1.3 client that encrypts its own records, so that it can send anything in any order after the handshake. */
 import { createCipheriv, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** Types of records, and of what stands in them (RFC 8446 §5.1). */
+/** Record types, which are also the content types inside encrypted records (RFC 8446 §5.1). */
 export const RECORD = { cipher: 20, alert: 21, handshake: 22, data: 23 } as const;
 
-/** What says that nothing more is sent (RFC 8446 §6.1). */
+/** The close_notify alert: nothing more will be sent (RFC 8446 §6.1). */
 export const CLOSE_NOTIFY: Uint8Array = Uint8Array.of(1, 0);
 
 const KEY_UPDATE = 24;
 
-/** A client whose handshake is over. */
+/** A client that has completed the handshake. */
 export interface SealedClient {
-	/** The connection itself. */
+	/** The underlying connection. */
 	readonly raw: Socket;
-	/** A record. */
+	/** Returns an encrypted record. */
 	seal(type: number, content: string | Uint8Array): Buffer;
-	/** A record that changes our key, and with `asks` the server's. */
+	/** Returns a KeyUpdate record, which changes the client's key; with `asks`, it also requests one from the server. */
 	keyUpdate(asks: boolean): Buffer;
-	/** What the server has sent so far, as its bytes. */
+	/** Everything the server has sent so far, decrypted. */
 	received(): Buffer;
-	/** Whether the server has said that it sends no more, or the connection is gone. */
+	/** True once the server has ended its side or the connection is closed. */
 	readonly ended: boolean;
 }
 
-/** Shakes hands. Throws when that fails. */
+/** Connects and performs the handshake. Rejects if that fails. */
 export async function sealedClient(port: number, servername: string): Promise<SealedClient> {
 	const raw = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
 	raw.setNoDelay(true);
@@ -49,7 +49,7 @@ export async function sealedClient(port: number, servername: string): Promise<Se
 		});
 	}
 	await once(socket, 'secureConnect');
-	// Our last word of the handshake leaves after this event.
+	// The client's Finished message is sent after this event.
 	await new Promise(resolve => setTimeout(resolve, 5));
 	const sealer = new Sealer(secret!);
 	return {
@@ -63,7 +63,7 @@ export async function sealedClient(port: number, servername: string): Promise<Se
 	};
 }
 
-/** Seals with AES-128-GCM (RFC 8446 §5.2, §7.3). */
+/** Encrypts records with AES-128-GCM (RFC 8446 §5.2, §7.3). */
 class Sealer {
 	#secret: Buffer;
 	#sequence = 0n;
@@ -90,7 +90,7 @@ class Sealer {
 	}
 }
 
-/** HKDF-Expand-Label of no more bytes than one hash has. */
+/** HKDF-Expand-Label, for outputs no longer than one hash. */
 function expand(secret: Buffer, label: string, length: number): Buffer {
 	const name = Buffer.from(`tls13 ${label}`);
 	const info = Buffer.concat([Buffer.of(0, length, name.length), name, Buffer.of(0, 1)]);

@@ -1,4 +1,4 @@
-/** Threads that stop answering: what the server says of them, how long it waits for them, and that they are replaced. */
+/** Threads that stop responding: what the server reports, how long it waits, and that it replaces them. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { suite } from 'uvu';
@@ -9,10 +9,13 @@ import { CompilerFailure } from '../../runtime/main/compiler-client.ts';
 import type { Stall } from '../../runtime/threads/stop-answering.ts';
 import { json, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
-/** Milliseconds within which a thread is replaced, and a load succeeds, while another thread does not answer. */
+/** Milliseconds within which an unresponsive thread must be replaced, and a load must succeed meanwhile. */
 const REPLACED_WITHIN = 10_000;
 const LOADED_WITHIN = 5000;
-/** A thread that runs is charged the time that it gets, and a machine that is busy gives it a part of a processor. */
+/**
+ * Factor for a thread that spins: it is measured by its own processor time, and on a busy machine it gets only part of
+ * a core.
+ */
 const SHARE = 5;
 
 const document = (body: string) => ({ settings: { metrics: {} }, sites: [respondingSite(body)] });
@@ -27,8 +30,8 @@ async function until(what: string, limit: number, holds: () => boolean | Promise
 }
 
 /**
- * Four clients ask again and again on new connections until told to end; resolves to the bodies, each once. Each client may
- * lose one connection: the one that the thread had accepted when it stopped answering.
+ * Runs four clients that send requests on new connections until the returned function is called, which resolves to the
+ * distinct bodies. Each client may lose one connection: the one that the thread had accepted when it stalled.
  */
 function asking({ get }: TestServer): () => Promise<string[]> {
 	let ended = false;
@@ -53,9 +56,9 @@ function asking({ get }: TestServer): () => Promise<string[]> {
 	};
 }
 
-const stalled = suite('threads that do not answer');
+const stalled = suite('unresponsive threads');
 
-/** A thread of a server with two stops answering, and a load comes. */
+/** In a server with two threads, one stalls while a configuration is loaded. */
 async function replacedDuringLoad(how: Stall): Promise<void> {
 	const scale = how === 'spin' ? SHARE : 1;
 	await withServer(document('one'), {}, async server => {
@@ -73,7 +76,7 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 			log.text().includes('a worker thread was replaced'),
 		);
 		assert.is(runtime.ready, true);
-		// On a busy machine the thread may stop answering before the first of them is answered.
+		// On a busy machine the thread may stall before the first request is answered.
 		const bodies = await stop();
 		assert.ok(bodies.includes('two') && bodies.every(body => body === 'one' || body === 'two'), bodies.join());
 		for (let i = 0; i < 20; i++) assert.is((await server.get()).body, 'two');
@@ -89,7 +92,7 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 	});
 }
 
-/** The same without a load. */
+/** As above, but without a load. */
 async function replacedWithoutLoad(): Promise<void> {
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;
@@ -104,13 +107,13 @@ async function replacedWithoutLoad(): Promise<void> {
 	});
 }
 
-stalled('one of two is reported and replaced; requests and a load go on', async () => {
+stalled('one of two threads stalls: it is reported and replaced, while requests and a load succeed', async () => {
 	const stalls = (['stall', 'spin', 'block'] as const).map(replacedDuringLoad);
 	await Promise.all([...stalls, replacedWithoutLoad()]);
 });
 
 stalled(
-	'the only one is replaced, a load builds on its successor, and connections that came meanwhile are served',
+	'the only thread stalls: it is replaced, a load succeeds on its successor, and waiting connections are served',
 	async () => {
 		await withServer(document('one'), { threads: 1 }, async server => {
 			const { runtime, port } = server;
@@ -138,14 +141,17 @@ stalled(
 	},
 );
 
-stalled('a load that is refused meanwhile says why, and the thread is replaced', async () => {
-	await withServer(document('one'), { threads: 1 }, async server => {
-		server.runtime.crashWorker(0, 'stall');
-		const site: Site = respondingSite('x', { steps: [{ handler: 'files', root: 5 } as never] });
-		assert.is((await server.runtime.load(json({ sites: [site] }))).result, 'refused');
-		assert.is((await server.get()).body, 'one');
-	});
-});
+stalled(
+	'a load refused during a stall leaves the old configuration in effect, and the thread is replaced',
+	async () => {
+		await withServer(document('one'), { threads: 1 }, async server => {
+			server.runtime.crashWorker(0, 'stall');
+			const site: Site = respondingSite('x', { steps: [{ handler: 'files', root: 5 } as never] });
+			assert.is((await server.runtime.load(json({ sites: [site] }))).result, 'refused');
+			assert.is((await server.get()).body, 'one');
+		});
+	},
+);
 
 async function stopped(how: Stall): Promise<void> {
 	await withServer(document('one'), {}, async ({ runtime }) => {
@@ -158,11 +164,11 @@ async function stopped(how: Stall): Promise<void> {
 	});
 }
 
-stalled('a stop does not wait for it', async () => {
+stalled('a stop does not wait for an unresponsive thread', async () => {
 	await Promise.all((['stall', 'block'] as const).map(stopped));
 });
 
-stalled('the compile thread is given up, what was asked fails, and the next is answered', async () => {
+stalled('a stalled compile thread is replaced: pending requests fail, and the next one succeeds', async () => {
 	const entries: string[] = [];
 	const start = { workingDirectory: '/', environment: {}, etagKey: new Uint8Array(32) };
 	const compiler = new CompileService(start, (level, message) => entries.push(`${level} ${message}`), {

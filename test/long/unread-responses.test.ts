@@ -1,6 +1,6 @@
 /**
- * Clients over HTTP/2 that ask for much and take nothing: what that costs a server in memory, whatever its bodies come
- * from; and that the memory comes back, also after a dry run of a long configuration.
+ * HTTP/2 clients request much and read nothing: how much server memory that costs for every source of bodies, and that
+ * it is released. Memory must also be released after a dry run of a long configuration.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -11,18 +11,18 @@ import { FRAME, PREFACE } from '../../runtime/protocols/http2/frame-codes.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 import { frame, numbers, request, settings } from '../runtime/protocols/http2/frames.ts';
 
-const test = suite('responses that are not read');
+const test = suite('unread responses');
 
 const CONNECTIONS = 20;
 const STREAMS = 100;
 /**
- * Megabytes that so many connections may cost: 4 of each, and what is made besides; more where every response is made
- * anew, which leaves garbage. And that may be left of that.
+ * Limits in megabytes: growth caused by all connections (4 MB each, and some overhead; more where every response is
+ * rendered anew, which leaves garbage), and growth that may remain afterwards.
  */
 const COST = 120;
 const COST_OF_PAGES = 300;
 const LEFT = 60;
-/** Milliseconds until memory has come back. */
+/** Milliseconds within which memory must be released. */
 const BACK = 90_000;
 
 const folder = temporaryFolder();
@@ -68,7 +68,7 @@ test.after(async () => {
 	await upstream?.stop();
 });
 
-/** Asks on many connections; gives them when every response has begun, or could have. */
+/** Sends requests on many connections. Resolves to the connections when every response has started, or could have. */
 async function ask(target: string, window: number): Promise<Socket[]> {
 	const sockets: Socket[] = [];
 	const begun = Array.from({ length: CONNECTIONS }, async () => {
@@ -83,7 +83,8 @@ async function ask(target: string, window: number): Promise<Socket[]> {
 		] as const;
 		const requests = Array.from({ length: STREAMS }, (_, i) => request(1 + 2 * i, fields));
 		socket.write(Buffer.concat([Buffer.from(PREFACE), settings(4, window), ...requests]));
-		// Answered behind all that the server does at once; what it waits for comes within the time that follows.
+		// The PING is answered after everything that the server can do immediately; the rest happens before memory has
+		// settled.
 		socket.write(frame(FRAME.ping, 0, 0, numbers(1, 1)));
 		const pong = frame(FRAME.ping, 1, 0, numbers(1, 1));
 		let seen = Buffer.alloc(0);
@@ -99,7 +100,7 @@ async function ask(target: string, window: number): Promise<Socket[]> {
 	return sockets;
 }
 
-/** The most megabytes until they have not grown for a second. */
+/** Returns the highest memory use in megabytes, once it has not grown for a second. */
 async function settled(): Promise<number> {
 	let most = 0;
 	let since = performance.now();
@@ -112,7 +113,7 @@ async function settled(): Promise<number> {
 	return most;
 }
 
-async function comesBack(before: number): Promise<void> {
+async function memoryReleased(before: number): Promise<void> {
 	const end = performance.now() + BACK;
 	while (resident() > before + LEFT) {
 		assert.ok(performance.now() < end, `${before} MB before, ${resident()} MB after`);
@@ -129,19 +130,19 @@ for (const [target, window] of [
 	['/text', 0],
 	['/page/page.html', 0],
 ] as const) {
-	test(`${target}, ${CONNECTIONS} × ${STREAMS} streams with windows of ${window}`, async () => {
+	test(`unread ${target} with windows of ${window} on ${CONNECTIONS} × ${STREAMS} streams costs limited memory`, async () => {
 		const before = await settled();
 		const sockets = await ask(target, window);
 		const most = await settled();
 		for (const socket of sockets) socket.destroy();
-		console.log(`  ${target}: ${before} MB before, ${most} MB at most`);
+		console.log(`  ${target}: ${before} MB before, ${most} MB peak`);
 		const cost = target.startsWith('/page') ? COST_OF_PAGES : COST;
-		assert.ok(most - before <= cost, `${before} MB before, ${most} MB at most`);
-		await comesBack(before);
+		assert.ok(most - before <= cost, `${before} MB before, ${most} MB peak`);
+		await memoryReleased(before);
 	});
 }
 
-test('a dry run of a long configuration', async () => {
+test('memory is released after a dry run of a long configuration', async () => {
 	const site = (i: number) =>
 		`http://h${i}.example.com:${port} {\n\trespond "${'one of very many sites '.repeat(20)}${i}"\n}\n`;
 	const text = Array.from({ length: 50_000 }, (_, i) => site(i)).join('');
@@ -155,7 +156,7 @@ test('a dry run of a long configuration', async () => {
 	assert.match((await response.text()).slice(0, 100), /"result":"restart_required"/);
 	const most = resident();
 	console.log(`  a dry run of ${Math.round(text.length / 1e6)} MB: ${before} MB before, ${most} MB after`);
-	await comesBack(before);
+	await memoryReleased(before);
 	console.log(`  and then ${resident()} MB`);
 });
 

@@ -1,4 +1,4 @@
-/** One of three upstream processes is killed and started again each second, under load. */
+/** Every second, one of three upstream processes is killed and restarted under load. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -14,9 +14,9 @@ import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 const LENGTH = Number(process.env.FAULT_SECONDS ?? 45) * 1000;
 const CLIENTS = 8;
 
-const faults = suite('upstreams that die and come back');
+const faults = suite('upstreams that die and restart');
 
-faults('idempotent requests are retried unnoticed; others are never sent twice', async () => {
+faults('every GET succeeds thanks to retries, and no POST is sent twice', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-faults-'));
 	const record = join(folder, 'requests');
 	writeFileSync(record, '');
@@ -66,7 +66,7 @@ faults('idempotent requests are retried unnoticed; others are never sent twice',
 					const status = await send(method, id).catch(error => String(error));
 					statuses[method]![status] = (statuses[method]![status] ?? 0) + 1;
 					if (method === 'POST' && status === 200) answered.add(id);
-					// Enough to have requests everywhere at each death, without measuring how fast the machine is.
+					// Enough load to have requests in progress at each kill, without depending on the machine's speed.
 					await new Promise(resolve => setTimeout(resolve, 2));
 				}
 			}),

@@ -1,4 +1,4 @@
-/** A server in front of upstream processes that are down, silent, slow, broken or too many: what clients see of it. */
+/** A server in front of upstreams that are down, silent, slow, broken or overloaded: what clients observe. */
 import { Agent, request } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -7,11 +7,11 @@ import { freePorts } from '../harness.ts';
 import { eventually, json, keptLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
-const test = suite('upstreams that misbehave');
+const test = suite('misbehaving upstreams');
 
 type Process = Awaited<ReturnType<typeof startUpstreams>>;
 
-/** Manners of the upstreams of one process, by the name under which a test knows them. */
+/** Behavior of each upstream, by the name the tests use for it; all run in one process. */
 const MANNERS: { readonly [name: string]: string } = {
 	well: 'well',
 	also: 'well',
@@ -31,7 +31,7 @@ let stoppable: Process;
 let flapping: Process;
 let runtime: Runtime | undefined;
 
-/** One server for all of it: each scenario has a path and a pool. */
+/** Starts one server for all scenarios, each with its own path and pool. */
 test.before(async () => {
 	const names = [...Object.keys(MANNERS), 'dead', 'stoppable', 'flapping'];
 	const free = await freePorts(names.length);
@@ -101,7 +101,7 @@ const port = () => runtime!.listeners[0]!.port;
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
-/** Status and `X-Port` of a whole response; rejects when it breaks off. */
+/** Resolves to the status and `X-Port` of a complete response; rejects if it is cut off. */
 function get(path: string): Promise<{ status: number; upstream: string | undefined }> {
 	return new Promise((resolve, reject) => {
 		const call = request({ agent, port: port(), host: '127.0.0.1', path }, response => {
@@ -115,10 +115,10 @@ function get(path: string): Promise<{ status: number; upstream: string | undefin
 	});
 }
 
-/** What is known of the upstreams of a scenario. */
+/** Returns the server's reports on the upstreams of a scenario. */
 const reports = (path: string) => runtime!.upstreams().filter(({ pool }) => pool === path);
 
-/** Statuses of that many requests, so many at a time. */
+/** Sends `count` requests, `atOnce` at a time, and counts their statuses. */
 async function statuses(path: string, count: number, atOnce = 10): Promise<{ [status: number]: number }> {
 	const seen: { [status: number]: number } = {};
 	let left = count;
@@ -133,26 +133,26 @@ async function statuses(path: string, count: number, atOnce = 10): Promise<{ [st
 	return seen;
 }
 
-test('refusing: clients do not notice, and it gets no more requests', async () => {
+test('refusing connections: clients notice nothing, and the upstream gets no more requests', async () => {
 	assert.equal(await statuses('/refusing', 40), { 200: 40 });
 	const [dead] = reports('/refusing');
 	assert.is(dead!.healthy, false);
 	assert.ok(dead!.fails >= 1);
 });
 
-test('black-holed: requests are retried elsewhere after the timeout; it is removed, and returns when it is back', async () => {
+test('not responding: requests are retried elsewhere after the timeout; the upstream is removed until it responds again', async () => {
 	assert.equal(await statuses('/black-hole', 10), { 200: 10 });
 	stoppable.kill('SIGSTOP');
 	assert.equal(await statuses('/black-hole', 20), { 200: 20 });
-	await eventually('it is out', () => reports('/black-hole').some(({ healthy }) => !healthy));
+	await eventually('the upstream is removed', () => reports('/black-hole').some(({ healthy }) => !healthy));
 	const start = performance.now();
 	assert.equal(await statuses('/black-hole', 20), { 200: 20 });
 	assert.ok(performance.now() - start < 1000);
 	stoppable.kill('SIGCONT');
-	await eventually('it is back', () => reports('/black-hole').every(({ healthy }) => healthy));
+	await eventually('the upstream is back', () => reports('/black-hole').every(({ healthy }) => healthy));
 });
 
-test('resetting within the body: the client sees a broken connection, never a message that looks complete', async () => {
+test('resetting during the body: the client sees a broken connection, never a message that looks complete', async () => {
 	for (let i = 0; i < 5; i++) {
 		let failed = false;
 		await get('/reset').catch(() => {
@@ -162,12 +162,12 @@ test('resetting within the body: the client sees a broken connection, never a me
 	}
 });
 
-test('garbage: 502, or another upstream', async () => {
+test('garbage instead of a response: the client gets 502, or the response of another upstream', async () => {
 	assert.equal(await statuses('/garbage', 5), { 502: 5 });
 	assert.equal(await statuses('/garbage-and-well', 20), { 200: 20 });
 });
 
-test('answering early: the client gets the response, although the upstream never read the body', async () => {
+test('responding early: the client gets the response, even though the upstream never read the body', async () => {
 	const status = await new Promise<number>((resolve, reject) => {
 		const call = request({ port: port(), host: '127.0.0.1', method: 'POST', path: '/early' }, response => {
 			response.resume();
@@ -182,11 +182,11 @@ test('answering early: the client gets the response, although the upstream never
 	assert.is(status, 413);
 });
 
-test('closing reused connections during requests: no idempotent request fails', async () => {
+test('closing reused connections during requests: every idempotent request succeeds', async () => {
 	assert.equal(await statuses('/closing', 300, 8), { 200: 300 });
 });
 
-test('flapping: requests with a few retries do not notice', async () => {
+test('flapping: requests succeed with a few retries', async () => {
 	let over = false;
 	const load = (async () => {
 		const seen = new Set<number>();
@@ -203,7 +203,7 @@ test('flapping: requests with a few retries do not notice', async () => {
 	assert.equal([...(await load)], [200]);
 });
 
-test('slow: responses that take too long count as failures', async () => {
+test('slow: responses over the latency limit count as failures', async () => {
 	await statuses('/slow', 4, 2);
 	assert.equal(
 		reports('/slow').map(({ healthy }) => healthy),
@@ -221,7 +221,7 @@ test('the circuit of a failing upstream opens, and it gets no more requests', as
 	assert.equal(await statuses('/circuit', 20), { 200: 20 });
 });
 
-test('one of fifty takes two seconds: peak_ewma sends it at most a quarter of what round_robin does', async () => {
+test('one of fifty upstreams takes two seconds: peak_ewma sends it at most a quarter of the requests that round_robin does', async () => {
 	const shareOf = async (path: string, count: number) => {
 		let slow = 0;
 		let left = count;

@@ -1,6 +1,6 @@
 /**
- * A server whose cache is at its ceiling, under requests of ten million keys: how long its threads are held at once, by
- * evicting, storing and collecting too, with the disk tier and without it.
+ * A server whose cache is at its size limit receives requests for ten million keys. Measures how long its threads are
+ * blocked at a time, including by evictions, stores and garbage collection, with and without the disk tier.
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,16 +14,16 @@ import { sizeOf, zipfTrace } from '../../zipf-trace.ts';
 import type { LoopHolds } from './loop-holds.ts';
 
 const CEILING_MIB = 16;
-/** Requests until it is full and everything is compiled, and those that count. */
+/** Requests until the cache is full and the code is compiled, and the requests measured after that. */
 const WARM = 12_000;
 const COUNTED = 16_000;
-/** Milliseconds of processor time for which a thread may be held. */
+/** Processor time for which a thread may be blocked at a time, in milliseconds. */
 const BOUND = 20;
 
-const stalls = suite('threads of a server whose cache is at its ceiling');
+const stalls = suite('threads of a server whose cache is at its size limit');
 
 for (const disk of [false, true]) {
-	stalls(`are never held for more than ${BOUND} ms at once${disk ? ', with a disk behind it' : ''}`, async () => {
+	stalls(`are never blocked for more than ${BOUND} ms at a time${disk ? ', with a disk tier' : ''}`, async () => {
 		const content = Buffer.alloc(8200, 'x');
 		const origin = createServer((request, response) => {
 			const size = sizeOf(Number(request.url!.slice(2)));
@@ -56,7 +56,7 @@ http://:${port} {
 		);
 		const holds = temporaryFolder();
 		const watch = path.join(import.meta.dirname, 'loop-holds.ts');
-		// Which the binary does not take.
+		// The packaged binary ignores NODE_OPTIONS, so the server runs through the launcher.
 		const env = { NODE_OPTIONS: `--import=${watch}`, LOOP_HOLDS: holds };
 		const server = await serve(['--config', file], port, { env, command: LAUNCHER });
 		try {
@@ -68,15 +68,15 @@ http://:${port} {
 			await new Promise(resolve => setTimeout(resolve, 400));
 			const told = await (await fetch(`http://127.0.0.1:${admin}/cache`)).json();
 			const { bytes, ceiling, evicted } = told as { bytes: number; ceiling: number; evicted: number };
-			assert.ok(bytes > ceiling * 0.95, 'it is full');
-			assert.ok(evicted > 2000, 'room had to be made');
+			assert.ok(bytes > ceiling * 0.95, 'the cache did not fill up');
+			assert.ok(evicted > 2000, 'too few evictions');
 			const threads = readdirSync(holds)
 				.filter(name => name.endsWith('.json'))
 				.map((name): [string, LoopHolds] => [name, JSON.parse(readFileSync(path.join(holds, name), 'utf8'))]);
-			assert.ok(threads.length >= 3, 'the main thread and two more');
+			assert.ok(threads.length >= 3, 'expected the main thread and two workers');
 			for (const [name, one] of threads) {
 				console.log(`${disk ? 'disk, ' : ''}thread ${path.parse(name).name}: ${JSON.stringify(one)}`);
-				assert.ok(one.longest <= BOUND, `held for ${one.longest} ms`);
+				assert.ok(one.longest <= BOUND, `thread blocked for ${one.longest} ms`);
 			}
 		} finally {
 			await server.stop();

@@ -1,7 +1,7 @@
 /**
- * Loaded into every thread of a server (`NODE_OPTIONS=--import …`): how long its event loop was held. A turn is everything
- * from the first callback after the loop has waited until it may wait again, what is collected meanwhile included. Each
- * thread writes what it found into the folder LOOP_HOLDS, from when there is a file `begin` in it.
+ * Loaded into every thread of a server (`NODE_OPTIONS=--import …`) to measure how long its event loop is blocked. A
+ * turn is everything from the first callback after the loop has waited until it may wait again, including garbage
+ * collection. Each thread writes its results to the folder LOOP_HOLDS once a file named `begin` exists there.
  */
 import { createHook } from 'node:async_hooks';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -9,21 +9,21 @@ import path from 'node:path';
 import { PerformanceObserver } from 'node:perf_hooks';
 import { threadId } from 'node:worker_threads';
 
-/** What one thread found; times in milliseconds. */
+/** One thread's measurements; times in milliseconds. */
 export interface LoopHolds {
 	readonly turns: number;
-	/** Processor time of the longest turn, and its time by the clock. */
+	/** Processor time and wall-clock time of the longest turn. */
 	readonly longest: number;
 	readonly wall: number;
-	/** Turns of more than 5 and 10 ms of processor time. */
+	/** Turns that took more than 5 and more than 10 ms of processor time. */
 	readonly over5: number;
 	readonly over10: number;
-	/** The longest collection by the clock, and how many there were. */
+	/** Wall-clock time of the longest garbage collection, and the number of collections. */
 	readonly collection: number;
 	readonly collections: number;
 }
 
-/** Milliseconds between two looks at the folder. */
+/** Milliseconds between two checks of the folder. */
 const INTERVAL = 250;
 
 const folder = process.env.LOOP_HOLDS;

@@ -1,7 +1,7 @@
 /**
- * Encoding and reading files never keep a thread from its other clients: no piece of that work takes 20 ms, and what is not in
- * memory is waited for by the pool. Measured as processor time of the thread, to which what else a machine does adds little;
- * how long whole turns of the loop are, with all clients in one, is printed beside it.
+ * Encoding and reading files never keeps a thread from its other clients: no single step of that work takes 20 ms, and
+ * reads of data not in memory are done by the thread pool. Steps are measured in processor time of the thread, on which
+ * other load has little influence; the length of whole event-loop turns, with all clients in one, is printed as well.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, realpathSync, writeFileSync } from 'node:fs';
@@ -16,12 +16,12 @@ import { temporaryFolder } from '../../harness.ts';
 
 const CLIENTS = 16;
 const TURNS = 14;
-/** After so many pieces whoever writes a response gives others their turn. */
+/** A response writer yields to other connections after this many pieces. */
 const PIECES_A_TURN = 32;
-/** Milliseconds of one piece of work. */
+/** Maximum milliseconds of one step. */
 const MOST = 20;
 
-/** Bytes that are given to a level of {@link SLOW}: whole seconds of the pool's work otherwise. */
+/** Input limit for levels of at least {@link SLOW}, which would otherwise keep the thread pool busy for seconds. */
 const MOST_FOR_SLOW = 60_000;
 const SLOW = 11;
 const CODINGS: readonly Coding[] = [
@@ -38,7 +38,7 @@ const stalls = suite('no stalls');
 const root = realpathSync(temporaryFolder());
 const SIZES = { 'small.txt': 4000, 'middle.json': 60_000, 'large.txt': 1_500_000, 'huge.bin': 20_000_000 };
 
-/** Text that is neither all alike nor all random. */
+/** Text that is neither uniform nor random. */
 function content(length: number): Buffer {
 	if (length > 1_000_000) return Buffer.alloc(length, content(1_000_000));
 	const bytes = Buffer.alloc(length);
@@ -52,13 +52,13 @@ function content(length: number): Buffer {
 
 let longest = 0;
 
-/** Milliseconds of processor time of this thread so far. */
+/** Processor time of this thread so far, in milliseconds. */
 function worked(): number {
 	const { user, system } = process.threadCpuUsage();
 	return (user + system) / 1000;
 }
 
-/** Does a piece of work that nothing can come between. */
+/** Runs a step of work that nothing can interrupt, and records the longest. */
 function step<T>(work: () => T): T {
 	const before = worked();
 	const result = work();
@@ -66,7 +66,7 @@ function step<T>(work: () => T): T {
 	return result;
 }
 
-/** Pulls as the writers of responses do. */
+/** Pulls a body the way response writers do. */
 async function drain(body: Body): Promise<number> {
 	if (body === null) return 0;
 	if (!isStream(body)) return body.length;
@@ -83,7 +83,7 @@ stalls.before(() => {
 	for (const [name, size] of Object.entries(SIZES)) writeFileSync(path.join(root, name), content(size));
 });
 
-stalls('files are read and encoded for many at once, in short pieces of work', async () => {
+stalls('files are read and encoded for many clients at the same time in short steps', async () => {
 	const reader = createFileReader();
 	const compressor = new ThreadCompressor();
 	const text = content(700_000);
@@ -115,7 +115,7 @@ stalls('files are read and encoded for many at once, in short pieces of work', a
 	const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number))).then(() => {
 		over = true;
 	});
-	// What starts them all is a turn of this test, not of a server.
+	// The turn that starts all clients is an artifact of this test, so measurement begins after it.
 	while (answers < CLIENTS) await new Promise(resolve => setImmediate(resolve));
 	longest = 0;
 	let last = worked();
@@ -135,11 +135,14 @@ stalls('files are read and encoded for many at once, in short pieces of work', a
 	assert.ok(longest < MOST, `${longest} ms`);
 });
 
-stalls('a large file that is on disk only is waited for by the pool', async () => {
+stalls('a large file that is not in memory is read by the thread pool', async () => {
 	const file = path.join(root, 'huge.bin');
-	// Writes back what is to be written, and has the system forget the pages.
+	// Writes back dirty pages and evicts the file from the page cache.
 	const forget = ['if=/dev/null', `of=${file}`, 'conv=notrunc,fdatasync', 'oflag=nocache', 'count=0'];
-	if (spawnSync('dd', forget).status !== 0) return;
+	if (spawnSync('dd', forget).status !== 0) {
+		console.log('skipped: dd cannot evict the file from the page cache');
+		return;
+	}
 	const before = readdirSync('/proc/self/fd').length;
 	const opened = createFileReader(false).open(root, '/huge.bin', false) as OpenFile;
 	const body = opened.body(0, opened.size) as BodySource;

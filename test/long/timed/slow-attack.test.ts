@@ -1,4 +1,7 @@
-/** 5,000 clients with slow heads and 5,000 with slow bodies, from one machine, beside one that only wants its answers. */
+/**
+ * 5,000 clients that send their heads slowly and 5,000 that send their bodies slowly, and a normal client that must not
+ * suffer.
+ */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -12,7 +15,7 @@ const slow = suite('slow attackers');
 
 const EACH = 5000;
 
-/** Milliseconds that each of a client's requests took, for so many seconds. */
+/** Returns the milliseconds that each of a client's sequential requests took during the given seconds. */
 async function times(port: number, seconds: number): Promise<number[]> {
 	const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 	const taken: number[] = [];
@@ -34,7 +37,7 @@ async function times(port: number, seconds: number): Promise<number[]> {
 
 const p99 = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
 
-slow('the p99 of a normal client stays under three times its own', async () => {
+slow("a normal client's p99 stays below three times its p99 without the attack", async () => {
 	const [port, upstreamPort] = (await freePorts(2)) as [number, number];
 	const file = path.join(temporaryFolder(), 'Configfile');
 	writeFileSync(
@@ -61,7 +64,7 @@ slow('the p99 of a normal client stays under three times its own', async () => {
 		attacker.disconnect();
 		await once(attacker, 'exit');
 		await new Promise(resolve => setTimeout(resolve, 1000));
-		// Others use the machine too, and at times of their own.
+		// Measured again afterwards, because other load on the machine varies.
 		const own = Math.max(before, await windows(2));
 		const said = `p99 ${during.toFixed(2)} ms beside ${report.open} attackers, ${own.toFixed(2)} ms without`;
 		console.log(said);

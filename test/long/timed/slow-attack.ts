@@ -1,8 +1,8 @@
 /**
- * The attacker of slow-attack.test.ts: connections that send a head, or a body, a byte at a time, and an upstream that
+ * The attacker of slow-attack.test.ts: connections that send a head or a body one byte at a time, and an upstream that
  * waits for those bodies.
  *
- * Usage: node test/long/slow-attack.ts <port> <upstream port> <connections of each kind> <connections a second>
+ * Usage: node test/long/timed/slow-attack.ts <port> <upstream port> <connections of each kind> <connections a second>
  */
 import { connect, createServer, type Socket } from 'node:net';
 
@@ -37,7 +37,7 @@ const opening = setInterval(() => {
 	process.send?.('open');
 }, 50);
 
-// A tenth of them a second, each its next byte: a line of a head that never ends.
+// Each second, a tenth of the connections send their next byte, in a header line that never ends.
 let turn = 0;
 setInterval(() => {
 	for (let i = 0; i < sockets.length / 100; i++) {
