@@ -1,4 +1,4 @@
-/** Thirty seconds of differential fuzzing of the HTTP/1.1 parser, with a different seed each day. */
+/** Thirty seconds of differential fuzzing of the HTTP/1.1 parser. FUZZ_SEED chooses the seed. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzz } from '../fuzz/http1-differential.ts';

@@ -1,4 +1,7 @@
-/** Long bodies in files in memory: the same bytes as before, whoever reads them and whatever becomes of the entry meanwhile. */
+/**
+ * Long bodies in memory files: readers get the same bytes as from the cache's blocks, whatever happens to the entry
+ * meanwhile.
+ */
 import { readdirSync, readlinkSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,7 +15,7 @@ import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { memoryFiles } from '../../../runtime/sockets/memory-files.ts';
 import { quiet, until } from '../../harness.ts';
 
-// What is tested here exists in this mode only.
+// Memory files exist only in this I/O mode.
 useIoMode('direct');
 
 const MIB = 1024 * 1024;
@@ -20,7 +23,7 @@ const ROWS = 2;
 
 const filing = suite('long bodies in files');
 
-/** Where `memfd_create` is not available, bodies are sent from the cache's blocks, which is tested elsewhere. */
+/** Without `memfd_create`, bodies are sent from the cache's blocks, which other tests cover. */
 const isThere = memoryFiles() !== undefined;
 const filed = isThere ? filing : filing.skip;
 
@@ -64,7 +67,7 @@ function put(cache: SharedCache, key: string, length: number): void {
 
 function stream(cache: SharedCache, found: CachedResponse, start = 0, end = found.length): BodySource {
 	const body = cache.body(found, start, end)!;
-	if (!isStream(body)) throw new Error('It is no stream.');
+	if (!isStream(body)) throw new Error('The body is not a stream.');
 	return body;
 }
 
@@ -80,7 +83,7 @@ function read(cache: SharedCache, key: string, start?: number, end?: number): Bu
 	return isStream(body) ? rest(body) : Buffer.from(body as Uint8Array);
 }
 
-/** Files of this process that bodies stand in. */
+/** Returns the number of memory files with bodies that this process has open. */
 function files(): number {
 	return readdirSync('/proc/self/fd').filter(name => {
 		try {
@@ -91,7 +94,7 @@ function files(): number {
 	}).length;
 }
 
-/** Asks often enough. */
+/** Looks an entry up often enough that its body gets a file. */
 function heat(cache: SharedCache, key: string): void {
 	for (let i = 0; i < 4; i++) read(cache, key);
 }
@@ -118,7 +121,7 @@ filed('popular bodies get a file for all threads, and their memory is returned',
 	assert.is(words[WORD.looseBlocks], 0);
 });
 
-filed('returned blocks can be reused', () => {
+filed('blocks returned by bodies in files are reused, and every body stays intact', () => {
 	const { threads } = store(4 * MIB);
 	for (let round = 0; round < 30; round++) {
 		const key = `k${round}`;
@@ -134,20 +137,20 @@ filed('returned blocks can be reused', () => {
 });
 
 for (const how of ['purged', 'evicted'] as const) {
-	filed(`a body that is ${how} while it is sent is sent to its end, from file and from blocks`, async () => {
+	filed(`a body that is ${how} while being sent is sent completely, from its file and from blocks`, async () => {
 		const before = files();
 		const { board, threads } = store(8 * MIB);
 		put(threads[0], 'a', 900_000);
 		const [found] = threads[0].find('a');
 		const slow = stream(threads[0], found!);
 		const first = Buffer.from(slow.pull() as Uint8Array);
-		// It reads the blocks: their memory must stay, though there is a file now.
+		// The slow reader reads from blocks, whose memory must stay although the body has a file now.
 		heat(threads[1], 'a');
 		assert.is(files(), before + 1);
 		const fast = stream(threads[1], threads[1].find('a')[0]!);
 		const second = Buffer.from(fast.pull() as Uint8Array);
 		if (how === 'purged') assert.is(await board.purge({ tag: 't' }), 1);
-		// What is asked for, too, so that it is worth more than the one before.
+		// Look the new entries up as well, so that they are worth more than the entry under test.
 		for (let i = 0; i < 80; i++) {
 			put(threads[i % 2]!, `other${i}`, 400_000);
 			for (let times = 0; times < 3; times++) threads[0].find(`other${i}`);
@@ -155,7 +158,7 @@ for (const how of ['purged', 'evicted'] as const) {
 		assert.is(threads[0].find('a').length, 0);
 		const body = bytesOf('a', 900_000);
 		assert.ok(Buffer.concat([first, rest(slow)]).equals(body), 'from blocks');
-		assert.is(files(), before + 1, 'it is being sent from still');
+		assert.is(files(), before + 1, 'the file stays open while the body is being sent');
 		assert.ok(Buffer.concat([second, rest(fast)]).equals(body), 'from the file');
 		assert.is(files(), before);
 	});
@@ -186,14 +189,18 @@ filed('the number of files is bounded, and those of an unused store are closed',
 	body.pull();
 	board.cacheClosed('cache');
 	await quiet(60);
-	assert.is(files(), before + 256, 'somebody reads still');
+	assert.is(files(), before + 256, 'files stay open while a body is being read');
 	body.cancel();
-	await until('its files are gone', () => files() <= before);
+	await until('the files are closed', () => files() <= before);
 	assert.is(files(), before);
-	assert.is(threads[0].body(threads[0].find('k7')[0]!, 0, 66_000), undefined, 'what has lost its file is gone');
+	assert.is(
+		threads[0].body(threads[0].find('k7')[0]!, 0, 66_000),
+		undefined,
+		'an entry whose file was closed cannot be read',
+	);
 });
 
-filed('a thread that dies while it sends keeps no file open', () => {
+filed('a thread that dies while sending leaves no file open', () => {
 	const before = files();
 	const { board, threads } = store();
 	put(threads[0], 'a', MIB);

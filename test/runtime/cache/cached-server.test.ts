@@ -1,4 +1,4 @@
-/** `cache` in a running server with several threads: sharing, waiting, purging, what is told of it, and threads that die. */
+/** `cache` in a running server with several threads: sharing, coalescing, purging and reporting. */
 
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -13,8 +13,8 @@ interface Answer {
 	readonly status: number;
 	readonly body: Buffer;
 	readonly headers: { readonly [name: string]: string | string[] | undefined };
-	/** `Cache-Status`. */
-	readonly told: string;
+	/** The `Cache-Status` field. */
+	readonly cacheStatus: string;
 }
 
 const AGENT = new Agent({ keepAlive: false, maxSockets: 2000 });
@@ -37,7 +37,7 @@ function ask(
 						status: response.statusCode!,
 						body: Buffer.concat(pieces),
 						headers: response.headers,
-						told: String(response.headers['cache-status']),
+						cacheStatus: String(response.headers['cache-status']),
 					}),
 				);
 			},
@@ -47,7 +47,7 @@ function ask(
 	});
 }
 
-/** Counts what it is asked for. */
+/** An origin server that counts requests by path. */
 class Origin {
 	readonly server: Server;
 	readonly counts = new Map<string, number>();
@@ -76,7 +76,7 @@ class Origin {
 	}
 }
 
-const running = suite('a server that caches');
+const running = suite('a server with a cache');
 const origin = new Origin();
 let server: ServerProcess;
 let port = 0;
@@ -139,7 +139,7 @@ const purge = async (selection: object): Promise<number> => {
 	return JSON.parse(answer.body.toString()).purged;
 };
 
-running('a thousand clients ask for one slow URL at once: the origin sees one request', async () => {
+running('a thousand concurrent requests for one slow URL cause one request to the origin', async () => {
 	const answers = await Promise.all(Array.from({ length: 1000 }, () => ask(port, '/slow?slow=500&size=10000')));
 	assert.is(origin.asked('/slow'), 1);
 	for (const { status, body } of answers) {
@@ -148,11 +148,11 @@ running('a thousand clients ask for one slow URL at once: the origin sees one re
 	}
 });
 
-running('hits on all threads; the first client does not wait for the end of the body', async () => {
+running('all threads serve hits, and the first client does not wait for the end of the body', async () => {
 	await ask(port, '/shared');
 	for (let i = 0; i < 30; i++) {
-		const { told } = await ask(port, '/shared');
-		assert.match(told, /svc; hit; ttl=/);
+		const { cacheStatus } = await ask(port, '/shared');
+		assert.match(cacheStatus, /svc; hit; ttl=/);
 	}
 	assert.is(origin.asked('/shared'), 1);
 	const begun = performance.now();
@@ -171,26 +171,26 @@ running('a slow client does not delay the others', async () => {
 	slow.on('error', () => {});
 	slow.pause();
 	slow.write(`GET /stalled?size=1900000 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
-	await until('the origin is asked', () => origin.asked('/stalled') > 0);
+	await until('the origin received the request', () => origin.asked('/stalled') > 0);
 	const begun = performance.now();
 	const answers = await Promise.all(Array.from({ length: 6 }, () => ask(port, '/stalled?size=1900000')));
 	assert.ok(performance.now() - begun < 5000);
 	for (const { body } of answers) assert.is(body.length, 1_900_000);
 	assert.is(origin.asked('/stalled'), 1);
-	// It gets all of it, too.
+	// The slow client receives the whole response, too.
 	let got = 0;
 	slow.on('data', data => {
 		got += data.length;
 	});
 	slow.resume();
-	await until('it has all', () => got > 1_900_000);
+	await until('the slow client received everything', () => got > 1_900_000);
 	slow.destroy();
 });
 
-running('a long body, whole and in parts', async () => {
+running('a cached long body is served whole and in ranges', async () => {
 	const whole = (await ask(port, '/long?size=1500000')).body;
 	const again = await ask(port, '/long?size=1500000');
-	assert.match(again.told, /hit/);
+	assert.match(again.cacheStatus, /hit/);
 	assert.ok(again.body.equals(whole));
 	const part = await ask(port, '/long?size=1500000', { headers: { Range: 'bytes=1000000-1000099' } });
 	assert.is(part.status, 206);
@@ -200,42 +200,45 @@ running('a long body, whole and in parts', async () => {
 	assert.is(origin.asked('/long'), 1);
 });
 
-running('a long body that is purged, and whose memory is others’ then, reaches a slow client as it was', async () => {
-	const size = 1_900_000;
-	const target = `/filed?size=${size}`;
-	const body = Buffer.alloc(size, '1');
-	for (let i = 0; i < 12; i++) assert.ok((await ask(port, target)).body.equals(body));
-	assert.is(origin.asked('/filed'), 1);
-	assert.ok(
-		(await ask(port, target, { headers: { Range: 'bytes=1000000-1000099' } })).body.equals(body.subarray(0, 100)),
-	);
-	const slow = Array.from({ length: 6 }, () => connect(port, '127.0.0.1'));
-	const read = await Promise.all(
-		slow.map(async socket => {
-			await once(socket, 'connect');
-			socket.write(`GET ${target} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`);
-			const [first] = (await once(socket, 'data')) as [Buffer<ArrayBufferLike>];
-			socket.pause();
-			return first;
-		}),
-	);
-	const purge = JSON.stringify({ host: '127.0.0.1', prefix: '/filed' });
-	assert.is((await ask(admin, '/cache/purge', { method: 'POST', body: purge })).status, 200);
-	origin.version = 2;
-	for (let i = 0; i < 24; i++) await ask(port, `/room${i}?size=1500000`);
-	origin.version = 1;
-	for (const [i, socket] of slow.entries()) {
-		const pieces = [read[i]!];
-		socket.on('data', (piece: Buffer) => pieces.push(piece));
-		const closed = once(socket, 'close');
-		socket.resume();
-		await closed;
-		const all = Buffer.concat(pieces);
-		assert.ok(all.subarray(all.indexOf('\r\n\r\n') + 4).equals(body));
-	}
-});
+running(
+	'a slow client receives a long body intact even if the body is purged and its memory reused meanwhile',
+	async () => {
+		const size = 1_900_000;
+		const target = `/filed?size=${size}`;
+		const body = Buffer.alloc(size, '1');
+		for (let i = 0; i < 12; i++) assert.ok((await ask(port, target)).body.equals(body));
+		assert.is(origin.asked('/filed'), 1);
+		assert.ok(
+			(await ask(port, target, { headers: { Range: 'bytes=1000000-1000099' } })).body.equals(body.subarray(0, 100)),
+		);
+		const slow = Array.from({ length: 6 }, () => connect(port, '127.0.0.1'));
+		const read = await Promise.all(
+			slow.map(async socket => {
+				await once(socket, 'connect');
+				socket.write(`GET ${target} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`);
+				const [first] = (await once(socket, 'data')) as [Buffer<ArrayBufferLike>];
+				socket.pause();
+				return first;
+			}),
+		);
+		const purge = JSON.stringify({ host: '127.0.0.1', prefix: '/filed' });
+		assert.is((await ask(admin, '/cache/purge', { method: 'POST', body: purge })).status, 200);
+		origin.version = 2;
+		for (let i = 0; i < 24; i++) await ask(port, `/room${i}?size=1500000`);
+		origin.version = 1;
+		for (const [i, socket] of slow.entries()) {
+			const pieces = [read[i]!];
+			socket.on('data', (piece: Buffer) => pieces.push(piece));
+			const closed = once(socket, 'close');
+			socket.resume();
+			await closed;
+			const all = Buffer.concat(pieces);
+			assert.ok(all.subarray(all.indexOf('\r\n\r\n') + 4).equals(body));
+		}
+	},
+);
 
-running('a purge is seen by every thread before it is answered', async () => {
+running('a purge takes effect on every thread before its response', async () => {
 	for (let round = 0; round < 10; round++) {
 		origin.version = (origin.version % 9) + 1;
 		await purge({ host: '127.0.0.1', path: '/purged' });
@@ -250,38 +253,35 @@ running('a purge is seen by every thread before it is answered', async () => {
 	assert.is(await purge({ host: `127.0.0.1:${port}`, prefix: '/p/' }), 2);
 });
 
-running(
-	'nobody who asks after a purge gets what was before it, whatever else is under way on all threads',
-	async () => {
-		let least = 0;
-		let over = false;
-		let seen = 0;
-		const client = async (slow: number): Promise<void> => {
-			while (!over) {
-				const wanted = least;
-				const { headers } = await ask(port, `/hot?slow=${slow}`);
-				seen++;
-				assert.ok(Number(headers['x-version']) >= wanted, `${headers['x-version']} after ${wanted}`);
-			}
-		};
-		// Some fetches are under way for longer than a purge takes: what they bring is not kept either.
-		const clients = [0, 0, 0, 0, 0, 0, 15, 15, 15, 40, 40, 40].map(client);
-		try {
-			for (let round = 0; round < 25; round++) {
-				origin.version++;
-				const version = origin.version;
-				await purge({ host: '127.0.0.1', path: '/hot' });
-				least = version;
-				await pace(15);
-			}
-		} finally {
-			over = true;
+running('no request sent after a purge gets older content, whatever is in progress on all threads', async () => {
+	let least = 0;
+	let over = false;
+	let seen = 0;
+	const client = async (slow: number): Promise<void> => {
+		while (!over) {
+			const wanted = least;
+			const { headers } = await ask(port, `/hot?slow=${slow}`);
+			seen++;
+			assert.ok(Number(headers['x-version']) >= wanted, `${headers['x-version']} after ${wanted}`);
 		}
-		await Promise.all(clients);
-		assert.ok(seen > 200, String(seen));
-		origin.version = 1;
-	},
-);
+	};
+	// Some fetches take longer than a purge; their responses must not be stored either.
+	const clients = [0, 0, 0, 0, 0, 0, 15, 15, 15, 40, 40, 40].map(client);
+	try {
+		for (let round = 0; round < 25; round++) {
+			origin.version++;
+			const version = origin.version;
+			await purge({ host: '127.0.0.1', path: '/hot' });
+			least = version;
+			await pace(15);
+		}
+	} finally {
+		over = true;
+	}
+	await Promise.all(clients);
+	assert.ok(seen > 200, String(seen));
+	origin.version = 1;
+});
 
 running('invalid purges are refused', async () => {
 	const refusals: readonly [body: string, type: string | undefined, status: number][] = [
@@ -306,7 +306,7 @@ running('invalid purges are refused', async () => {
 	}
 });
 
-running('purges require permission, and are refused from other sites', async () => {
+running('purges require permission, and cross-site requests are refused', async () => {
 	await ask(port, '/guarded');
 	const body = JSON.stringify({ host: '127.0.0.1', path: '/guarded' });
 	for (const headers of [{ Host: 'evil.test' }, { Origin: 'http://evil.test' }, { 'Sec-Fetch-Site': 'cross-site' }]) {
@@ -314,23 +314,27 @@ running('purges require permission, and are refused from other sites', async () 
 		const answer = await ask(admin, '/cache/purge', { method: 'POST', body, headers: { ...type, ...headers } });
 		assert.is(answer.status, 403, JSON.stringify(headers));
 	}
-	assert.is((await ask(port, '/cache/purge', { method: 'POST', body })).status, 200, 'it is the origin’s on this port');
-	assert.match((await ask(port, '/guarded')).told, /hit/);
+	assert.is(
+		(await ask(port, '/cache/purge', { method: 'POST', body })).status,
+		200,
+		"on the site's port, the path belongs to the origin",
+	);
+	assert.match((await ask(port, '/guarded')).cacheStatus, /hit/);
 	assert.is(origin.asked('/guarded'), 1);
 });
 
-running('no value seems to be another value and what the template puts between them', async () => {
+running("cache keys do not collide when a value contains the key template's separator", async () => {
 	const of = async (a: string, b: string): Promise<Answer> =>
 		ask(port, '/keys', { headers: { Host: 'keys.test', 'X-A': a, 'X-B': b } });
 	await of('a', 'b|c');
-	assert.match((await of('a|b', 'c')).told, /fwd=uri-miss/);
-	assert.match((await of('a', 'b|c')).told, /hit/);
-	assert.match((await of('a|b', 'c')).told, /hit/);
-	assert.match((await of('a|b|c', '')).told, /fwd=uri-miss/);
+	assert.match((await of('a|b', 'c')).cacheStatus, /fwd=uri-miss/);
+	assert.match((await of('a', 'b|c')).cacheStatus, /hit/);
+	assert.match((await of('a|b', 'c')).cacheStatus, /hit/);
+	assert.match((await of('a|b|c', '')).cacheStatus, /fwd=uri-miss/);
 	assert.is(origin.asked('/keys'), 3);
 });
 
-running('is told: GET /cache, metrics, access log, placeholder', async () => {
+running('cache activity is reported by GET /cache, metrics and the access log', async () => {
 	const { ceiling, bytes, entries, hits, collapsed } = await events();
 	assert.is(ceiling, 16 * 1024 * 1024);
 	assert.ok(bytes! > 1_500_000 && bytes! <= ceiling!);
@@ -347,7 +351,7 @@ running('is told: GET /cache, metrics, access log, placeholder', async () => {
 		const lines = server.output().split('\n');
 		return lines.filter(line => line.includes(text) && line.includes('"cache":'));
 	};
-	await until('all are logged', () => of('"/logged"').length >= 2 && of('"/aged?cc=max-age=1"').length >= 2);
+	await until('all requests are logged', () => of('"/logged"').length >= 2 && of('"/aged?cc=max-age=1"').length >= 2);
 	const logged = of('"/logged"');
 	assert.is(logged.length, 2);
 	for (const line of logged) assert.match(line, line.includes('"GET"') ? '"cache":"miss"' : '"cache":"bypass"');
@@ -355,14 +359,14 @@ running('is told: GET /cache, metrics, access log, placeholder', async () => {
 	assert.match(of('"/aged?cc=max-age=1"').at(-1)!, '"cache":"stale"');
 });
 
-running('stored responses survive a load that keeps the cache', async () => {
+running('stored responses survive a configuration load that keeps the cache', async () => {
 	await ask(port, '/stays');
 	const config = JSON.parse((await ask(admin, '/config/')).body.toString());
 	config.sites.push({ addresses: [`http://other.test:${port}`], pipeline: [{ handler: 'respond', body: 'x' }] });
 	const body = JSON.stringify(config);
 	const loaded = await ask(admin, '/load', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } });
 	assert.is(loaded.status, 200, loaded.body.toString());
-	assert.match((await ask(port, '/stays')).told, /hit/);
+	assert.match((await ask(port, '/stays')).cacheStatus, /hit/);
 	assert.is(origin.asked('/stays'), 1);
 });
 

@@ -1,4 +1,4 @@
-/** Caches when threads die, and when those who are waited for leave or take too long. */
+/** Caches when a thread dies, when a fetching client leaves, and when a fetch takes too long. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -8,7 +8,7 @@ import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { freePorts, pace, until } from '../../harness.ts';
 import { keptLog } from '../running-server.ts';
 
-const dying = suite('caches and those who leave');
+const dying = suite('caches with dying threads and leaving clients');
 const asked = new Map<string, number>();
 const held: ServerResponse[] = [];
 const origin = createServer((request, response) => {
@@ -52,7 +52,7 @@ dying.after(async () => {
 	origin.close();
 });
 
-/** One request on a connection of its own. */
+/** Sends one request on its own connection and resolves to the response. */
 async function get(path: string): Promise<string> {
 	const socket = connect(port, '127.0.0.1');
 	socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`);
@@ -68,16 +68,16 @@ async function get(path: string): Promise<string> {
 dying('stored responses survive the death of a thread, and its replacement finds them', async () => {
 	assert.match(await get('/kept'), 'stored');
 	await runtime.terminateWorker(0);
-	await until('its successor serves', () => log.text().includes('a worker thread was replaced'));
+	await until('the replacement thread serves', () => log.text().includes('a worker thread was replaced'));
 	for (let i = 0; i < 20; i++) assert.match(await get('/kept'), 'svc; hit');
 	assert.is(asked.get('/kept'), 1);
 });
 
-dying('if the fetching client leaves, another one fetches', async () => {
+dying('if the fetching client disconnects, another request fetches', async () => {
 	const leaver = connect(port, '127.0.0.1');
 	leaver.on('error', () => {});
 	leaver.write(`GET /held HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
-	await until('the origin is asked', () => held.length > 0);
+	await until('the origin received the request', () => held.length > 0);
 	const waiting = Promise.all(Array.from({ length: 20 }, () => get('/held')));
 	await pace(100);
 	leaver.destroy();
@@ -85,9 +85,9 @@ dying('if the fetching client leaves, another one fetches', async () => {
 	assert.is(asked.get('/held'), 2);
 });
 
-dying('a request that has waited long enough fetches too', async () => {
+dying('a request that has waited for the time limit fetches as well', async () => {
 	const first = get('/held-long');
-	await until('the origin is asked', () => asked.get('/held-long') === 1);
+	await until('the origin received the request', () => asked.get('/held-long') === 1);
 	const begun = performance.now();
 	assert.match(await get('/held-long'), '/held-long 2');
 	const took = performance.now() - begun;
@@ -101,7 +101,7 @@ dying('private responses are fetched by each client, concurrently after the firs
 	const answers = await Promise.all(Array.from({ length: 30 }, () => get('/private-slow')));
 	assert.is(new Set(answers.map(answer => answer.slice(answer.indexOf('\r\n\r\n')))).size, 30);
 	assert.is(asked.get('/private-slow'), 30);
-	assert.ok(performance.now() - begun < 3000, 'they did not stand in a line');
+	assert.ok(performance.now() - begun < 3000, 'the requests were serialized');
 });
 
 dying('a failure is not shared with waiting requests', async () => {

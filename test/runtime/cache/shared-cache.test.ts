@@ -1,4 +1,7 @@
-/** The shared store: what one thread keeps all see, never beyond its ceiling, whatever is removed while it is read. */
+/**
+ * The shared store: all threads see what one stores, memory stays within the size limit, and readers finish whatever is
+ * removed.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../compiler/exchange/body.ts';
@@ -15,7 +18,7 @@ const ROWS = 3;
 
 function store(ceiling = MIB) {
 	const layout = cacheLayout(ceiling, ROWS);
-	assert.ok(layout.bytes <= ceiling, `${layout.bytes} are more than ${ceiling}`);
+	assert.ok(layout.bytes <= ceiling, `${layout.bytes} bytes exceed ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
 	const board = new CacheRegistry({ healing: 50, workingDirectory: '/', log: () => {} });
 	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
@@ -65,7 +68,7 @@ function read(cache: SharedCache, response: CachedResponse, start = 0, end = res
 	return Buffer.concat(pieces);
 }
 
-/** Bytes that tell which key they belong to, and where they stand. */
+/** Returns bytes that identify their key and their position. */
 function bytesOf(key: string, length: number): Buffer {
 	const bytes = Buffer.alloc(length);
 	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7) & 255;
@@ -86,7 +89,7 @@ sharing('a response stored by one thread is available to all, head and body', ()
 	}
 });
 
-sharing('a long body comes in pieces, from anywhere', () => {
+sharing('a long body is read in pieces, starting at any offset', () => {
 	const { threads } = store(8 * MIB);
 	const body = bytesOf('long', 700_000);
 	assert.ok(put(threads[0], 'long', body));
@@ -138,7 +141,7 @@ sharing('the number of variants per key is limited', () => {
 	assert.ok(found.some(({ head }) => head.storedAt === 199));
 });
 
-sharing('a head that is confirmed is another for every thread, the body the same', () => {
+sharing('revalidation replaces the head for every thread and keeps the body', () => {
 	const { threads } = store();
 	put(threads[0], 'a', Buffer.from('body'));
 	assert.is(threads[1].find('a')[0]!.head.lifetime, 1000);
@@ -149,7 +152,7 @@ sharing('a head that is confirmed is another for every thread, the body the same
 	assert.is(read(threads[1], refreshed!)!.toString(), 'body');
 });
 
-sharing('a removed response is not served by any thread, and readers finish reading it', () => {
+sharing('a removed response is not served by any thread, and its readers still get it to the end', () => {
 	const { threads, memory } = store(4 * MIB);
 	const body = bytesOf('a', 300_000);
 	put(threads[0], 'a', body);
@@ -160,15 +163,15 @@ sharing('a removed response is not served by any thread, and readers finish read
 	threads[0].invalidate('example.test', '/a', undefined);
 	for (const thread of threads) assert.is(thread.find('a').length, 0);
 	assert.is(threads[2].body(found!, 0, 10), undefined);
-	// Others want the room meanwhile.
+	// Other entries need the room meanwhile.
 	for (let i = 0; i < 60; i++) put(threads[2], `b${i}`, bytesOf('b', 100_000));
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
 	assert.equal(Buffer.concat(pieces), body);
 	for (let i = 0; i < 60; i++) put(threads[2], `c${i}`, bytesOf('c', 100_000));
-	assert.is(memory.words[WORD.zombies], 0, 'its memory has come back');
+	assert.is(memory.words[WORD.zombies], 0, 'the memory of a removed entry was not released');
 });
 
-sharing('only the URL that was changed is invalidated', () => {
+sharing('invalidation affects only the given URL', () => {
 	const { threads } = store();
 	put(threads[0], 'a', Buffer.from('1'));
 	put(threads[0], 'a?q', Buffer.from('2'), { path: '/a', query: 'q' });
@@ -180,7 +183,7 @@ sharing('only the URL that was changed is invalidated', () => {
 	);
 });
 
-sharing('many keys of random sizes: never beyond the ceiling, never another’s bytes', () => {
+sharing('with many keys of random sizes, memory stays within the limit and every entry has its own bytes', () => {
 	const { threads, memory, layout } = store();
 	let random = 12345;
 	const next = (below: number): number => {
@@ -218,9 +221,9 @@ sharing('popular entries survive a scan of others', () => {
 	assert.is(kept, 20);
 });
 
-const turns = suite('turns to fetch');
+const turns = suite('request coalescing');
 
-turns('one request fetches, the others wait, on all threads; then all continue', async () => {
+turns('one request fetches while the others wait on all threads; then all continue', async () => {
 	const { threads } = store();
 	const lead = threads[0].turn('a', 5000);
 	assert.is(lead.ended, undefined);
@@ -236,10 +239,10 @@ turns('one request fetches, the others wait, on all threads; then all continue',
 	assert.is(over, 0);
 	lead.done('stored');
 	await Promise.all(waits.map(({ ended }) => ended));
-	assert.is(threads[1].turn('a', 5000).ended, undefined, 'it is free again');
+	assert.is(threads[1].turn('a', 5000).ended, undefined, 'the key can be fetched again');
 });
 
-turns('a request that has waited long enough continues', async () => {
+turns('a request continues once its wait time is over', async () => {
 	const { threads } = store();
 	const lead = threads[0].turn('a', 5000);
 	const begun = performance.now();
@@ -248,7 +251,7 @@ turns('a request that has waited long enough continues', async () => {
 	lead.done('failed');
 });
 
-turns('one that takes longer than anybody waits is not waited for by those who come later', async () => {
+turns('later requests do not wait for a fetch that has exceeded the wait time', async () => {
 	const { threads } = store();
 	const slow = threads[0].turn('a', 30);
 	await elapse(60);
@@ -262,12 +265,12 @@ turns('one that takes longer than anybody waits is not waited for by those who c
 		over = true;
 	});
 	await quiet(20);
-	assert.not(over, 'the end of the one given up is nobody’s');
+	assert.not(over, 'the end of the abandoned fetch released the waiters of the new one');
 	next.done('stored');
 	await others.ended;
 });
 
-turns('who does not want to wait takes nobody’s patience', async () => {
+turns('a request that does not wait does not shorten the wait of others', async () => {
 	const { threads } = store();
 	const lead = threads[0].turn('a', 5000);
 	await threads[1].turn('a', 0).ended;
@@ -282,7 +285,7 @@ turns('who does not want to wait takes nobody’s patience', async () => {
 	await wait.ended;
 });
 
-turns('private responses are not waited for', () => {
+turns('requests for a key with a private response are not coalesced', () => {
 	const { threads } = store();
 	threads[0].turn('a', 5000).done('private');
 	assert.is(threads[0].turn('a', 5000).ended, undefined);
@@ -302,7 +305,7 @@ turns('after a failure, the next request fetches', async () => {
 
 const ends = suite('purging, and threads that die');
 
-ends('purging by URL, by prefix, by tag; every thread is told before it is over', async () => {
+ends('purges by URL, prefix and tag take effect on every thread before they resolve', async () => {
 	const { threads, board } = store();
 	const keep = (key: string, path: string, more: Partial<CachedHead> = {}): boolean =>
 		put(threads[0], key, Buffer.from(key), { path, ...more });
@@ -344,11 +347,11 @@ ends('the fills, pins and fetches of a dead thread are released', async () => {
 	await waits.ended;
 	assert.is(threads[0].find('kept').length, 1);
 	threads[0].remove(threads[0].find('kept')[0]!);
-	assert.is(memory.words[WORD.zombies], 0, 'a dead reader keeps nothing');
+	assert.is(memory.words[WORD.zombies], 0, 'a dead reader pins nothing');
 	assert.is(memory.words[WORD.usedBlocks], 0);
 });
 
-ends('a thread that died within a change: nothing is found, who reads reads on, and then all begins anew', async () => {
+ends('after a thread dies during a change, nothing is found, readers finish, and then the store is reset', async () => {
 	const { threads, board, memory } = store(4 * MIB);
 	const body = bytesOf('a', 300_000);
 	put(threads[0], 'a', body);
@@ -362,21 +365,21 @@ ends('a thread that died within a change: nothing is found, who reads reads on, 
 	assert.is(memory.words[WORD.lock], 0);
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
-	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'nothing is taken meanwhile');
+	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'nothing is stored before the reset');
 	await quiet(150);
-	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'it is still being read');
+	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'the store is not reset while it is being read');
 	const pieces: Buffer[] = [];
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
 	assert.equal(Buffer.concat(pieces), body);
-	await until('it is mended', () => !memory.isBroken);
+	await until('the store is reset', () => !memory.isBroken);
 	put(threads[2], 'a', bytesOf('a', 200));
-	assert.is(half.write(bytesOf('half', 5000)), false, 'what was begun before is given up');
+	assert.is(half.write(bytesOf('half', 5000)), false, 'writes that began before the reset are aborted');
 	half.abandon();
 	assert.equal(read(threads[0], threads[0].find('a')[0]!), bytesOf('a', 200));
 	assert.is(memory.words[WORD.entries], 1);
 });
 
-ends('the main thread waits for no lock of a thread whose death it has not been told of', async () => {
+ends("the main thread does not block on a lock whose holder's death is not yet reported", async () => {
 	const { threads, board, memory } = store();
 	put(threads[0], 'a', bytesOf('a', 100));
 	threads[0].store(headOf('half'), undefined, MIB, 0);
@@ -389,13 +392,13 @@ ends('the main thread waits for no lock of a thread whose death it has not been 
 	assert.is(threads[2].find('a').length, 0);
 });
 
-const slow = suite('a disk that does not answer');
+const slow = suite('an unresponsive disk');
 
 for (const [how, recall] of [
 	['never answers', () => new Promise<void>(() => {})],
 	['fails', () => Promise.reject(new Error('no'))],
 ] as const) {
-	slow(`one that ${how} does not keep a request waiting for good`, async () => {
+	slow(`a disk that ${how} does not block a request indefinitely`, async () => {
 		const size = 64 * MIB;
 		const layout = cacheLayout(MIB, ROWS, size);
 		const buffer = new SharedArrayBuffer(layout.words * 4);
@@ -421,9 +424,9 @@ for (const [how, recall] of [
 
 slow.run();
 
-const late = suite('what comes after it was purged');
+const late = suite('responses that arrive after a purge');
 
-late('a response that was asked for earlier and came later does not take the place of a newer one', () => {
+late('a response requested earlier but arriving later does not replace a newer one', () => {
 	const { threads } = store();
 	const since = threads[0].moment('example.test', '/a', undefined);
 	const older = threads[0].store(headOf('a', { storedAt: 1000 }), undefined, MIB, since)!;
@@ -431,18 +434,18 @@ late('a response that was asked for earlier and came later does not take the pla
 	assert.ok(put(threads[1], 'a', Buffer.from('newer'), { storedAt: 2000 }));
 	assert.not(older.commit());
 	assert.is(read(threads[0], threads[0].find('a')[0]!)!.toString(), 'newer');
-	// From before the clock was set back.
+	// Stored before the clock was set back.
 	assert.ok(put(threads[1], 'b', Buffer.from('future'), { storedAt: Date.now() + 1e6 }));
 	assert.ok(put(threads[0], 'b', Buffer.from('now'), { storedAt: Date.now() }));
 	assert.is(read(threads[2], threads[2].find('b')[0]!)!.toString(), 'now');
 });
 
-late('a response that was asked for before a purge or an invalidation is not kept', async () => {
+late('a response requested before a purge or an invalidation is not stored', async () => {
 	const { threads, board } = store();
 	const { host, path, query } = headOf('a');
 	const before = threads[0].moment(host, path, query);
 	threads[1].invalidate(host, '/another', undefined);
-	assert.is(threads[0].moment(host, path, query), before, 'another URL does not matter');
+	assert.is(threads[0].moment(host, path, query), before, "another URL's invalidation has no effect");
 	threads[1].invalidate(host, path, query);
 	assert.is(threads[0].store(headOf('a'), undefined, MIB, before), undefined);
 	const then = threads[0].moment(host, path, query);
@@ -451,7 +454,7 @@ late('a response that was asked for before a purge or an invalidation is not kep
 	assert.ok(put(threads[0], 'a', Buffer.from('new')));
 });
 
-late('a body that was on its way when it was purged is not kept, another one is', async () => {
+late('a response purged while it arrives is not stored, and another one is', async () => {
 	const { threads, board, memory } = store();
 	const since = threads[0].moment('example.test', '/a', undefined);
 	const purged = threads[0].store(headOf('a'), undefined, MIB, since)!;
@@ -466,7 +469,7 @@ late('a body that was on its way when it was purged is not kept, another one is'
 	assert.is(memory.words[WORD.usedBlocks], 7);
 });
 
-late('a head that grows where there is no room takes nobody’s memory', () => {
+late('a head that grows when memory is full does not overwrite other entries', () => {
 	const { threads, memory, layout } = store();
 	for (let i = 0; i < 500; i++) put(threads[0], `k${i}`, bytesOf('k', 9000));
 	let left = 0;

@@ -1,4 +1,4 @@
-/** What one client of an ACME server can take from the others, and what servers that share a store know of each other. */
+/** Fairness of the ACME server among its clients, and how servers that share a store see each other's changes. */
 import { generateKeyPairSync } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../harness.ts';
 
 const fairness = suite('ACME server, fairness');
 
-fairness('who asks for many nonces drives out nobody else’s', () => {
+fairness('a client that requests many nonces does not invalidate those of others', () => {
 	const nonces = new Nonces();
 	const mine = nonces.issue();
 	for (let count = 0; count < 30_000; count++) nonces.issue();
@@ -21,7 +21,7 @@ fairness('who asks for many nonces drives out nobody else’s', () => {
 	assert.not.ok(nonces.use(mine));
 });
 
-fairness('a nonce is good once, in one spelling, and from this server', () => {
+fairness('a nonce is valid only once, only as spelled, and only on the server that issued it', () => {
 	const nonces = new Nonces();
 	const nonce = nonces.issue();
 	assert.not.ok(new Nonces().isGood(nonce));
@@ -32,7 +32,7 @@ fairness('a nonce is good once, in one spelling, and from this server', () => {
 	assert.not.ok(nonces.use(nonce));
 });
 
-fairness('so many are used that keys change: what was given out under the key before is still good', () => {
+fairness('after so many nonces that the key is rotated, nonces of the previous key are still valid', () => {
 	const nonces = new Nonces();
 	const early = nonces.issue();
 	for (let count = 0; count < 50_000; count++) nonces.use(nonces.issue());
@@ -41,7 +41,7 @@ fairness('so many are used that keys change: what was given out under the key be
 	assert.ok(nonces.use(late));
 });
 
-fairness('tasks of one who has many wait for those of others, and are bounded', async () => {
+fairness("a client's many tasks are limited in number and do not delay the tasks of others", async () => {
 	const queue = new FairQueue(2, 50);
 	const done: string[] = [];
 	const task = (name: string) => async (): Promise<void> => {
@@ -56,13 +56,13 @@ fairness('tasks of one who has many wait for those of others, and are bounded', 
 	while (done.length < 54) await new Promise(resolve => setImmediate(resolve));
 	assert.ok(done.indexOf('modest') <= 4, done.slice(0, 8).join());
 	assert.ok(done.indexOf('other') <= 5, done.slice(0, 8).join());
-	// It is empty, and takes on.
+	// The queue is empty and accepts new tasks.
 	assert.ok(queue.add('greedy', task('last')));
 	while (done.length < 55) await new Promise(resolve => setImmediate(resolve));
 });
 
 fairness(
-	'an account that another server of the store has ended, or given another key, is seen so at once',
+	'an account deactivated or re-keyed by another server of the same store is seen that way at once',
 	async () => {
 		const store = openFileStore(temporaryFolder());
 		const [one, other] = [new Accounts(store, 'local'), new Accounts(store, 'local')];

@@ -1,4 +1,7 @@
-/** Certificates by ACME, from a scripted server: obtained, renewed, resumed, and what is done when the server refuses. */
+/**
+ * Certificates by ACME, from a scripted server: obtained, renewed and resumed, and what happens when the server
+ * refuses.
+ */
 import { X509Certificate } from 'node:crypto';
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -19,12 +22,12 @@ acme.before.each(async () => {
 });
 acme.after.each(() => server.close());
 
-/** An issuer that orders at the scripted server. */
+/** Settings of an issuer that uses the scripted server. */
 function issuer(more: object = {}): { issuer: string; [setting: string]: unknown } {
 	return { issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile], ...more };
 }
 
-/** Validates as a real server does, by what the threads would answer. */
+/** Validates as a real server does, using the challenge responses that the threads would give. */
 function answeredBy(sink: KeptCertificates): (validation: Validation) => boolean {
 	return ({ type, name, token, keyAuthorization }) => {
 		if (type === 'http-01') return sink.answers.http01[token] === keyAuthorization;
@@ -33,7 +36,7 @@ function answeredBy(sink: KeptCertificates): (validation: Validation) => boolean
 	};
 }
 
-acme('a certificate is obtained by HTTP-01 on a first run, kept, and found again by the next process', async () => {
+acme('a certificate is obtained by HTTP-01 on the first run, stored, and loaded by the next process', async () => {
 	const test = testManager();
 	server.faults.validate = answeredBy(test.sink);
 	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])));
@@ -43,7 +46,7 @@ acme('a certificate is obtained by HTTP-01 on a first run, kept, and found again
 	assert.match(key, /BEGIN PRIVATE KEY/);
 	assert.is(server.accounts, 1);
 	assert.equal(test.sink.answers, { http01: {}, alpn: {} });
-	await eventually('nothing is left of the orders', () => !existsSync(ordersFolder(test.folder)));
+	await eventually('the order files are removed', () => !existsSync(ordersFolder(test.folder)));
 	await test.manager.close();
 	for (const entry of readdirSync(test.folder, { recursive: true, withFileTypes: true })) {
 		const { mode } = statSync(path.join(entry.parentPath, entry.name));
@@ -62,7 +65,7 @@ acme('a certificate is obtained by HTTP-01 on a first run, kept, and found again
 	assert.is(server.orders.length, 2);
 });
 
-acme('TLS-ALPN-01 is tried when HTTP-01 fails, and remembered', async () => {
+acme('TLS-ALPN-01 is tried after HTTP-01 fails, and is preferred afterwards', async () => {
 	const test = testManager();
 	const answered = answeredBy(test.sink);
 	server.faults.validate = validation => validation.type === 'tls-alpn-01' && answered(validation);
@@ -75,7 +78,7 @@ acme('TLS-ALPN-01 is tried when HTTP-01 fails, and remembered', async () => {
 	await test.manager.close();
 });
 
-acme('a root file of an issuer is read again with every load', async () => {
+acme("an issuer's root file is read again on every configuration load", async () => {
 	const test = testManager();
 	server.faults.validate = answeredBy(test.sink);
 	const root = path.join(test.folder, 'root.pem');
@@ -94,7 +97,7 @@ acme('a root file of an issuer is read again with every load', async () => {
 	await test.manager.close();
 });
 
-acme('nonces that are refused by chance do not fail orders', async () => {
+acme('randomly rejected nonces do not fail orders', async () => {
 	const test = testManager();
 	server.faults.nonceRejection = 0.4;
 	const names = Array.from({ length: 3 }, (_, at) => `n${at}.example.com`);
@@ -104,7 +107,7 @@ acme('nonces that are refused by chance do not fail orders', async () => {
 	await test.manager.close();
 });
 
-acme('validations that fail at random are all passed in the end', async () => {
+acme('orders succeed eventually despite randomly failing validations', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
 	server.faults.validate = () => Math.random() < 0.4;
@@ -117,7 +120,7 @@ acme('validations that fail at random are all passed in the end', async () => {
 	await test.manager.close();
 });
 
-acme('a certificate is renewed when a third of its life is left, in the place of the old one', async () => {
+acme('a certificate is renewed when a third of its lifetime is left, and replaces the old one', async () => {
 	const test = testManager();
 	server.faults.backdate = 70 * DAY;
 	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])), { renew_interval: 20 });
@@ -131,7 +134,7 @@ acme('a certificate is renewed when a third of its life is left, in the place of
 	await test.manager.close();
 });
 
-acme('private keys are used again where the policy says so', async () => {
+acme('private keys are reused where the policy says so', async () => {
 	const test = testManager();
 	server.faults.backdate = 70 * DAY;
 	const wanted = plan(policy(['a.example.com'], [issuer()], { reuse_private_keys: true, key_type: 'ed25519' }));
@@ -144,7 +147,7 @@ acme('private keys are used again where the policy says so', async () => {
 	await test.manager.close();
 });
 
-acme('renewal information of the server is followed, and the order says what it replaces', async () => {
+acme("the server's renewal information is followed, and the order names the certificate it replaces", async () => {
 	const test = testManager();
 	server.faults.window = { start: new Date(Date.now() - 2000), end: new Date(Date.now() - 1000) };
 	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])), { renew_interval: 20 });
@@ -183,7 +186,7 @@ acme('an account that the server lost is registered again', async () => {
 	await test.manager.close();
 });
 
-acme('when one issuer fails the next is asked; the log says why', async () => {
+acme('when an issuer fails, the next one is used, and the log says why', async () => {
 	const test = testManager();
 	const second = await scriptedAcmeServer(folder);
 	server.faults.before = resource => (resource === 'new-order' ? 'rejectedIdentifier' : undefined);
@@ -200,7 +203,7 @@ acme('when one issuer fails the next is asked; the log says why', async () => {
 	await second.close();
 });
 
-acme('a refusal is not repeated before its time, and tried at the test directory first', async () => {
+acme('after a refusal, Retry-After is respected, and the next attempt goes to the test directory first', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
 	const dryRun = await scriptedAcmeServer(folder);
@@ -222,7 +225,7 @@ acme('a refusal is not repeated before its time, and tried at the test directory
 	await dryRun.close();
 });
 
-acme('two processes that share a store order a certificate once', async () => {
+acme('two processes that share a store make a single order for each certificate', async () => {
 	const first = testManager();
 	const second = testManager({ folder: first.folder });
 	const wanted = plan(policy(['a.example.com', 'b.example.com'], [issuer()]));
@@ -233,7 +236,7 @@ acme('two processes that share a store order a certificate once', async () => {
 	await Promise.all([first.manager.close(), second.manager.close()]);
 });
 
-acme('the chain that is preferred is taken among those that are offered', async () => {
+acme('the preferred chain is chosen from those offered', async () => {
 	const { chooseChain } = await import('../../../runtime/certificates/acme/chain-choice.ts');
 	const { rootPem } = server;
 	const test = testManager();
@@ -247,15 +250,15 @@ acme('the chain that is preferred is taken among those that are offered', async 
 	await test.manager.close();
 });
 
-acme('wildcards without a DNS provider are told, not ordered', async () => {
+acme('wildcards without a DNS provider are reported and not ordered', async () => {
 	const test = testManager();
 	await serveDocument(test, plan(policy(['*.example.com'], [issuer()])));
-	await eventually('told', () => /can only be validated with a DNS provider/.test(JSON.stringify(test.entries)));
+	await eventually('reported', () => /can only be validated with a DNS provider/.test(JSON.stringify(test.entries)));
 	assert.is(server.orders.length, 0);
 	await test.manager.close();
 });
 
-acme('a server that hangs does not keep the process from closing', async () => {
+acme('an unresponsive ACME server does not delay closing the manager', async () => {
 	const test = testManager();
 	let asked = false;
 	server.faults.before = resource => {
@@ -266,7 +269,7 @@ acme('a server that hangs does not keep the process from closing', async () => {
 	await eventually('ordered', () => asked);
 	const begun = performance.now();
 	await test.manager.close();
-	// Orders that did not hear of the end would be waited for two seconds.
+	// Orders that did not react to the abort would delay closing by two seconds.
 	assert.ok(performance.now() - begun < 1900);
 	const record = JSON.parse(readFileSync(path.join(ordersFolder(test.folder), 'a.example.com.json'), 'utf8'));
 	assert.is(record.order, undefined);

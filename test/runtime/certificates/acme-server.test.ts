@@ -1,4 +1,4 @@
-/** The ACME server of an internal authority: certificates for who proves a name, refusals for everybody else. */
+/** The ACME server of an internal authority: it certifies names whose control is proven and refuses everything else. */
 import { createHash, generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto';
 import { createSocket, type Socket as Datagrams } from 'node:dgram';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ import { eventually, plan, policy, serveDocument, type TestManager, testManager 
 
 const acmeServer = suite('ACME server');
 
-/** A site with `acme_server`, and what answers validation for the names of a client. */
+/** A site with `acme_server`, and servers that answer validation requests for a client's names. */
 interface Front {
 	readonly base: string;
 	settings: AcmeServerSettings;
@@ -125,7 +125,7 @@ async function openFront(): Promise<Front> {
 	return self;
 }
 
-/** Has our own client order a certificate. */
+/** Orders a certificate with svc's own ACME client. */
 async function order(name: string, more: object = {}): Promise<void> {
 	await serveDocument(
 		client,
@@ -136,19 +136,22 @@ async function order(name: string, more: object = {}): Promise<void> {
 	});
 }
 
-acmeServer('HTTP-01: a name that answers gets a certificate of the authority, over a redirect too', async () => {
-	await order('localhost', { disable_tlsalpn_challenge: true });
-	const { chain } = client.sink.for('localhost')!;
-	const [leaf, intermediate] = chain
-		.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----\n/g)!
-		.map(one => new X509Certificate(one));
-	assert.ok(leaf!.verify(intermediate!.publicKey));
-	assert.is((leaf!.validToDate.getTime() - leaf!.validFromDate.getTime()) / 3_600_000, 12);
-	await order('127.0.0.1', { disable_tlsalpn_challenge: true });
-	assert.ok(client.sink.for('127.0.0.1'));
-});
+acmeServer(
+	'HTTP-01: a name that answers the challenge gets a certificate of the authority, also through a redirect',
+	async () => {
+		await order('localhost', { disable_tlsalpn_challenge: true });
+		const { chain } = client.sink.for('localhost')!;
+		const [leaf, intermediate] = chain
+			.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----\n/g)!
+			.map(one => new X509Certificate(one));
+		assert.ok(leaf!.verify(intermediate!.publicKey));
+		assert.is((leaf!.validToDate.getTime() - leaf!.validFromDate.getTime()) / 3_600_000, 12);
+		await order('127.0.0.1', { disable_tlsalpn_challenge: true });
+		assert.ok(client.sink.for('127.0.0.1'));
+	},
+);
 
-acmeServer('TLS-ALPN-01: a name that shows the certificate of the challenge', async () => {
+acmeServer('TLS-ALPN-01: a name that presents the challenge certificate gets a certificate', async () => {
 	front.settings = { challenges: ['tls-alpn-01'], lifetime: 3_600_000, sign_with_root: true };
 	await order('localhost', { disable_http_challenge: true });
 	const certificate = new X509Certificate(client.sink.for('localhost')!.chain);
@@ -156,7 +159,7 @@ acmeServer('TLS-ALPN-01: a name that shows the certificate of the challenge', as
 	assert.match(certificate.issuer, /Root/);
 });
 
-acmeServer('names that do not answer, are not allowed or denied get none', async () => {
+acmeServer('names that do not answer, are not allowed or are denied get no certificate', async () => {
 	front.settings = { allow: { domains: ['localhost', '*.lan.example'] }, deny: { domains: ['no.lan.example'] } };
 	for (const [name, why] of [
 		['not-matching.localhost', /rejectedIdentifier.*is not allowed/],
@@ -174,7 +177,7 @@ acmeServer('names that do not answer, are not allowed or denied get none', async
 	assert.match(JSON.stringify(client.entries), /did not answer with the key authorization/);
 });
 
-/** Members that answers of the server may have. */
+/** Members that the server's responses may have. */
 interface AnswerBody {
 	readonly type: string;
 	readonly status: string;
@@ -184,7 +187,7 @@ interface AnswerBody {
 	readonly challenges: readonly { readonly type: string; readonly url: string; readonly token: string }[];
 }
 
-/** A client that does what it likes. */
+/** Creates a low-level client that can send arbitrary requests. */
 async function raw(key: KeyObject): Promise<{
 	post: (
 		resource: string,
@@ -217,7 +220,7 @@ async function raw(key: KeyObject): Promise<{
 
 const problem = ({ body }: { body: AnswerBody }): string => body.type.replace('urn:ietf:params:acme:error:', '');
 
-acmeServer('DNS-01 proves a wildcard, where wildcards are allowed', async () => {
+acmeServer('DNS-01 validates a wildcard where wildcards are allowed', async () => {
 	const me = await raw(await makePrivateKey('p256'));
 	const identifiers = [{ type: 'dns', value: '*.example.test' }];
 	assert.is(problem(await me.post('new-order', { identifiers })), 'rejectedIdentifier');
@@ -247,7 +250,7 @@ acmeServer('DNS-01 proves a wildcard, where wildcards are allowed', async () => 
 	assert.is(new X509Certificate(chain).subjectAltName, 'DNS:*.example.test');
 });
 
-acmeServer('who forges, repeats, or reaches for what is not his is refused', async () => {
+acmeServer("forged and replayed requests, and requests for other accounts' resources, are refused", async () => {
 	const key = await makePrivateKey('p256');
 	const me = await raw(key);
 	const other = await raw(await makePrivateKey('p256'));
@@ -288,28 +291,31 @@ acmeServer('who forges, repeats, or reaches for what is not his is refused', asy
 	assert.is((await fetch(`${front.base}/elsewhere`)).status, 404);
 });
 
-acmeServer('requests for other names, or signed by another key, are not certified', async () => {
-	const me = await raw(await makePrivateKey('p256'));
-	front.settings = { challenges: ['http-01'] };
-	const made = await me.post('new-order', { identifiers: [{ type: 'dns', value: 'localhost' }] });
-	const authorization = await me.post(made.body.authorizations[0]!, undefined);
-	const { url, token } = authorization.body.challenges[0]!;
-	client.sink.answers = { http01: { [token]: 'wrong' }, alpn: {} };
-	await me.post(url, {});
-	await eventually('invalid', async () => (await me.post(made.location, undefined)).body.status === 'invalid');
-	const { readRequest } = await import('../../../runtime/certificates/acme-server/request-contents.ts');
-	const key = await makePrivateKey('p256');
-	const good = certificateRequest(['b.test', 'a.test', '10.0.0.1'], key);
-	assert.equal(readRequest(good).names, ['10.0.0.1', 'a.test', 'b.test']);
-	const forged = Buffer.from(good);
-	forged[forged.indexOf('a.test')]! ^= 1;
-	assert.throws(() => readRequest(forged), /not signed with its key/);
-	for (let cut = 0; cut < good.length; cut += 7) assert.throws(() => readRequest(good.subarray(0, cut)));
-	const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
-	assert.throws(() => readRequest(certificateRequest(['a.test'], weak)), /too weak/);
-});
+acmeServer(
+	'an order fails if validation does, and forged, truncated or weak certificate requests are refused',
+	async () => {
+		const me = await raw(await makePrivateKey('p256'));
+		front.settings = { challenges: ['http-01'] };
+		const made = await me.post('new-order', { identifiers: [{ type: 'dns', value: 'localhost' }] });
+		const authorization = await me.post(made.body.authorizations[0]!, undefined);
+		const { url, token } = authorization.body.challenges[0]!;
+		client.sink.answers = { http01: { [token]: 'wrong' }, alpn: {} };
+		await me.post(url, {});
+		await eventually('invalid', async () => (await me.post(made.location, undefined)).body.status === 'invalid');
+		const { readRequest } = await import('../../../runtime/certificates/acme-server/request-contents.ts');
+		const key = await makePrivateKey('p256');
+		const good = certificateRequest(['b.test', 'a.test', '10.0.0.1'], key);
+		assert.equal(readRequest(good).names, ['10.0.0.1', 'a.test', 'b.test']);
+		const forged = Buffer.from(good);
+		forged[forged.indexOf('a.test')]! ^= 1;
+		assert.throws(() => readRequest(forged), /not signed with its key/);
+		for (let cut = 0; cut < good.length; cut += 7) assert.throws(() => readRequest(good.subarray(0, cut)));
+		const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
+		assert.throws(() => readRequest(certificateRequest(['a.test'], weak)), /too weak/);
+	},
+);
 
-acmeServer('an account keeps its orders when its key changes; one that is deactivated can do nothing', async () => {
+acmeServer('an account stays the same when its key changes; a deactivated one can do nothing', async () => {
 	const key = await makePrivateKey('p256');
 	const me = await raw(key);
 	const next = await makePrivateKey('p256');
@@ -323,7 +329,7 @@ acmeServer('an account keeps its orders when its key changes; one that is deacti
 	assert.is((await me.post(me.account, undefined)).status, 400);
 	const again = await raw(next);
 	assert.is(again.account, me.account);
-	// Who still has the old key makes an account of his own by it, and takes none over.
+	// Someone who still has the old key creates a new account with it and cannot access the existing one.
 	const stranger = await raw(key);
 	assert.is.not(stranger.account, again.account);
 	assert.is((await stranger.post(again.account, undefined)).status, 403);

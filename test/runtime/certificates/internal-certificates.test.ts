@@ -1,4 +1,4 @@
-/** Certificates of the internal authority: there before a site is served, kept in the store, renewed in time. */
+/** Certificates of the internal authority: available before a site is served, kept in the store, renewed in time. */
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,35 +9,41 @@ import { eventually, keptCertificates, plan, policy, serveDocument, testManager 
 const DAY = 86_400_000;
 const internal = suite('internal certificates');
 
-/** The certificates of a PEM chain. */
+/** Parses the certificates of a PEM chain. */
 function chainOf(pem: string): X509Certificate[] {
 	return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)!.map(one => new X509Certificate(one));
 }
 
-internal('names and addresses have certificates when prepare resolves, signed by the root in the store', async () => {
-	const test = testManager();
-	await test.manager.prepare(plan(policy(['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])), {});
-	for (const name of ['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])
-		assert.ok(test.sink.for(name), name);
-	const root = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
-	const [leaf, intermediate, ...rest] = chainOf(test.sink.for('localhost')!.chain);
-	assert.equal(rest, []);
-	assert.ok(
-		root.verify(root.publicKey) && intermediate!.verify(root.publicKey) && leaf!.verify(intermediate!.publicKey),
-	);
-	assert.ok(leaf!.checkIssued(intermediate!) && intermediate!.checkIssued(root));
-	assert.is(leaf!.checkHost('localhost'), 'localhost');
-	assert.is(new X509Certificate(test.sink.for('::1')!.chain).checkIP('::1'), '::1');
-	assert.is(new X509Certificate(test.sink.for('*.lan.internal')!.chain).checkHost('a.lan.internal'), '*.lan.internal');
-	const hours = (leaf!.validToDate.getTime() - leaf!.validFromDate.getTime()) / 3_600_000;
-	assert.is(hours, 12);
-	const days = (root.validToDate.getTime() - root.validFromDate.getTime()) / DAY;
-	assert.ok(days >= 3600 && days < 3601);
-	assert.is(leaf!.publicKey.asymmetricKeyDetails!.namedCurve, 'prime256v1');
-	await test.manager.close();
-});
+internal(
+	'names and addresses have certificates, signed by the root in the store, once prepare has resolved',
+	async () => {
+		const test = testManager();
+		await test.manager.prepare(plan(policy(['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])), {});
+		for (const name of ['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])
+			assert.ok(test.sink.for(name), name);
+		const root = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
+		const [leaf, intermediate, ...rest] = chainOf(test.sink.for('localhost')!.chain);
+		assert.equal(rest, []);
+		assert.ok(
+			root.verify(root.publicKey) && intermediate!.verify(root.publicKey) && leaf!.verify(intermediate!.publicKey),
+		);
+		assert.ok(leaf!.checkIssued(intermediate!) && intermediate!.checkIssued(root));
+		assert.is(leaf!.checkHost('localhost'), 'localhost');
+		assert.is(new X509Certificate(test.sink.for('::1')!.chain).checkIP('::1'), '::1');
+		assert.is(
+			new X509Certificate(test.sink.for('*.lan.internal')!.chain).checkHost('a.lan.internal'),
+			'*.lan.internal',
+		);
+		const hours = (leaf!.validToDate.getTime() - leaf!.validFromDate.getTime()) / 3_600_000;
+		assert.is(hours, 12);
+		const days = (root.validToDate.getTime() - root.validFromDate.getTime()) / DAY;
+		assert.ok(days >= 3600 && days < 3601);
+		assert.is(leaf!.publicKey.asymmetricKeyDetails!.namedCurve, 'prime256v1');
+		await test.manager.close();
+	},
+);
 
-internal('a process that starts again serves what the store has; only its owner can read it', async () => {
+internal('a restarted process serves the stored certificates, and only the owner can read the store', async () => {
 	const first = testManager();
 	await serveDocument(first, plan(policy(['localhost'])));
 	const file = path.join(first.folder, 'certificates/local/localhost/localhost.json');
@@ -60,7 +66,7 @@ internal('a process that starts again serves what the store has; only its owner 
 	assert.not.match(JSON.stringify([first.entries, second.entries]), /PRIVATE KEY/);
 });
 
-internal('certificates, intermediate and root are renewed when it is time; the root keeps its key', async () => {
+internal('certificates, intermediate and root are renewed when due; the root keeps its key', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
 	await serveDocument(test, plan(policy(['localhost'])));
@@ -92,7 +98,7 @@ internal('certificates, intermediate and root are renewed when it is time; the r
 	await decade.manager.close();
 });
 
-internal('renewal goes on while serving, and puts the new certificate in the place of the old one', async () => {
+internal('renewal happens while serving and replaces the old certificate', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
 	await serveDocument(test, plan(policy(['localhost'])), { renew_interval: 20 });
@@ -103,35 +109,38 @@ internal('renewal goes on while serving, and puts the new certificate in the pla
 	await test.manager.close();
 });
 
-internal('each certificate is told of, and once for each authority how the machine comes to accept them', async () => {
-	let now = Date.now();
-	const test = testManager({ now: () => now });
-	const wanted = {
-		...plan(policy(['a.internal', 'b.internal']), policy(['c.internal'], [{ issuer: 'internal', ca: 'lab' }])),
-		authorities: ['local', 'lab'],
-	};
-	const told = (part: string) => test.entries.filter(({ message }) => message.includes(part));
-	await serveDocument(test, wanted, { renew_interval: 20, pki: { authorities: { lab: {} } } });
-	assert.equal(
-		told('a certificate was obtained')
-			.map(({ level, fields }) => `${level} ${(fields as { name: string }).name}`)
-			.sort(),
-		['info a.internal', 'info b.internal', 'info c.internal'],
-	);
-	assert.equal(
-		told('svc trust')
-			.map(({ level, logger, message }) => `${level} ${logger} ${message.split(': ')[1]}`)
-			.sort(),
-		['info pki svc trust', 'info pki svc trust --ca lab'],
-	);
-	now += 8.5 * 3_600_000;
-	await eventually('renewed', () => told('a certificate was renewed').length === 3);
-	for (const { level } of told('a certificate was renewed')) assert.is(level, 'info');
-	assert.is(told('svc trust').length, 2);
-	await test.manager.close();
-});
+internal(
+	'each certificate is logged, and once for each authority the command that makes the machine trust it',
+	async () => {
+		let now = Date.now();
+		const test = testManager({ now: () => now });
+		const wanted = {
+			...plan(policy(['a.internal', 'b.internal']), policy(['c.internal'], [{ issuer: 'internal', ca: 'lab' }])),
+			authorities: ['local', 'lab'],
+		};
+		const told = (part: string) => test.entries.filter(({ message }) => message.includes(part));
+		await serveDocument(test, wanted, { renew_interval: 20, pki: { authorities: { lab: {} } } });
+		assert.equal(
+			told('a certificate was obtained')
+				.map(({ level, fields }) => `${level} ${(fields as { name: string }).name}`)
+				.sort(),
+			['info a.internal', 'info b.internal', 'info c.internal'],
+		);
+		assert.equal(
+			told('svc trust')
+				.map(({ level, logger, message }) => `${level} ${logger} ${message.split(': ')[1]}`)
+				.sort(),
+			['info pki svc trust', 'info pki svc trust --ca lab'],
+		);
+		now += 8.5 * 3_600_000;
+		await eventually('renewed', () => told('a certificate was renewed').length === 3);
+		for (const { level } of told('a certificate was renewed')) assert.is(level, 'info');
+		assert.is(told('svc trust').length, 2);
+		await test.manager.close();
+	},
+);
 
-internal('a document without a name gives its certificate up; one that is discarded leaves no trace', async () => {
+internal('a certificate is dropped with its name, and a discarded configuration leaves no trace', async () => {
 	const test = testManager();
 	await serveDocument(test, plan(policy(['localhost', 'a.internal'])));
 	await test.manager.prepare(plan(policy(['localhost', 'b.internal'])), {});
@@ -145,7 +154,7 @@ internal('a document without a name gives its certificate up; one that is discar
 	await test.manager.close();
 });
 
-internal('key types, life and signing by the root are as the policy says', async () => {
+internal('key type, lifetime and signing by the root follow the policy', async () => {
 	const test = testManager();
 	const issuer = { issuer: 'internal', lifetime: 3_600_000, sign_with_root: true };
 	await serveDocument(test, plan(policy(['p384.internal'], [issuer], { key_type: 'p384' })));
@@ -156,26 +165,29 @@ internal('key types, life and signing by the root are as the policy says', async
 	await test.manager.close();
 });
 
-internal('an authority is made from the files that the option names, and refused when they do not fit', async () => {
-	const made = testManager();
-	await serveDocument(made, plan(policy(['localhost'])));
-	await made.manager.close();
-	const file = (name: string): string => path.join(made.folder, 'pki/authorities/local', name);
-	const test = testManager();
-	const authority = { root: { cert: file('root.crt'), key: file('root.key') } };
-	await serveDocument(test, plan(policy(['localhost'])), { pki: { authorities: { local: authority } } });
-	const root = new X509Certificate(readFileSync(file('root.crt')));
-	assert.ok(chainOf(test.sink.for('localhost')!.chain)[1]!.verify(root.publicKey));
-	assert.not.ok(readdirSync(path.join(test.folder, 'pki/authorities/local')).includes('root.crt'));
-	const wrong = { root: { cert: file('root.crt'), key: file('intermediate.key') } };
-	await test.manager
-		.prepare(plan(policy(['localhost'])), { pki: { authorities: { local: wrong } } })
-		.then(() => assert.unreachable())
-		.catch(error => assert.match(error.message, /are not a matching certificate and key/));
-	await test.manager.close();
-});
+internal(
+	'an authority uses the configured certificate and key files, which are refused if they do not match',
+	async () => {
+		const made = testManager();
+		await serveDocument(made, plan(policy(['localhost'])));
+		await made.manager.close();
+		const file = (name: string): string => path.join(made.folder, 'pki/authorities/local', name);
+		const test = testManager();
+		const authority = { root: { cert: file('root.crt'), key: file('root.key') } };
+		await serveDocument(test, plan(policy(['localhost'])), { pki: { authorities: { local: authority } } });
+		const root = new X509Certificate(readFileSync(file('root.crt')));
+		assert.ok(chainOf(test.sink.for('localhost')!.chain)[1]!.verify(root.publicKey));
+		assert.not.ok(readdirSync(path.join(test.folder, 'pki/authorities/local')).includes('root.crt'));
+		const wrong = { root: { cert: file('root.crt'), key: file('intermediate.key') } };
+		await test.manager
+			.prepare(plan(policy(['localhost'])), { pki: { authorities: { local: wrong } } })
+			.then(() => assert.unreachable())
+			.catch(error => assert.match(error.message, /are not a matching certificate and key/));
+		await test.manager.close();
+	},
+);
 
-internal('files of an authority that have changed sign from the next load on; broken ones are refused', async () => {
+internal('changed authority files take effect with the next load, and mismatched ones are refused', async () => {
 	const rootOf = async () => {
 		const made = testManager();
 		await serveDocument(made, plan(policy(['localhost'])));
@@ -202,11 +214,11 @@ internal('files of an authority that have changed sign from the next load on; br
 		.prepare(plan(policy(['localhost'])), { pki })
 		.then(() => assert.unreachable())
 		.catch(error => assert.match(error.message, /are not a matching certificate and key/));
-	assert.is((await test.manager.authority!('local')).root, root, 'what is served goes on');
+	assert.is((await test.manager.authority!('local')).root, root, 'the previous authority stays in use');
 	await test.manager.close();
 });
 
-internal('a root whose key is lost is not replaced unseen', async () => {
+internal('a root whose key is lost is reported and not silently replaced', async () => {
 	const made = testManager();
 	await serveDocument(made, plan(policy(['localhost'])));
 	await made.manager.close();
@@ -219,7 +231,7 @@ internal('a root whose key is lost is not replaced unseen', async () => {
 	await test.manager.close();
 });
 
-internal('a store that cannot be written leaves sites with certificates for the life of the process', async () => {
+internal('if the store cannot be written, sites get certificates that last as long as the process', async () => {
 	const blocked = path.join(testManager().folder, 'file');
 	writeFileSync(blocked, '');
 	chmodSync(blocked, 0o400);

@@ -1,4 +1,4 @@
-/** A sink that keeps what a certificate manager publishes, and managers over temporary stores. */
+/** A fake certificate sink that records what a certificate manager publishes, and managers over temporary stores. */
 
 import type {
 	AutomationPolicy,
@@ -15,19 +15,18 @@ import type {
 } from '../../../runtime/tls/certificate-feed.ts';
 import { temporaryFolder } from '../../harness.ts';
 
-/** What threads would have. */
+/** Records what the worker threads would receive. */
 export interface KeptCertificates extends CertificateSink {
 	/** By id. */
 	readonly certificates: Map<string, PublishedCertificate>;
 	/** Every publication so far, in order. */
 	readonly published: PublishedCertificate[];
-	/** The answers that stand now. */
+	/** The challenge responses currently in effect. */
 	answers: ChallengeAnswers;
-	/** The certificate for a name. */
+	/** Returns the certificate for a name. */
 	for(name: string): PublishedCertificate | undefined;
 }
 
-/** Makes a sink. */
 export function keptCertificates(): KeptCertificates {
 	const certificates = new Map<string, PublishedCertificate>();
 	const published: PublishedCertificate[] = [];
@@ -60,7 +59,7 @@ export interface TestManager {
 	readonly folder: string;
 }
 
-/** A manager over a store in a temporary folder, or in that of another. */
+/** Creates a manager over a store in a temporary folder, or in the given one. */
 export function testManager(
 	options: { folder?: string; now?: () => number; sink?: KeptCertificates } = {},
 ): TestManager {
@@ -79,12 +78,12 @@ export function testManager(
 	return { manager, sink, entries, folder };
 }
 
-/** A plan of policies. */
+/** Makes a plan of policies. */
 export function plan(...policies: AutomationPolicy[]): CertificatePlan {
 	return { policies, authorities: ['local'], http_port: 80, https_port: 443 };
 }
 
-/** A policy for names. */
+/** Makes a policy for names. */
 export function policy(
 	subjects: readonly string[],
 	issuers: readonly IssuerSettings[] = [{ issuer: 'internal' }],
@@ -93,7 +92,7 @@ export function policy(
 	return { subjects, issuers, ...more };
 }
 
-/** Prepares and activates. */
+/** Prepares a plan and activates it. */
 export async function serveDocument(
 	{ manager }: TestManager,
 	wanted: CertificatePlan,

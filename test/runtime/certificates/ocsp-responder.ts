@@ -1,4 +1,4 @@
-/** An OCSP responder that answers as a test says, and what makes a certificate name it. */
+/** An OCSP responder that answers as a test demands, and the certificate extensions that refer to it. */
 import { createHash, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -23,12 +23,12 @@ import type { CertificateRequest, Signer } from '../../../runtime/certificates/i
 
 const HOUR = 3_600_000;
 
-/** A responder and how it behaves. */
+/** A running responder and its behavior. */
 export interface Responder {
 	readonly url: string;
 	requests: number;
 	status: 'good' | 'revoked' | 'wrong-key' | 'other' | 'stale' | 'garbage' | 'error';
-	/** Requests wait for it before they are answered. */
+	/** Requests are answered only after this promise resolves. */
 	ready: Promise<void>;
 	close(): void;
 }

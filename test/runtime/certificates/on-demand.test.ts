@@ -1,4 +1,6 @@
-/** Certificates that are obtained when a client asks for them: with permission only, a bounded number, and from other programs. */
+/**
+ * Certificates obtained on a client's demand: only with permission, limited in number, and also from external sources.
+ */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -24,7 +26,7 @@ function ask({ manager }: TestManager, name: string): Promise<boolean> {
 	return manager.obtain(question);
 }
 
-demand('a name that is permitted is ordered once, however many clients ask; others are turned away', async () => {
+demand('a permitted name is ordered once, however many clients ask for it; other names are refused', async () => {
 	const acme = await scriptedAcmeServer(temporaryFolder());
 	const permission = await fakeApi(({ path }) => ({ status: path.includes('allowed') ? 204 : 403 }));
 	const test = testManager();
@@ -58,7 +60,7 @@ demand('a name that is permitted is ordered once, however many clients ask; othe
 	await permission.close();
 });
 
-demand('redirects of the permission endpoint and an endpoint that is gone permit nothing', async () => {
+demand('a permission endpoint that redirects or does not answer permits nothing', async () => {
 	const permission = await fakeApi(({ path }) => ({ status: path.startsWith('/yes') ? 200 : 302 }));
 	const test = testManager();
 	const wanted = plan(policy([], undefined, { on_demand: true }));
@@ -72,7 +74,7 @@ demand('redirects of the permission endpoint and an endpoint that is gone permit
 });
 
 demand(
-	'an internal authority needs no permission; a certificate is found in the store by the next process',
+	'an internal authority needs no permission, and the next process finds the certificate in the store',
 	async () => {
 		const test = testManager();
 		const wanted = plan(policy([], undefined, { on_demand: true }));
@@ -94,7 +96,7 @@ demand(
 	},
 );
 
-demand('scanned names end at a limit, for the endpoint and the issuer alike', async () => {
+demand('the rate of new names is limited before the permission endpoint is asked', async () => {
 	const permission = await fakeApi(() => ({ status: 403 }));
 	const test = testManager();
 	await serveDocument(test, plan(policy([], undefined, { on_demand: true })), {
@@ -109,7 +111,7 @@ demand('scanned names end at a limit, for the endpoint and the issuer alike', as
 	await permission.close();
 });
 
-demand('a name that failed is not ordered at every client that asks', async () => {
+demand("a failed name is not ordered again on every client's request", async () => {
 	let now = Date.now();
 	const acme = await scriptedAcmeServer(temporaryFolder());
 	acme.faults.validate = () => false;
@@ -137,7 +139,7 @@ demand('a name that failed is not ordered at every client that asks', async () =
 	await permission.close();
 });
 
-demand('a certificate is renewed while its name is permitted', async () => {
+demand('a certificate is renewed only while its name is permitted', async () => {
 	let now = Date.now();
 	let allowed = true;
 	const permission = await fakeApi(() => ({ status: allowed ? 200 : 403 }));
@@ -159,7 +161,7 @@ demand('a certificate is renewed while its name is permitted', async () => {
 	await permission.close();
 });
 
-demand('a client that comes while its certificate is being ordered waits for it', async () => {
+demand('a client that connects while its certificate is being ordered waits for it', async () => {
 	const acme = await scriptedAcmeServer(temporaryFolder());
 	let release: (valid: boolean) => void = () => {};
 	acme.faults.validate = () =>
@@ -180,7 +182,7 @@ demand('a client that comes while its certificate is being ordered waits for it'
 });
 
 demand(
-	'a source is asked with what the client offers; 204 is none, and what is no certificate is refused',
+	'an external source receives what the client offers; on 204 or an invalid certificate, the next issuer is used',
 	async () => {
 		const key = await makePrivateKey('p256');
 		const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };

@@ -1,4 +1,7 @@
-/** An ACME server (RFC 8555) for tests: strict about signatures and nonces, with faults on demand, and a count of all it did. */
+/**
+ * An ACME server (RFC 8555) for tests: strict about signatures and nonces, injects faults on demand, and counts
+ * everything.
+ */
 import { createHash, createHmac, createPublicKey, type KeyObject, randomBytes, verify } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -13,7 +16,7 @@ import { responderExtension } from './ocsp-responder.ts';
 
 const DAY = 86_400_000;
 
-/** A challenge that is to be validated. */
+/** A challenge to be validated. */
 export interface Validation {
 	readonly type: string;
 	readonly name: string;
@@ -21,28 +24,31 @@ export interface Validation {
 	readonly keyAuthorization: string;
 }
 
-/** What a test may change while the server runs. */
+/** Behavior that a test may change while the server runs. */
 export interface AcmeFaults {
-	/** Looks whether a challenge is answered. */
+	/** Reports whether a challenge is answered correctly. */
 	validate: (validation: Validation) => boolean | Promise<boolean>;
-	/** Called for every request before it is answered; a text is a problem type to answer with, `hang` never answers. */
+	/**
+	 * Called before every request is answered. A returned string is the problem type to answer with; `hang` never
+	 * answers.
+	 */
 	before: (resource: string) => string | undefined;
-	/** Part of nonces that are refused although they are good. */
+	/** Fraction of valid nonces to reject. */
 	nonceRejection: number;
-	/** Milliseconds that certificates live, and how long ago they began to. */
+	/** Lifetime of certificates, and how far their start is backdated, in milliseconds. */
 	lifetime: number;
 	backdate: number;
-	/** Types of challenges that are offered. */
+	/** Challenge types offered. */
 	challenges: readonly string[];
-	/** Window that renewal information suggests; none when undefined. */
+	/** Suggested window of renewal information; undefined for none. */
 	window: { start: Date; end: Date } | undefined;
 	/** Seconds of `Retry-After` on problems. */
 	retryAfter: number | undefined;
-	/** Key by which external accounts are bound, by id. */
+	/** Keys of external account bindings, by id. */
 	bindings: { readonly [id: string]: string } | undefined;
-	/** URL of a responder that certificates name. */
+	/** URL of the OCSP responder named in certificates. */
 	ocsp: string | undefined;
-	/** Whether the server forgets its accounts. */
+	/** If true, the server forgets its accounts. */
 	forgetful: boolean;
 }
 
@@ -59,23 +65,23 @@ interface Order {
 	chain: string | undefined;
 }
 
-/** The server. */
+/** A running server. */
 export interface ScriptedAcmeServer {
 	readonly directory: string;
-	/** Path of the PEM of the root that its own certificate comes from, which is also that of what it issues. */
+	/** Path of the root certificate (PEM) that signs both the server's own certificate and those it issues. */
 	readonly rootFile: string;
 	readonly rootPem: string;
 	readonly faults: AcmeFaults;
 	readonly orders: readonly Order[];
-	/** Certificates given. */
+	/** Certificates issued so far, as PEM. */
 	readonly issued: readonly string[];
 	readonly accounts: number;
-	/** The root's key, to answer for its certificates. */
+	/** The root's certificate and key, for signing OCSP responses. */
 	readonly signer: { readonly certificate: Buffer; readonly key: KeyObject };
 	close(): Promise<void>;
 }
 
-/** Starts the server; its root lies in the folder. */
+/** Starts the server and writes its root certificate into the folder. */
 export async function scriptedAcmeServer(folder: string): Promise<ScriptedAcmeServer> {
 	const rootKey = await makePrivateKey('p256');
 	const now = Date.now();
@@ -337,7 +343,10 @@ function json(response: ServerResponse, status: number, body: object): void {
 	response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** The public key of a PKCS #10 request that is signed with it and names the name; undefined otherwise. */
+/**
+ * Returns the public key of a PKCS #10 request if the request is signed with it and contains the name; otherwise
+ * undefined.
+ */
 function readRequest(der: Buffer, name: string): KeyObject | undefined {
 	const [info, , signature] = elements(contentOf(der));
 	const [, subject, spki] = elements(contentOf(info!));

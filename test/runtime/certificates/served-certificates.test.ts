@@ -1,4 +1,6 @@
-/** The whole server with a scripted ACME server: challenges as the world sees them, on-demand certificates, and what is shown. */
+/**
+ * The whole server with a scripted ACME server: challenges over the network, on-demand certificates, and hidden keys.
+ */
 import { sign, type X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -16,7 +18,7 @@ import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './
 
 const served = suite('served certificates');
 
-/** What an HTTP request for a name gives. */
+/** Sends an HTTP request for a host and resolves to the response. */
 function get(port: number, host: string, file: string): Promise<{ status: number; body: string }> {
 	return new Promise((resolve, reject) => {
 		request({ host: '127.0.0.1', port, path: file, headers: { host, connection: 'close' } }, response => {
@@ -31,7 +33,7 @@ function get(port: number, host: string, file: string): Promise<{ status: number
 	});
 }
 
-/** The certificate for a name; undefined when the handshake fails. */
+/** Resolves to the certificate served for a name, or undefined if the handshake fails. */
 function certificateOf(port: number, name: string, alpn?: string): Promise<X509Certificate | undefined> {
 	return new Promise(resolve => {
 		const socket = connect({
@@ -50,7 +52,7 @@ function certificateOf(port: number, name: string, alpn?: string): Promise<X509C
 	});
 }
 
-/** Validates over the network, several times: every thread has to answer. */
+/** Validates over the network several times, because every thread has to answer. */
 async function validated({ type, name, token, keyAuthorization }: Validation, http: number, https: number) {
 	for (let turn = 0; turn < 6; turn++) {
 		if (type === 'http-01') {
@@ -128,7 +130,7 @@ served.after(async () => {
 	await Promise.all([acme.close(), permission.close()]);
 });
 
-served('sites get their certificates by challenges that every thread answers; keys are shown nowhere', async () => {
+served('every thread answers challenges, sites get their certificates, and keys appear nowhere', async () => {
 	for (const name of ['http.example.com', 'alpn.example.com']) {
 		await eventually(`${name} has its certificate`, async () => {
 			const certificate = await certificateOf(https, name);
@@ -151,7 +153,7 @@ served('sites get their certificates by challenges that every thread answers; ke
 	assert.match(metrics, /svc_tls_\w*attempts\w*\{[^}]*result="obtained"[^}]*\} [23]\n/);
 });
 
-served('a site on demand gets its certificate in the handshake of its first client, with permission only', async () => {
+served("an on-demand site gets its certificate during its first client's handshake, only with permission", async () => {
 	const before = acme.orders.length;
 	const certificates = await Promise.all([1, 2, 3].map(() => certificateOf(https, 'yes.example.com')));
 	for (const certificate of certificates) assert.is(certificate?.checkHost('yes.example.com'), 'yes.example.com');
@@ -160,7 +162,7 @@ served('a site on demand gets its certificate in the handshake of its first clie
 	assert.is(acme.orders.length, before + 1);
 });
 
-served('a process answers the challenges of another that shares its store', async () => {
+served('a process answers the challenges of another process that shares its store', async () => {
 	const other = testManager({ folder: path.join(folder, 'store') });
 	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
 	const wanted = plan(
@@ -172,13 +174,13 @@ served('a process answers the challenges of another that shares its store', asyn
 		await eventually(`${name} was validated`, () => other.sink.for(name) !== undefined);
 	}
 	await other.manager.close();
-	// Nothing is left, and nobody else's tokens are answered.
+	// The tokens are removed, and unknown tokens are not answered.
 	assert.not.ok(existsSync(path.join(folder, 'store/acme/challenges')));
 	assert.is((await get(http, 'one.example.com', '/.well-known/acme-challenge/none')).status, 308);
 	assert.is((await certificateOf(https, 'two.example.com', 'acme-tls/1'))?.subject, undefined);
 });
 
-served('a site with acme_server has its directory, nonces and accounts, whichever thread is asked', async () => {
+served('acme_server serves the directory, nonces and accounts on every thread', async () => {
 	const ask = (method: string, file: string, body?: string) =>
 		new Promise<{ status: number; text: string; nonce: string; location: string }>((resolve, reject) => {
 			const options = {

@@ -1,4 +1,4 @@
-/** OCSP responses: fetched for certificates that name a responder, believed only when they are true, kept in the store. */
+/** OCSP responses: fetched for certificates that name a responder, verified before use, and kept in the store. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { quiet, temporaryFolder } from '../../harness.ts';
@@ -28,7 +28,7 @@ function wanted(): ReturnType<typeof plan> {
 	);
 }
 
-statuses('a response is stapled, and found in the store by the next process', async () => {
+statuses('an OCSP response is stapled, and the next process finds it in the store', async () => {
 	const test = testManager();
 	await serveDocument(test, wanted());
 	await eventually('stapled', () => test.sink.for('a.example.com')?.ocsp !== undefined);
@@ -43,18 +43,18 @@ statuses('a response is stapled, and found in the store by the next process', as
 });
 
 for (const how of ['wrong-key', 'other', 'stale', 'garbage', 'error'] as const) {
-	statuses(`a response that is ${how} is not stapled, and serving goes on`, async () => {
+	statuses(`an invalid OCSP response (${how}) is not stapled, and the certificate is still served`, async () => {
 		ocsp.status = how;
 		const test = testManager();
 		await serveDocument(test, wanted());
-		await eventually('told', () => test.entries.some(({ logger }) => logger === 'tls.ocsp'));
+		await eventually('reported', () => test.entries.some(({ logger }) => logger === 'tls.ocsp'));
 		assert.is(test.sink.for('a.example.com')!.ocsp, undefined);
 		assert.ok(test.sink.for('a.example.com')!.chain);
 		await test.manager.close();
 	});
 }
 
-statuses('a certificate that was revoked is replaced', async () => {
+statuses('a revoked certificate is replaced', async () => {
 	const test = testManager();
 	ocsp.status = 'revoked';
 	await serveDocument(test, wanted(), { renew_interval: 20 });
@@ -65,7 +65,7 @@ statuses('a certificate that was revoked is replaced', async () => {
 	await test.manager.close();
 });
 
-statuses('a response is refreshed in the middle of its life; stapling can be switched off', async () => {
+statuses('an OCSP response is refreshed halfway through its lifetime; stapling can be turned off', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
 	await serveDocument(test, wanted(), { renew_interval: 20, ocsp_interval: 20 });

@@ -1,4 +1,7 @@
-/** The disk tier when files fail it, and while it has no folder: nothing old, nothing purged comes back. */
+/**
+ * The disk tier when file operations fail, and while another process uses its folder: nothing outdated or purged comes
+ * back.
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import files, { type FileHandle, open } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
@@ -11,7 +14,7 @@ import { bytesOf, look, type Process, pause, put, read, start, written } from '.
 
 const faults = suite('faults of a disk tier');
 
-/** What fails; everything works again afterwards. */
+/** Makes the given file operations fail during `run`. */
 async function failing(
 	broken: { readonly [name in 'writev' | 'write' | 'datasync' | 'unlink']?: true },
 	run: () => Promise<void>,
@@ -21,7 +24,7 @@ async function failing(
 	await some.close();
 	const { writev, write, datasync } = handles;
 	const { unlink } = files;
-	const fails = (): Promise<never> => Promise.reject(Object.assign(new Error('it is full'), { code: 'ENOSPC' }));
+	const fails = (): Promise<never> => Promise.reject(Object.assign(new Error('no space left'), { code: 'ENOSPC' }));
 	if (broken.writev) handles.writev = fails;
 	if (broken.write) handles.write = fails;
 	if (broken.datasync) handles.datasync = fails;
@@ -48,7 +51,7 @@ const disk = ({ board }: Process) => board.reports()[0]!.disk!;
 for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { host: 'example.test', prefix: '/k' }]) {
 	const by = Object.keys(selection).at(-1)!;
 
-	faults(`a purge by ${by} that cannot be written takes everything along`, async () => {
+	faults(`a purge by ${by} that cannot be written drops everything on disk`, async () => {
 		const folder = temporaryFolder();
 		const process = await start(folder);
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
@@ -60,12 +63,12 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		await gone(folder, 'k');
 	});
 
-	faults(`a purge by ${by} that the disk does not confirm takes everything along`, async () => {
+	faults(`a purge by ${by} that cannot be synced to disk drops everything on disk`, async () => {
 		const folder = temporaryFolder();
 		const process = await start(folder);
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
 		await written(process, 1);
-		// The folder’s own sync still works.
+		// Syncing the folder itself still works.
 		await failing({ datasync: true }, async () => {
 			assert.is(await process.board.purge(selection), 1);
 		});
@@ -78,7 +81,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		await gone(folder, 'k');
 	});
 
-	faults(`a purge by ${by} stands beside what can be neither written nor removed`, async () => {
+	faults(`a purge by ${by} is recorded separately if segments can be neither written nor removed`, async () => {
 		const folder = temporaryFolder();
 		const process = await start(folder);
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
@@ -88,34 +91,37 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		});
 		assert.is((await look(process, 'k')).length, 0);
 		await process.end('crashed');
-		assert.ok(existsSync(path.join(folder, '1.segment')), 'it could not be removed');
+		assert.ok(existsSync(path.join(folder, '1.segment')), 'the segment could not be removed');
 		await gone(folder, 'k');
 	});
 
-	faults(`a purge by ${by} that no file takes fails for all to see, and is done in memory`, async () => {
-		const folder = temporaryFolder();
-		const process = await start(folder);
-		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
-		await written(process, 1);
-		await failing({ writev: true, write: true, unlink: true }, async () => {
-			const failure = await process.board.purge(selection).catch(error => error);
-			assert.instance(failure, PurgeNotKept);
-			assert.is((await look(process, 'k')).length, 0, 'neither in memory nor from disk');
-		});
-		assert.ok(process.told.includes('the cache disk cannot be written'));
-		// Done again once the disk is well it is done for good.
-		assert.is(await process.board.purge(selection), 0);
-		await process.end('crashed');
-		await gone(folder, 'k');
-	});
+	faults(
+		`a purge by ${by} that cannot be recorded in any file is reported as failed, and is done in memory`,
+		async () => {
+			const folder = temporaryFolder();
+			const process = await start(folder);
+			put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+			await written(process, 1);
+			await failing({ writev: true, write: true, unlink: true }, async () => {
+				const failure = await process.board.purge(selection).catch(error => error);
+				assert.instance(failure, PurgeNotKept);
+				assert.is((await look(process, 'k')).length, 0, 'found neither in memory nor on disk');
+			});
+			assert.ok(process.messages.includes('the cache disk cannot be written'));
+			// Repeated once the disk works again, the purge becomes permanent.
+			assert.is(await process.board.purge(selection), 0);
+			await process.end('crashed');
+			await gone(folder, 'k');
+		},
+	);
 
-	faults(`a purge by ${by} while another process has the folder outlives the one that was told`, async () => {
+	faults(`a purge by ${by} in a process without the folder outlives both processes`, async () => {
 		const folder = temporaryFolder();
 		const first = await start(folder);
 		put(first, 'k', bytesOf('k', 100), { tags: ['t'] });
 		await written(first, 1);
 		const second = await start(folder);
-		assert.equal(second.told, ['another process uses the cache folder']);
+		assert.equal(second.messages, ['another process uses the cache folder']);
 		await second.board.purge(selection);
 		await second.end('closed');
 		await first.end('closed');
@@ -123,11 +129,11 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		assert.equal(
 			readdirSync(folder).filter(name => name.startsWith('forgotten')),
 			[],
-			'what was obeyed is not kept',
+			'applied purge records are deleted',
 		);
 	});
 
-	faults(`a purge by ${by} while the server stops outlives it`, async () => {
+	faults(`a purge by ${by} during a server stop is permanent`, async () => {
 		const folder = temporaryFolder();
 		const process = await start(folder);
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
@@ -139,27 +145,24 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 	});
 }
 
-faults(
-	'what was changed while another process had the folder, or after it was given back, does not come back',
-	async () => {
-		const folder = temporaryFolder();
-		const first = await start(folder);
-		for (const key of ['a', 'b', 'other']) put(first, key, bytesOf(key, 100));
-		await written(first, 3);
-		const second = await start(folder);
-		await second.cache.invalidate('example.test', '/a', undefined);
-		await second.end('closed');
-		await first.end('closed');
-		await first.cache.invalidate('example.test', '/b', undefined);
-		const again = await start(folder);
-		assert.is((await look(again, 'a')).length, 0);
-		assert.is((await look(again, 'b')).length, 0);
-		assert.is((await look(again, 'other')).length, 1);
-		await again.end('closed');
-	},
-);
+faults('entries invalidated in a process without the folder, or after its release, do not come back', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	for (const key of ['a', 'b', 'other']) put(first, key, bytesOf(key, 100));
+	await written(first, 3);
+	const second = await start(folder);
+	await second.cache.invalidate('example.test', '/a', undefined);
+	await second.end('closed');
+	await first.end('closed');
+	await first.cache.invalidate('example.test', '/b', undefined);
+	const again = await start(folder);
+	assert.is((await look(again, 'a')).length, 0);
+	assert.is((await look(again, 'b')).length, 0);
+	assert.is((await look(again, 'other')).length, 1);
+	await again.end('closed');
+});
 
-faults('a response stored before the folder was open leaves no older version there', async () => {
+faults('a response stored before the folder was opened replaces the older version on disk', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	for (const key of ['k', 'other']) put(first, key, bytesOf(`${key} old`, 100));
@@ -167,10 +170,10 @@ faults('a response stored before the folder was open leaves no older version the
 	const second = await start(folder);
 	put(second, 'k', bytesOf('k new', 100));
 	await first.end('closed');
-	for (let tries = 0; tries < 1000 && second.told.length < 2; tries++) await pause(5);
+	for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pause(5);
 	assert.ok(read(second.cache, (await look(second, 'k'))[0]!).equals(bytesOf('k new', 100)));
 	second.cache.remove((await look(second, 'k'))[0]!);
-	assert.is((await look(second, 'k')).length, 0, 'nor for this process');
+	assert.is((await look(second, 'k')).length, 0, 'the older version came back');
 	await pause(50);
 	await second.end('crashed');
 	const again = await start(folder);
@@ -194,7 +197,7 @@ faults('an older version is removed even if the new one cannot be written', asyn
 	await gone(folder, 'k');
 });
 
-faults('a file that nobody can read is one of everything', async () => {
+faults('an unreadable purge record counts as a purge of everything', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	put(first, 'k', bytesOf('k', 100));

@@ -1,11 +1,11 @@
-/** The index of a disk tier beside a plain list of the same places. */
+/** Compares the index of a disk tier with a plain list of the same entries. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DiskIndex, type DiskPlace } from '../../../../runtime/cache/disk/disk-index.ts';
 
 const index = suite('index of a disk tier');
 
-/** The same numbers each time. */
+/** A seeded generator: the same numbers in every run. */
 function generator(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {

@@ -1,4 +1,4 @@
-/** A cache with a disk as one process has it: what the tests of the disk tier start, end and crash. */
+/** A cache with a disk tier as one process has it, which the tests of the disk tier start, stop and crash. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';
@@ -8,29 +8,28 @@ import { CacheRegistry } from '../../../../runtime/cache/cache-registry.ts';
 import { cacheLayout } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 
-/** Bytes. */
 export const MIB: number = 1024 * 1024;
-/** Threads. */
+/** Number of threads. */
 export const ROWS = 2;
 
-/** A process. */
+/** A simulated server process. */
 export interface Process {
 	readonly cache: SharedCache;
-	/** Its shared memory. */
+	/** The store's shared memory. */
 	readonly words: Int32Array;
 	readonly board: CacheRegistry;
-	readonly told: string[];
-	/** Ends it; without `close` as a crash does. */
+	readonly messages: string[];
+	/** Stops the process in an orderly way, or leaves everything as a crash would. */
 	end(how: 'closed' | 'crashed'): Promise<void>;
 }
 
-/** Their files are closed by nobody, and must not be collected. */
+/** Registries of crashed processes. They are kept so that the garbage collector does not close their files. */
 const crashed: CacheRegistry[] = [];
 
-/** A store as a process has it. */
+/** Starts a simulated process with a store. */
 export async function start(folder: string, size: number = 64 * MIB, ceiling: number = 4 * MIB): Promise<Process> {
-	const told: string[] = [];
-	const board = new CacheRegistry({ workingDirectory: '/', log: (_level, _logger, message) => told.push(message) });
+	const messages: string[] = [];
+	const board = new CacheRegistry({ workingDirectory: '/', log: (_level, _logger, message) => messages.push(message) });
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS, size).words * 4);
 	board.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, ROWS);
 	const disk = {
@@ -48,11 +47,11 @@ export async function start(folder: string, size: number = 64 * MIB, ceiling: nu
 	const end = async (how: 'closed' | 'crashed'): Promise<void> => {
 		if (how === 'closed') await board.close();
 		else crashed.push(board);
-		// A dead process touches its lock no more: the test stands in for the system, which tells that it is dead.
+		// A dead process no longer refreshes its lock. Name a dead process in the lock, as the system would report it.
 		if (how === 'crashed') writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
 	};
-	for (let tries = 0; tries < 200 && told.length === 0; tries++) await pause(5);
-	return { cache, words: new Int32Array(buffer), board, told, end };
+	for (let tries = 0; tries < 200 && messages.length === 0; tries++) await pause(5);
+	return { cache, words: new Int32Array(buffer), board, messages, end };
 }
 
 function dead(folder: string): object {
@@ -60,10 +59,9 @@ function dead(folder: string): object {
 	return { ...holder, started: '1' };
 }
 
-/** Waits. */
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
-/** What is kept of a response. */
+/** Returns the head of a cached response. */
 export function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
 	return {
 		...{ key, host: 'example.test', path: `/${key}`, query: undefined, status: 200, fields: ['X-Key', key] },
@@ -73,30 +71,29 @@ export function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead 
 	};
 }
 
-/** A body that no other key has. */
+/** Returns a body that is different for each key. */
 export function bytesOf(key: string, length: number): Buffer {
 	const bytes = Buffer.alloc(length);
 	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7) & 255;
 	return bytes;
 }
 
-/** Stores a response. */
 export function put({ cache }: Process, key: string, body: Uint8Array, more: Partial<CachedHead> = {}): void {
 	const head = headOf(key, more);
 	const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, head.query))!;
 	assert.ok(writer.write(body) && writer.commit());
 }
 
-/** Until everything that waits is written. */
+/** Waits until the given number of records is written and none is pending. */
 export async function written({ board }: Process, count: number): Promise<void> {
 	for (let tries = 0; tries < 400; tries++) {
 		if (board.reports()[0]!.disk!.written >= count) return;
 		await pause(5);
 	}
-	throw new Error(`${JSON.stringify(board.reports()[0]!.disk)}: not ${count} were written`);
+	throw new Error(`${JSON.stringify(board.reports()[0]!.disk)}: expected ${count} records to be written`);
 }
 
-/** The body of a response. */
+/** Reads the whole body of a response. */
 export function read(cache: SharedCache, response: CachedResponse): Buffer {
 	const body = cache.body(response, 0, response.length)!;
 	if (!isStream(body)) return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body!);
@@ -105,11 +102,11 @@ export function read(cache: SharedCache, response: CachedResponse): Buffer {
 	return Buffer.concat(pieces);
 }
 
-/** What is found of a key, in memory or on disk. */
+/** Looks a key up in memory and on disk. */
 export async function look({ cache, board }: Process, key: string): Promise<readonly CachedResponse[]> {
 	const found = cache.find(key);
 	if (found.length > 0) return found;
-	// A busy machine may take longer than a request waits.
+	// `recall` gives up after a time limit, which a busy machine may exceed, so wait for the disk as well.
 	await Promise.all([cache.recall(key), board.run('s', { errand: 'recall', key })]);
 	return cache.find(key);
 }

@@ -1,4 +1,4 @@
-/** The disk tier: what is stored comes back after a restart, whole or not at all, and what was taken away never does. */
+/** The disk tier: stored responses come back after a restart, intact or not at all; removed ones never do. */
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { bytesOf, look, MIB, pause, put, ROWS, read, start, written } from './di
 const tier = suite('disk tier');
 
 for (const how of ['closed', 'crashed'] as const) {
-	tier(`what was stored is there after the process was ${how}`, async () => {
+	tier(`stored responses are found again after the process was ${how}`, async () => {
 		const folder = temporaryFolder();
 		const first = await start(folder);
 		for (let i = 0; i < 50; i++) put(first, `k${i}`, bytesOf(`k${i}`, i * 2000));
@@ -67,7 +67,7 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	};
 	fill();
 	await written(first, 6);
-	// Once on disk and once on its way there.
+	// Remove once when everything is on disk, and once while it is still being written.
 	fill();
 	await first.board.purge({ host: 'example.test', path: '/x/a' });
 	await first.board.purge({ tag: 't1' });
@@ -86,7 +86,7 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	}
 });
 
-tier('what is confirmed again and again is not written each time, but when it is kept by something else', async () => {
+tier('a revalidated response is written again only if its tags or its age on disk require it', async () => {
 	const process = await start(temporaryFolder());
 	const { cache } = process;
 	const storedAt = Date.now();
@@ -108,7 +108,7 @@ tier('what is confirmed again and again is not written each time, but when it is
 	await process.end('closed');
 });
 
-tier('one page does not fill the disk with variants, nor memory when it comes back', async () => {
+tier('the number of variants of one page is limited, on disk and when it is recalled into memory', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	for (let i = 0; i < 200; i++) put(first, 'k', bytesOf(`k${i}`, 100), { selecting: ['x-made-up', String(i)] });
@@ -128,13 +128,13 @@ for (const [by, selection] of [
 	['path', { host: 'example.test', path: '/k' }],
 	['tag', { tag: 't' }],
 ] as const) {
-	tier(`what is stored while a purge by ${by} is being written does not come back`, async () => {
+	tier(`a response fetched before a purge by ${by} and stored during it does not come back`, async () => {
 		const folder = temporaryFolder();
 		const process = await start(folder);
 		put(process, 'before', bytesOf('b', 100), { path: '/k', tags: ['t'] });
 		await written(process, 1);
 		const purged = process.board.purge(selection);
-		// As from an origin that was asked before it. No file is written within one turn.
+		// Simulates a response fetched before the purge. No file is written within one event-loop turn.
 		for (let i = 0; i < 50; i++) await Promise.resolve();
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
 		assert.is(await purged, 2);
@@ -150,7 +150,7 @@ for (const [by, selection] of [
 	});
 }
 
-tier('damaged responses are not served, the others are', async () => {
+tier('damaged responses are not served, and the others are', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	for (let i = 0; i < 40; i++) put(first, `k${i}`, bytesOf(`k${i}`, 5000));
@@ -158,7 +158,7 @@ tier('damaged responses are not served, the others are', async () => {
 	await first.end('crashed');
 	const file = path.join(folder, '1.segment');
 	const bytes = readFileSync(file);
-	// A byte in the middle, and the end torn off.
+	// Damage a byte in the middle, and cut off the end.
 	bytes[20_000]! ^= 1;
 	writeFileSync(file, bytes);
 	truncateSync(file, bytes.byteLength - 3000);
@@ -175,7 +175,7 @@ tier('damaged responses are not served, the others are', async () => {
 	await second.end('closed');
 });
 
-tier('a purge that cannot be read any more is one of everything before it', async () => {
+tier('an unreadable purge record counts as a purge of everything before it', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	put(first, 'a', bytesOf('a', 100), { tags: ['t'] });
@@ -196,7 +196,7 @@ tier('a purge that cannot be read any more is one of everything before it', asyn
 	await again.end('closed');
 });
 
-tier('a damaged catalog is ignored, and the segment itself is read', async () => {
+tier('a damaged catalog is ignored, and the index is rebuilt from the segment', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
 	for (let i = 0; i < 20; i++) put(first, `k${i}`, bytesOf(`k${i}`, 1000));
@@ -214,7 +214,7 @@ tier('a damaged catalog is ignored, and the segment itself is read', async () =>
 	await second.end('closed');
 });
 
-tier('the files stay under their size: the oldest goes', async () => {
+tier('the files stay within the size limit by dropping the oldest entries', async () => {
 	const folder = temporaryFolder();
 	const process = await start(folder, 4 * MIB);
 	for (let i = 0; i < 200; i++) {
@@ -240,7 +240,7 @@ tier('the files stay under their size: the oldest goes', async () => {
 });
 
 tier(
-	'a folder is one process’s at a time; another works without, and does not undo what it took away meanwhile',
+	'only one process uses a folder at a time; another works without it, and its invalidations survive its taking over the folder',
 	async () => {
 		const folder = temporaryFolder();
 		const first = await start(folder);
@@ -248,22 +248,22 @@ tier(
 		put(first, 'b', bytesOf('b', 100));
 		await written(first, 2);
 		const second = await start(folder);
-		assert.equal(second.told, ['another process uses the cache folder']);
+		assert.equal(second.messages, ['another process uses the cache folder']);
 		put(second, 'c', bytesOf('c', 100));
 		assert.is(second.cache.find('c').length, 1);
 		await second.cache.invalidate('example.test', '/a', undefined);
 		await first.end('closed');
-		for (let tries = 0; tries < 1000 && second.told.length < 2; tries++) await pause(5);
+		for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pause(5);
 		assert.is((await look(second, 'a')).length, 0);
 		assert.is((await look(second, 'b')).length, 1);
 		await second.end('closed');
 	},
 );
 
-tier('a load that changes the ceiling hands the folder over, once nobody uses the store before', async () => {
+tier('a load that changes the ceiling hands the folder over once the previous store is closed', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
-	const { board, told } = first;
+	const { board, messages } = first;
 	put(first, 'a', bytesOf('a', 3000));
 	const settings = { ceiling: 8 * MIB, disk: { folder, size: 64 * MIB } };
 	const buffer = new SharedArrayBuffer(cacheLayout(settings.ceiling, ROWS, settings.disk.size).words * 4);
@@ -272,9 +272,9 @@ tier('a load that changes the ceiling hands the folder over, once nobody uses th
 		...{ buffer, ceiling: settings.ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: settings.disk.size },
 	});
 	await board.run('t', { errand: 'recall', key: 'a' });
-	assert.is(next.find('a').length, 0, 'it is the other store’s still');
+	assert.is(next.find('a').length, 0, 'the folder still belongs to the previous store');
 	board.cacheClosed('s');
-	for (let tries = 0; tries < 400 && told.length < 2; tries++) await pause(5);
+	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pause(5);
 	await board.run('t', { errand: 'recall', key: 'a' });
 	assert.equal(read(next, next.find('a')[0]!), bytesOf('a', 3000));
 	await first.end('closed');
@@ -285,7 +285,7 @@ tier('a failing disk is reported, and affects nothing else', async () => {
 	const process = await start(folder);
 	put(process, 'a', bytesOf('a', 100));
 	await written(process, 1);
-	// The next segment cannot be made.
+	// Make creating the next segment fail.
 	writeFileSync(path.join(folder, '2.segment'), '');
 	for (let i = 0; i < 6; i++) put(process, `big${i}`, bytesOf('b', 400_000));
 	for (let tries = 0; tries < 400 && process.board.reports()[0]!.disk!.failures === 0; tries++) await pause(5);
@@ -303,7 +303,7 @@ tier('a failing disk is reported, and affects nothing else', async () => {
 
 for (const cuts of [true, false]) {
 	tier(
-		`what a full disk has taken in part is not found after a restart${cuts ? '' : ', were it that nothing can be cut off'}`,
+		`partial writes to a full disk are not found after a restart${cuts ? '' : ', even if the file cannot be truncated'}`,
 		async () => {
 			const folder = temporaryFolder();
 			const process = await start(folder);
@@ -313,7 +313,7 @@ for (const cuts of [true, false]) {
 			const files: FileHandle = Object.getPrototypeOf(file);
 			await file.close();
 			const { writev, truncate } = files;
-			// All but the last bytes: the first record is whole.
+			// Writes all but the last bytes, so that only the first record is complete.
 			files.writev = async function (this: FileHandle, pieces: readonly NodeJS.ArrayBufferView[], at?: number | null) {
 				const bytes = Buffer.concat(pieces as Uint8Array[]).subarray(0, -20);
 				return { bytesWritten: (await this.write(bytes, 0, bytes.length, at)).bytesWritten, buffers: pieces };
@@ -337,10 +337,10 @@ for (const cuts of [true, false]) {
 	);
 }
 
-tier('a thread that died with the lock does not end the writing', async () => {
+tier('a thread that died holding the lock does not stop writes to disk', async () => {
 	const process = await start(temporaryFolder());
 	put(process, 'k', bytesOf('k', 100));
-	// It is held, to be written: letting go of what is removed takes the lock.
+	// The response is held in memory until it is written; releasing a removed one takes the lock.
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[WORD.lock] = 2;
 	await pause(0);
@@ -354,7 +354,7 @@ tier('without its folder, a cache works without a disk', async () => {
 	const folder = temporaryFolder();
 	writeFileSync(path.join(folder, 'file'), '');
 	const process = await start(path.join(folder, 'file', 'cache'));
-	assert.equal(process.told, ['the cache disk is not used']);
+	assert.equal(process.messages, ['the cache disk is not used']);
 	put(process, 'a', bytesOf('a', 100));
 	assert.is(process.cache.find('a').length, 1);
 	assert.is(process.board.reports()[0]!.disk, undefined);

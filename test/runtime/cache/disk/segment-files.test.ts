@@ -1,4 +1,4 @@
-/** The files of the disk tier by themselves. */
+/** The segment files of the disk tier on their own. */
 import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../../harness.ts';
 
 const files = suite('segment files');
 
-files('a segment that could not be opened once is read later', async () => {
+files('a segment that failed to open once can be read later', async () => {
 	const folder = temporaryFolder();
 	const first = new SegmentFiles(folder, 8 * 1024 * 1024, () => {});
 	await first.list();
@@ -23,7 +23,7 @@ files('a segment that could not be opened once is read later', async () => {
 	await again.close();
 });
 
-files('not every segment is open at once', async () => {
+files('the number of open segments is limited', async () => {
 	const folder = temporaryFolder();
 	for (let id = 1; id <= 200; id++) writeFileSync(path.join(folder, `${id}.segment`), `segment ${id}`);
 	const many = new SegmentFiles(folder, 8 * 1024 * 1024, () => {});

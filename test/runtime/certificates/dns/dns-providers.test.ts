@@ -1,4 +1,7 @@
-/** DNS providers against fakes of their APIs: what they send, what they make of refusals, and that no credential is told. */
+/**
+ * DNS providers against fakes of their APIs: what they send, how they handle refusals, and that no credential appears
+ * in errors.
+ */
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -23,7 +26,7 @@ const record: ChallengeRecord = {
 	ttl: 120,
 };
 
-/** The error that a promise rejects with. */
+/** Resolves to the error that a promise rejects with. */
 async function refusal(work: Promise<unknown>): Promise<IssueError> {
 	const error = await work.then(
 		() => assert.unreachable(),
@@ -34,7 +37,7 @@ async function refusal(work: Promise<unknown>): Promise<IssueError> {
 	return error;
 }
 
-dns('cloudflare: finds the zone, makes the record and deletes that one', async () => {
+dns('cloudflare: finds the zone, creates the record and deletes only that one', async () => {
 	const api: FakeApi = await fakeApi(({ method, path: url }) => {
 		if (url === '/zones?name=example.com') return { body: { result: [{ id: 'z1' }] } };
 		if (method === 'POST' && url === '/zones/z1/dns_records') return { body: { result: { id: 'r1' } } };
@@ -58,7 +61,7 @@ dns('cloudflare: finds the zone, makes the record and deletes that one', async (
 	assert.match((await refusal(provider.add(record, signal))).message, /cannot be reached/);
 });
 
-dns('digitalocean: makes the record below its zone and deletes it by its id', async () => {
+dns('digitalocean: creates the record in its zone and deletes it by its id', async () => {
 	const api = await fakeApi(({ method }) =>
 		method === 'POST' ? { status: 201, body: { domain_record: { id: 77 } } } : { status: 204 },
 	);
@@ -72,7 +75,7 @@ dns('digitalocean: makes the record below its zone and deletes it by its id', as
 	await api.close();
 });
 
-dns('hetzner: adds a value to the set and removes that value', async () => {
+dns('hetzner: adds a value to the record set and removes only that value', async () => {
 	const api = await fakeApi(() => ({ status: 201, body: { action: {} } }));
 	const provider = await createDnsProvider({ provider: 'hetzner', api_token: SECRET, endpoint: api.url }, around);
 	await (await provider.add(record, signal))();
@@ -85,7 +88,7 @@ dns('hetzner: adds a value to the set and removes that value', async () => {
 	await api.close();
 });
 
-dns('route53: signs, keeps the values that are there, and deletes the set when it is empty', async () => {
+dns('route53: signs requests, keeps existing values, and deletes the record set when it becomes empty', async () => {
 	let values = ['"other"'];
 	const api = await fakeApi(({ method, path: url, body }) => {
 		if (url.startsWith('/2013-04-01/hostedzonesbyname')) {
@@ -120,7 +123,7 @@ dns('route53: signs, keeps the values that are there, and deletes the set when i
 	await api.close();
 });
 
-dns('exec: runs the program with what to do, without a shell, and tells how it failed', async () => {
+dns('exec: runs the program without a shell, and reports how it failed', async () => {
 	const folder = temporaryFolder();
 	const program = path.join(folder, 'set.mjs');
 	writeFileSync(
@@ -147,7 +150,7 @@ if (args[1].includes('fails')) { console.error('the zone is\\nlocked'); process.
 	assert.match((await refusal(missing.add(record, signal))).message, /cannot be run: ENOENT/);
 });
 
-dns('exec: a program that hangs ends with the order, and what it has started ends too', async () => {
+dns('exec: a hanging program and its child processes end with the order', async () => {
 	const folder = temporaryFolder();
 	const pidFile = path.join(folder, 'pid');
 	const script = `case "$0" in present) [ -e ${pidFile} ] && exit 0;; esac; sleep 60 & echo $! > ${pidFile}; wait`;
@@ -168,8 +171,8 @@ dns('exec: a program that hangs ends with the order, and what it has started end
 			return false;
 		}
 	};
-	await until('what it has started ends', () => !lives());
-	// Cleaning up hangs, and the order is given up meanwhile: it is not waited for as long as otherwise.
+	await until('the child process ends', () => !lives());
+	// Cleanup hangs while the order is aborted, so the wait for it is shorter than usual.
 	const later = new AbortController();
 	const remove = await provider.add(record, later.signal);
 	const removing = refusal(remove());
@@ -179,7 +182,7 @@ dns('exec: a program that hangs ends with the order, and what it has started end
 	assert.ok(performance.now() - from < 8000);
 });
 
-/** A name server that takes one update and answers it. */
+/** A name server that accepts one update and answers it. */
 async function nameServer(answer: (request: Buffer) => Buffer): Promise<{ server: Server; port: number }> {
 	const server = createServer(socket => {
 		let received: Buffer = Buffer.alloc(0);
@@ -197,7 +200,7 @@ async function nameServer(answer: (request: Buffer) => Buffer): Promise<{ server
 	return { server, port: (server.address() as { port: number }).port };
 }
 
-/** Where the signature of a request begins, and its code, by the sizes that this test knows: name, algorithm, digest. */
+/** Splits a request into the message and its signature, by the sizes this test knows: name, algorithm, digest. */
 function split(request: Buffer, name: string, algorithm: string, size: number) {
 	const fixed = name.length + 2 + 10 + algorithm.length + 2 + 10 + size + 6;
 	const start = request.length - fixed;
@@ -214,7 +217,7 @@ const wire = (name: string): Buffer =>
 		Buffer.of(0),
 	]);
 
-/** Signs a response as a name server does (RFC 8945 §5.3). */
+/** Signs a response like a name server (RFC 8945 §5.3). */
 function signedResponse(
 	request: Buffer,
 	key: Buffer,
@@ -255,52 +258,55 @@ function signedResponse(
 	return { response, mac, expected };
 }
 
-dns('rfc2136: sends signed updates that add and remove exactly the record, and wants a signed answer', async () => {
-	const key = Buffer.from('a key of thirty-two bytes, really');
-	const updates: Packet[] = [];
-	const signatures: boolean[] = [];
-	let rcode = 0;
-	const { server, port } = await nameServer(request => {
-		const { response, mac, expected } = signedResponse(request, key, rcode);
-		signatures.push(mac.equals(expected));
-		updates.push(decode(Buffer.from(split(request, 'key', 'hmac-sha256', 32).message)));
-		return response;
-	});
-	const settings = { provider: 'rfc2136', server: `127.0.0.1:${port}`, key_name: 'key', key: key.toString('base64') };
-	const provider = await createDnsProvider(settings, around);
-	const remove = await provider.add(record, signal);
-	await remove();
-	assert.equal(signatures, [true, true]);
-	const [added, removed] = updates.map(
-		update => update.authorities![0] as { name: string; type: string; ttl: number; data: unknown },
-	);
-	assert.is(added!.name, record.name);
-	assert.is(added!.type, 'TXT');
-	assert.is(added!.ttl, 120);
-	assert.is(String(added!.data), record.value);
-	assert.is(removed!.ttl, 0);
-	assert.is(updates[0]!.questions![0]!.name, 'example.com');
-	assert.is(updates[0]!.questions![0]!.type, 'SOA');
-	rcode = 5;
-	assert.match((await refusal(provider.add(record, signal))).message, /refused the update: REFUSED/);
-	const stranger = await createDnsProvider({ ...settings, key: Buffer.from('another').toString('base64') }, around);
-	assert.match(
-		(await refusal(stranger.add(record, signal))).message,
-		/signature of the name server's response is wrong/,
-	);
-	server.close();
-	const unsigned = await nameServer(request => {
-		const header = Buffer.from(request.subarray(0, 12));
-		header.writeUInt16BE(0xa800, 2);
-		header.fill(0, 4);
-		return header;
-	});
-	const other = await createDnsProvider({ ...settings, server: `127.0.0.1:${unsigned.port}` }, around);
-	assert.match((await refusal(other.add(record, signal))).message, /did not sign its response/);
-	unsigned.server.close();
-});
+dns(
+	'rfc2136: sends signed updates that add and remove exactly the record, and requires a signed response',
+	async () => {
+		const key = Buffer.from('a key of thirty-two bytes, really');
+		const updates: Packet[] = [];
+		const signatures: boolean[] = [];
+		let rcode = 0;
+		const { server, port } = await nameServer(request => {
+			const { response, mac, expected } = signedResponse(request, key, rcode);
+			signatures.push(mac.equals(expected));
+			updates.push(decode(Buffer.from(split(request, 'key', 'hmac-sha256', 32).message)));
+			return response;
+		});
+		const settings = { provider: 'rfc2136', server: `127.0.0.1:${port}`, key_name: 'key', key: key.toString('base64') };
+		const provider = await createDnsProvider(settings, around);
+		const remove = await provider.add(record, signal);
+		await remove();
+		assert.equal(signatures, [true, true]);
+		const [added, removed] = updates.map(
+			update => update.authorities![0] as { name: string; type: string; ttl: number; data: unknown },
+		);
+		assert.is(added!.name, record.name);
+		assert.is(added!.type, 'TXT');
+		assert.is(added!.ttl, 120);
+		assert.is(String(added!.data), record.value);
+		assert.is(removed!.ttl, 0);
+		assert.is(updates[0]!.questions![0]!.name, 'example.com');
+		assert.is(updates[0]!.questions![0]!.type, 'SOA');
+		rcode = 5;
+		assert.match((await refusal(provider.add(record, signal))).message, /refused the update: REFUSED/);
+		const stranger = await createDnsProvider({ ...settings, key: Buffer.from('another').toString('base64') }, around);
+		assert.match(
+			(await refusal(stranger.add(record, signal))).message,
+			/signature of the name server's response is wrong/,
+		);
+		server.close();
+		const unsigned = await nameServer(request => {
+			const header = Buffer.from(request.subarray(0, 12));
+			header.writeUInt16BE(0xa800, 2);
+			header.fill(0, 4);
+			return header;
+		});
+		const other = await createDnsProvider({ ...settings, server: `127.0.0.1:${unsigned.port}` }, around);
+		assert.match((await refusal(other.add(record, signal))).message, /did not sign its response/);
+		unsigned.server.close();
+	},
+);
 
-dns('a provider that is none, a key without a name and a server that is none are told', async () => {
+dns('an unknown provider, a key without a name and an invalid server address are refused', async () => {
 	await refusal(createDnsProvider({ provider: 'nobody' }, around));
 	await refusal(createDnsProvider({ provider: 'rfc2136', server: '127.0.0.1', key: 'AAAA' }, around));
 	await refusal(createDnsProvider({ provider: 'rfc2136', server: 'a:b:c' }, around));

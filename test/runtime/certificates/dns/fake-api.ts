@@ -1,9 +1,9 @@
-/** The API of a DNS provider for tests: answers by a script and keeps what it was asked. */
+/** A fake DNS provider API for tests: answers by a script and records the requests. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** One request. */
+/** A recorded request. */
 export interface ApiCall {
 	readonly method: string;
 	readonly path: string;
@@ -11,14 +11,14 @@ export interface ApiCall {
 	readonly body: string;
 }
 
-/** The API. */
+/** A running fake API. */
 export interface FakeApi {
 	readonly url: string;
 	readonly calls: readonly ApiCall[];
 	close(): Promise<void>;
 }
 
-/** Starts an API; what `answer` gives is sent as JSON, or as it is when it is a text. */
+/** Starts a fake API. What `answer` returns is sent as JSON, or verbatim if it is a string. */
 export async function fakeApi(
 	answer: (call: ApiCall) => { readonly status?: number; readonly body?: object | string },
 ): Promise<FakeApi> {
