@@ -1,4 +1,4 @@
-/** The compiler's reader over real files: what would never end is not read. */
+/** The compiler's file reader on real files: files that could block forever are not read. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -21,13 +21,13 @@ function codes(text: string): string[] {
 
 const reading = suite('disk reader');
 
-reading('a pipe or device is refused where it is imported, and left out of a glob', () => {
+reading('importing a pipe or device is an error, and a glob skips them', () => {
 	assert.equal(codes('import pipe\n:8080 {\n\trespond ok\n}\n'), ['import/not-a-file']);
 	assert.equal(codes('import /dev/zero\n:8080 {\n\trespond ok\n}\n'), ['import/not-a-file']);
 	assert.equal(codes('import sites/*\n:8080 {\n\trespond ok\n}\n'), []);
 });
 
-reading('bytes of certificates and keys, and texts, come from regular files only', () => {
+reading('certificates, keys and text are read from regular files only', () => {
 	assert.throws(
 		() => diskReader(folder).readText('pipe'),
 		(error: { code?: string }) => error.code === 'EINVAL',

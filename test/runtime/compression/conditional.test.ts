@@ -1,6 +1,6 @@
 /**
- * Preconditions of requests whose responses are encoded: tags are compared with that of the form that the client would get
- * (RFC 9110 §13.1), from files, sidecars, proxied servers, and caches on either side of `encode`.
+ * Preconditions with `encode`: entity tags are compared with the tag of the representation that the client would get
+ * (RFC 9110 §13.1), for files, sidecars, proxied servers, and caches before and after `encode`.
  */
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ interface Answer {
 let port = 0;
 let server: ServerProcess | undefined;
 let upstream: Server | undefined;
-/** Requests that reached the upstream. */
+/** Headers of the requests that reached the upstream. */
 let asked: IncomingHttpHeaders[] = [];
 let bodiesSent = 0;
 
@@ -44,7 +44,7 @@ function ask(target: string, headers: Record<string, string> = {}, method = 'GET
 
 const GZIP = { 'Accept-Encoding': 'gzip' };
 
-/** What the upstream has, by path. */
+/** The upstream's resources, by path. */
 const RESOURCES: { readonly [path: string]: { type: string; tag: string; body: string; encodes?: true } } = {
 	'/page': { type: 'application/json', tag: '"page"', body: LONG },
 	'/short': { type: 'application/json', tag: '"short"', body: '{}' },
@@ -53,7 +53,7 @@ const RESOURCES: { readonly [path: string]: { type: string; tag: string; body: s
 	'/encoded': { type: 'text/plain', tag: '"own-gzip"', body: LONG, encodes: true },
 };
 
-/** Whether a list has a tag, by weak comparison. */
+/** Reports whether a list contains a tag, by weak comparison. */
 function has(list: string, tag: string): boolean {
 	const opaque = (text: string): string => text.replace(/^W\//, '');
 	return list === '*' || list.split(/ *, */).map(opaque).includes(opaque(tag));
@@ -144,49 +144,53 @@ suites.before.each(() => {
 	bodiesSent = 0;
 });
 
-/** Where a text is served that is encoded for those who accept it. */
+/** Targets whose text is encoded for clients that accept it. */
 const ENCODED = ['/files/page.html', '/files/side.txt', '/up/page', '/cached-encoded/page', '/encoded-cached/page'];
 
 for (const target of ENCODED) {
 	for (const method of ['GET', 'HEAD']) {
-		suites(`${method} ${target}: each form has its own tag, which alone is compared`, async () => {
-			const plain = await ask(target, {}, method);
-			const gzip = await ask(target, GZIP, method);
-			assert.is(plain.status, 200);
-			assert.is(plain.headers['content-encoding'], undefined);
-			assert.is(gzip.headers['content-encoding'], 'gzip');
-			const [identityTag, gzipTag] = [plain.headers.etag!, gzip.headers.etag!];
-			assert.is.not(identityTag, gzipTag);
-			for (const [accepts, own, other] of [
-				[{}, identityTag, gzipTag],
-				[GZIP, gzipTag, identityTag],
-			] as const) {
-				for (const [list, status] of [
-					[own, 304],
-					[other, 200],
-					[`${other}, ${own}`, 304],
-					[`"else", W/${own}`, 304],
-					['"else"', 200],
+		suites(
+			`${method} ${target}: each encoding has its own tag, and If-None-Match is compared with that tag only`,
+			async () => {
+				const plain = await ask(target, {}, method);
+				const gzip = await ask(target, GZIP, method);
+				assert.is(plain.status, 200);
+				assert.is(plain.headers['content-encoding'], undefined);
+				assert.is(gzip.headers['content-encoding'], 'gzip');
+				const [identityTag, gzipTag] = [plain.headers.etag!, gzip.headers.etag!];
+				assert.is.not(identityTag, gzipTag);
+				for (const [accepts, own, other] of [
+					[{}, identityTag, gzipTag],
+					[GZIP, gzipTag, identityTag],
 				] as const) {
-					const since = { 'If-Modified-Since': new Date().toUTCString() };
-					for (const more of [{}, since]) {
-						const answer = await ask(target, { ...accepts, ...more, 'If-None-Match': list }, method);
-						const what = `${method} ${target} ${JSON.stringify(accepts)} ${list}`;
-						assert.is(answer.status, status, what);
-						assert.is(answer.headers.etag, own, what);
-						assert.is(answer.headers.vary, 'Accept-Encoding', what);
-						if (status === 200) assert.is(answer.headers['content-encoding'], accepts === GZIP ? 'gzip' : undefined);
-						else
-							for (const name of ['content-type', 'content-encoding']) assert.is(answer.headers[name], undefined, what);
+					for (const [list, status] of [
+						[own, 304],
+						[other, 200],
+						[`${other}, ${own}`, 304],
+						[`"else", W/${own}`, 304],
+						['"else"', 200],
+					] as const) {
+						const since = { 'If-Modified-Since': new Date().toUTCString() };
+						for (const more of [{}, since]) {
+							const answer = await ask(target, { ...accepts, ...more, 'If-None-Match': list }, method);
+							const what = `${method} ${target} ${JSON.stringify(accepts)} ${list}`;
+							assert.is(answer.status, status, what);
+							assert.is(answer.headers.etag, own, what);
+							assert.is(answer.headers.vary, 'Accept-Encoding', what);
+							if (status === 200) assert.is(answer.headers['content-encoding'], accepts === GZIP ? 'gzip' : undefined);
+							else
+								for (const name of ['content-type', 'content-encoding'])
+									assert.is(answer.headers[name], undefined, what);
+						}
 					}
 				}
-			}
-		});
+			},
+		);
 	}
 }
 
 for (const target of ['/files/page.html', '/up/page']) {
-	suites(`GET ${target}: If-Match names the form that the client would get`, async () => {
+	suites(`GET ${target}: If-Match is compared with the tag of the encoding that the client would get`, async () => {
 		const identityTag = (await ask(target)).headers.etag!;
 		const gzipTag = (await ask(target, GZIP)).headers.etag!;
 		for (const [accepts, own, other] of [
@@ -203,7 +207,7 @@ for (const target of ['/files/page.html', '/up/page']) {
 	});
 }
 
-suites('a part is one of the form that is not encoded', async () => {
+suites('a range applies to the unencoded representation', async () => {
 	const target = '/files/page.html';
 	const identityTag = (await ask(target)).headers.etag!;
 	const gzipTag = (await ask(target, GZIP)).headers.etag!;
@@ -222,46 +226,49 @@ suites('a part is one of the form that is not encoded', async () => {
 		assert.is(answer.headers.etag, coding === 'gzip' ? gzipTag : identityTag);
 	}
 	const whole = await ask(target, { ...GZIP, 'If-None-Match': identityTag });
-	assert.is(whole.status, 200, 'what parts are of is no form of the whole');
+	assert.is(whole.status, 200, 'the tag used for ranges does not match the encoded response');
 });
 
-suites('what is never encoded keeps its tag, which later handlers soon compare themselves', async () => {
-	for (const target of [
-		'/files/short.html',
-		'/files/picture.png',
-		'/up/short',
-		'/up/image',
-		'/up/encoded',
-		'/up/weak',
-	]) {
-		const tag = (await ask(target, GZIP)).headers.etag!;
-		if (target === '/up/encoded') assert.is(tag, '"own-gzip"');
-		for (let turn = 0; turn < 3; turn++) {
-			bodiesSent = 0;
-			const answer = await ask(target, { ...GZIP, 'If-None-Match': `"else", ${tag}` });
-			assert.is(answer.status, 304, target);
-			assert.is(answer.headers.etag, tag, target);
-			assert.is(answer.headers['content-length'], undefined, target);
-			if (turn > 0) assert.is(bodiesSent, 0, `${target} is sent again`);
+suites(
+	'a response that is never encoded keeps its tag, and after the first request later handlers compare it themselves',
+	async () => {
+		for (const target of [
+			'/files/short.html',
+			'/files/picture.png',
+			'/up/short',
+			'/up/image',
+			'/up/encoded',
+			'/up/weak',
+		]) {
+			const tag = (await ask(target, GZIP)).headers.etag!;
+			if (target === '/up/encoded') assert.is(tag, '"own-gzip"');
+			for (let turn = 0; turn < 3; turn++) {
+				bodiesSent = 0;
+				const answer = await ask(target, { ...GZIP, 'If-None-Match': `"else", ${tag}` });
+				assert.is(answer.status, 304, target);
+				assert.is(answer.headers.etag, tag, target);
+				assert.is(answer.headers['content-length'], undefined, target);
+				if (turn > 0) assert.is(bodiesSent, 0, `${target} is sent again`);
+			}
 		}
-	}
-});
+	},
+);
 
-suites('the upstream gets tags that it knows', async () => {
+suites("conditional requests to the upstream carry the upstream's own tags", async () => {
 	await ask('/up/page?1', { ...GZIP, 'If-None-Match': '"page-gzip"' });
 	assert.is(asked.at(-1)!['if-none-match'], '"page"');
 	assert.is(bodiesSent, 0);
 	await ask('/up/page?2', { 'If-None-Match': '"page-gzip"' });
-	assert.is(asked.at(-1)!['if-none-match'], '"page-gzip"', 'to one who takes no coding it is just a tag');
+	assert.is(asked.at(-1)!['if-none-match'], '"page-gzip"', 'without Accept-Encoding the tag is passed on unchanged');
 	await ask('/up/page?3', { ...GZIP, 'If-None-Match': '*' });
 	assert.is(asked.at(-1)!['if-none-match'], '*');
 	for (const accepts of [{}, GZIP]) {
 		await ask('/up/page?4', { ...accepts, 'If-Match': '"page-gzip"' }, 'PUT');
-		assert.is(asked.at(-1)!['if-match'], '"page-gzip", "page"', 'a change is made to the resource, whatever its form');
+		assert.is(asked.at(-1)!['if-match'], '"page-gzip", "page"', 'a change applies to the resource in any encoding');
 	}
 });
 
-suites('HEAD of a proxied response has the fields of GET', async () => {
+suites('HEAD of a proxied response has the same fields as for GET', async () => {
 	const head = await ask('/up/page', GZIP, 'HEAD');
 	assert.is(head.headers.etag, '"page-gzip"');
 	assert.is(head.headers['content-length'], undefined);

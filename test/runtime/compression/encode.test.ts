@@ -1,4 +1,4 @@
-/** `encode` over real sockets: what is encoded and what is not, streams, files that change, and too much at once. */
+/** `encode` over real sockets: which responses are encoded, streams, changing files, and overload. */
 import { once } from 'node:events';
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, get, type IncomingHttpHeaders, type Server } from 'node:http';
@@ -16,7 +16,7 @@ interface Answer {
 	readonly status: number;
 	readonly headers: IncomingHttpHeaders;
 	readonly body: Buffer;
-	/** The body decoded as its field says. */
+	/** The body, decoded according to its Content-Encoding. */
 	readonly text: string;
 }
 
@@ -25,7 +25,7 @@ const root = path.join(folder, 'site');
 let port = 0;
 let server: ServerProcess | undefined;
 let upstream: Server | undefined;
-/** Text of some length that is another for each `/own/LENGTH/NAME`. */
+/** Returns a text of the given length that differs for each `/own/LENGTH/NAME`. */
 function ownText(target: string): string {
 	return `${target},`.repeat(Number(target.split('/')[2])).slice(0, Number(target.split('/')[2]));
 }
@@ -139,7 +139,7 @@ encode.after(async () => {
 	upstream?.close();
 });
 
-encode('a fixed answer is encoded as the client likes it', async () => {
+encode('a constant response is encoded as the client prefers', async () => {
 	const plain = await ask('/');
 	assert.is(plain.headers['content-encoding'], undefined);
 	assert.is(plain.headers.vary, 'Accept-Encoding');
@@ -157,7 +157,7 @@ encode('a fixed answer is encoded as the client likes it', async () => {
 	assert.is((await ask('/only-br', { 'Accept-Encoding': 'gzip, br' })).headers['content-encoding'], 'br');
 });
 
-encode('files are encoded, their variants follow the file', async () => {
+encode('files are encoded, and cached encodings follow changes to the file', async () => {
 	const first = await ask('/files/page.html', GZIP);
 	assert.is(first.headers['content-encoding'], 'gzip');
 	assert.match(first.headers.etag!, /^"[0-9a-z]+-[0-9a-z]+-gzip"$/);
@@ -176,19 +176,19 @@ encode('files are encoded, their variants follow the file', async () => {
 	assert.equal((await ask('/files/big.txt', { 'Accept-Encoding': 'zstd' })).text, big.text);
 });
 
-encode('a conditional request with the tag of an encoded form is 304, with that tag', async () => {
+encode('a conditional request with the tag of an encoded response gets 304 with that tag', async () => {
 	const { headers } = await ask('/files/page.html', GZIP);
 	const same = await ask('/files/page.html', { ...GZIP, 'If-None-Match': headers.etag! });
 	assert.is(same.status, 304);
 	assert.is(same.headers.etag, headers.etag);
 	assert.is(same.headers.vary, 'Accept-Encoding');
 	const proxied = await ask('/up/json', { ...GZIP, 'If-None-Match': '"abc-gzip"' });
-	assert.is(JSON.parse(proxied.text).seen, '"abc"', 'the upstream gets its own tag');
+	assert.is(JSON.parse(proxied.text).seen, '"abc"', 'the upstream receives its own tag');
 	assert.is(proxied.headers.etag, '"abc-gzip"');
 	assert.is(proxied.headers.vary, 'Cookie, Accept-Encoding');
 });
 
-encode('what is short, a part, an image, encoded already, forbidden, empty or an error stays as it is', async () => {
+encode('short, partial, image, already encoded, no-transform, empty and error responses are not encoded', async () => {
 	for (const [target, headers] of [
 		['/files/short.txt', GZIP],
 		['/files/page.html', { ...GZIP, Range: 'bytes=0-9' }],
@@ -210,32 +210,35 @@ encode('what is short, a part, an image, encoded already, forbidden, empty or an
 	assert.is(text, 'not really', 'never encoded twice');
 });
 
-encode('what a proxy gives at once is each its own, encoded at once, by the pool, or not at all', async () => {
-	// Bodies stand in memory that the next answer is read into.
-	const asked: Promise<void>[] = [];
-	for (let turn = 0; turn < 4; turn++) {
-		for (const length of [90, 600, 10_240, 20_000, 31_000, 60_000]) {
-			for (const coding of ['gzip', 'br', 'zstd', 'png']) {
-				const target = `/own/${length}/${turn}.${coding}`;
-				const one = ask(`/up${target}`, { 'Accept-Encoding': coding }).then(({ text, headers }) => {
-					assert.is(headers['content-encoding'], coding === 'png' || length === 90 ? undefined : coding, target);
-					assert.ok(text === ownText(target), target);
-				});
-				asked.push(one);
+encode(
+	'concurrent proxied bodies are not mixed up, whether encoded at once, by the thread pool or not at all',
+	async () => {
+		// Proxied bodies share a read buffer that the next response overwrites.
+		const asked: Promise<void>[] = [];
+		for (let turn = 0; turn < 4; turn++) {
+			for (const length of [90, 600, 10_240, 20_000, 31_000, 60_000]) {
+				for (const coding of ['gzip', 'br', 'zstd', 'png']) {
+					const target = `/own/${length}/${turn}.${coding}`;
+					const one = ask(`/up${target}`, { 'Accept-Encoding': coding }).then(({ text, headers }) => {
+						assert.is(headers['content-encoding'], coding === 'png' || length === 90 ? undefined : coding, target);
+						assert.ok(text === ownText(target), target);
+					});
+					asked.push(one);
+				}
 			}
 		}
-	}
-	await Promise.all(asked);
-});
+		await Promise.all(asked);
+	},
+);
 
-encode('HEAD has the fields of GET', async () => {
+encode('HEAD has the same fields as GET', async () => {
 	const head = await ask('/files/page.html', GZIP, 'HEAD');
 	assert.is(head.headers['content-encoding'], 'gzip');
 	assert.is(head.body.length, 0);
 	assert.is((await ask('/files/short.txt', GZIP, 'HEAD')).headers['content-length'], '5');
 });
 
-encode('server-sent events come at once, each of them', async () => {
+encode('each server-sent event is delivered at once', async () => {
 	const request = get({ host: '127.0.0.1', port, path: '/up/events', headers: GZIP, agent: false });
 	const [response] = await once(request, 'response');
 	assert.is(response.headers['content-encoding'], 'gzip');
@@ -250,7 +253,7 @@ encode('server-sent events come at once, each of them', async () => {
 	await once(decoder, 'end');
 });
 
-encode('a body that was cut short does not end as a whole one', async () => {
+encode('a truncated body is not ended as if it were complete', async () => {
 	let failed = false;
 	await ask('/up/cut', GZIP).catch(() => {
 		failed = true;
@@ -258,7 +261,7 @@ encode('a body that was cut short does not end as a whole one', async () => {
 	assert.ok(failed);
 });
 
-encode('many clients that leave in the middle leave nothing behind', async () => {
+encode('after many clients disconnect during a response, encoding still works', async () => {
 	for (let round = 0; round < 5; round++) {
 		await Promise.all(
 			Array.from({ length: 40 }, async () => {

@@ -1,4 +1,4 @@
-/** The compressor of a thread: what it counts, and that it takes on no more than it can bear. */
+/** The compressor of a thread: its counters and its limits. */
 import { gunzipSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,7 +12,7 @@ const compressor = suite('the compressor of a thread');
 const GZIP = { name: 'gzip' } as const;
 const OPTIONS = { minimum: 512, flush: true, identity: undefined };
 
-/** A body that gives pieces one at a time, each when it is asked for. */
+/** A body that returns one piece per pull. */
 class Pieces implements BodySource {
 	readonly length = undefined;
 	cancelled = false;
@@ -43,7 +43,7 @@ async function bytesOf(body: Body): Promise<Buffer> {
 	}
 }
 
-compressor('beyond 64 bodies at a time, what comes is sent as it is', async () => {
+compressor('with 64 bodies being encoded, further long bodies are sent unencoded', async () => {
 	const row = new Float64Array(FILE_SLOTS_END);
 	const mine = new ThreadCompressor(row);
 	const running = await Promise.all(Array.from({ length: 64 }, () => mine.encode(long(), GZIP, OPTIONS)));
@@ -52,9 +52,9 @@ compressor('beyond 64 bodies at a time, what comes is sent as it is', async () =
 	assert.not(late.encoded);
 	assert.is((await bytesOf(late.body)).length, 8000);
 	assert.is(row[ENCODING_ROW.skipped], 1);
-	// Short bodies cost less than being refused does.
+	// Short bodies are still encoded, because that costs less than refusing.
 	assert.ok((await mine.encode('short '.repeat(200), GZIP, OPTIONS)).encoded);
-	// One that is given up, and one that ends, make room for two.
+	// One body is canceled and one ends, which makes room for two.
 	(running[0]!.body as BodySource).cancel();
 	const { body } = running[1]!;
 	assert.is(gunzipSync(await bytesOf(body)).length, 8000);
@@ -63,7 +63,7 @@ compressor('beyond 64 bodies at a time, what comes is sent as it is', async () =
 	assert.not((await mine.encode(long(), GZIP, OPTIONS)).encoded);
 });
 
-compressor('a body of many pieces leaves nothing behind for each of them', async () => {
+compressor('a body of many pieces does not leak memory per piece', async () => {
 	const stream = createCodingStream(GZIP, undefined);
 	const body = new EncodedBody(
 		new Pieces(Array.from({ length: 100 }, () => Buffer.from('an event'))),
@@ -76,7 +76,7 @@ compressor('a body of many pieces leaves nothing behind for each of them', async
 	assert.ok(stream.listenerCount('error') < 5, String(stream.listenerCount('error')));
 });
 
-compressor('levels that are slow never run on the thread that serves', async () => {
+compressor('slow compression levels never run on the serving thread', async () => {
 	const text = 'slow '.repeat(200);
 	for (const coding of [
 		{ name: 'br', level: 11 },
@@ -89,7 +89,7 @@ compressor('levels that are slow never run on the thread that serves', async () 
 	}
 });
 
-compressor('the form of a file is made once', async () => {
+compressor('each encoding of a file is made once', async () => {
 	const row = new Float64Array(FILE_SLOTS_END);
 	const mine = new ThreadCompressor(row);
 	const identity = { path: '/a', size: 4000, changed: { seconds: 1, nanoseconds: 0 } };

@@ -1,11 +1,11 @@
-/** What a running server says of files and encodings: in its access log and in its metrics. */
+/** What a running server reports about files and encodings in its access log and metrics. */
 import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { elapse, freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 
-const accounts = suite('accounts of files');
+const accounts = suite('reports about files');
 const folder = temporaryFolder();
 const root = path.join(folder, 'site');
 const log = path.join(folder, 'access.log');
@@ -38,7 +38,8 @@ accounts.before(async () => {
 `,
 	);
 	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
-	// Whoever set the files' times back cannot set back that of the change itself: until it is two seconds old, nothing is kept.
+	// Setting a file's mtime back does not change its ctime, and files changed within the last two seconds are not
+	// cached.
 	await elapse(2100);
 });
 
@@ -52,14 +53,14 @@ async function get(target: string, encoding: string): Promise<void> {
 	await answer.arrayBuffer();
 }
 
-accounts('the log says where a file was and how it was encoded, metrics how often', async () => {
+accounts('the log says where a file came from and how it was encoded, and metrics count both', async () => {
 	for (let times = 0; times < 4; times++) await get('/small.txt', 'identity');
 	for (let times = 0; times < 4; times++) await get('/large.bin', 'identity');
 	for (let times = 0; times < 2; times++) await get('/small.txt', 'gzip');
 	const exposition = await (await fetch(`${origin}/metrics`)).text();
 	const value = (name: string): number =>
 		Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (.*)$`, 'm').exec(exposition)?.[1]);
-	// Asked for once, then again and so kept, then looked at once more for having been kept: by then it is at hand.
+	// Read from disk once, cached on the second request, and revalidated once more; from then on it comes from memory.
 	assert.ok(value('svc_files_total{from="memory"}') >= 2, exposition);
 	assert.ok(value('svc_files_total{from="held"}') >= 1);
 	assert.ok(value('svc_files_total{from="disk"}') >= 4);
@@ -82,7 +83,7 @@ accounts('the log says where a file was and how it was encoded, metrics how ofte
 	assert.is(small[3].encoding, undefined);
 	assert.is(small[5].encoding, 'gzip');
 	assert.is(entries.filter(({ request }) => request.uri === '/large.bin')[3].file, 'held');
-	assert.is(entries.at(-1).file, undefined, 'not of what is no file');
+	assert.is(entries.at(-1).file, undefined, 'no `file` field for a response that is not a file');
 });
 
 accounts.run();

@@ -1,4 +1,4 @@
-/** The file reader: which paths open, where links may lead, and that every descriptor is closed. */
+/** The file reader: which paths open, where symbolic links may lead, and that every descriptor is closed. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -27,11 +27,11 @@ import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { pace, until } from '../../harness.ts';
 
-// What is tested here exists in this mode only.
+// The direct system calls for files exist only in this I/O mode.
 useIoMode('direct');
 
 const reader = createFileReader();
-/** As on systems that have no calls of their own for files. */
+/** A reader without them, as on other systems. */
 const withoutSystem = createFileReader(false, false);
 const scratch = mkdtempSync(join(tmpdir(), 'svc-files-'));
 const root = join(scratch, 'www');
@@ -182,7 +182,7 @@ for (const [path, plain, following] of TABLE) {
 }
 
 paths('an unreadable file is forbidden', () => {
-	// The superuser reads everything.
+	// Root can read everything.
 	if (process.getuid?.() === 0) return;
 	assert.is(reasonOf('/locked.txt'), 'forbidden');
 });
@@ -203,7 +203,7 @@ paths('a FIFO is refused without blocking', () => {
 	assert.ok(performance.now() - started < 1000);
 });
 
-paths('a root that is a link is served, also after it was swapped', async () => {
+paths('a root that is a symbolic link is served, also after the link is replaced', async () => {
 	const current = join(scratch, 'current');
 	assert.is(await text(opened('/hello.txt', false, current).body(0, 5)), 'hello');
 	symlinkSync('www-other', join(scratch, 'next'));
@@ -211,19 +211,19 @@ paths('a root that is a link is served, also after it was swapped', async () => 
 	assert.is(await text(opened('/x.txt', false, current).body(0, 7)), 'sibling');
 });
 
-paths('a root that is missing has no files', () => {
+paths('a missing root has no files', () => {
 	assert.throws(
 		() => reader.open(join(scratch, 'no-root'), '/x', false),
 		(error: FileError) => error.reason === 'not_found',
 	);
 });
 
-paths('a sibling whose name begins with the root is outside', () => {
+paths("a sibling folder whose name starts with the root's name is outside the root", () => {
 	assert.is(reader.kind(root, '/sibling', false), undefined);
 	assert.is(reader.kind(root, '/sibling', true), 'directory');
 });
 
-paths('kind tells files from folders and hides what is outside', () => {
+paths('`kind` distinguishes files from folders and hides everything outside the root', () => {
 	assert.is(reader.kind(root, '/hello.txt', false), 'file');
 	assert.is(reader.kind(root, '/docs', false), 'directory');
 	assert.is(reader.kind(root, '/out.txt', false), undefined);
@@ -236,7 +236,7 @@ paths('kind tells files from folders and hides what is outside', () => {
 	);
 });
 
-paths('the real path is told, and where it is below the root', () => {
+paths('an open file has its real path and its path below the root', () => {
 	const file = opened('/inside-folder/page.html');
 	assert.is(file.path, join(root, 'docs/page.html'));
 	assert.is(file.below, '/docs/page.html');
@@ -257,7 +257,7 @@ bodies.before(() => {
 	writeFileSync(join(root, 'small.bin'), 'small');
 });
 
-bodies('a small file is whole at once and closed', () => {
+bodies('a small file is returned as a whole and closed at once', () => {
 	const before = descriptors();
 	const file = opened('/small.bin');
 	const body = file.body(0, file.size);
@@ -270,7 +270,7 @@ bodies('a small file is whole at once and closed', () => {
 	body.cancel();
 });
 
-bodies('a large file is streamed in bounded pieces and closed with the last', async () => {
+bodies('a large file is streamed in bounded pieces and closed after the last one', async () => {
 	const before = descriptors();
 	const file = opened('/big.bin');
 	const body = file.body(0, file.size);
@@ -287,15 +287,15 @@ bodies('a large file is streamed in bounded pieces and closed with the last', as
 	assert.is(await body.pull(), null);
 });
 
-bodies('a range gives its bytes and no others', async () => {
+bodies('a range returns exactly its bytes', async () => {
 	const file = opened('/big.bin');
 	assert.is(await text(file.body(13, 200_001)), big.toString('latin1', 13, 200_001));
 	const tail = opened('/big.bin');
 	assert.is(await text(tail.body(BIG - 3, BIG)), 'hij');
 });
 
-bodies('several parts share one descriptor, which close frees', async () => {
-	// The bodies of the test before close their files a moment after their end.
+bodies('several ranges share one descriptor, which `close` closes', async () => {
+	// The bodies of the previous test close their files slightly after they end.
 	await pace(50);
 	const before = descriptors();
 	const file = opened('/big.bin');
@@ -320,7 +320,7 @@ bodies('a canceled body is closed at once', async () => {
 });
 
 bodies('if canceled during a read, the descriptor is closed after the read', async () => {
-	// Where the system cannot say what is in memory, all is read by the pool.
+	// Where the system cannot report what is in the page cache, the thread pool does all reads.
 	const opened = (path: string): OpenFile => withoutSystem.open(root, path, false) as OpenFile;
 	const before = descriptors();
 	const file = opened('/big.bin');
@@ -335,7 +335,7 @@ bodies('if canceled during a read, the descriptor is closed after the read', asy
 	assert.ok(isStream(part));
 	const reading = part.pull();
 	kept.close();
-	// The part holds what it reads from.
+	// The read in progress keeps the descriptor open.
 	assert.is((await reading)?.length, 65_536);
 	assert.is(descriptors(), before + 1);
 	part.cancel();
@@ -353,25 +353,28 @@ bodies('data in the page cache is pulled synchronously', async () => {
 	await settled(before);
 });
 
-bodies('where the kernel cannot send a file, a client that stops reading pins no more than 64 KiB of it', async () => {
-	const before = descriptors();
-	for (const files of [reader, withoutSystem]) {
-		const file = files.open(root, '/big.bin', false) as OpenFile;
-		const body = file.body(0, file.size);
-		assert.ok(isStream(body));
-		let count = 0;
-		for (;;) {
-			const piece = await body.pull();
-			if (piece === null) break;
-			assert.ok(piece.buffer.byteLength <= 65_536, `${piece.buffer.byteLength}`);
-			count += piece.byteLength;
+bodies(
+	'where the kernel cannot send a file, a client that stops reading keeps at most 64 KiB of it in memory',
+	async () => {
+		const before = descriptors();
+		for (const files of [reader, withoutSystem]) {
+			const file = files.open(root, '/big.bin', false) as OpenFile;
+			const body = file.body(0, file.size);
+			assert.ok(isStream(body));
+			let count = 0;
+			for (;;) {
+				const piece = await body.pull();
+				if (piece === null) break;
+				assert.ok(piece.buffer.byteLength <= 65_536, `${piece.buffer.byteLength}`);
+				count += piece.byteLength;
+			}
+			assert.is(count, BIG);
 		}
-		assert.is(count, BIG);
-	}
-	await settled(before);
-});
+		await settled(before);
+	},
+);
 
-bodies('the system moves bytes to where they are sent, and no more than there are', async () => {
+bodies('the kernel sends a file directly, and no more bytes than exist', async () => {
 	const before = descriptors();
 	const out = join(root, 'out.bin');
 	const target = openSync(out, 'w');
@@ -383,12 +386,12 @@ bodies('the system moves bytes to where they are sent, and no more than there ar
 	truncateSync(join(root, 'big.bin'), 200_000);
 	const rest = file.body(100_000, file.size);
 	assert.ok(isStream(rest));
-	// What is not there any more is in no memory: the pool looks for it, and the sender learns of it.
+	// The truncated part is not in the page cache, so the thread pool reads it and the sender learns that it is missing.
 	assert.is(rest.sendTo!(target), 0);
 	assert.is((await rest.pull())?.length, 100_000);
 	try {
 		await rest.pull();
-		assert.unreachable('a truncated file looked whole');
+		assert.unreachable('the truncation went unnoticed');
 	} catch (error) {
 		assert.instance(error, FileError);
 	}
@@ -399,13 +402,13 @@ bodies('the system moves bytes to where they are sent, and no more than there ar
 	await settled(before);
 });
 
-bodies('on a thread too, nothing is said about descriptors', async () => {
-	// Node watches what its threads open and close, and warns of what it does not know.
+bodies('on a worker thread, Node prints no warning about descriptors', async () => {
+	// Node tracks the descriptors that its threads open and close, and warns about unknown ones.
 	const thread = new Worker(
 		`const { createFileReader } = await import(${JSON.stringify(import.meta.resolve('../../../runtime/files/file-reader.ts'))});
 		const { parentPort } = await import('node:worker_threads');
 		const warnings = [];
-		// That node:ffi is an experiment is said too; servers print it no more than this test does (--disable-warning).
+		// Ignore the warning that node:ffi is experimental, which servers suppress as well (--disable-warning).
 		process.on('warning', ({ name, message }) => name === 'ExperimentalWarning' || warnings.push(message));
 		const reader = createFileReader();
 		for (const path of ['/small.bin', '/big.bin']) {
@@ -421,7 +424,7 @@ bodies('on a thread too, nothing is said about descriptors', async () => {
 	await thread.terminate();
 });
 
-bodies('nothing is moved to a descriptor that takes nothing', () => {
+bodies('sending to an invalid descriptor sends nothing', () => {
 	const file = opened('/big.bin');
 	const body = file.body(0, file.size);
 	assert.ok(isStream(body));
@@ -442,7 +445,7 @@ bodies('a file that shrinks while it is sent fails visibly and closes', async ()
 	await body.pull();
 	try {
 		await body.pull();
-		assert.unreachable('a truncated file looked whole');
+		assert.unreachable('the truncation went unnoticed');
 	} catch (error) {
 		assert.instance(error, FileError);
 	}
@@ -461,14 +464,14 @@ bodies('a small file that shrinks before it is read is refused', () => {
 	assert.is(descriptors(), before);
 });
 
-bodies('a file that grows is sent at the length it had', async () => {
+bodies('a file that grows is sent with its original length', async () => {
 	writeFileSync(join(root, 'grows.txt'), '0123456789');
 	const file = opened('/grows.txt');
 	writeFileSync(join(root, 'grows.txt'), '0123456789abcdef');
 	assert.is(await text(file.body(0, file.size)), '0123456789');
 });
 
-bodies('a link that is swapped while requests run never leads out', async () => {
+bodies('a symbolic link replaced during requests never leads outside the root', async () => {
 	mkdirSync(join(scratch, 'private'), { recursive: true });
 	writeFileSync(join(scratch, 'private/secret.txt'), 'secret');
 	writeFileSync(join(root, 'hello.txt'), 'hello');

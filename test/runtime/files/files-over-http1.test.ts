@@ -1,4 +1,4 @@
-/** Files as clients get them: the handler and the reader over the HTTP/1.1 engine. */
+/** Files as clients receive them: the handler and the reader over the HTTP/1.1 engine. */
 import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ const protocol = createHttp1Server({
 const server = createServer(socket => protocol.accept(socket, 'http'));
 let port = 0;
 
-/** Descriptors that are open below the folder. */
+/** Returns the number of descriptors open below the folder. */
 function openFiles(): number {
 	let count = 0;
 	for (const name of readdirSync('/proc/self/fd')) {
@@ -95,7 +95,7 @@ wire('a large file arrives byte for byte', async () => {
 	await allClosed();
 });
 
-wire('HEAD tells the length and opens nothing for long', async () => {
+wire('HEAD returns the length and leaves no file open', async () => {
 	for (const [path, size] of [
 		['big.bin', SIZE],
 		['small.txt', 5],
@@ -107,7 +107,7 @@ wire('HEAD tells the length and opens nothing for long', async () => {
 	await allClosed();
 });
 
-wire('ranges, one and several', async () => {
+wire('single and multiple ranges are answered', async () => {
 	const one = await ask('GET /big.bin HTTP/1.1\r\nRange: bytes=1000000-1999999');
 	assert.match(one.head, /^HTTP\/1\.1 206 /);
 	assert.match(one.head, `Content-Range: bytes 1000000-1999999/${SIZE}`);
@@ -130,7 +130,7 @@ wire('304 and 416 carry no body', async () => {
 	await allClosed();
 });
 
-wire('a client that leaves half-way leaves no descriptor behind', async () => {
+wire('a client that disconnects during a download leaves no descriptor open', async () => {
 	await Promise.all(
 		Array.from(
 			{ length: 10 },
@@ -145,7 +145,7 @@ wire('a client that leaves half-way leaves no descriptor behind', async () => {
 	await allClosed();
 });
 
-wire('clients that take their time get every byte', async () => {
+wire('slow clients get every byte', async () => {
 	await Promise.all(
 		Array.from(
 			{ length: 4 },
@@ -177,7 +177,7 @@ wire('clients that take their time get every byte', async () => {
 	await allClosed();
 });
 
-wire('a file that shrinks while it is sent breaks the connection off', async () => {
+wire('a file that shrinks while it is sent aborts the connection', async () => {
 	writeFileSync(join(folder, 'www/shrinks.bin'), big);
 	const { head, body } = await ask('GET /shrinks.bin HTTP/1.1', () => truncateSync(join(folder, 'www/shrinks.bin'), 0));
 	assert.match(head, `Content-Length: ${SIZE}`);

@@ -1,4 +1,4 @@
-/** Files are served from memory, and never as they were before a change that the system can tell of. */
+/** Files are served from memory, but never with contents from before a change that the system can report. */
 import {
 	chmodSync,
 	linkSync,
@@ -30,7 +30,7 @@ function open(name: string, from = root): OpenFile {
 	return reader.open(from, `/${name}`, false) as OpenFile;
 }
 
-/** The bytes of an open file. */
+/** Returns the bytes of an open file. */
 function bytesOf(file: OpenFile): Buffer {
 	const body = file.body(0, file.size) as Uint8Array | BodySource;
 	if (body instanceof Uint8Array) return Buffer.from(body);
@@ -39,12 +39,12 @@ function bytesOf(file: OpenFile): Buffer {
 	return bytes;
 }
 
-/** The text of a file, by a way that leaves nothing open. */
+/** Returns the text of a file without leaving anything open. */
 function text(name: string): string {
 	return bytesOf(open(name)).toString();
 }
 
-/** Asks until a file is kept; the kept one. */
+/** Requests a file until it is cached and returns the cached one. */
 function warm(name: string): OpenFile {
 	for (let times = 0; times < 4; times++) open(name).close();
 	return open(name);
@@ -96,7 +96,7 @@ kept.before(async () => {
 	symlinkSync('a', path.join(root, 'link'));
 	writeFileSync(path.join(outside, 'shared'), 'before');
 	linkSync(path.join(outside, 'shared'), path.join(root, 'shared'));
-	// A file counts as changing for two seconds after its last change.
+	// A file counts as changing for two seconds after its last change, and is not cached.
 	await elapse(2100);
 });
 
@@ -104,20 +104,20 @@ kept.before.each(() => {
 	reader = createFileReader();
 });
 
-kept('one that is asked for again is neither opened nor read', () => {
+kept('a cached file is neither opened nor read again', () => {
 	assert.not(isKept('a'));
 	warm('a');
 	assert.ok(isKept('a'));
 	assert.is(text('a'), 'before');
 	assert.equal([...(open('a').body(1, 3) as Uint8Array)], [...Buffer.from('ef')]);
 	assert.is(open('a').below, '/a');
-	// Under another root its path below the root is another.
+	// The same file under another root has another path below the root.
 	assert.is(open('root/a', path.dirname(root)).below, '/root/a');
 });
 
-kept('not one just changed, nor one that a link leads to', () => {
+kept('recently changed files, and files behind a symbolic link, are not cached', () => {
 	writeFileSync(path.join(root, 'fresh'), 'fresh');
-	// Whoever sets the time back does not make it an old one.
+	// Setting the mtime back does not make the file count as old.
 	utimesSync(path.join(root, 'fresh'), 1, 1);
 	for (const name of ['fresh', 'link']) {
 		warm(name).close();
@@ -125,7 +125,7 @@ kept('not one just changed, nor one that a link leads to', () => {
 	}
 });
 
-kept('a large one is held open, and given up when it changes', async () => {
+kept('a large file is kept open, and closed when it changes', async () => {
 	const before = descriptors();
 	for (const name of ['large', 'large-changed', 'large-replaced']) {
 		warm(name);
@@ -133,7 +133,7 @@ kept('a large one is held open, and given up when it changes', async () => {
 	}
 	assert.is(descriptors() - before, 3);
 	const replaced = open('large-replaced');
-	// Written to in place: at once, for its bytes are sent as they are.
+	// Written in place, which takes effect at once because bytes are sent straight from the file.
 	writeFileSync(path.join(root, 'large-changed'), Buffer.alloc(200_001, 'y'));
 	const changed = open('large-changed');
 	assert.is(changed.size, 200_001);
@@ -145,7 +145,7 @@ kept('a large one is held open, and given up when it changes', async () => {
 	const after = open('large-replaced');
 	assert.is(after.size, 100_000);
 	after.close();
-	// Who has begun with the old one ends with it.
+	// A response in progress continues with the old file.
 	assert.is(Buffer.from((await body.pull())!)[0], 'x'.charCodeAt(0));
 	body.cancel();
 	assert.is(descriptors() - before, 1);
@@ -160,7 +160,7 @@ kept('descriptors are bounded', () => {
 	assert.ok(held > 100 && held <= 256, `${held} held open`);
 });
 
-kept('below a root that a link leads to, and the link may be turned at any time', async () => {
+kept('files below a root that is a symbolic link are cached, and the link may be changed at any time', async () => {
 	const current = path.join(base, 'current/public');
 	const page = (): OpenFile => open('page', current);
 	for (let times = 0; times < 4; times++) page().close();
@@ -189,11 +189,11 @@ kept('a change takes effect at once', async () => {
 	assert.is(text('rewritten'), 'after it');
 	assert.is(text('same-size'), 'behind');
 	assert.is(reason('removed'), 'not_found');
-	// As root nothing is forbidden, but the file must have been opened again to learn that.
+	// Root may read everything, but the file must have been opened again to find that out.
 	assert.not(isKept('modes'));
 });
 
-kept('a folder that becomes a link leads nowhere it did not lead before', async () => {
+kept('a folder replaced by a symbolic link does not lead outside the root', async () => {
 	warm('folder/secret');
 	assert.ok(isKept('folder/secret'));
 	renameSync(path.join(root, 'folder'), path.join(root, 'was-folder'));
@@ -202,7 +202,7 @@ kept('a folder that becomes a link leads nowhere it did not lead before', async 
 	assert.is(reason('folder/secret'), 'not_found');
 });
 
-kept('memory is bounded, and every file is right whatever is forgotten', () => {
+kept('memory is limited, and every file has the right content whatever is evicted', () => {
 	for (let times = 0; times < 4; times++) {
 		for (let index = 0; index < 300; index++) {
 			const file = open(`many/${index}`);
@@ -220,7 +220,7 @@ kept('memory is bounded, and every file is right whatever is forgotten', () => {
 	assert.ok(found <= 258, `${found} kept`);
 });
 
-kept('popular files stay, however many others are requested', () => {
+kept('popular files stay cached, however many others are requested', () => {
 	const hot = Array.from({ length: 10 }, (_, index) => `many/${index}`);
 	for (let times = 0; times < 20; times++) for (const name of hot) open(name).close();
 	for (let round = 0; round < 3; round++) {
@@ -239,14 +239,14 @@ kept('newly popular files replace formerly popular ones', () => {
 	for (const name of late) assert.ok(isKept(name), name);
 });
 
-kept('changes that no watch reports are found within a second', async () => {
+kept('changes that no watch reports take effect within a second', async () => {
 	warm('deep/er/a');
 	assert.ok(isKept('deep/er/a'));
 	warm('shared');
 	assert.ok(isKept('shared'));
-	// By its other name, in a folder that nobody watches.
+	// Changed through its other hard link, in a folder without a watch.
 	writeFileSync(path.join(outside, 'shared'), 'behind');
-	// Two levels above the root: nobody watches that.
+	// The parent of the root's parent has no watch.
 	renameSync(path.join(base, 'site'), path.join(base, 'moved'));
 	await elapse(1050);
 	assert.is(reason('deep/er/a'), 'not_found');

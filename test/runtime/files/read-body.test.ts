@@ -1,10 +1,10 @@
-/** Pages that small files are read into: one user at a time, whatever becomes of a body. */
+/** The memory pages that small files are read into: each has one user at a time, whatever happens to a body. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FilePages, HEAD_ROOM } from '../../../runtime/files/file-pages.ts';
 import { ReadBody } from '../../../runtime/files/read-body.ts';
 
-const bodies = suite('bodies in pages');
+const bodies = suite('bodies in memory pages');
 
 function filled(pages: FilePages, text: string): ReadBody {
 	const page = pages.take();
@@ -16,7 +16,7 @@ function text(bytes: Uint8Array | null | undefined): string | undefined {
 	return bytes ? Buffer.from(bytes).toString('latin1') : undefined;
 }
 
-bodies('given once, and the page is free for the next when more is asked for', () => {
+bodies('a body is returned once, and its page becomes free with the pull after that', () => {
 	const pages = new FilePages(100, undefined);
 	const one = filled(pages, 'one');
 	const first = one.pull()!;
@@ -29,7 +29,7 @@ bodies('given once, and the page is free for the next when more is asked for', (
 	assert.is(text(two.pull()), 'two');
 });
 
-bodies('behind a head as one piece, where there is room and nothing was taken', () => {
+bodies('a body can be joined to its head if there is room and nothing has been pulled', () => {
 	const pages = new FilePages(100, undefined);
 	const body = filled(pages, 'body');
 	assert.is(body.behind('h'.repeat(HEAD_ROOM + 1)), undefined);
@@ -43,7 +43,7 @@ bodies('behind a head as one piece, where there is room and nothing was taken', 
 	assert.is(whole.behind('h'.repeat(HEAD_ROOM))?.length, HEAD_ROOM + 1);
 });
 
-bodies('what was cancelled while its bytes may still be on their way is nobody else’s page', () => {
+bodies('a page is not reused if its body is canceled while the bytes may still be being sent', () => {
 	const pages = new FilePages(100, undefined);
 	const sent = filled(pages, 'sent');
 	const bytes = sent.pull();
@@ -52,7 +52,7 @@ bodies('what was cancelled while its bytes may still be on their way is nobody e
 	for (let turn = 0; turn < 6; turn++) filled(pages, 'else');
 	assert.is(text(bytes), 'sent');
 	assert.is(sent.pull(), null);
-	// Nothing was taken: the page is used again.
+	// Nothing was pulled, so the page is reused.
 	const unused = pages.take();
 	new ReadBody(pages, unused, 3).cancel();
 	assert.is(pages.take(), unused);

@@ -1,4 +1,7 @@
-/** A server with few file descriptors and many clients: it turns them away, stays in reach, and recovers. */
+/**
+ * A server with few file descriptors and many clients: it turns clients away, stays reachable for administration, and
+ * recovers.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -18,14 +21,14 @@ import { eventually, respondingSite, withServer } from '../running-server.ts';
 
 const descriptors = suite('file descriptors');
 
-descriptors('clients get the descriptors that the rest of the process does not need', () => {
+descriptors('client connections may use the descriptors that the rest of the process does not need', () => {
 	assert.is(connectionRoom(1024, 2), 416);
 	assert.is(connectionRoom(100_000, 4), 22_500);
 	assert.is(connectionRoom(40, 2), 16);
 	assert.is(connectionRoom(undefined, 2), Infinity);
 });
 
-descriptors('a flood of connections is turned away, and the Admin API stays in reach', async () => {
+descriptors('a flood of connections is turned away, and the Admin API stays reachable', async () => {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
 	writeFileSync(
@@ -48,13 +51,13 @@ descriptors('a flood of connections is turned away, and the Admin API stays in r
 			client.on('error', () => {});
 			clients.push(client);
 		}
-		await eventually('some are turned away', async () =>
+		await eventually('some connections are turned away', async () =>
 			/svc_overload_rejected_total\{limit="descriptors"\} [1-9]/.test(await metrics().catch(() => '')),
 		);
 		const late = await open(port);
 		assert.is(statusOf(await late.whole()), 503);
 		for (const client of clients) client.destroy();
-		await eventually('there is room again', async () => {
+		await eventually('connections are accepted again', async () => {
 			const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
 			return response.status === 200;
 		});
@@ -65,7 +68,7 @@ descriptors('a flood of connections is turned away, and the Admin API stays in r
 	}
 });
 
-/** Serves with few descriptors while a test runs. */
+/** Runs a test with a server that has few descriptors. */
 async function withFewDescriptors(
 	limit: number,
 	configuration: (port: number, folder: string) => string,
@@ -93,7 +96,7 @@ async function withFewDescriptors(
 	}
 }
 
-/** Opens a connection, has one answer on it, and leaves it open. */
+/** Opens a connection, waits for one response, and leaves the connection open. */
 async function idleClient(socket: Socket, request: string | Buffer, ready = 'connect'): Promise<Socket> {
 	socket.on('error', () => {});
 	await once(socket, ready);
@@ -103,7 +106,7 @@ async function idleClient(socket: Socket, request: string | Buffer, ready = 'con
 }
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
-/** The preface, settings, and a request on stream 1. */
+/** The preface, SETTINGS, and a request on stream 1. */
 const HTTP2_REQUEST = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings(), requestFrame(1)]);
 
 for (const [what, secure, client] of [
@@ -133,36 +136,33 @@ for (const [what, secure, client] of [
 			),
 	],
 ] as const) {
-	descriptors(
-		`clients of ${what} that keep idle connections give way to others, those idle the longest first`,
-		async () => {
-			const authority = await TestAuthority.make();
-			const configuration = (port: number, folder: string): string => {
-				if (!secure) return `http://127.0.0.1:${port}, http://localhost:${port} {\n\trespond hi\n}\n`;
-				writeFileSync(path.join(folder, 'cert.pem'), certificate.certificate);
-				writeFileSync(path.join(folder, 'key.pem'), certificate.key);
-				return `https://localhost:${port} {\n\ttls cert.pem key.pem\n\trespond hi\n}\n`;
-			};
-			const certificate = await authority.issue({ names: ['localhost'] });
-			await withFewDescriptors(256, configuration, async (port, metrics) => {
-				const kept: Socket[] = [];
-				try {
-					// With 256 descriptors there is room for 64 connections.
-					for (let i = 0; i < 150; i++) kept.push(await client(port));
-					const text = await metrics();
-					assert.match(text, /^svc_overload_idle_closed_total [1-9]\d*$/m);
-					assert.match(text, /^svc_overload_rejected_total\{limit="descriptors"\} 0$/m);
-					await eventually('the first have gone', () =>
-						kept.slice(0, 20).every(socket => socket.closed || socket.readableEnded),
-					);
-					const last = kept.at(-1)!;
-					assert.not.ok(last.closed || last.readableEnded);
-				} finally {
-					for (const socket of kept) socket.destroy();
-				}
-			});
-		},
-	);
+	descriptors(`when descriptors run out, idle connections of ${what} are closed, the longest idle first`, async () => {
+		const authority = await TestAuthority.make();
+		const configuration = (port: number, folder: string): string => {
+			if (!secure) return `http://127.0.0.1:${port}, http://localhost:${port} {\n\trespond hi\n}\n`;
+			writeFileSync(path.join(folder, 'cert.pem'), certificate.certificate);
+			writeFileSync(path.join(folder, 'key.pem'), certificate.key);
+			return `https://localhost:${port} {\n\ttls cert.pem key.pem\n\trespond hi\n}\n`;
+		};
+		const certificate = await authority.issue({ names: ['localhost'] });
+		await withFewDescriptors(256, configuration, async (port, metrics) => {
+			const kept: Socket[] = [];
+			try {
+				// With 256 descriptors there is room for 64 connections.
+				for (let i = 0; i < 150; i++) kept.push(await client(port));
+				const text = await metrics();
+				assert.match(text, /^svc_overload_idle_closed_total [1-9]\d*$/m);
+				assert.match(text, /^svc_overload_rejected_total\{limit="descriptors"\} 0$/m);
+				await eventually('the first connections are closed', () =>
+					kept.slice(0, 20).every(socket => socket.closed || socket.readableEnded),
+				);
+				const last = kept.at(-1)!;
+				assert.not.ok(last.closed || last.readableEnded);
+			} finally {
+				for (const socket of kept) socket.destroy();
+			}
+		});
+	});
 }
 
 descriptors('a listener with a limit closes idle connections before it turns clients away', async () => {
@@ -199,7 +199,7 @@ descriptors('a busy connection is not closed to make room', () => {
 	assert.ok(places.make());
 	assert.equal(given, ['idle 23', 'idle 22', 'idle 21']);
 	assert.ok(places.make() && places.make());
-	assert.is(closed, 3, 'the places that were made are taken first');
+	assert.is(closed, 3, 'places already made are used first');
 	connections.splice(2);
 	assert.not.ok(places.make());
 	assert.is(given.length, 3);

@@ -1,4 +1,7 @@
-/** Listeners with limits, in a real server: who is let in, who waits, who is turned away, and what a load changes. */
+/**
+ * Limits of listeners in a real server: which requests are accepted, queued or rejected, and how loads change the
+ * limits.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -11,7 +14,7 @@ import { eventually, json, type TestServer, withServer } from '../running-server
 
 const overload = suite('overload');
 
-/** A server whose answers wait until they are let go. */
+/** Starts an upstream that holds back its responses until released. */
 async function holdingUpstream(): Promise<{
 	port: number;
 	held: ServerResponse[];
@@ -72,7 +75,7 @@ function request(port: number, path = '/'): Promise<{ status: number; retryAfter
 	});
 }
 
-overload('requests beyond the limit wait, and are refused beyond the queue or its time', async () => {
+overload('requests over the limit wait in a queue, and are refused when it is full or the wait is over', async () => {
 	const upstream = await holdingUpstream();
 	const limits = { requests: 2, queue: 2, queue_time: 1000, retry_after: 7000 };
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
@@ -114,7 +117,7 @@ overload('waiting requests get slots that become free on any thread', async () =
 	await upstream.stop();
 });
 
-overload('a client that leaves frees its place in the queue', async () => {
+overload('a client that disconnects frees its place in the queue', async () => {
 	const upstream = await holdingUpstream();
 	const limits = { requests: 1, queue: 1, queue_time: 20_000 };
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
@@ -129,14 +132,14 @@ overload('a client that leaves frees its place in the queue', async () => {
 		await eventually('one waits again', async () => (await counter(server, 'svc_overload_queue')) === 1);
 		upstream.release();
 		assert.is((await first).status, 200);
-		await eventually('the second runs', () => upstream.held.length === 1);
+		await eventually('the second request runs', () => upstream.held.length === 1);
 		upstream.release();
 		assert.is((await second).status, 200);
 	});
 	await upstream.stop();
 });
 
-overload('one client cannot use up the limits of all', async () => {
+overload('a single client cannot exhaust the limits shared by all', async () => {
 	const upstream = await holdingUpstream();
 	const document = documentOf({ limits: { requests_per_client: 2 } }, upstream.port);
 	const settings = { ...document.settings, trusted_proxies: ['127.0.0.1'] };
@@ -157,7 +160,7 @@ overload('one client cannot use up the limits of all', async () => {
 	await upstream.stop();
 });
 
-overload('connections beyond the limit are answered 503 and closed', async () => {
+overload('connections over the limit get 503 and are closed', async () => {
 	const limits = { connections: 4, connections_per_client: 3 };
 	await withServer(documentOf({ limits }), {}, async server => {
 		const kept: Socket[] = [];
@@ -176,13 +179,16 @@ overload('connections beyond the limit are answered 503 and closed', async () =>
 		const counted = () => counter(server, 'svc_overload_rejected_total{limit="connections_per_client"}');
 		assert.is(await counted(), 1);
 		kept[0]!.destroy();
-		await eventually('a place is free', async () => (await server.get()).status === 200);
+		await eventually('a connection is accepted again', async () => (await server.get()).status === 200);
 		for (const socket of kept) socket.destroy();
-		await eventually('the gate is told', async () => (await counter(server, 'svc_connections')) === 0);
+		await eventually(
+			'the closed connections are counted',
+			async () => (await counter(server, 'svc_connections')) === 0,
+		);
 	});
 });
 
-overload('a load changes limits of a running server, for connections that stand too', async () => {
+overload('a load changes the limits of a running server, also for open connections', async () => {
 	const bounds = { limits: { header_count: 5 }, max_header_size: 1024, timeouts: { idle: 300_000 } };
 	await withServer(documentOf(bounds), {}, async server => {
 		const wire = await open(server.port);
@@ -201,7 +207,7 @@ overload('a load changes limits of a running server, for connections that stand 
 		await wire.until(text => text.split('hi').length === 3);
 		const began = performance.now();
 		await wire.whole(30_000);
-		assert.ok(performance.now() - began < 20_000, 'the idle time of the load holds');
+		assert.ok(performance.now() - began < 20_000, "the load's idle timeout did not apply");
 	});
 });
 

@@ -1,4 +1,4 @@
-/** Whether a port is free is learned without anybody getting through to it, who would be reset a moment later. */
+/** Whether a port is free is determined without accepting clients, which would be reset a moment later. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
@@ -10,7 +10,7 @@ import { ListenError, probeListener } from '../../../runtime/listeners/port-prob
 import type { ListenerAddress } from '../../../runtime/threads/messages.ts';
 import { freePorts, startServer, temporaryFolder } from '../../harness.ts';
 
-const probe = suite('probe of a port');
+const probe = suite('port probe');
 
 const at = (host: string, port: number, only6?: true): ListenerAddress => ({
 	scheme: 'http',
@@ -20,7 +20,7 @@ const at = (host: string, port: number, only6?: true): ListenerAddress => ({
 	...(only6 && { only6 }),
 });
 
-/** Some containers have none. */
+/** Some containers have no IPv6. */
 const hasIpv6 = Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'));
 
 async function listening(host: string | undefined, port: number, reusePort = false): Promise<Server> {
@@ -39,13 +39,17 @@ async function refused(host: string, port: number): Promise<ListenError> {
 	throw new Error('nothing was refused');
 }
 
-probe('a port that is taken on this address or all of them is refused, shared or not', async () => {
+probe('a port in use on this address or on all addresses is refused, shared or not', async () => {
 	for (const shared of [false, true]) {
 		const server = await listening('127.0.0.1', 0, shared);
 		const { port } = server.address() as { port: number };
 		for (const host of ['127.0.0.1', '0.0.0.0', '']) assert.is((await refused(host, port)).code, 'EADDRINUSE', host);
 		assert.is((await refused('127.0.0.1', port)).message, `Cannot listen on 127.0.0.1:${port}: the address is in use.`);
-		assert.is((await probeListener(at('127.0.0.2', port))).port, port, 'another address of this machine has its own');
+		assert.is(
+			(await probeListener(at('127.0.0.2', port))).port,
+			port,
+			'the port is free on another address of this machine',
+		);
 		server.close();
 	}
 });
@@ -54,7 +58,7 @@ probe('an address that this machine does not have is refused', async () => {
 	assert.is((await refused('203.0.113.7', 0)).code, 'EADDRNOTAVAIL');
 });
 
-probe('port 0 becomes one that is free, by address, by name and for IPv6 alone', async () => {
+probe('port 0 becomes a free port, for an address, a name, and IPv6 only', async () => {
 	const six = hasIpv6 ? [at('::1', 0), at('', 0, true)] : [];
 	for (const address of [at('127.0.0.1', 0), at('localhost', 0), at('', 0), ...six]) {
 		const found = await probeListener(address);
@@ -64,7 +68,7 @@ probe('port 0 becomes one that is free, by address, by name and for IPv6 alone',
 	}
 });
 
-probe('a client that connects while the server starts is refused until it is answered', async () => {
+probe("while the server starts, a client's connection is either refused or served", async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
 	writeFileSync(path.join(folder, 'Configfile'), `{\n\tadmin off\n}\nhttp://127.0.0.1:${port} {\n\trespond up\n}\n`);
@@ -89,7 +93,7 @@ probe('a client that connects while the server starts is refused until it is ans
 				await new Promise(resolve => setImmediate(resolve));
 				continue;
 			}
-			assert.match(outcome, /^HTTP\/1\.1 200 OK\r\n[\s\S]*up$/, 'who got through was let down');
+			assert.match(outcome, /^HTTP\/1\.1 200 OK\r\n[\s\S]*up$/, 'a client connected but was not served');
 			return;
 		}
 		throw new Error(`nobody got through:\n${server.output()}`);

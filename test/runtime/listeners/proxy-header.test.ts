@@ -1,4 +1,4 @@
-/** PROXY headers, by bytes: what is one, what is not one, and what only looks like one. */
+/** The PROXY header parser with valid headers, invalid ones, and other input. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { crc32c } from '../../../runtime/listeners/crc32c.ts';
@@ -82,8 +82,8 @@ headers('an invalid version 2 header is malformed', () => {
 		['datagrams', `21 12 000c ${ipv4}`],
 		['another family', `21 41 000c ${ipv4}`],
 		['too short for its addresses', '21 11 000b c0000201c6336402dc0401'],
-		['longer than is read', '21 11 ffff'],
-		['an extension that is cut', `21 11 000e ${ipv4} 0400`],
+		['longer than the limit', '21 11 ffff'],
+		['a truncated extension', `21 11 000e ${ipv4} 0400`],
 		['an extension longer than the header', `21 11 000f ${ipv4} 040001`],
 		['a wrong checksum', `21 11 0013 ${ipv4} 03000400000000`],
 	] as const) {

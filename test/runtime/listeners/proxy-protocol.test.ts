@@ -1,4 +1,6 @@
-/** Listeners that read PROXY headers, in a real server: whose address counts, and who is closed. */
+/**
+ * Listeners that read PROXY headers, in a real server: which client address is used, and which connections are closed.
+ */
 import { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,7 +14,7 @@ const proxied = suite('PROXY protocol');
 const HEADER = 'PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n';
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
 
-/** One server with a listener for each of these settings, in this order. */
+/** Starts one server with a listener for each of these settings, in this order. */
 async function withListeners(
 	all: readonly Omit<ProxyProtocolWrapper, 'wrapper'>[],
 	test: (ports: readonly number[], server: TestServer) => Promise<void>,
@@ -31,7 +33,7 @@ async function withListeners(
 	await withServer({ settings: { metrics: {}, servers }, sites }, { threads: 1 }, server => test(ports, server));
 }
 
-/** What a connection that sends these pieces gets: the body of its answer, or '' when it is closed. */
+/** Sends the pieces on a connection. Resolves to the response's body, or '' if the connection is closed. */
 async function answer(port: number, ...pieces: readonly string[]): Promise<string> {
 	const wire: Wire = await open(port);
 	for (const piece of pieces) {
@@ -48,18 +50,18 @@ const CASES: readonly (readonly [
 	header: string,
 	address: string | RegExp,
 ])[] = [
-	['without lists anybody names the client', {}, HEADER, '192.0.2.1:56324'],
+	['without lists any peer may name the client', {}, HEADER, '192.0.2.1:56324'],
 	['without lists a header may be missing', {}, '', /^127\.0\.0\.1:/],
 	['a bad header closes', {}, HEADER.replace('TCP4', 'TCP9'), ''],
-	['a peer in allow names the client', { allow: ['127.0.0.0/8'] }, HEADER, '192.0.2.1:56324'],
-	['another peer is read and not believed', { allow: ['10.0.0.0/8'] }, HEADER, /^127\.0\.0\.1:/],
-	['a peer in deny is closed', { deny: ['127.0.0.1'] }, '', ''],
-	['REJECT closes who sends one', { allow: ['10.0.0.0/8'], fallback_policy: 'reject' }, HEADER, ''],
-	['REJECT lets others in', { allow: ['10.0.0.0/8'], fallback_policy: 'reject' }, '', /^127/],
-	['REQUIRE closes who sends none', { fallback_policy: 'require' }, '', ''],
-	['REQUIRE lets others in', { fallback_policy: 'require' }, HEADER, '192.0.2.1:56324'],
+	['a peer in `allow` names the client', { allow: ['127.0.0.0/8'] }, HEADER, '192.0.2.1:56324'],
+	["another peer's header is read and not trusted", { allow: ['10.0.0.0/8'] }, HEADER, /^127\.0\.0\.1:/],
+	['a peer in `deny` is closed', { deny: ['127.0.0.1'] }, '', ''],
+	['REJECT closes connections with a header', { allow: ['10.0.0.0/8'], fallback_policy: 'reject' }, HEADER, ''],
+	['REJECT accepts connections without one', { allow: ['10.0.0.0/8'], fallback_policy: 'reject' }, '', /^127/],
+	['REQUIRE closes connections without a header', { fallback_policy: 'require' }, '', ''],
+	['REQUIRE accepts connections with one', { fallback_policy: 'require' }, HEADER, '192.0.2.1:56324'],
 	['USE believes anybody', { allow: ['10.0.0.0/8'], fallback_policy: 'use' }, HEADER, '192.0.2.1:56324'],
-	['SKIP does not look for it', { fallback_policy: 'skip' }, HEADER, /^HTTP\/1\.1 400 /],
+	['SKIP does not look for a header', { fallback_policy: 'skip' }, HEADER, /^HTTP\/1\.1 400 /],
 ];
 
 proxied('each policy treats each peer as documented', async () => {
@@ -75,32 +77,38 @@ proxied('each policy treats each peer as documented', async () => {
 	);
 });
 
-proxied('a header in pieces, bytes right behind it, and one that does not come in time', async () => {
-	await withListeners([{}, { timeout: 100 }], async ([port, hasty], { runtime }) => {
-		const from = '192.0.2.1:56324';
-		assert.is(await answer(port!, HEADER.slice(0, 3), HEADER.slice(3, 20), HEADER.slice(20), REQUEST), from);
-		assert.is(await answer(port!, HEADER.slice(0, 10), HEADER.slice(10) + REQUEST), from);
-		assert.is(await answer(hasty!, HEADER.slice(0, 20)), '');
-		const text = await runtime.metrics();
-		assert.match(text, 'svc_client_timeouts_total{phase="proxy_header"} 1');
-		assert.match(text, /std_http_requests_total\{[^}]*server="edge0"/);
-		const wire = await open(hasty!);
-		await pace(250);
-		wire.send(REQUEST);
-		assert.match(await wire.whole(), '[127.0.0.1:', 'a client that waits before it speaks is served');
-	});
-});
+proxied(
+	'a header may arrive in pieces or together with the request; one that does not arrive in time is handled as configured',
+	async () => {
+		await withListeners([{}, { timeout: 100 }], async ([port, hasty], { runtime }) => {
+			const from = '192.0.2.1:56324';
+			assert.is(await answer(port!, HEADER.slice(0, 3), HEADER.slice(3, 20), HEADER.slice(20), REQUEST), from);
+			assert.is(await answer(port!, HEADER.slice(0, 10), HEADER.slice(10) + REQUEST), from);
+			assert.is(await answer(hasty!, HEADER.slice(0, 20)), '');
+			const text = await runtime.metrics();
+			assert.match(text, 'svc_client_timeouts_total{phase="proxy_header"} 1');
+			assert.match(text, /std_http_requests_total\{[^}]*server="edge0"/);
+			const wire = await open(hasty!);
+			await pace(250);
+			wire.send(REQUEST);
+			assert.match(await wire.whole(), '[127.0.0.1:', 'a client that sends nothing for a while is served');
+		});
+	},
+);
 
-proxied('a client that has gone before its connection is looked at names nobody: no range can hold it', () => {
-	const wrapper = { wrapper: 'proxy_protocol', deny: ['127.0.0.0/8'], fallback_policy: 'use' } as const;
-	const reader = new ProxyReader(wrapper, () => {});
-	const gone = new Socket();
-	let accepted = false;
-	reader.read(gone, false, () => {
-		accepted = true;
-	});
-	assert.is(gone.destroyed, true);
-	assert.is(accepted, false);
-});
+proxied(
+	'a PROXY header from a peer that has already disconnected is not trusted: its address cannot be checked',
+	() => {
+		const wrapper = { wrapper: 'proxy_protocol', deny: ['127.0.0.0/8'], fallback_policy: 'use' } as const;
+		const reader = new ProxyReader(wrapper, () => {});
+		const gone = new Socket();
+		let accepted = false;
+		reader.read(gone, false, () => {
+			accepted = true;
+		});
+		assert.is(gone.destroyed, true);
+		assert.is(accepted, false);
+	},
+);
 
 proxied.run();

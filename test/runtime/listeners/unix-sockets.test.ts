@@ -1,4 +1,4 @@
-/** Sites on Unix sockets: every thread serves one file, whose life is that of the server. */
+/** Sites on Unix sockets: every thread serves the same socket file, which exists as long as the server. */
 import { existsSync, lstatSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
@@ -36,7 +36,7 @@ function ask(socketPath: string, headers: { [name: string]: string } = {}): Prom
 }
 
 unix(
-	'all threads serve it, also when one dies; a reload keeps it and gives it new permissions; its clients have no address',
+	'all threads serve the socket, also after one dies; a reload keeps it and applies new permissions; its clients have no address',
 	async () => {
 		const file = path.join(folder, 'site.sock');
 		const settings = { trusted_proxies_unix: true } as const;
@@ -55,9 +55,9 @@ unix(
 			const loaded = await runtime.load(json(site(`${file}|0606`, 'new {http.vars.client_ip}', settings)));
 			assert.is(loaded.result, 'applied');
 			assert.is(await ask(file), 'new ');
-			// A proxy that is believed says whose client it is.
+			// A trusted proxy names the client's address.
 			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
-			// Nor has a client an address whose PROXY header names none, or is left out.
+			// Nor do clients have an address if their PROXY header names none or is missing.
 			const servers = [{ listener_wrappers: [{ wrapper: 'proxy_protocol' }] }] as const;
 			const wrapped = json(site(`${file}|0606`, 'new {http.vars.client_ip}', { ...settings, servers }));
 			assert.is((await runtime.load(wrapped)).result, 'applied');
@@ -77,7 +77,7 @@ unix(
 	},
 );
 
-unix('a process without a configuration may add one, and a load that fails leaves none', async () => {
+unix('a process without a configuration can add a socket, and a failed load leaves none behind', async () => {
 	const file = path.join(folder, 'added.sock');
 	await withServer(undefined, {}, async ({ runtime }) => {
 		const broken = site(file, '{http.vars.client_ip}');
@@ -88,50 +88,53 @@ unix('a process without a configuration may add one, and a load that fails leave
 		assert.not.ok(existsSync(file));
 		assert.is((await runtime.load(json(broken))).result, 'applied');
 		assert.is(lstatSync(file).mode & 0o777, 0o600);
-		// Nobody said that it is to be believed.
+		// The Unix socket's peer is not configured as trusted.
 		assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), '');
 	});
 });
 
-unix('what a killed server left behind is replaced; a server, a file and a link are not', async () => {
-	const file = path.join(folder, 'taken.sock');
-	const sockets = new ListenerSockets(
-		text => text,
-		() => {},
-	);
-	const open = (at: string) =>
-		sockets.bindable([{ key: `unix/${at}`, host: `unix/${at}`, port: 0, scheme: 'http' }]).then(
-			([address]) => `descriptor ${address!.descriptor}`,
-			error => (error as Error).message,
+unix(
+	"a killed server's socket is replaced; a running server's socket, a file and a symbolic link are not",
+	async () => {
+		const file = path.join(folder, 'taken.sock');
+		const sockets = new ListenerSockets(
+			text => text,
+			() => {},
 		);
-	const other = createServer().listen(file);
-	await new Promise(resolve => other.once('listening', resolve));
-	assert.is(await open(file), `Cannot listen on unix/${file}: the address is in use.`);
-	assert.ok(existsSync(file));
-	renameSync(file, `${file}.kept`);
-	await new Promise(resolve => other.close(resolve));
-	renameSync(`${file}.kept`, file);
-	assert.match(await open(file), /^descriptor \d+$/);
-	sockets.giveUp();
-	assert.not.ok(existsSync(file));
-	writeFileSync(file, 'mine');
-	assert.match(await open(file), /a file with this name exists that is not a socket/);
-	assert.ok(existsSync(file));
-	unlinkSync(file);
-	symlinkSync('/etc/passwd', file);
-	assert.match(await open(file), /that is not a socket/);
-	assert.ok(lstatSync(file).isSymbolicLink());
-	assert.match(await open(path.join(folder, 'x'.repeat(120))), /the path of the socket is too long/);
-	assert.match(await open('/no/such/folder/a.sock'), /the folder of the socket does not exist/);
+		const open = (at: string) =>
+			sockets.bindable([{ key: `unix/${at}`, host: `unix/${at}`, port: 0, scheme: 'http' }]).then(
+				([address]) => `descriptor ${address!.descriptor}`,
+				error => (error as Error).message,
+			);
+		const other = createServer().listen(file);
+		await new Promise(resolve => other.once('listening', resolve));
+		assert.is(await open(file), `Cannot listen on unix/${file}: the address is in use.`);
+		assert.ok(existsSync(file));
+		renameSync(file, `${file}.kept`);
+		await new Promise(resolve => other.close(resolve));
+		renameSync(`${file}.kept`, file);
+		assert.match(await open(file), /^descriptor \d+$/);
+		sockets.giveUp();
+		assert.not.ok(existsSync(file));
+		writeFileSync(file, 'mine');
+		assert.match(await open(file), /a file with this name exists that is not a socket/);
+		assert.ok(existsSync(file));
+		unlinkSync(file);
+		symlinkSync('/etc/passwd', file);
+		assert.match(await open(file), /that is not a socket/);
+		assert.ok(lstatSync(file).isSymbolicLink());
+		assert.match(await open(path.join(folder, 'x'.repeat(120))), /the path of the socket is too long/);
+		assert.match(await open('/no/such/folder/a.sock'), /the folder of the socket does not exist/);
 
-	// A name that another server has taken stays at the end.
-	const given = path.join(folder, 'given.sock');
-	await open(given);
-	unlinkSync(given);
-	writeFileSync(given, 'of another');
-	sockets.close();
-	sockets.close();
-	assert.ok(existsSync(given));
-});
+		// A path that another server has taken over is not removed at the end.
+		const given = path.join(folder, 'given.sock');
+		await open(given);
+		unlinkSync(given);
+		writeFileSync(given, 'of another');
+		sockets.close();
+		sockets.close();
+		assert.ok(existsSync(given));
+	},
+);
 
 unix.run();

@@ -1,4 +1,6 @@
-/** A listener of one thread: what it does with clients that have gone before it looked, and with descriptors that are none. */
+/**
+ * The listener of one thread: clients that disconnect before they are accepted, and descriptors that are not sockets.
+ */
 import { once } from 'node:events';
 import { closeSync, openSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -28,7 +30,7 @@ function listenerOn(address: { port: number; descriptor?: number }) {
 
 const listeners = suite('listeners of a thread');
 
-listeners('a client that was reset before it was looked at counts for nobody', async () => {
+listeners('a client that was reset before it was accepted is not counted', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const { listener, accepted } = listenerOn({ port });
 	const counted: string[] = [];
@@ -46,7 +48,7 @@ listeners('a client that was reset before it was looked at counts for nobody', a
 	try {
 		await Promise.all([once(gone, 'connect'), once(stays, 'connect')]);
 		gone.resetAndDestroy();
-		// Both stand in the queue of those that came before the first settings.
+		// Both connections wait in the queue of those that arrived before the first settings.
 		await pace(50);
 		listener.open();
 		assert.equal(counted, ['127.0.0.1']);
@@ -57,7 +59,7 @@ listeners('a client that was reset before it was looked at counts for nobody', a
 	}
 });
 
-listeners('a client that closed before the listener opened, without a byte, is closed too', async () => {
+listeners('a connection that its client closed, without sending, before the listener opened is closed', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const { listener, accepted } = listenerOn({ port });
 	await listener.bind(false);
@@ -65,19 +67,19 @@ listeners('a client that closed before the listener opened, without a byte, is c
 	try {
 		await once(client, 'connect');
 		client.end();
-		// The listener's thread is this one: a turn after the kernel has acknowledged the end, it has been read.
+		// The listener runs on this thread: one turn after the kernel has acknowledged the FIN, the listener has read it.
 		await once(client, 'finish');
 		for (let turns = 0; turns < 20; turns++) await new Promise(resolve => setImmediate(resolve));
 		listener.open();
 		await once(client, 'close');
-		assert.is(accepted.length, 0, 'a protocol would wait for its first byte');
+		assert.is(accepted.length, 0, 'the connection must not reach a protocol, which would wait for its first byte');
 	} finally {
 		client.destroy();
 		listener.close();
 	}
 });
 
-listeners('a descriptor that is no socket is refused, and no copy of it stays open', async () => {
+listeners('a descriptor that is not a socket is refused, and no duplicate of it stays open', async () => {
 	const file = openSync(process.execPath, 'r');
 	try {
 		const open = (): number => readdirSync('/proc/self/fd').length;

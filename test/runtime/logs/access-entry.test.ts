@@ -1,4 +1,4 @@
-/** What an access entry says, and what it does not. */
+/** The contents of an access log entry. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
@@ -35,7 +35,7 @@ const steps = [
 ];
 const site = { ...respondingSite('unused'), logs: [{ name: 'main', format: { encoder: 'json' } }], pipeline: steps };
 
-entries('hold what is known of a request, and no credentials', async () => {
+entries('describe the request and contain no credentials', async () => {
 	await withServer({ sites: [site] } as unknown as Document, {}, async server => {
 		const fields = 'Host: a.example\nCookie: secret\nX-Api-Key: secret\nAccept: a\naccept: "b"\nConnection: close';
 		const found = await entry(server, `POST /x%20y?q="1" HTTP/1.1\n${fields}\nContent-Length: 3\n\nabc`);
@@ -60,7 +60,7 @@ entries('hold what is known of a request, and no credentials', async () => {
 
 		const identified = await entry(server, 'GET /id HTTP/1.1\nHost: a\nConnection: close\n\n');
 		assert.match(identified.uuid, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-/);
-		// The request is shown as it came: what was added to it is not its client's.
+		// The request is logged as the client sent it, without fields added later.
 		assert.equal(identified.request.headers, { Connection: ['close'] });
 
 		const failed = await entry(server, 'GET /fail HTTP/1.1\nHost: a\nConnection: close\n\n');

@@ -1,4 +1,4 @@
-/** Log lines: their shape, and that no value can forge one. */
+/** The format of log lines, and that no value can forge one. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
@@ -10,7 +10,7 @@ import { writeDuration } from '../../../runtime/logs/time-text.ts';
 
 const HOSTILE = 'a\nb\r\tc"\\\u0000\u001b[31m\u007f\u0085\u009b\u2028\u2029é😀';
 
-/** Codes of the characters that a terminal or a reader of lines would act on. */
+/** Returns the code points that a terminal or a line reader would interpret. */
 function controls(line: string): number[] {
 	const codes = Array.from(line, character => character.codePointAt(0)!);
 	return codes.filter(code => code < 32 || (code >= 127 && code < 160) || code === 0x2028 || code === 0x2029);
@@ -18,7 +18,7 @@ function controls(line: string): number[] {
 
 const encoders = suite('log encoders');
 
-encoders('json is one line that parses back', () => {
+encoders('json entries are one line that parses to the same values', () => {
 	const line = encoderOf('json').encode(
 		'warn',
 		'a"b',
@@ -38,7 +38,7 @@ encoders('json is one line that parses back', () => {
 	});
 });
 
-encoders('console is one line without control characters but its tabs', () => {
+encoders('console entries are one line without control characters other than the separating tabs', () => {
 	const line = encoderOf('console').encode('info', 'http', HOSTILE, members({ value: HOSTILE }), 0);
 	assert.is(line.split('\n').length, 2);
 	assert.is(line.split('\t').length, 5);
@@ -46,18 +46,18 @@ encoders('console is one line without control characters but its tabs', () => {
 	assert.match(line, /^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d\.\d{3}\tINFO\thttp\t/);
 });
 
-encoders('fields that are no JSON are left out', () => {
+encoders('fields that are not valid JSON are left out', () => {
 	assert.is(members({ a: undefined, b: () => 1, c: null }), '"c":null');
 	assert.is(members(undefined), '');
 	assert.is(text('plain'), '"plain"');
 });
 
-encoders('levels have ranks in any case', () => {
+encoders('levels are ranked regardless of letter case', () => {
 	assert.ok(levelRank('DEBUG') < levelRank(undefined));
 	assert.ok(levelRank('error') > levelRank('WARN'));
 });
 
-encoders('a list of fields is an object whatever names come, repeated ones in one array, credentials hidden', () => {
+encoders('header fields become an object: repeated names are joined in an array, and credentials are hidden', () => {
 	const fields = new HeaderFields();
 	const list = new HeaderList([
 		'Accept',
@@ -78,14 +78,14 @@ encoders('a list of fields is an object whatever names come, repeated ones in on
 		assert.is(fields.write(list, false), shown);
 		assert.is(fields.write(new HeaderList(['cookie', 'c=1']), true), '{"cookie":["c=1"]}');
 		assert.is(fields.write(new HeaderList(), false), '{}');
-		// More names than are kept, in lists of their own and in one.
+		// Far more names than the cache holds, in separate lists and in a single one.
 		for (let i = 0; i < 1500; i++) fields.write(new HeaderList([`X-${time}-${i}`, 'v', `x-${time}-${i}`, 'w']), false);
 		const many = new HeaderList(Array.from({ length: 3000 }, (_, i) => `n${i % 1500}`));
 		assert.is(Object.keys(JSON.parse(fields.write(many, false))).length, 750);
 	}
 });
 
-encoders('long names that clients make up are not kept', () => {
+encoders('long header names invented by clients are not cached', () => {
 	setFlagsFromString('--expose-gc');
 	const collect = runInNewContext('gc') as () => void;
 	const fields = new HeaderFields();
@@ -98,7 +98,7 @@ encoders('long names that clients make up are not kept', () => {
 	assert.is(fields.write(new HeaderList(['Accept', 'a']), false), '{"Accept":["a"]}');
 });
 
-encoders('durations are numbers of seconds, short ones and long ones', () => {
+encoders('durations are numbers of seconds, accurate for short and long ones', () => {
 	const write = writeDuration('s');
 	for (const milliseconds of [0, 0.000_4, 0.5, 0.000_999, 1, 999.999_999, 1000, 123_456.789]) {
 		assert.is(JSON.parse(write(milliseconds)), Math.round(milliseconds * 1e6) / 1e9, `${milliseconds}`);

@@ -1,4 +1,4 @@
-/** Entries that are written over the one before say what those say that are put together anew. */
+/** Access log entries written by updating the previous line equal entries built from scratch. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Exchange } from '../../../compiler/exchange/exchange.ts';
@@ -6,7 +6,7 @@ import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { AccessLogger } from '../../../runtime/logs/access-log.ts';
 import { Random } from '../../compiler/syntax/random-text.ts';
 
-const templates = suite('lines written over others');
+const templates = suite('lines from templates');
 
 const SETTINGS = { logger: 'http.log.access.a', format: { encoder: 'default' }, output: { writer: 'stdout' } } as const;
 const DEPS = {
@@ -29,10 +29,10 @@ function exchange(random: Random): Exchange {
 		},
 		...{ localAddress: '127.0.0.1', localPort: 80, tls: undefined },
 	};
-	// biome-ignore lint/suspicious/noExplicitAny: what a log looks at
+	// biome-ignore lint/suspicious/noExplicitAny: only what a log reads
 	const request = { ...asked, host: 'a.example', scheme: 'http', body: null } as any;
 	const age = random.of([0.0001, 0.002, 0.5, 12, 999.5, 1000, 70_000]);
-	// biome-ignore lint/suspicious/noExplicitAny: nothing is sent
+	// biome-ignore lint/suspicious/noExplicitAny: no response is sent
 	const x = new Exchange('HTTP/1.1', connection, asked as any, request, {} as any, performance.now() - age);
 	x.response.status = random.of([200, 200, 200, 404, 502]);
 	x.response.bytesSent = random.of([14, 14, 15]);
@@ -45,7 +45,7 @@ function exchange(random: Random): Exchange {
 	return x;
 }
 
-templates('are those of a log that takes no bytes, whatever comes after what', () => {
+templates('equal the lines of a log without templates, for any sequence of requests', () => {
 	const random = new Random(Number(process.env.SEED ?? 1));
 	let line = '';
 	let plain = '';
@@ -75,7 +75,7 @@ templates('are those of a log that takes no bytes, whatever comes after what', (
 		assert.ok(Math.abs(ts - slowTs) < 1, `${ts} ${slowTs}`);
 		assert.ok(duration <= slowDuration && slowDuration - duration < 1, `${duration} ${slowDuration}`);
 	}
-	assert.ok(over > 1000, `${over} lines were written over others`);
+	assert.ok(over > 1000, `${over} lines were written by updating others`);
 });
 
 templates.run();

@@ -1,4 +1,4 @@
-/** Formats of logs with settings, filters of their fields, and sampling. */
+/** Log formats with settings, field filters, and sampling. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LogFilter } from '../../../compiler/modules/providers/log-formats/log-filter.ts';
@@ -81,7 +81,7 @@ formats('durations', () => {
 	]);
 });
 
-formats('no format lets a value begin a line or move a cursor', () => {
+formats('in no format can a value start a new line or contain control characters', () => {
 	const risky = members({ a: HOSTILE, deep: { [HOSTILE]: [HOSTILE] } });
 	for (const encoder of ['json', 'console'] as const) {
 		for (const format of [
@@ -95,14 +95,14 @@ formats('no format lets a value begin a line or move a cursor', () => {
 	}
 });
 
-formats('an unknown one is refused', () => {
+formats('an unknown encoder is refused', () => {
 	assert.throws(
 		() => compileLogFormat({ encoder: 'xml' } as unknown as LogFormat, 'json', text => text),
 		(error: unknown) => error instanceof UnknownEncoder,
 	);
 });
 
-formats('what the machine gives is filled in, once', () => {
+formats('machine placeholders are expanded once, not recursively', () => {
 	const facts = { hostname: 'h', os: '', arch: '', workingDirectory: '', env: () => '{system.hostname}' };
 	const missing: string[] = [];
 	const expand = machineText(facts);
@@ -146,14 +146,19 @@ const FILTERED: readonly (readonly [what: string, LogFilter, value: unknown, exp
 		`/p?h=${SHA}&r=R%26&z=+`,
 	],
 	['query without one', { filter: 'query', actions: [{ action: 'delete', name: 'd' }] }, '/p', '/p'],
-	['query that is gone', { filter: 'query', actions: [{ action: 'delete', name: 'd' }] }, '/p?d=1', '/p'],
 	[
-		'query in another spelling',
+		'query whose only parameter is deleted',
+		{ filter: 'query', actions: [{ action: 'delete', name: 'd' }] },
+		'/p?d=1',
+		'/p',
+	],
+	[
+		'query with percent-encoded names',
 		{ filter: 'query', actions: [{ action: 'delete', name: 'd' }] },
 		'/p?%64=1&e=2',
 		'/p?e=2',
 	],
-	['query that is malformed', { filter: 'query', actions: [{ action: 'delete', name: 'd' }] }, '/p?d=1&x=%zz', '/p'],
+	['malformed query', { filter: 'query', actions: [{ action: 'delete', name: 'd' }] }, '/p?d=1&x=%zz', '/p'],
 	[
 		'cookie',
 		{
@@ -177,7 +182,7 @@ const FILTERED: readonly (readonly [what: string, LogFilter, value: unknown, exp
 		{
 			filter: 'regexp',
 			rules: [
-				// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
+				// biome-ignore lint/suspicious/noTemplateCurlyInString: group reference syntax of replacements
 				{ find: '(\\d)(\\d)', replace: '$2${1}' },
 				{ find: 'x', replace: '$$' },
 			],
@@ -212,7 +217,7 @@ filters.run();
 
 const sampling = suite('log sampling');
 
-sampling('writes the first ones, then each so many-th, and begins anew with the interval', () => {
+sampling('writes the first entries, then every nth, and starts over with each interval', () => {
 	const sampler = new LogSampler({ interval: 1000, first: 2, thereafter: 3 }, new Int32Array(SAMPLER_SLOTS));
 	const taken = (at: number, count: number) => Array.from({ length: count }, () => sampler.takes('info', 'm', at));
 	assert.equal(taken(5000, 9), [true, true, false, false, true, false, false, true, false]);
@@ -220,7 +225,7 @@ sampling('writes the first ones, then each so many-th, and begins anew with the 
 	assert.is(sampler.takes('error', 'm', 6000), true);
 });
 
-sampling('with 0 nothing more is written in the interval, and threads count together', () => {
+sampling('with 0, nothing more is written in the interval, and all threads share one count', () => {
 	const counts = new Int32Array(new SharedArrayBuffer(SAMPLER_SLOTS * 4));
 	const samplers = [1, 2].map(() => new LogSampler({ first: 3, thereafter: 0, interval: 60_000 }, counts));
 	const taken = Array.from({ length: 10 }, (_, i) => samplers[i % 2]!.takes('info', 'm', 1_000_000));

@@ -1,4 +1,4 @@
-/** Writing of logs: order, modes, bounds, and outputs that are shared. */
+/** Writing logs: order, file modes, limits, and shared outputs. */
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ writers('a file is appended to in order, with mode 600 in folders of mode 700', 
 	assert.is(statSync(join(folder, 'a/b')).mode & 0o777, 0o700);
 });
 
-writers('text beyond the limit is dropped and reported', async () => {
+writers('text beyond the queue limit is dropped and reported', async () => {
 	const writer = openLogFile(join(folder, 'x'), '/');
 	const megabyte = 'x'.repeat(1024 * 1024);
 	let taken = 0;
@@ -48,7 +48,7 @@ writers('text beyond the limit is dropped and reported', async () => {
 	await writer.close();
 });
 
-writers('a path that cannot be is an error at once, /proc included', () => {
+writers('an impossible path is an error at once, also in /proc', () => {
 	const sinks = new LogSinks({}, folder);
 	for (const path of ['/proc/none/x/y.log', folder, '']) {
 		assert.throws(
@@ -59,7 +59,7 @@ writers('a path that cannot be is an error at once, /proc included', () => {
 	assert.throws(() => sinks.acquire({ writer: 'carrier-pigeon' }), 'no log output');
 });
 
-writers('outputs with equal settings are one writer, closed with the last user', async () => {
+writers('outputs with equal settings are one writer, closed by their last user', async () => {
 	const sinks = new LogSinks({}, folder);
 	const output = { writer: 'file', path: 'shared.log' };
 	const first = sinks.acquire(output);
@@ -72,51 +72,54 @@ writers('outputs with equal settings are one writer, closed with the last user',
 	assert.is(readFileSync(join(folder, 'shared.log'), 'utf8'), 'text\n');
 });
 
-writers('a batch goes out when it is full or old, and lines are dropped when nobody takes it', async () => {
-	const posted: { memory: SharedArrayBuffer; text: string; entries: number }[] = [];
-	const long: string[] = [];
-	let dropped = 0;
-	const outstanding = new Int32Array(1);
-	const batch = new AccessBatch({
-		post: text => void long.push(text),
-		postSegment: (memory, length, entries) =>
-			void posted.push({ memory, text: segmentBytes(memory, length).toString(), entries }),
-		dropped: entries => {
-			dropped += entries;
-		},
-		outstanding,
-		outstandingSlot: 0,
-	});
-	batch.write('one\n');
-	batch.write('zwö 二 😀\n');
-	assert.equal(posted, []);
-	await until('they are posted', () => posted.length > 0);
-	assert.equal(
-		posted.map(({ text, entries }) => [text, entries]),
-		[['one\nzwö 二 😀\n', 2]],
-	);
-	// A line is never cut: the next segment takes it.
-	for (let i = 0; i < 5; i++) batch.write(`${'x'.repeat(50_000)}\n`);
-	assert.equal(
-		posted.slice(1).map(({ text, entries }) => [text.length, entries]),
-		[[150_003, 3]],
-	);
-	assert.is(long.length, 0);
-	batch.write('y'.repeat(90_000));
-	assert.is(outstanding[0], 90_000, 'what may fit in no segment goes by itself');
-	assert.equal([long.length, posted.length], [1, 3], 'behind what came before it');
-	const before = posted.length;
-	for (let i = 0; i < 200; i++) batch.write('x'.repeat(50_000));
-	assert.ok(dropped > 100, String(dropped));
-	assert.is(posted.length, 32);
-	const lost = dropped;
-	giveBack(posted[before]!.memory);
-	batch.write('again\n');
-	batch.flush();
-	assert.equal([dropped, posted.at(-1)!.text], [lost, 'again\n']);
-});
+writers(
+	'a batch is sent when it is full or old, and lines are dropped when too many batches are outstanding',
+	async () => {
+		const posted: { memory: SharedArrayBuffer; text: string; entries: number }[] = [];
+		const long: string[] = [];
+		let dropped = 0;
+		const outstanding = new Int32Array(1);
+		const batch = new AccessBatch({
+			post: text => void long.push(text),
+			postSegment: (memory, length, entries) =>
+				void posted.push({ memory, text: segmentBytes(memory, length).toString(), entries }),
+			dropped: entries => {
+				dropped += entries;
+			},
+			outstanding,
+			outstandingSlot: 0,
+		});
+		batch.write('one\n');
+		batch.write('zwö 二 😀\n');
+		assert.equal(posted, []);
+		await until('they are posted', () => posted.length > 0);
+		assert.equal(
+			posted.map(({ text, entries }) => [text, entries]),
+			[['one\nzwö 二 😀\n', 2]],
+		);
+		// Lines are not split: one that does not fit goes into the next segment.
+		for (let i = 0; i < 5; i++) batch.write(`${'x'.repeat(50_000)}\n`);
+		assert.equal(
+			posted.slice(1).map(({ text, entries }) => [text.length, entries]),
+			[[150_003, 3]],
+		);
+		assert.is(long.length, 0);
+		batch.write('y'.repeat(90_000));
+		assert.is(outstanding[0], 90_000, 'a line too long for any segment is sent on its own');
+		assert.equal([long.length, posted.length], [1, 3], 'after the lines before it');
+		const before = posted.length;
+		for (let i = 0; i < 200; i++) batch.write('x'.repeat(50_000));
+		assert.ok(dropped > 100, String(dropped));
+		assert.is(posted.length, 32);
+		const lost = dropped;
+		giveBack(posted[before]!.memory);
+		batch.write('again\n');
+		batch.flush();
+		assert.equal([dropped, posted.at(-1)!.text], [lost, 'again\n']);
+	},
+);
 
-writers('process logs take the namespaces that they include, the longer prefix first', () => {
+writers('process logs take the namespaces they include; the longest matching prefix decides', () => {
 	const out = keptLog();
 	const err = keptLog();
 	const sinks = new LogSinks({ stdout: out, stderr: err }, folder);

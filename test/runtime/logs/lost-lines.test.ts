@@ -1,4 +1,4 @@
-/** Lines that cannot be written: whole or absent in the file, counted, and reported without a flood. */
+/** Lines that cannot be written: complete or absent in the file, counted, and reported without flooding the log. */
 
 import { once } from 'node:events';
 import { fstatSync, readFileSync, write } from 'node:fs';
@@ -15,7 +15,10 @@ import type { LogEntry } from '../../../runtime/threads/messages.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, keptLog, respondingSite, withServer } from '../running-server.ts';
 
-/** A disk with so many bytes of room, which files and pipes share. Writes that find less room write what fits, then fail. */
+/**
+ * A disk with a limited number of free bytes, shared by files and pipes. Writes that do not fit write what fits, then
+ * fail.
+ */
 class SmallDisk {
 	room: number;
 	code = 'ENOSPC';
@@ -26,7 +29,7 @@ class SmallDisk {
 
 	readonly write = ((fd: number, bytes: Buffer, offset: number, length: number, _: null, done: never): void => {
 		const callback = done as (error: NodeJS.ErrnoException | null, written: number) => void;
-		// Room that a truncation gives back is not counted: the writer cannot rely on it.
+		// Room freed by truncation is not counted, because the writer cannot rely on it.
 		const fits = Math.min(length, this.room);
 		if (fits === 0) {
 			setImmediate(callback, Object.assign(new Error(this.code), { code: this.code }), 0);
@@ -54,7 +57,7 @@ class Counted implements WriterEvents {
 
 const line = (number: number): string => `{"number":${number},"text":"${'x'.repeat(100)}"}\n`;
 
-/** Every line of a text is one that was written, whole; returns their numbers. */
+/** Returns the numbers of all lines of a text, and asserts that each is complete. */
 function numbers(text: string): number[] {
 	assert.ok(text === '' || text.endsWith('\n'), `torn: ${text.slice(-40)}`);
 	const lines = text.split('\n').slice(0, -1);
@@ -67,7 +70,7 @@ function numbers(text: string): number[] {
 
 const lost = suite('lost log lines');
 
-lost('a full disk tears no line of a file, and every line is in it or counted', async () => {
+lost('on a full disk no line of a file is truncated, and every line is either written or counted', async () => {
 	for (let room = 0; room < 400; room += 7) {
 		const disk = new SmallDisk(room);
 		const events = new Counted();
@@ -88,7 +91,7 @@ lost('a full disk tears no line of a file, and every line is in it or counted', 
 	}
 });
 
-lost('what cannot be cut off again is finished first, whatever was lost meanwhile', async () => {
+lost('a partial line that cannot be removed is completed first, whatever was lost meanwhile', async () => {
 	const disk = new SmallDisk(130);
 	const events = new Counted();
 	const file = path.join(temporaryFolder(), 'out.log');
@@ -115,16 +118,16 @@ lost('what cannot be cut off again is finished first, whatever was lost meanwhil
 	assert.is(events.lines.access, 2);
 });
 
-lost('another program that has written after a torn line keeps what it wrote', async () => {
+lost('text that another program wrote after a partial line is kept', async () => {
 	const { appendFileSync } = await import('node:fs');
 	const file = path.join(temporaryFolder(), 'shared.log');
 	const disk = new SmallDisk(50);
 	const events = new Counted();
-	const torn = ((...args: Parameters<typeof write>) => {
+	const interfering = ((...args: Parameters<typeof write>) => {
 		if (disk.room === 0) appendFileSync(file, 'another\n');
 		(disk.write as (...args: Parameters<typeof write>) => void)(...args);
 	}) as typeof write;
-	const writer = openLogFile(file, '/', {}, { write: torn, events });
+	const writer = openLogFile(file, '/', {}, { write: interfering, events });
 	writer.write(line(1), 'access');
 	await writer.flush();
 	disk.room = 1_000_000;
@@ -132,7 +135,7 @@ lost('another program that has written after a torn line keeps what it wrote', a
 	assert.match(readFileSync(file, 'utf8'), /another\n$/);
 });
 
-lost('a closed pipe and a device that is full: every line is counted, by whose it was', async () => {
+lost('a closed pipe and a full device: every line is counted by its kind', async () => {
 	const disk = new SmallDisk(0);
 	disk.code = 'EPIPE';
 	const events = new Counted();
@@ -150,7 +153,7 @@ lost('a closed pipe and a device that is full: every line is counted, by whose i
 	assert.equal(full.lines, { access: 2, process: 0 });
 });
 
-lost('what no longer fits in the queue is counted too', async () => {
+lost('lines that do not fit in the queue are counted', async () => {
 	const events = new Counted();
 	const stuck = new DescriptorWriter(1, { write: (() => {}) as never, events });
 	const megabyte = `${'x'.repeat(1024 * 1024)}\n`;
@@ -166,7 +169,7 @@ lost('what no longer fits in the queue is counted too', async () => {
 	assert.equal([...events.causes], ['it does not keep up']);
 });
 
-lost('collectors: lines under way when the connection breaks, and those left at the end', async () => {
+lost('collectors: lines in transit when the connection breaks, and lines left at the end, are counted', async () => {
 	const server = createServer(socket => socket.pause()).listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	const { port } = server.address() as { port: number };
@@ -180,7 +183,7 @@ lost('collectors: lines under way when the connection breaks, and those left at 
 	const [socket] = await accepted;
 	socket.resetAndDestroy();
 	server.close();
-	// What the system has taken may be with the collector or not: nobody is told.
+	// Lines already in the system's buffers may or may not have reached the collector, which nobody can know.
 	await eventually('counted', () => sinks.lost('access') > 0);
 	await writer.flush();
 	const before = sinks.lost('access');
@@ -191,7 +194,7 @@ lost('collectors: lines under way when the connection breaks, and those left at 
 	assert.ok(sinks.lost('access') <= 9);
 });
 
-lost('reports: the first loss at once, the rest once in a while, and that it works again', async () => {
+lost('the first loss is reported at once, further losses periodically, and recovery once', async () => {
 	const entries: LogEntry[] = [];
 	const losses = new LogLosses('file a.log', entry => entries.push(entry), 50);
 	losses.written();
@@ -218,7 +221,7 @@ lost('lines of bytes', () => {
 	assert.equal(counts, [0, 1, 1, 2, 2, 2]);
 });
 
-lost('a report goes to the outputs that work, and to standard error when there is none', async () => {
+lost('a loss is reported to the working outputs, or to standard error if there is none', async () => {
 	const [stdout, stderr] = [keptLog(), keptLog()];
 	const sinks = new LogSinks({ stdout, stderr }, '/', undefined, (entry, key) => log.report(entry, key));
 	const log: ProcessLog = new ProcessLog(sinks, false, false);
@@ -238,7 +241,7 @@ lost('a report goes to the outputs that work, and to standard error when there i
 	log.close();
 });
 
-lost('a server counts access entries that a full device did not take, and says so once', async () => {
+lost('a server counts access entries lost to a full device, and reports the loss once', async () => {
 	if (process.platform !== 'linux') return;
 	const logs = [{ format: { encoder: 'json' }, output: { writer: 'file', path: '/dev/full' } }];
 	const sites = [respondingSite('hello', { logs } as never)];

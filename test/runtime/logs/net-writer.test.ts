@@ -1,4 +1,4 @@
-/** Collectors of log lines: order, reconnecting, and none that answers. */
+/** Log collectors on the network: order of lines, reconnecting, and collectors that do not answer. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { LogOutputError, LogSinks } from '../../../runtime/logs/log-sinks.ts';
 import { pace, until } from '../../harness.ts';
 import { keptLog } from '../running-server.ts';
 
-/** A collector that remembers what it got. */
+/** A collector that records what it receives. */
 class Collector {
 	text = '';
 	readonly sockets = new Set<Socket>();
@@ -44,12 +44,12 @@ class Collector {
 	}
 }
 
-/** Waits until something holds, which says by itself what it is. */
+/** Waits for a condition, whose source text serves as the description. */
 const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
 const net = suite('log collectors');
 
-net('lines come in order over TCP, and over a connection that had to be made again', async () => {
+net('lines arrive in order over TCP, also after a reconnect', async () => {
 	const first = new Collector({ port: 0, host: '127.0.0.1' });
 	const port = await first.start();
 	const sinks = new LogSinks({}, '/');
@@ -59,7 +59,7 @@ net('lines come in order over TCP, and over a connection that had to be made aga
 	await eventually(() => first.text === '1\n2\n');
 	await first.stop();
 	await pace(50);
-	assert.ok(writer.write('3\n'), 'it waits');
+	assert.ok(writer.write('3\n'), 'the line is queued');
 	const second = new Collector({ port, host: '127.0.0.1' });
 	await second.start();
 	await eventually(() => second.text === '3\n');
@@ -96,12 +96,12 @@ net('each line is a datagram over UDP', async () => {
 	await writer.close();
 	await eventually(() => got.length === 2);
 	assert.equal(got, ['1', '2']);
-	// A line that fits in no datagram is not cut.
+	// A line too long for a datagram is dropped, not split.
 	assert.is(sinks.lost('access'), 1);
 	socket.close();
 });
 
-net('one that does not answer is an error, unless the start may be soft', async () => {
+net('a collector that does not answer is a startup error, unless soft start is on', async () => {
 	const gone = new Collector({ port: 0, host: '127.0.0.1' });
 	const port = await gone.start();
 	await gone.stop();

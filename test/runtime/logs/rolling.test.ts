@@ -1,4 +1,4 @@
-/** Log files that are rolled, by us and by others: no line is lost, none is split. */
+/** Log files rolled by the server and by other programs: no line is lost or split. */
 import {
 	existsSync,
 	linkSync,
@@ -27,13 +27,13 @@ rolling.before.each(() => {
 });
 rolling.after.each(() => rmSync(folder, { recursive: true }));
 
-/** Every line in the folder, compressed or not, sorted by the number that it begins with. */
+/** Returns every line in the folder, compressed or not, sorted by its leading number. */
 function allLines(): string[] {
 	return readdirSync(folder)
 		.flatMap(name => {
 			const bytes = readFileSync(join(folder, name));
 			const text = name.endsWith('.gz') ? gunzipSync(bytes) : name.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes;
-			assert.ok(text.length === 0 || text.toString().endsWith('\n'), `${name} ends within a line`);
+			assert.ok(text.length === 0 || text.toString().endsWith('\n'), `${name} ends in the middle of a line`);
 			return text.toString().split('\n').slice(0, -1);
 		})
 		.sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
@@ -48,7 +48,7 @@ for (const [compression, suffix] of [
 	['gzip', '.log.gz'],
 	['zstd', '.log.zst'],
 ] as const) {
-	rolling(`by size, kept with ${compression}: all lines are there, whole`, async () => {
+	rolling(`rolling by size with compression ${compression} loses and splits no line`, async () => {
 		const writer = openLogFile('access.log', folder, { rolling: { size: 2000, compression, keep: 0 } });
 		const lines = Array.from({ length: 500 }, (_, i) => `${i} ${'x'.repeat(i % 90)}`);
 		for (let i = 0; i < lines.length; i += 25) {
@@ -68,7 +68,7 @@ for (const [compression, suffix] of [
 	});
 }
 
-rolling('a line that is longer than a file may be has one of its own', async () => {
+rolling('a line longer than the size limit gets a file of its own', async () => {
 	const writer = openLogFile('a.log', folder, { rolling: { size: 50, compression: 'none' } });
 	writer.write(`1 short\n2 ${'x'.repeat(200)}\n3 short\n`);
 	await writer.close();
@@ -78,7 +78,7 @@ rolling('a line that is longer than a file may be has one of its own', async () 
 	);
 });
 
-rolling('the oldest files are deleted when there are too many, and those that are too old', async () => {
+rolling('the oldest files are deleted if there are too many, and so are files that are too old', async () => {
 	for (let i = 0; i < 5; i++) writeFileSync(join(folder, `a-2020-01-0${i + 1}T00-00-00.000.log`), `${i}\n`);
 	const kept = new RolledFiles(join(folder, 'a.log'), { keep: 2, compression: 'none' }, 0o600);
 	await kept.tidy();
@@ -88,23 +88,30 @@ rolling('the oldest files are deleted when there are too many, and those that ar
 	assert.is(readdirSync(folder).length, 0);
 });
 
-rolling('files of before a layout was chosen are looked after too', async () => {
-	const before = join(folder, 'a-2026-01-02T03-04-05.006.log');
-	writeFileSync(before, '1\n');
-	const files = new RolledFiles(
-		join(folder, 'a.log'),
-		{ keep: 0, compression: 'none', time_format: '20060102' },
-		0o600,
-	);
-	await files.tidy();
-	assert.ok(existsSync(before));
-	const own = files.nameAt(Date.now(), 0);
-	writeFileSync(own, '2\n');
-	await new RolledFiles(join(folder, 'a.log'), { keep: 1, compression: 'none', time_format: '20060102' }, 0o600).tidy();
-	assert.equal(readdirSync(folder), [own.slice(folder.length + 1)]);
-});
+rolling(
+	'files named in the default layout are kept and deleted by the same rules after the layout changes',
+	async () => {
+		const before = join(folder, 'a-2026-01-02T03-04-05.006.log');
+		writeFileSync(before, '1\n');
+		const files = new RolledFiles(
+			join(folder, 'a.log'),
+			{ keep: 0, compression: 'none', time_format: '20060102' },
+			0o600,
+		);
+		await files.tidy();
+		assert.ok(existsSync(before));
+		const own = files.nameAt(Date.now(), 0);
+		writeFileSync(own, '2\n');
+		await new RolledFiles(
+			join(folder, 'a.log'),
+			{ keep: 1, compression: 'none', time_format: '20060102' },
+			0o600,
+		).tidy();
+		assert.equal(readdirSync(folder), [own.slice(folder.length + 1)]);
+	},
+);
 
-rolling('what a process that was killed left behind is put in order when the file is opened', async () => {
+rolling('when a log is opened, files left by a killed process are compressed or removed', async () => {
 	const rolled = join(folder, 'a-2020-01-01T00-00-00.000-1.log');
 	const unfinished = join(folder, 'a-2020-01-02T00-00-00.000.log.gz.unfinished');
 	writeFileSync(rolled, '1\n');
@@ -116,7 +123,7 @@ rolling('what a process that was killed left behind is put in order when the fil
 	assert.equal(allLines(), ['1']);
 });
 
-rolling("another log whose name begins like this one's is nobody's rolled file", async () => {
+rolling('files of another log whose name starts the same are not taken for rolled files', async () => {
 	const others = ['a-api.log', 'a-2020.log', 'a-api.log.gz.unfinished', 'a-api-2020-01-01T00-00-00.000.log'];
 	for (const name of others) writeFileSync(join(folder, name), 'not ours\n');
 	for (const time_format of ['2006-01-02T15-04-05.000', '20060102', 'Jan _2 2006 15h04 -0700 MST']) {
@@ -130,25 +137,22 @@ rolling("another log whose name begins like this one's is nobody's rolled file",
 	assert.equal(readdirSync(folder).sort(), others.sort());
 });
 
-rolling(
-	'names that tell the day only: what was compressed that day is not written over, what follows is kept',
-	async () => {
-		const settings = { rolling: { size: 20, time_format: '2006-01-02', keep: 0 } };
-		const writer = openLogFile('a.log', folder, settings);
-		for (let i = 0; i < 4; i++) {
-			writer.write(`${i} ${'x'.repeat(15)}\n`);
-			await writer.flush();
-			await settled(() => readdirSync(folder).every(name => name === 'a.log' || name.endsWith('.log.gz')));
-		}
-		await writer.close();
-		assert.equal(
-			allLines().map(line => line[0]),
-			['0', '1', '2', '3'],
-		);
-	},
-);
+rolling('with names that contain only the day, several rolls on one day overwrite nothing', async () => {
+	const settings = { rolling: { size: 20, time_format: '2006-01-02', keep: 0 } };
+	const writer = openLogFile('a.log', folder, settings);
+	for (let i = 0; i < 4; i++) {
+		writer.write(`${i} ${'x'.repeat(15)}\n`);
+		await writer.flush();
+		await settled(() => readdirSync(folder).every(name => name === 'a.log' || name.endsWith('.log.gz')));
+	}
+	await writer.close();
+	assert.equal(
+		allLines().map(line => line[0]),
+		['0', '1', '2', '3'],
+	);
+});
 
-rolling('a file that another program has put aside is begun anew, and no line is lost', async () => {
+rolling('after another program renames the log file, a new one is started and no line is lost', async () => {
 	const writer = openLogFile('a.log', folder, { rolling: false });
 	writer.write('1\n');
 	await writer.flush();
@@ -164,7 +168,7 @@ rolling('a file that another program has put aside is begun anew, and no line is
 	assert.match(readFileSync(join(folder, 'a.log'), 'utf8'), /4\n$/);
 });
 
-rolling('by the clock: intervals, minutes of the hour, times of day', () => {
+rolling('the next roll follows intervals, minutes of the hour, and times of day', () => {
 	const at = Date.UTC(2026, 10, 21, 9, 30, 15);
 	const next = (settings: Parameters<typeof nextRoll>[0], opened = at) =>
 		new Date(nextRoll(settings, opened, at)).toISOString().slice(0, 19);
@@ -177,7 +181,7 @@ rolling('by the clock: intervals, minutes of the hour, times of day', () => {
 	assert.is(next({ at: ['09:30'], interval: 5000, minutes: [31] }), '2026-11-21T09:30:20');
 });
 
-rolling('an interval that is over rolls a quiet file too, an empty one stays', async () => {
+rolling('at the end of an interval, a file without new lines is rolled, and an empty one is not', async () => {
 	const writer = openLogFile('a.log', folder, { rolling: { interval: 1000, compression: 'none' } });
 	writer.write('1\n');
 	await settled(() => readdirSync(folder).length === 2);
@@ -187,12 +191,12 @@ rolling('an interval that is over rolls a quiet file too, an empty one stays', a
 	await writer.close();
 });
 
-rolling('work that a killed process left half done is finished: a line, a roll, a compression', async () => {
+rolling('a line, a roll or a compression interrupted by a kill is completed', async () => {
 	const rolled = join(folder, 'a-2026-11-21T09-00-00.000.log');
-	// Killed between its two names, within a line.
+	// Killed while renaming, when the file had both names, and in the middle of a line.
 	writeFileSync(rolled, '1\n2');
 	linkSync(rolled, join(folder, 'a.log'));
-	// Killed between the compressed file and the removal of what it was made of.
+	// Killed after writing the compressed file and before removing the original.
 	const older = join(folder, 'a-2026-11-21T08-00-00.000.log');
 	writeFileSync(older, '0\n');
 	writeFileSync(`${older}.gz`, gzipSync('0\n'));

@@ -1,4 +1,7 @@
-/** `at` of entries: where the directive stands that answered or failed, through imports, snippets, routes and reloads. */
+/**
+ * `at` in log entries: the position of the directive that answered or failed, through imports, snippets, routes and
+ * reloads.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +11,9 @@ import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { rawExchange } from '../../harness.ts';
 import { eventually, json, type TestServer, withServer } from '../running-server.ts';
 
-const places = suite('places in entries');
+const places = suite('positions in log entries');
 
-/** `«name»` marks the line of which an entry is to tell. */
+/** `«name»` marks the line that an entry should refer to. */
 const COMPATFILE = `import more.conf
 (page) {
 	respond /snip "from a snippet" # «snippet»
@@ -100,7 +103,7 @@ http://one.localhost:0 {
 }
 `;
 
-/** Paths, and the mark of the line that decides about them. */
+/** Request paths, each with the mark of the line that decides its response. */
 const ASKED: readonly (readonly [path: string, mark: string])[] = [
 	...(['snippet', 'a', 'b', 'nothing'] as const).map(
 		mark => [{ snippet: '/snip', a: '/a2', b: '/b2', nothing: '/x' }[mark], mark] as const,
@@ -120,7 +123,7 @@ function placeOf(name: string, text: string, mark: string): string | undefined {
 	return line === -1 ? undefined : `${name}:${line + 1}`;
 }
 
-/** `at` of the access entry of a request. */
+/** Sends a request and returns `at` of its access entry. */
 async function at(server: TestServer, host: string, path: string): Promise<unknown> {
 	const of = () =>
 		server.log.entries.filter(({ request }) => {
@@ -146,7 +149,7 @@ const LANGUAGES = [
 ] as const satisfies readonly (readonly [ConfigFormat, string, string])[];
 
 for (const [format, name, text] of LANGUAGES) {
-	places(`a ${name} is told by its lines, those of imported files by theirs, also when lines move`, async () => {
+	places(`entries refer to lines of a ${name} and of its imported files, also after lines move`, async () => {
 		const folder = await mkdtemp(join(tmpdir(), 'svc-places-'));
 		try {
 			await writeFile(join(folder, 'more.conf'), MORE);
@@ -166,7 +169,7 @@ for (const [format, name, text] of LANGUAGES) {
 				const again = await server.runtime.load({ ...input, text: moved });
 				assert.ok(again.result === 'applied' && again.unchanged);
 
-				// What comes without its text is told by pointers, and what was sent with it by lines again.
+				// A document loaded without source text is referred to by JSON pointers.
 				const document = JSON.parse((await server.runtime.adapt(input)).document!);
 				const sites = [document.sites[1], document.sites[0]];
 				assert.is((await server.runtime.load(json({ ...document, sites }))).result, 'applied');
@@ -179,7 +182,7 @@ for (const [format, name, text] of LANGUAGES) {
 	});
 }
 
-places('a document that comes with its places is told by them; places that are none are left out', async () => {
+places('a document loaded with source positions is referred to by them; invalid positions are ignored', async () => {
 	const site = {
 		addresses: ['http://:0'],
 		bind: ['127.0.0.1'],

@@ -1,4 +1,4 @@
-/** Readers of logs that stop reading (kill -STOP): no request waits for them, and what is dropped is counted. */
+/** Log readers that stop reading (kill -STOP): no request waits for them, and dropped lines are counted. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -9,13 +9,13 @@ import * as assert from 'uvu/assert';
 import { freePorts, SVC, temporaryFolder, waitForPort } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
 
-/** Requests, and bytes of each: together more than all queues hold. */
+/** Number of requests, and bytes of each; together more than all queues hold. */
 const REQUESTS = 2400;
 const FIELD = 'x'.repeat(12_000);
 
 const stopped = suite('stopped readers of logs');
 
-/** Counts lines; stops when it is told to. */
+/** Starts a reader that counts lines until it is stopped. */
 function reader(): ReturnType<typeof spawn> & { lines(): number } {
 	let lines = 0;
 	const child = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -26,7 +26,7 @@ function reader(): ReturnType<typeof spawn> & { lines(): number } {
 }
 
 stopped(
-	'a pipe, a named pipe and a collector: every request is answered, every line is written or counted',
+	'with a stopped pipe, named pipe and collector, every request is answered, and every line is written or counted',
 	async () => {
 		const folder = temporaryFolder();
 		const [port, admin] = (await freePorts(2)) as [number, number];
@@ -49,7 +49,7 @@ stopped(
 			`{\n\tadmin 127.0.0.1:${admin}\n\tthreads 1\n\tmetrics\n\tservers {\n\t\tmax_header_size 32KiB\n\t}\n}\nhttp://127.0.0.1:${port} {\n${outputs.map(to).join('')}\trespond "x"\n}\n`,
 		);
 		const [piped, named] = [reader(), reader()];
-		// Opened for both, so that opening waits for nobody.
+		// Opened for reading and writing, so that opening does not block.
 		const feed = spawn('sh', ['-c', `exec cat <>"${fifo}"`], { stdio: ['ignore', named.stdin!, 'inherit'] });
 		const server = spawn(SVC, ['run', path.join(folder, 'Configfile')], {
 			stdio: ['ignore', piped.stdin!, 'ignore'],
@@ -72,7 +72,7 @@ stopped(
 			const sum = async (): Promise<number> => piped.lines() + named.lines() + collected + (await dropped());
 			await eventually('all lines', async () => (await sum()) >= 3 * REQUESTS);
 			assert.is(await sum(), 3 * REQUESTS);
-			// A stop does not wait for a reader that has stopped either.
+			// A server stop does not wait for a stopped reader either.
 			for (const child of halted) child.kill('SIGSTOP');
 			await requests(port);
 			server.kill('SIGTERM');
@@ -88,7 +88,7 @@ stopped(
 	},
 );
 
-/** Sends all requests over one connection, each after the answer to the last; resolves to the longest wait in milliseconds. */
+/** Sends all requests one after the other on one connection. Resolves to the longest response time in milliseconds. */
 async function requests(port: number): Promise<number> {
 	const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ${FIELD}\r\n\r\n`;
 	const socket = connect(port, '127.0.0.1').setNoDelay();

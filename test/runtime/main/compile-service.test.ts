@@ -1,4 +1,4 @@
-/** A replaced compile thread knows which host names the process has served, as its predecessor did. */
+/** A replacement compile thread knows which host names the process has served. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -29,7 +29,7 @@ function document(...names: readonly string[]): Document {
 
 const service = suite('compile service');
 
-service('a replacement knows the names that were served, but not the earlier contents of files', async () => {
+service('a replacement thread knows the served names, but not the earlier contents of files', async () => {
 	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
 	const compiler = new CompileService(start, () => {}, { long: 3000, most: 6000 });
 	const prepared = async (...names: readonly string[]) => {
@@ -44,8 +44,8 @@ service('a replacement knows the names that were served, but not the earlier con
 		assert.is(await prepared('a.test'), 'unchanged');
 		await compiler.ask('stall', { how: 'stall' }).catch(() => {});
 		assert.is(compiler.stalls, 1);
-		assert.is(await prepared('a.test'), 'swap', 'its files may have changed meanwhile');
-		assert.is(await prepared('a.test', 'b.test'), 'swap', 'a name that was served can return');
+		assert.is(await prepared('a.test'), 'swap', 'the files may have changed in the meantime');
+		assert.is(await prepared('a.test', 'b.test'), 'swap', 'a name that was served before can be added again');
 		assert.is(await prepared('a.test', 'c.test'), 'restart_required');
 	} finally {
 		await compiler.end();

@@ -1,4 +1,4 @@
-/** What a running process cannot change. */
+/** Changes that a running process cannot apply without a restart. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Settings } from '../../../compiler/document/document.ts';
@@ -27,7 +27,7 @@ function reasons(
 
 const restart = suite('restart reasons');
 
-restart('listeners are added, removed and change their scheme', () => {
+restart('added and removed listeners, and listeners that change their scheme, need a restart', () => {
 	const before = image({}, [['80', 'http']]);
 	assert.equal(reasons(before, image({}, [['80', 'http']])), []);
 	assert.equal(
@@ -62,7 +62,7 @@ restart('a process without a configuration accepts plaintext listeners once', ()
 	);
 });
 
-restart('settings that are fixed at start, and those that are not', () => {
+restart('settings fixed at start need a restart, and others do not', () => {
 	const before: Settings = { metrics: {}, admin: { token: 'a' } };
 	assert.equal(reasons(image(before), image({ ...before, metrics: { per_host: true } })), ['setting_changed metrics']);
 	assert.equal(reasons(image(before), image({ ...before, threads: 3 })), ['setting_changed threads']);
@@ -79,7 +79,7 @@ restart('settings that are fixed at start, and those that are not', () => {
 	assert.equal(reasons(image(before), image(free)), []);
 });
 
-restart('the Admin API stays where it is', () => {
+restart('moving the Admin API needs a restart', () => {
 	const at = (listen?: string): Settings => ({ admin: listen === undefined ? {} : { listen } });
 	assert.equal(reasons(image(at()), image(at('127.0.0.1:2019'))), []);
 	assert.equal(reasons(image(at()), image(at('127.0.0.1:1'))), ['setting_changed admin.listen']);
@@ -90,7 +90,7 @@ restart('the Admin API stays where it is', () => {
 	assert.equal(reasons(image({}), image(at('127.0.0.1:1')), true), ['setting_changed admin.listen']);
 });
 
-restart('an added TLS host name, and client certificates with session resumption', () => {
+restart('an added TLS host name, and client certificates with session resumption, need a restart', () => {
 	const secure = (names: readonly string[], mutual: readonly string[] = []) => ({
 		...image({}, [['443', 'https']]),
 		certificates: {

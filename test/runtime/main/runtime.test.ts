@@ -1,4 +1,4 @@
-/** A server's start and its loads: what they change, what they refuse, what is read. */
+/** Starting a server and loading configurations: what changes, what is refused, and what can be read. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { suite } from 'uvu';
@@ -9,7 +9,7 @@ import { json, keptLog, respondingSite, withServer } from '../running-server.ts'
 
 const start = suite('runtime: start');
 
-start('serves on the port that was free', async () => {
+start('serves on a free port', async () => {
 	await withServer({ sites: [respondingSite('hello')] }, {}, async ({ runtime, get }) => {
 		assert.is(runtime.ready, true);
 		assert.is(runtime.generation, 1);
@@ -30,7 +30,7 @@ start('refuses a configuration with its diagnostics', async () => {
 	assert.ok(failure.reason === 'refused' && failure.diagnostics[0]!.severity === 'error');
 });
 
-start('says which address is in use', async () => {
+start('reports which address is in use', async () => {
 	const taken = createServer().listen(0, '127.0.0.1');
 	await once(taken, 'listening');
 	const { port } = taken.address() as { port: number };
@@ -67,7 +67,7 @@ start('without a configuration, accepts plaintext listeners with the first load 
 	});
 });
 
-start('without a configuration a load onto a port in use is refused, and the next may do better', async () => {
+start('without a configuration, a load onto a port in use is refused, and a later load can succeed', async () => {
 	const taken = createServer().listen(0, '127.0.0.1');
 	await once(taken, 'listening');
 	const { port } = taken.address() as { port: number };
@@ -99,7 +99,7 @@ load('applies a load, and reports when nothing changed', async () => {
 	});
 });
 
-load('a refused load leaves the old document serving, and readable byte for byte', async () => {
+load('a refused load leaves the old document in use and readable byte for byte', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get, log }) => {
 		const before = await runtime.readConfig([]);
 		for (const bad of [
@@ -118,7 +118,7 @@ load('a refused load leaves the old document serving, and readable byte for byte
 	});
 });
 
-load('a log file that cannot be opened refuses it', async () => {
+load('a load is refused if a log file cannot be opened', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
 		const logs = [{ name: 'a', output: { writer: 'file', path: '/proc/none/access.log' } }];
 		const outcome = await runtime.load(json({ sites: [respondingSite('two', { logs })] }));
@@ -130,7 +130,7 @@ load('a log file that cannot be opened refuses it', async () => {
 	});
 });
 
-load('names what needs a restart and applies nothing', async () => {
+load('reports what needs a restart and applies nothing', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
 		const document: Document = {
 			settings: { metrics: {}, threads: 1 },
@@ -162,19 +162,22 @@ load('concurrent loads are serialized', async () => {
 	});
 });
 
-load('mistakes in text are reported with their places, and text is applied like JSON', async () => {
-	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
-		const text = (body: string) => `http://:0 {\n\tbind 127.0.0.1\n\t${body}\n}\n`;
-		const wrong = await runtime.load({ format: 'configfile', text: text('respnd x'), name: 'Configfile' });
-		assert.is(wrong.result, 'refused');
-		const [report] = wrong.result === 'refused' ? wrong.diagnostics : [];
-		assert.equal([report?.file, report?.line, report?.column], ['Configfile', 3, 2]);
-		assert.match(report!.text, 'Configfile:3:2');
-		const right = await runtime.load({ format: 'compatfile', text: text('respond two'), name: 'Compatfile' });
-		assert.is(right.result, 'applied');
-		assert.is((await get()).body, 'two');
-	});
-});
+load(
+	'errors in a text configuration are reported with their positions, and valid text is applied like JSON',
+	async () => {
+		await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
+			const text = (body: string) => `http://:0 {\n\tbind 127.0.0.1\n\t${body}\n}\n`;
+			const wrong = await runtime.load({ format: 'configfile', text: text('respnd x'), name: 'Configfile' });
+			assert.is(wrong.result, 'refused');
+			const [report] = wrong.result === 'refused' ? wrong.diagnostics : [];
+			assert.equal([report?.file, report?.line, report?.column], ['Configfile', 3, 2]);
+			assert.match(report!.text, 'Configfile:3:2');
+			const right = await runtime.load({ format: 'compatfile', text: text('respond two'), name: 'Compatfile' });
+			assert.is(right.result, 'applied');
+			assert.is((await get()).body, 'two');
+		});
+	},
+);
 
 load('adapting applies nothing', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime }) => {
@@ -185,7 +188,7 @@ load('adapting applies nothing', async () => {
 	});
 });
 
-load('reads by path, secrets hidden, with an etag for each path', async () => {
+load('the configuration can be read by path, with secrets hidden and an ETag for each path', async () => {
 	const settings = { admin: { token: 'correct-horse', listen: '127.0.0.1:0' } };
 	await withServer({ settings, sites: [respondingSite('one')] }, {}, async ({ runtime }) => {
 		const read = (...path: string[]) => runtime.readConfig(path);

@@ -1,4 +1,4 @@
-/** Live loads while clients are served: short forms of the benches in test/bench. */
+/** Configuration loads while clients are being served: short versions of the benchmarks in test/bench. */
 import { readdirSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -9,7 +9,7 @@ import { eventually, json, respondingSite, withServer } from '../running-server.
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: a.example\r\n\r\n';
 
-/** A document whose status, header and body tell which it is. */
+/** Returns a document whose status, header and body all identify it by number. */
 function numbered(number: number): Document {
 	const odd = number % 2 === 1;
 	const site = respondingSite(`body ${number} ${'x'.repeat(odd ? 10 : 3000)}`);
@@ -26,7 +26,10 @@ function numbered(number: number): Document {
 	};
 }
 
-/** What is wrong with a response, given the number of the document whose load had been answered when it was asked for. */
+/**
+ * Returns what is wrong with a response. `mark` is the number of the document whose load had completed when the request
+ * was sent.
+ */
 function check({ status, head, body, mark }: LoadResponse): string | undefined {
 	const header = /^x-document: *(\d+)/im.exec(head)?.[1];
 	const number = Number(/^body (\d+) /.exec(body)?.[1]);
@@ -64,7 +67,7 @@ swap('a killed thread ends its own connections only', async () => {
 	});
 });
 
-swap('hundreds of loads leave no thread, descriptor or old generation behind', async () => {
+swap('hundreds of loads leak no thread, descriptor or old generation', async () => {
 	const document = (number: number): Document => ({
 		sites: [
 			respondingSite(String(number), {

@@ -1,4 +1,4 @@
-/** A scrape of a running server: every family with its labels, both formats, and labels that clients cannot make grow. */
+/** A scrape of a running server: every family with its labels, both formats, and labels that clients cannot inflate. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { suite } from 'uvu';
@@ -8,7 +8,7 @@ import { ioMode } from '../../../runtime/sockets/io-mode.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
-/** Every family, with its labels where it has some. Renaming one breaks dashboards: it needs a note to users. */
+/** Every family, with its labels if it has any. Renaming one breaks dashboards and needs a note to users. */
 const FAMILIES: { readonly [name: string]: string } = {
 	std_http_requests_in_flight: 'server',
 	std_http_requests_total: 'server handler host',
@@ -129,7 +129,7 @@ const SITES = [
 	}),
 ];
 
-/** One request over a connection of its own; resolves when it has been answered. */
+/** Sends one request on its own connection and resolves when it has been answered. */
 async function ask(port: number, host: string, method = 'GET'): Promise<void> {
 	const socket = connect(port, '127.0.0.1');
 	socket.end(`${method} / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
@@ -156,7 +156,7 @@ scrape('has every family, and no other, with exactly these labels', async () => 
 	});
 });
 
-scrape('what is known of the process stands under its standard name and under ours', async () => {
+scrape("process metrics appear under both the standard names and svc's own", async () => {
 	await withServer({ settings: { metrics: {} }, sites: SITES }, {}, async ({ runtime }) => {
 		const text = await runtime.metrics();
 		const values = new Map([...text.matchAll(/^(\S*process_\S+) (\S+)$/gm)].map(([, name, value]) => [name!, value!]));
@@ -167,59 +167,62 @@ scrape('what is known of the process stands under its standard name and under ou
 	});
 });
 
-scrape('requests that a handler fails count under it, also when no error route covers the status', async () => {
-	const at = (path: string) => ({ when: { type: 'path', patterns: [path] } });
-	const dead = { to: ['127.0.0.1:1'] };
-	const [root, hash] = [temporaryFolder(), '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW'];
-	const site = respondingSite('hello', {
-		steps: [
-			{ handler: 'proxy', ...at('/dead'), upstreams: dead },
-			{ handler: 'proxy', ...at('/retried'), upstreams: { ...dead, retries: 1 } },
-			{ handler: 'proxy', ...at('/none'), upstreams: { to: ['{http.request.header.X-Upstream}'] } },
-			{ handler: 'files', ...at('/file'), root },
-			{ handler: 'files', ...at('/passed-on'), root, pass_thru: true },
-			{ handler: 'cache', ...at('/cached') },
-			{ handler: 'basic_auth', ...at('/staff'), accounts: [{ user: 'bob', hash }] },
-		],
-	});
-	for (const errors of [[], [{ statuses: ['418'], pipeline: [{ handler: 'respond' }] }]]) {
-		const document = { settings: { metrics: {} }, sites: [{ ...site, errors }] };
-		await withServer(document, {}, async ({ runtime, get }) => {
-			for (const [path, status, field] of [
-				['/dead', 502],
-				['/retried', 502],
-				['/none', 502],
-				['/file', 404],
-				['/passed-on', 200],
-				['/cached', 504, { 'Cache-Control': 'only-if-cached' }],
-				['/staff', 401],
-			] as const) {
-				assert.is((await get(path, field)).status, status, path);
-			}
-			await eventually('counted', async () => /requests_total\{.*"basic_auth"\} 1/.test(await runtime.metrics()));
-			const counted = (await runtime.metrics()).matchAll(
-				/^std_http_(requests|request_errors)_total\{.*handler="(\w*)"\} (\d+)/gm,
-			);
-			assert.equal(
-				Object.fromEntries([...counted].map(([, family, handler, count]) => [`${family} ${handler}`, Number(count)])),
-				{
-					'requests proxy': 3,
-					'requests files': 1,
-					'requests cache': 1,
-					'requests basic_auth': 1,
-					'requests respond': 1,
-					'request_errors proxy': 3,
-					'request_errors files': 1,
-					'request_errors cache': 1,
-					'request_errors basic_auth': 1,
-					'request_errors respond': 0,
-				},
-			);
+scrape(
+	'requests on which a handler fails are counted for that handler, even if no error route covers the status',
+	async () => {
+		const at = (path: string) => ({ when: { type: 'path', patterns: [path] } });
+		const dead = { to: ['127.0.0.1:1'] };
+		const [root, hash] = [temporaryFolder(), '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW'];
+		const site = respondingSite('hello', {
+			steps: [
+				{ handler: 'proxy', ...at('/dead'), upstreams: dead },
+				{ handler: 'proxy', ...at('/retried'), upstreams: { ...dead, retries: 1 } },
+				{ handler: 'proxy', ...at('/none'), upstreams: { to: ['{http.request.header.X-Upstream}'] } },
+				{ handler: 'files', ...at('/file'), root },
+				{ handler: 'files', ...at('/passed-on'), root, pass_thru: true },
+				{ handler: 'cache', ...at('/cached') },
+				{ handler: 'basic_auth', ...at('/staff'), accounts: [{ user: 'bob', hash }] },
+			],
 		});
-	}
-});
+		for (const errors of [[], [{ statuses: ['418'], pipeline: [{ handler: 'respond' }] }]]) {
+			const document = { settings: { metrics: {} }, sites: [{ ...site, errors }] };
+			await withServer(document, {}, async ({ runtime, get }) => {
+				for (const [path, status, field] of [
+					['/dead', 502],
+					['/retried', 502],
+					['/none', 502],
+					['/file', 404],
+					['/passed-on', 200],
+					['/cached', 504, { 'Cache-Control': 'only-if-cached' }],
+					['/staff', 401],
+				] as const) {
+					assert.is((await get(path, field)).status, status, path);
+				}
+				await eventually('counted', async () => /requests_total\{.*"basic_auth"\} 1/.test(await runtime.metrics()));
+				const counted = (await runtime.metrics()).matchAll(
+					/^std_http_(requests|request_errors)_total\{.*handler="(\w*)"\} (\d+)/gm,
+				);
+				assert.equal(
+					Object.fromEntries([...counted].map(([, family, handler, count]) => [`${family} ${handler}`, Number(count)])),
+					{
+						'requests proxy': 3,
+						'requests files': 1,
+						'requests cache': 1,
+						'requests basic_auth': 1,
+						'requests respond': 1,
+						'request_errors proxy': 3,
+						'request_errors files': 1,
+						'request_errors cache': 1,
+						'request_errors basic_auth': 1,
+						'request_errors respond': 0,
+					},
+				);
+			});
+		}
+	},
+);
 
-scrape('is OpenMetrics for who asks for that', async () => {
+scrape('uses the OpenMetrics format if requested', async () => {
 	const site = respondingSite('hello', {
 		steps: [{ handler: 'expose_metrics', when: { type: 'path', patterns: ['/metrics'] } }],
 	});
@@ -252,7 +255,7 @@ scrape('is OpenMetrics for who asks for that', async () => {
 	}
 });
 
-scrape('never has more hosts than the configuration names, nor methods that clients invent', async () => {
+scrape('has no hosts or methods invented by clients', async () => {
 	const settings = { metrics: { per_host: true } };
 	const port = 18_000 + (process.pid % 10_000);
 	const sites = [':', 'named.example:'].map(name => ({
@@ -272,7 +275,7 @@ scrape('never has more hosts than the configuration names, nor methods that clie
 	});
 });
 
-scrape('tells the first hosts of a catch-all apart when that is asked for', async () => {
+scrape('distinguishes the first hosts of a catch-all site if configured', async () => {
 	const settings = { metrics: { per_host: true, observe_catchall_hosts: true } };
 	await withServer({ settings, sites: [respondingSite('hi')] }, { threads: 1 }, async ({ runtime, port }) => {
 		await ask(port, 'a.example');

@@ -1,4 +1,4 @@
-/** Counters of threads: sums, deaths, histograms. */
+/** Metrics aggregated over threads: sums, dead threads, histograms. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { counterRow, ROW } from '../../../runtime/metrics/counter-row.ts';
@@ -40,7 +40,7 @@ const GAUGES = {
 
 const counting = suite('thread totals');
 
-counting('rows are summed; the dead leave counters and no gauges', () => {
+counting('rows are summed; dead threads keep contributing counters but not gauges', () => {
 	const totals = new ThreadTotals();
 	const a = thread(totals, 0);
 	const b = thread(totals, 1);
@@ -56,7 +56,7 @@ counting('rows are summed; the dead leave counters and no gauges', () => {
 	assert.is(totals.total(ROW.requests), 31);
 });
 
-counting('series of several threads and pages become one', () => {
+counting('equal series from several threads and pages are merged', () => {
 	const totals = new ThreadTotals();
 	const labels = (index: number) => ({ server: ':80', handler: `h${index}` });
 	for (const index of [0, 1]) {
@@ -78,7 +78,7 @@ counting('series of several threads and pages become one', () => {
 	assert.equal(series()[4999]!.values, [9998]);
 });
 
-counting('are rendered as the text format has them', async () => {
+counting('metrics are rendered in the text format', async () => {
 	const totals = new ThreadTotals();
 	const { pages } = thread(totals, 0);
 	const { page, slot } = pages.allocate(HTTP_FAMILIES.responseSize.name, { server: 'a"b' }, 10);
@@ -107,13 +107,13 @@ counting('are rendered as the text format has them', async () => {
 	}
 });
 
-counting('lines that are written over say what lines made anew would', () => {
+counting('updated histogram lines equal lines built from scratch', () => {
 	const bounds = ['le="1"', 'le="10"', 'le="+Inf"'];
 	const kept = new HistogramText('h', 'a="é"', bounds);
 	const random = new Random(7);
 	let counts = [0, 0, 0, 0];
 	for (let step = 0; step < 500; step++) {
-		// Numbers that grow by digits, sums that are no whole numbers, and resets.
+		// Counts that gain digits, sums that are not integers, and resets.
 		counts = counts.map((count, at) => {
 			if (random.below(40) === 0) return 0;
 			const more = 10 ** random.below(7);
@@ -128,7 +128,7 @@ counting('lines that are written over say what lines made anew would', () => {
 	}
 });
 
-counting('memory of a scrape is used again once it is released, and never before', () => {
+counting("a scrape's memory is reused only after its release", () => {
 	const memory = new ScrapeMemory();
 	const part = (text: string): Buffer[] => [Buffer.from(text)];
 	const [first, second, third] = ['aaaaaaaa', 'bbbbbbbb', 'cccccccc'].map(text => memory.joined(part(text)));

@@ -1,4 +1,4 @@
-/** Event-loop lag, garbage collections and heap of every thread. */
+/** Event-loop lag, garbage collections and heap size of every thread. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { collectDefaultMetrics, Registry } from 'prom-client';
@@ -14,7 +14,7 @@ const vitals = suite('vitals of threads');
 const slotOf = (name: string): number => VITAL_GAUGES.find(gauge => gauge.name === name)!.slot;
 
 vitals(
-	'a thread publishes what can be read while it is blocked; delays are those since the previous scrape',
+	"a thread's vitals can be read while it is blocked, and delays are those since the previous scrape",
 	async () => {
 		const memory = new SharedArrayBuffer(ThreadVitals.BYTES);
 		const gate = new Int32Array(new SharedArrayBuffer(4));
@@ -38,7 +38,7 @@ vitals(
 		const thread = new Worker(code, { eval: true, workerData: { memory, gate } });
 		try {
 			await once(thread, 'message');
-			assert.not(read.published, 'nobody has asked for it');
+			assert.not(read.published, 'published without a request for it');
 			read.want();
 			const max = slotOf('nodejs_eventloop_lag_max_seconds');
 			thread.postMessage('allocate');
@@ -61,7 +61,7 @@ vitals(
 				return collections.get('minor')! > 0;
 			});
 			read.scraped();
-			await eventually('the delay is forgotten', () => read.gauge(max) < 0.25);
+			await eventually('the delay is reset', () => read.gauge(max) < 0.25);
 			thread.postMessage('block');
 			assert.ok(read.published);
 			assert.ok(read.gauge(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
@@ -73,7 +73,7 @@ vitals(
 	},
 );
 
-vitals('families have the names that prom-client gives its own', () => {
+vitals('families have the same names as in prom-client', () => {
 	const registry = new Registry();
 	collectDefaultMetrics({ register: registry });
 	const standard = new Set(registry.getMetricsAsArray().map(({ name }) => name));
@@ -82,22 +82,29 @@ vitals('families have the names that prom-client gives its own', () => {
 	}
 });
 
-vitals('the main thread, the compile thread and every worker are in a scrape, and none without metrics', async () => {
-	const threads = (text: string): Set<string> =>
-		new Set([...text.matchAll(/^nodejs_heap_size_used_bytes\{thread="(.*?)"\} [1-9]/gm)].map(([, thread]) => thread!));
-	await withServer(
-		{ settings: { metrics: {}, threads: 2 }, sites: [respondingSite('hello')] },
-		{},
-		async ({ runtime }) => {
-			await eventually('all have published', async () => threads(await runtime.metrics()).size === 4);
-			assert.equal([...threads(await runtime.metrics())].sort(), ['compiler', 'main', 'worker-0', 'worker-1']);
-			await runtime.terminateWorker(1);
-			await eventually('the successor has published', async () => threads(await runtime.metrics()).has('worker-1'));
-		},
-	);
-	await withServer({ settings: {}, sites: [respondingSite('hello')] }, {}, async ({ runtime }) => {
-		assert.is(await runtime.metrics(), '');
-	});
-});
+vitals(
+	'a scrape contains the main thread, the compile thread and every worker, and is empty without metrics',
+	async () => {
+		const threads = (text: string): Set<string> =>
+			new Set(
+				[...text.matchAll(/^nodejs_heap_size_used_bytes\{thread="(.*?)"\} [1-9]/gm)].map(([, thread]) => thread!),
+			);
+		await withServer(
+			{ settings: { metrics: {}, threads: 2 }, sites: [respondingSite('hello')] },
+			{},
+			async ({ runtime }) => {
+				await eventually('all have published', async () => threads(await runtime.metrics()).size === 4);
+				assert.equal([...threads(await runtime.metrics())].sort(), ['compiler', 'main', 'worker-0', 'worker-1']);
+				await runtime.terminateWorker(1);
+				await eventually('the replacement thread has published', async () =>
+					threads(await runtime.metrics()).has('worker-1'),
+				);
+			},
+		);
+		await withServer({ settings: {}, sites: [respondingSite('hello')] }, {}, async ({ runtime }) => {
+			assert.is(await runtime.metrics(), '');
+		});
+	},
+);
 
 vitals.run();
