@@ -1,18 +1,18 @@
-/** Servers started within the test's process, with what they log. */
+/** Servers started in the test's own process, with their logs. */
 
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document, Site, Step } from '../../compiler/document/document.ts';
 import type { LogWriter } from '../../runtime/logs/log-writer.ts';
 import { type Runtime, type RuntimeOptions, startRuntime } from '../../runtime/main/runtime.ts';
 
-/** A log output that keeps what it is given. */
+/** A log output that keeps everything in memory. */
 export interface KeptLog extends LogWriter {
 	/** Entries so far, parsed. */
 	readonly entries: { readonly [field: string]: unknown }[];
 	text(): string;
 }
 
-/** Makes a log output that keeps what it is given. */
+/** Creates a log output that keeps everything in memory. */
 export function keptLog(): KeptLog {
 	let all = '';
 	return {
@@ -32,13 +32,13 @@ export function keptLog(): KeptLog {
 	};
 }
 
-/** A document as configuration. */
+/** Wraps a document as configuration input. */
 export function json(document: Document | string): ConfigInput {
 	const text = typeof document === 'string' ? document : JSON.stringify(document);
 	return { format: 'json', text, name: '<test>' };
 }
 
-/** A site on a free port of 127.0.0.1 that answers with a text. */
+/** A site on a free port of 127.0.0.1 that responds with a text. */
 export function respondingSite(body: string, more: Partial<Site> & { steps?: readonly Step[] } = {}): Site {
 	const { steps = [], ...site } = more;
 	return {
@@ -55,11 +55,11 @@ export interface TestServer {
 	readonly log: KeptLog;
 	/** Port of the first listener. */
 	readonly port: number;
-	/** Status and body of a path; a new connection unless kept alive. */
+	/** Requests a path. Uses a new connection unless the headers ask for keep-alive. */
 	get(path?: string, headers?: { [name: string]: string }): Promise<{ status: number; body: string; headers: Headers }>;
 }
 
-/** Runs a test with a server, which is ended afterwards whatever happens. */
+/** Runs a test with a server, which is stopped afterwards in any case. */
 export async function withServer(
 	document: Document | undefined,
 	options: RuntimeOptions,

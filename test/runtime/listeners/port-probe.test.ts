@@ -96,7 +96,7 @@ probe("while the server starts, a client's connection is either refused or serve
 			assert.match(outcome, /^HTTP\/1\.1 200 OK\r\n[\s\S]*up$/, 'a client connected but was not served');
 			return;
 		}
-		throw new Error(`nobody got through:\n${server.output()}`);
+		throw new Error(`no connection was accepted:\n${server.output()}`);
 	} finally {
 		await server.stop();
 	}

@@ -78,7 +78,7 @@ proxied('each policy treats each peer as documented', async () => {
 });
 
 proxied(
-	'a header may arrive in pieces or together with the request; one that does not arrive in time is handled as configured',
+	'a header may arrive in pieces or with the request, and a partial header that times out closes the connection',
 	async () => {
 		await withListeners([{}, { timeout: 100 }], async ([port, hasty], { runtime }) => {
 			const from = '192.0.2.1:56324';

@@ -1,4 +1,4 @@
-/** Work for pages: what is made, where it is made, how much may wait, and names that are looked up. */
+/** Expensive template functions: their results, the thread they run on, queue limits, and name lookups. */
 import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { compareSync } from 'bcryptjs';
@@ -9,9 +9,9 @@ import { doPageTask } from '../../../runtime/page-work/do-page-task.ts';
 import { PageWorkQueue } from '../../../runtime/page-work/page-work-queue.ts';
 import { ThreadPageWork } from '../../../runtime/page-work/thread-page-work.ts';
 
-const work = suite('work for pages');
+const work = suite('page work');
 
-work('hashes and derived bytes', () => {
+work('bcrypt hashes and scrypt derivations are valid and salted', () => {
 	const hash = doPageTask({ task: 'bcrypt', password: 'sécret' });
 	assert.match(hash, /^\$2a\$10\$[./A-Za-z0-9]{53}$/);
 	assert.ok(compareSync('sécret', hash));
@@ -28,7 +28,7 @@ for (const [kind, title] of [
 	['ed25519', 'PRIVATE KEY'],
 	['dsa', 'DSA PRIVATE KEY'],
 ] as const) {
-	work(`a key of ${kind} is one`, () => {
+	work(`a generated ${kind} key has the right format and can sign`, () => {
 		const pem = doPageTask({ task: 'key', kind });
 		assert.ok(pem.startsWith(`-----BEGIN ${title}-----\n`), pem.slice(0, 40));
 		assert.ok(pem.endsWith(`-----END ${title}-----\n`));
@@ -45,7 +45,7 @@ for (const [kind, title] of [
 	});
 }
 
-work('is done on another thread, so that this one goes on; more than 64 do not wait', async () => {
+work('tasks run on another thread, and tasks beyond a queue of 64 are refused', async () => {
 	const reasons: string[] = [];
 	const queue = new PageWorkQueue(reason => reasons.push(reason));
 	try {
@@ -57,7 +57,7 @@ work('is done on another thread, so that this one goes on; more than 64 do not w
 		const answers = await Promise.all(waiting.slice(0, 8));
 		const { active, utilization } = performance.eventLoopUtilization(before);
 		assert.ok(answers.every(answer => answer && 'result' in answer));
-		// Eight hashes take half a second, of which this thread is to have spent next to nothing.
+		// Eight hashes take half a second, during which this thread should be idle.
 		assert.ok(utilization < 0.5, `busy for ${active} ms, ${Math.round(utilization * 100)} %`);
 	} finally {
 		assert.is(await queue.end(), true);
@@ -66,7 +66,7 @@ work('is done on another thread, so that this one goes on; more than 64 do not w
 	assert.equal(await queue.run({ task: 'bcrypt', password: 'late' }), { failure: 'the task was canceled' });
 });
 
-work('a thread asks, and says why there is nothing', async () => {
+work("a worker thread gets the result, the task's error, or 503 if the queue is full", async () => {
 	const answers = [{ result: 'hash' }, { failure: 'no memory' }, null];
 	const thread = new ThreadPageWork(async () => answers.shift()!);
 	const task = { task: 'bcrypt', password: 'x' } as const;
@@ -84,8 +84,8 @@ work('a thread asks, and says why there is nothing', async () => {
 	);
 });
 
-work('names are looked up as the system has them, a few at one time', async () => {
-	const thread = new ThreadPageWork(() => Promise.reject(new Error('it was not to be asked for')));
+work('names are resolved by the system, a limited number at a time', async () => {
+	const thread = new ThreadPageWork(() => Promise.reject(new Error('unexpected task for the main thread')));
 	const addresses = (host: string) => thread.run({ task: 'addresses', host });
 	assert.is(await addresses('127.0.0.1'), '127.0.0.1');
 	assert.is(await addresses('::1'), '::1');

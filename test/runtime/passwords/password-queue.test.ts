@@ -1,4 +1,4 @@
-/** The queue of passwords of the whole process: turns of clients, bounds, and verdicts that all threads share. */
+/** The process-wide password queue: fairness between clients, limits, and verdicts shared by all threads. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { PasswordHash } from '../../../compiler/modules/directives/basic-auth/password-hash.ts';
@@ -16,7 +16,7 @@ const HASH: PasswordHash = {
 
 const turn = () => new Promise(resolve => setImmediate(resolve));
 
-/** A queue before as many threads, each verification of which ends when the test says so. */
+/** Creates a queue for the given number of threads; the test decides when each verification ends. */
 function queueOf(threads: number) {
 	const running: { password: string; end(verdict: PasswordVerdict): void }[] = [];
 	const queue = new PasswordQueue({
@@ -29,7 +29,7 @@ function queueOf(threads: number) {
 		const id = String(++last);
 		return { id, answer: queue.verify({ id, client, user: 'bob', task: { hash: HASH, password } }) };
 	};
-	/** Ends the oldest verification. */
+	/** Ends the oldest verification in progress. */
 	const end = async (verdict: PasswordVerdict = false): Promise<void> => {
 		running.shift()!.end(verdict);
 		await turn();
@@ -37,7 +37,7 @@ function queueOf(threads: number) {
 	return { queue, running, ask, end };
 }
 
-/** Passwords in the order in which they are verified. */
+/** Returns the passwords in the order of their verification. */
 async function orderOf({ running, end }: ReturnType<typeof queueOf>): Promise<string[]> {
 	const order: string[] = [];
 	while (running.length > 0) {
@@ -49,20 +49,20 @@ async function orderOf({ running, end }: ReturnType<typeof queueOf>): Promise<st
 
 const queues = suite('password queue');
 
-queues('one thread: whoever comes second waits for no more than what is running', async () => {
+queues('one thread: a second client waits only for the verification in progress', async () => {
 	const parts = queueOf(1);
 	for (let i = 0; i < 16; i++) parts.ask('flood', `guess ${i}`);
 	parts.ask('second', 'login');
 	assert.equal((await orderOf(parts)).slice(0, 3), ['guess 0', 'login', 'guess 1']);
 });
 
-queues('one thread: clients that all have many take turns', async () => {
+queues('one thread: clients with many checks take turns', async () => {
 	const parts = queueOf(1);
 	for (const client of ['a', 'b', 'c']) for (let i = 0; i < 3; i++) parts.ask(client, `${client}${i}`);
 	assert.equal((await orderOf(parts)).join(' '), 'a0 b0 c0 a1 b1 c1 a2 b2 c2');
 });
 
-queues('a client that has waited is not overtaken by ones that come later, however many', async () => {
+queues('a waiting client is not starved by later clients, however many', async () => {
 	const parts = queueOf(1);
 	for (let i = 0; i < 3; i++) parts.ask('office', `office ${i}`);
 	const order: string[] = [];
@@ -76,7 +76,7 @@ queues('a client that has waited is not overtaken by ones that come later, howev
 	assert.ok(order.indexOf('office 2') <= 5, order.join(', '));
 });
 
-queues('several threads: one client leaves one free, and the others get it at once', async () => {
+queues('several threads: one client cannot occupy the last one, which another client gets at once', async () => {
 	const parts = queueOf(4);
 	for (let i = 0; i < 10; i++) parts.ask('flood', `guess ${i}`);
 	assert.is(parts.running.length, 3);
@@ -84,10 +84,10 @@ queues('several threads: one client leaves one free, and the others get it at on
 	parts.ask('third', 'login of third');
 	assert.equal(parts.running.map(({ password }) => password).slice(3), ['login']);
 	await parts.end();
-	assert.is(parts.running.at(-1)!.password, 'login of third', 'whoever has fewest running is next');
+	assert.is(parts.running.at(-1)!.password, 'login of third', 'the client with the fewest running checks is next');
 });
 
-queues('one client has 16 at most; what it is told to wait grows with what waits and with what one takes', async () => {
+queues('a client may have 16 pending checks; further ones get a Retry-After that reflects the queue', async () => {
 	const { queue, ask } = queueOf(1);
 	for (let i = 0; i < 16; i++) ask('flood', `guess ${i}`);
 	assert.equal(await ask('flood', 'one more').answer, { refused: 'client', retryAfter: 16 });
@@ -95,7 +95,7 @@ queues('one client has 16 at most; what it is told to wait grows with what waits
 });
 
 queues(
-	'in all there are 64 at most; a client with few is taken in place of the last of the one with most',
+	'at most 64 checks are pending in total; a client with few replaces the last check of the client with the most',
 	async () => {
 		const { queue, ask } = queueOf(1);
 		const flood = Array.from({ length: 16 }, (_, i) => ask('flood', `guess ${i}`));
@@ -110,7 +110,7 @@ queues(
 	},
 );
 
-queues('equal credentials are verified once, at the turn of whichever client comes first', async () => {
+queues('equal credentials are verified once, at the turn of the first client to come up', async () => {
 	const parts = queueOf(1);
 	for (let i = 0; i < 5; i++) parts.ask('flood', `guess ${i}`);
 	const mine = parts.ask('second', 'guess 4');
@@ -120,7 +120,7 @@ queues('equal credentials are verified once, at the turn of whichever client com
 	assert.is(parts.queue.pending, 0);
 });
 
-queues('what nobody waits for any more is not verified', async () => {
+queues('a check that nobody waits for any longer is not verified', async () => {
 	const parts = queueOf(1);
 	const [, second, third] = ['a', 'b', 'c'].map(client => parts.ask(client, client));
 	const alsoThird = parts.ask('d', 'c');
@@ -132,7 +132,7 @@ queues('what nobody waits for any more is not verified', async () => {
 	assert.is(parts.queue.pending, 0);
 });
 
-queues('no verdict is passed on and not remembered', async () => {
+queues('a failed verification is passed on and not remembered', async () => {
 	const parts = queueOf(1);
 	const first = parts.ask('a', 'x');
 	await parts.end(null);
@@ -141,7 +141,7 @@ queues('no verdict is passed on and not remembered', async () => {
 	assert.is(parts.running.length, 1);
 });
 
-queues('what one data-plane thread has learned the others know, without verifying again', async () => {
+queues('a verdict obtained by one worker thread is known to the others without another verification', async () => {
 	const { queue, running, end } = queueOf(2);
 	const threads = [1, 2].map(
 		() =>
@@ -159,7 +159,7 @@ queues('what one data-plane thread has learned the others know, without verifyin
 	] as const) {
 		const first = [login(0, password), login(1, password)];
 		await turn();
-		assert.is(running.length, 1, 'both threads ask, one password is verified');
+		assert.is(running.length, 1, 'two threads asked, and the password is verified once');
 		await end(verdict);
 		assert.equal(await Promise.all(first), [verdict, verdict]);
 	}
@@ -167,7 +167,7 @@ queues('what one data-plane thread has learned the others know, without verifyin
 	await turn();
 	await end(true);
 	assert.is(await known, true);
-	assert.is(await login(1, 'once'), true, 'the other thread never asked before');
+	assert.is(await login(1, 'once'), true, 'known without asking before');
 	assert.is(running.length, 0);
 });
 

@@ -1,4 +1,4 @@
-/** The threads that verify passwords: verdicts, limits, and how long they take. */
+/** The threads that verify passwords: verdicts, limits, and timing. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { PasswordHash } from '../../../compiler/modules/directives/basic-auth/password-hash.ts';
@@ -12,25 +12,28 @@ const HASH: PasswordHash = {
 
 const threads = suite('password threads');
 
-threads('verify, and give up what costs too much, after which the next is verified', async () => {
-	const reasons: string[] = [];
-	const passwords = new PasswordThreads(reason => reasons.push(reason), 700);
-	try {
-		assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), true);
-		assert.is(await passwords.verify({ hash: HASH, password: 'other' }), false);
-		const costly: PasswordHash = { ...HASH, text: HASH.text.replace('$04$', '$20$'), cost: 20 };
-		assert.is(await passwords.verify({ hash: costly, password: 'hiccup' }), null);
-		assert.match(reasons[0]!, /cost of its hash is too high/);
-		assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), true);
-		const impossible = { ...HASH, algorithm: 'argon2id' } as unknown as PasswordHash;
-		assert.is(await passwords.verify({ hash: impossible, password: 'x' }), null);
-	} finally {
-		await passwords.end();
-	}
-	assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), null);
-});
+threads(
+	'passwords are verified; a verification that takes too long is aborted, and the next one succeeds',
+	async () => {
+		const reasons: string[] = [];
+		const passwords = new PasswordThreads(reason => reasons.push(reason), 700);
+		try {
+			assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), true);
+			assert.is(await passwords.verify({ hash: HASH, password: 'other' }), false);
+			const costly: PasswordHash = { ...HASH, text: HASH.text.replace('$04$', '$20$'), cost: 20 };
+			assert.is(await passwords.verify({ hash: costly, password: 'hiccup' }), null);
+			assert.match(reasons[0]!, /cost of its hash is too high/);
+			assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), true);
+			const impossible = { ...HASH, algorithm: 'argon2id' } as unknown as PasswordHash;
+			assert.is(await passwords.verify({ hash: impossible, password: 'x' }), null);
+		} finally {
+			await passwords.end();
+		}
+		assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), null);
+	},
+);
 
-threads('a user that does not exist takes as long as one that does', async () => {
+threads('checking an unknown user takes as long as checking a known one', async () => {
 	const { decoyOf } = await import('../../../compiler/modules/directives/basic-auth/password-hash.ts');
 	const { verifyPassword } = await import('../../../runtime/passwords/verify-password.ts');
 	const hash: PasswordHash = { ...HASH, text: HASH.text.replace('$04$', '$08$'), cost: 8 };
@@ -48,7 +51,7 @@ threads('a user that does not exist takes as long as one that does', async () =>
 	assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms and ${unknown} ms`);
 });
 
-threads('there are two as soon as there are two processors, half as many later, and four at most', () => {
+threads('two or more processors give two threads; many give half their number, at most four', () => {
 	assert.equal([1, 2, 3, 4, 6, 8, 64].map(threadsFor), [1, 2, 2, 2, 3, 4, 4]);
 });
 

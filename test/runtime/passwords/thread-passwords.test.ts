@@ -1,4 +1,4 @@
-/** Passwords on one data-plane thread: what is remembered, what is asked once, and what is refused. */
+/** Password checks on a worker thread: what is remembered, coalesced and refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
@@ -14,7 +14,7 @@ const HASH: PasswordHash = {
 	cost: 4,
 };
 
-/** A thread whose questions are answered by the test. */
+/** Creates a worker thread's password checks, with the test answering for the main thread. */
 function asking() {
 	const asked: { check: PasswordCheck; answer(answer: PasswordAnswer): void }[] = [];
 	const withdrawn: string[] = [];
@@ -40,7 +40,7 @@ async function refusalOf(verdict: boolean | Promise<boolean>): Promise<HttpError
 	return assert.unreachable() as never;
 }
 
-const thread = suite('passwords of a thread');
+const thread = suite('password checks of a worker thread');
 
 thread('a verdict is remembered, right or wrong, for that user, hash and password only', async () => {
 	const { passwords, asked } = asking();
@@ -59,7 +59,7 @@ thread('a verdict is remembered, right or wrong, for that user, hash and passwor
 	assert.instance(passwords.verify(x, 'bob', { ...HASH, text: `${HASH.text.slice(0, -1)}X` }, 'right'), Promise);
 });
 
-thread('equal questions that come together are asked once', async () => {
+thread('concurrent equal checks are coalesced', async () => {
 	const { passwords, asked } = asking();
 	const verdicts = [1, 2, 3].map(() => passwords.verify(from('192.0.2.1'), 'bob', HASH, 'x'));
 	assert.is(asked.length, 1);
@@ -68,7 +68,7 @@ thread('equal questions that come together are asked once', async () => {
 	assert.is(passwords.pending, 0);
 });
 
-thread('a client that guesses is refused without asking the main thread; others are not', async () => {
+thread('a client with many pending guesses is refused without asking the main thread; others are not', async () => {
 	const { passwords, asked, counts } = asking();
 	const guesses = Array.from({ length: 100 }, (_, i) => passwords.verify(from('192.0.2.1'), 'bob', HASH, `guess ${i}`));
 	assert.is(asked.length, 16);
@@ -78,14 +78,14 @@ thread('a client that guesses is refused without asking the main thread; others 
 	for (const guess of guesses.slice(17)) assert.is((await refusalOf(guess)).status, 429);
 	assert.is(counts.refused, 84);
 	void passwords.verify(from('192.0.2.2'), 'bob', HASH, 'x');
-	assert.is(asked.length, 17, 'another client is asked for');
+	assert.is(asked.length, 17, "another client's check is passed on");
 	for (const { answer } of asked.splice(0)) answer(false);
 	assert.equal(await Promise.all(guesses.slice(0, 16)), Array(16).fill(false));
 	void passwords.verify(from('192.0.2.1'), 'bob', HASH, 'one more');
-	assert.is(asked.length, 1, 'what has been answered is no longer counted');
+	assert.is(asked.length, 1, 'answered checks no longer count');
 });
 
-thread('IPv6 addresses of one /64 are one client, which the main thread is told', () => {
+thread('the main thread sees all IPv6 addresses of one /64 as one client', () => {
 	const { passwords, asked } = asking();
 	for (const address of [
 		'2001:db8:1:2::1',
@@ -103,26 +103,29 @@ thread('IPv6 addresses of one /64 are one client, which the main thread is told'
 	assert.ok(mapped !== first && mapped !== otherNetwork);
 });
 
-thread('what the main thread refuses is 429 or 503, and that client pauses here', async () => {
-	const { passwords, asked } = asking();
-	for (const [address, refusal, status] of [
-		['192.0.2.1', { refused: 'client', retryAfter: 7 }, 429],
-		['192.0.2.2', { refused: 'all', retryAfter: 60 }, 503],
-	] as const) {
-		const verdict = passwords.verify(from(address), 'bob', HASH, 'x');
-		asked.pop()!.answer(refusal);
-		const errors = [await refusalOf(verdict), await refusalOf(passwords.verify(from(address), 'bob', HASH, 'y'))];
-		for (const error of errors) {
-			assert.is(error.status, status);
-			assert.equal(error.headers, [['Retry-After', String(refusal.retryAfter)]]);
+thread(
+	'a refusal by the main thread becomes 429 or 503, and the client is refused here until Retry-After',
+	async () => {
+		const { passwords, asked } = asking();
+		for (const [address, refusal, status] of [
+			['192.0.2.1', { refused: 'client', retryAfter: 7 }, 429],
+			['192.0.2.2', { refused: 'all', retryAfter: 60 }, 503],
+		] as const) {
+			const verdict = passwords.verify(from(address), 'bob', HASH, 'x');
+			asked.pop()!.answer(refusal);
+			const errors = [await refusalOf(verdict), await refusalOf(passwords.verify(from(address), 'bob', HASH, 'y'))];
+			for (const error of errors) {
+				assert.is(error.status, status);
+				assert.equal(error.headers, [['Retry-After', String(refusal.retryAfter)]]);
+			}
+			assert.is(asked.length, 0);
 		}
-		assert.is(asked.length, 0);
-	}
-	void passwords.verify(from('192.0.2.3'), 'bob', HASH, 'x');
-	assert.is(asked.length, 1);
-});
+		void passwords.verify(from('192.0.2.3'), 'bob', HASH, 'x');
+		assert.is(asked.length, 1);
+	},
+);
 
-thread('a check that nobody waits for any more is withdrawn', async () => {
+thread('a check is withdrawn when its last client disconnects', async () => {
 	const { passwords, asked, withdrawn } = asking();
 	const leavers = [from('192.0.2.3'), from('192.0.2.3')];
 	const verdicts = leavers.map(x => passwords.verify(x, 'bob', HASH, 'x'));
@@ -135,10 +138,10 @@ thread('a check that nobody waits for any more is withdrawn', async () => {
 	const again = passwords.verify(from('192.0.2.3'), 'bob', HASH, 'x');
 	asked[0]!.answer(null);
 	asked[1]!.answer(true);
-	assert.is(await again, true, 'the answer to the check that was withdrawn does not count');
+	assert.is(await again, true, 'the answer to a withdrawn check is ignored');
 });
 
-thread('no verdict is 503 and is not remembered', async () => {
+thread('a failed verification gives 503 and is not remembered', async () => {
 	const { passwords, asked } = asking();
 	const verdict = passwords.verify(from('192.0.2.1'), 'bob', HASH, 'x');
 	asked[0]!.answer(null);

@@ -1,11 +1,11 @@
-/** Verdicts on passwords: bounded, and without the passwords. */
+/** The memory of password verdicts: limited in size, and without the passwords. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { VerdictMemory } from '../../../runtime/passwords/verdict-memory.ts';
 
 const memory = suite('remembered verdicts');
 
-memory('the least recently used goes first; wrong ones never push out right ones', () => {
+memory('the least recently used verdict is evicted first, and wrong passwords never evict right ones', () => {
 	const verdicts = new VerdictMemory(2, 3);
 	verdicts.remember('right', true);
 	for (const wrong of ['a', 'b', 'c']) verdicts.remember(wrong, false);
@@ -20,14 +20,17 @@ memory('the least recently used goes first; wrong ones never push out right ones
 	assert.is(verdicts.recall('right'), undefined);
 });
 
-memory('a key says nothing of the password, differs between tables, and keeps user, hash and password apart', () => {
-	const [one, other] = [new VerdictMemory(), new VerdictMemory()];
-	assert.is(one.keyOf('bob', 'hash', 'secret'), one.keyOf('bob', 'hash', 'secret'));
-	assert.is.not(one.keyOf('bob', 'hash', 'secret'), other.keyOf('bob', 'hash', 'secret'));
-	assert.is.not(one.keyOf('bo', 'hash', 'bsecret'), one.keyOf('bob', 'hash', 'secret'));
-	assert.is.not(one.keyOf('bob', 'hashs', 'ecret'), one.keyOf('bob', 'hash', 'secret'));
-	assert.is(Buffer.from(one.keyOf('bob', 'hash', 'secret'), 'binary').length, 32);
-	assert.not.match(one.keyOf('bob', 'hash', 'secret'), /secret/);
-});
+memory(
+	'keys do not reveal the password, differ between tables, and depend on user, hash and password separately',
+	() => {
+		const [one, other] = [new VerdictMemory(), new VerdictMemory()];
+		assert.is(one.keyOf('bob', 'hash', 'secret'), one.keyOf('bob', 'hash', 'secret'));
+		assert.is.not(one.keyOf('bob', 'hash', 'secret'), other.keyOf('bob', 'hash', 'secret'));
+		assert.is.not(one.keyOf('bo', 'hash', 'bsecret'), one.keyOf('bob', 'hash', 'secret'));
+		assert.is.not(one.keyOf('bob', 'hashs', 'ecret'), one.keyOf('bob', 'hash', 'secret'));
+		assert.is(Buffer.from(one.keyOf('bob', 'hash', 'secret'), 'binary').length, 32);
+		assert.not.match(one.keyOf('bob', 'hash', 'secret'), /secret/);
+	},
+);
 
 memory.run();

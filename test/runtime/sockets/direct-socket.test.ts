@@ -1,4 +1,7 @@
-/** Connections without `net.Socket`: whole answers before quick ends, clients that vanish, addresses afterwards. */
+/**
+ * Connections without `net.Socket`: complete responses on early closes, clients that disconnect, and addresses
+ * afterwards.
+ */
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -8,12 +11,12 @@ import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { pace, quiet, until } from '../../harness.ts';
 import { open, serve, type WireServer } from '../protocols/http1/wire.ts';
 
-// What is tested here exists in this mode only.
+// Direct sockets exist only in this I/O mode.
 useIoMode('direct');
 
 const CLOSE = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-/** A server for as long as something runs. */
+/** Runs a server for the duration of `run`. */
 async function withServer(handler: Handler, run: (server: WireServer) => Promise<void>): Promise<void> {
 	const server = await serve(handler);
 	try {
@@ -25,13 +28,13 @@ async function withServer(handler: Handler, run: (server: WireServer) => Promise
 
 const direct = suite('connections without net.Socket');
 
-direct('what has another shape than the handles of this Node is left alone', () => {
+direct('handles of an unexpected shape are not used directly', () => {
 	assert.not(isDirect({}));
 	assert.not(isDirect({ readStart() {}, readStop() {}, close() {}, writeQueueSize: 0 }));
 });
 
 direct(
-	'a client that has said its last word is left at once, with the whole answer, however slowly it reads',
+	"after a client's last request, the connection is closed without delay once the whole response is sent",
 	async () => {
 		for (const size of [5, 100_000, 8_000_000]) {
 			const handler: Handler = x => {
@@ -41,7 +44,7 @@ direct(
 				const wire = await open(server.port);
 				wire.socket.pause();
 				wire.send(CLOSE);
-				// The client has not ended its side: the server does not wait for that where nothing is left to send.
+				// The client has not closed its side. With nothing left to send, the server does not wait for that.
 				if (size === 5) await until('the connection is closed', () => server.protocol.connections === 0);
 				await pace(20);
 				wire.socket.resume();
@@ -54,7 +57,7 @@ direct(
 );
 
 direct(
-	'bytes behind a last request are read before the connection ends, lest a reset overtake the answer',
+	'bytes after the last request are read before closing, so that a reset does not destroy the response',
 	async () => {
 		const handler: Handler = x => {
 			x.response.body = 'hello';
@@ -65,14 +68,14 @@ direct(
 			await wire.until(text => text.endsWith('hello'));
 			wire.send('more');
 			await quiet(20);
-			assert.is(server.protocol.connections, 1, 'it lingers');
+			assert.is(server.protocol.connections, 1, 'the server keeps reading');
 			assert.not(wire.reset);
 			await wire.whole();
 		});
 	},
 );
 
-direct('a client that vanishes within its exchange is told to the handler, with its address as it was', async () => {
+direct("a handler learns that its client disconnected, and can still read the client's address", async () => {
 	let addresses: string[] | undefined;
 	const handler: Handler = async x => {
 		await new Promise<void>(resolve => x.onGone(resolve));
@@ -85,14 +88,14 @@ direct('a client that vanishes within its exchange is told to the handler, with 
 		await until('the request is handled', () => server.exchanges.length > 0);
 		wire.socket.resetAndDestroy();
 		await once(wire.socket, 'close');
-		await until('the handler is told', () => addresses !== undefined);
-		// The remote one is what rules go by: unknown it is no unix socket's.
+		await until('the handler has been notified', () => addresses !== undefined);
+		// Access rules use the remote address; an unknown one must not count as a Unix socket.
 		assert.is(addresses?.[0], '127.0.0.1');
 	});
 });
 
 direct(
-	'what a client sends whose reset comes right behind it is not handled: no rule could tell its address',
+	"a request followed at once by a reset is not handled, because access rules could not know the client's address",
 	async () => {
 		await withServer(
 			x => {
@@ -105,7 +108,7 @@ direct(
 					wire.socket.resetAndDestroy();
 				}
 				await until('all connections are closed', () => server.closed() >= 20);
-				// Where the first bytes were read before the reset came, the address is known.
+				// If the first bytes were read before the reset arrived, the address is known.
 				assert.not(server.exchanges.some(x => x.connection.remoteAddress === '0.0.0.0'));
 				const wire = await open(server.port);
 				wire.send(CLOSE);
@@ -115,25 +118,28 @@ direct(
 	},
 );
 
-direct('a client that ends its half with its request is there while handlers wait for what is at hand', async () => {
-	const seen: boolean[] = [];
-	const handler: Handler = async x => {
-		for (let i = 0; i < 5; i++) await null;
-		seen.push(x.isGone);
-		x.response.body = 'hello';
-	};
-	await withServer(handler, async server => {
-		// The first ones come before the thread's poller is proven.
-		for (let i = 0; i < 5; i++) {
-			const wire = await open(server.port);
-			wire.socket.end(CLOSE);
-			await wire.whole();
-		}
-	});
-	assert.equal(seen, [false, false, false, false, false]);
-});
+direct(
+	'a client that half-closes with its request still counts as connected while the handler awaits resolved promises',
+	async () => {
+		const seen: boolean[] = [];
+		const handler: Handler = async x => {
+			for (let i = 0; i < 5; i++) await null;
+			seen.push(x.isGone);
+			x.response.body = 'hello';
+		};
+		await withServer(handler, async server => {
+			// The first connections arrive before the thread's poller has proven itself.
+			for (let i = 0; i < 5; i++) {
+				const wire = await open(server.port);
+				wire.socket.end(CLOSE);
+				await wire.whole();
+			}
+		});
+		assert.equal(seen, [false, false, false, false, false]);
+	},
+);
 
-direct('one that nobody reads yet becomes a socket again, and then is none', () => {
+direct('a direct socket not yet read can be turned into a `net.Socket`, and is destroyed itself', () => {
 	const calls: string[] = [];
 	const handle = {
 		onread: () => undefined,

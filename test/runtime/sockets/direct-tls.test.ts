@@ -76,7 +76,7 @@ direct.before(async () => {
 	await once(listener, 'listening');
 	acceptHandles(listener, handle => {
 		const socket = new DirectSocket(handle);
-		// The listener reads the address on accept too, so that it is known even after a reset.
+		// The listener, too, reads the address when accepting, so that it is known even after a reset.
 		assert.ok(socket.remoteAddress);
 		server.accept(socket, 'https');
 		return true;
@@ -102,7 +102,7 @@ async function open(options: object = {}): Promise<TLSSocket> {
 	return socket;
 }
 
-/** Reads to the end of the connection. */
+/** Reads until the connection ends. */
 async function rest(socket: Socket): Promise<Buffer> {
 	const chunks: Buffer[] = [];
 	for await (const chunk of socket) chunks.push(chunk);
@@ -117,12 +117,12 @@ async function allClosed(): Promise<void> {
 const post = (path: string, length: number, more = 'Connection: close\r\n'): string =>
 	`POST ${path} HTTP/1.1\r\nHost: example.test\r\nContent-Length: ${length}\r\n${more}\r\n`;
 
-direct('it is available on this release of Node', () => {
+direct('direct TLS is available on this release of Node', () => {
 	assert.ok(DIRECT_TLS);
 });
 
 direct('calls on a connection that is closed or gone return an error and do not end the process', async () => {
-	// With node I/O no connection is accepted as a handle.
+	// In `node` mode connections are not accepted as handles.
 	if (!isDirectIo()) return;
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
 	const context = createSecureContext({ cert: certificate, key });
@@ -134,7 +134,7 @@ direct('calls on a connection that is closed or gone return an error and do not 
 	});
 	let handle: StreamHandle | undefined;
 	let secured: DirectSocket | undefined;
-	/** Calls everything that a socket calls, and returns what does not report an error. */
+	/** Makes every call that a socket makes, and returns the calls that do not report an error. */
 	const callAll = (): string[] => {
 		const tls = handle!;
 		tls.useUserBuffer(memory);
@@ -265,7 +265,7 @@ direct('an upgraded connection echoes while both sides pause reading now and the
 		sent.update(bytes);
 		if (!socket.write(bytes)) await once(socket, 'drain');
 	}
-	await until('all bytes are back', () => received >= total);
+	await until('all bytes have been echoed', () => received >= total);
 	assert.is(received, total);
 	assert.is(got.digest('hex'), sent.digest('hex'));
 	socket.end();
@@ -321,7 +321,7 @@ direct('invalid TLS records after the handshake end the connection', async () =>
 	await once(socket, 'secureConnect');
 	socket.write(post('/digest', 100));
 	await pace(10);
-	// A record that is not encrypted.
+	// An unencrypted record.
 	raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
 	await once(raw, 'close');
 	await allClosed();
@@ -350,7 +350,7 @@ direct('a ClientHello may arrive byte by byte', async () => {
 	}
 	raw.write(first[0]!.subarray(300));
 	const [answer] = (await once(raw, 'data')) as [Buffer];
-	// A handshake record with a ServerHello.
+	// The response is a handshake record, which contains a ServerHello.
 	assert.is(answer[0], 22);
 	assert.is(answer[5], 2);
 	raw.destroy();

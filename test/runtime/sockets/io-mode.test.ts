@@ -9,7 +9,7 @@ import { respondingSite, withServer } from '../running-server.ts';
 
 const modes = suite('I/O modes');
 
-modes('a release that the tests have not passed on uses `node`', () => {
+modes('an untested release of Node uses `node`', () => {
 	assert.is(chooseIoMode(undefined, {}, '26.10.0'), 'direct');
 	for (const release of ['26.10.1', '26.11.0', '27.0.0', '24.9.0']) {
 		assert.is(chooseIoMode(undefined, {}, release), 'node', release);
@@ -24,7 +24,7 @@ modes('the configuration overrides the release, and the environment overrides bo
 	assert.is(chooseIoMode('node', { SVC_IO: '' }, '26.10.0'), 'node');
 });
 
-modes('a server says which one it uses, and refuses a mode that does not exist', async () => {
+modes('a server reports its mode, and refuses one that does not exist', async () => {
 	const unset = process.env.SVC_IO;
 	const previous = ioMode();
 	delete process.env.SVC_IO;

@@ -1,4 +1,4 @@
-/** Encoders that are used again: what they give decodes to what they were given, whatever came before. */
+/** Reused encoders: their output decodes to the input, whatever was encoded before. */
 import { randomBytes } from 'node:crypto';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { suite } from 'uvu';
@@ -8,12 +8,12 @@ import { createCodingStream, LARGEST_AT_ONCE } from '../../../runtime/compressio
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { reusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
 
-// What is tested here exists in this mode only.
+// Reused encoders exist only in this I/O mode.
 useIoMode('direct');
 
 const reused = suite('reused encoders');
 
-/** Codings of which an encoder can be used again. */
+/** A coding whose encoder can be reused. */
 type Reusable = Coding & { readonly name: 'gzip' | 'zstd' };
 
 const CODINGS: readonly Reusable[] = [
@@ -27,7 +27,7 @@ const output = Buffer.alloc(LARGEST_AT_ONCE + 1024);
 const encoderOf = (coding: Reusable) => reusedEncoder(coding.name, () => createCodingStream(coding, undefined));
 const encoders = CODINGS.map(coding => encoderOf(coding)!);
 
-reused('every length decodes, in turns with other codings, wherever it is put', () => {
+reused('output of every length decodes, with codings in rotation and at an offset in the buffer', () => {
 	const kept: [coding: Coding, bytes: Buffer, encoded: Buffer][] = [];
 	for (const length of [0, 1, 2, 511, 4096, 10_000, 16_385, LARGEST_AT_ONCE]) {
 		for (const bytes of [Buffer.alloc(length, 'abc de '), randomBytes(length)]) {
@@ -43,7 +43,7 @@ reused('every length decodes, in turns with other codings, wherever it is put', 
 	}
 });
 
-reused('what does not fit is not given, and spoils nothing', () => {
+reused('output that does not fit is not returned, and the encoder still works', () => {
 	const small = Buffer.alloc(64);
 	for (const coding of CODINGS) {
 		const encoder = encoderOf(coding)!;

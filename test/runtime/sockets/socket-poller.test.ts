@@ -1,4 +1,6 @@
-/** Sockets that are read and written past Node's handles, and the same sockets by Node's handles where that cannot be. */
+/**
+ * Sockets read and written by the poller, and the same sockets through Node's handles where the poller is unavailable.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -14,21 +16,21 @@ import { SocketOutput } from '../../../runtime/sockets/socket-output.ts';
 import { SocketPoller, threadPoller, usePoller } from '../../../runtime/sockets/socket-poller.ts';
 import { pace, quiet, until } from '../../harness.ts';
 
-// What is tested here exists in this mode only.
+// The poller exists only in this I/O mode.
 useIoMode('direct');
 
-/** The environment of threads and processes that have a poller. */
+/** The environment for threads and processes with a poller. */
 const DIRECT = { ...process.env, SVC_IO: 'direct' };
 const POLLER = new URL('../../../runtime/sockets/socket-poller.ts', import.meta.url).href;
 
-/** Bytes of the memory that all of them are read into. */
+/** Size of the read buffer shared by all sockets, in bytes. */
 const ROOM = 1024;
 const MEMORY = Buffer.allocUnsafeSlow(ROOM);
 
-/** Waits until something holds, which says by itself what it is. */
+/** Waits for a condition, whose source text serves as the description. */
 const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
-/** A connection of a server, and what has come of it. */
+/** A server-side connection, and what happened on it. */
 class Held implements SocketOwner {
 	readonly socket: DirectSocket;
 	readonly output: SocketOutput;
@@ -59,7 +61,10 @@ class Held implements SocketOwner {
 	}
 }
 
-/** Runs with a server that has its connections as `Held`, in the order in which they come, and a way to make more. */
+/**
+ * Runs with a server that collects its connections as `Held` in the order of their arrival, and a function that opens
+ * more.
+ */
 async function withServer(run: (held: Held[], open: () => Promise<Socket>) => Promise<void>): Promise<void> {
 	const held: Held[] = [];
 	const server = createServer().listen(0, '127.0.0.1');
@@ -89,20 +94,20 @@ async function withServer(run: (held: Held[], open: () => Promise<Socket>) => Pr
 	}
 }
 
-for (const way of ['past the handle', 'by the handle'] as const) {
+for (const way of ['by the poller', 'by the handle'] as const) {
 	const test = suite(`sockets ${way}`);
 
 	test.before(async () => {
 		threadPoller();
 		await turn();
 		await turn();
-		usePoller(way === 'past the handle');
-		assert.is(threadPoller() !== undefined, way === 'past the handle' && process.platform === 'linux');
+		usePoller(way === 'by the poller');
+		assert.is(threadPoller() !== undefined, way === 'by the poller' && process.platform === 'linux');
 	});
 
 	test.after(() => usePoller(true));
 
-	test('more than the memory holds arrives whole and in order, with stops in between', async () => {
+	test('more data than the read buffer holds arrives complete and in order, with pauses in between', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();
 			const one = held[0]!;
@@ -119,7 +124,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('what came while nobody read is told when somebody does: bytes, and the end behind them', async () => {
+	test('bytes and the end that arrive while paused are delivered after resuming', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();
 			const one = held[0]!;
@@ -133,7 +138,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('the end that comes with the last bytes is told behind them, and our half still goes out', async () => {
+	test('an end that arrives with the last bytes is reported after them, and the server can still send', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();
 			client.setEncoding('latin1');
@@ -155,7 +160,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('bytes behind the mark of urgent ones are told, though a read stops there', async () => {
+	test('bytes after urgent data are delivered, although a read stops at the urgent mark', async () => {
 		const ffi = process.getBuiltinModule('node:ffi');
 		if (process.platform !== 'linux' || ffi === undefined) return;
 		const { functions } = ffi.dlopen(null, {
@@ -178,7 +183,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('the end is told in a turn after the last bytes: what these set going comes first', async () => {
+	test('the end is reported in a later turn than the last bytes, after the microtasks that these caused', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();
 			const one = held[0]!;
@@ -198,7 +203,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('a reset is told as what it is', async () => {
+	test('a reset is reported as ECONNRESET', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();
 			client.resetAndDestroy();
@@ -209,7 +214,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('what the system does not take at once arrives in order, text and bytes, and relief is told', async () => {
+	test('queued writes of text and bytes arrive in order, and `relieved` is reported', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();
 			client.pause();
@@ -228,7 +233,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 			}
 			assert.ok(pending > 0);
 			assert.ok(one.output.pending);
-			// Somebody else's write does not overtake them either.
+			// Nor does a write through `net.Socket` overtake them.
 			one.socket.write('last', 'latin1');
 			sent += 'last';
 			let back = '';
@@ -244,7 +249,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('writing to a peer that has gone ends the connection', async () => {
+	test('writing to a disconnected peer ends the connection', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();
 			const one = held[0]!;
@@ -257,7 +262,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
-	test('connections that end while others are told of theirs: their numbers come again, their events do not', async () => {
+	test('if connections close while events are being delivered, reused descriptors do not get the old events', async () => {
 		await withServer(async (held, open) => {
 			for (let round = 0; round < 5; round++) {
 				const from = held.length;
@@ -292,7 +297,7 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 
 const poller = suite('the poller');
 
-poller('an error of one socket keeps no other from its bytes', async () => {
+poller('an exception for one socket does not keep others from their bytes', async () => {
 	if (threadPoller() === undefined) return;
 	const errors: unknown[] = [];
 	const others = process.listeners('uncaughtException');
@@ -314,7 +319,7 @@ poller('an error of one socket keeps no other from its bytes', async () => {
 	}
 });
 
-poller('it proves itself, refuses numbers that are none, and is gone with its thread', async () => {
+poller('the poller proves itself, refuses invalid descriptors, and is closed with its thread', async () => {
 	if (threadPoller() === undefined) return;
 	const one = SocketPoller.open()!;
 	assert.not(one.proven);
@@ -344,7 +349,7 @@ poller('it proves itself, refuses numbers that are none, and is gone with its th
 	await eventually(() => descriptors() <= before);
 });
 
-poller('a process that only has one ends, and takes no time while nothing comes', async () => {
+poller('a poller does not keep a process alive, and uses no processor time while idle', async () => {
 	if (threadPoller() === undefined) return;
 	const code = `import { SocketPoller } from ${JSON.stringify(POLLER)};
 		const one = SocketPoller.open();

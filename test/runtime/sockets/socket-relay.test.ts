@@ -1,4 +1,4 @@
-/** Bytes that the system moves from socket to socket: all of them, in order, also where the reader is slow. */
+/** Bytes that the kernel moves from socket to socket: all of them, in order, also if the reader is slow. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
@@ -7,14 +7,14 @@ import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketRelay } from '../../../runtime/sockets/socket-relay.ts';
 import { pace, until } from '../../harness.ts';
 
-// What is tested here exists in this mode only.
+// Relays exist only in this I/O mode.
 useIoMode('direct');
 
 const relays = suite('socket relays');
 
 const descriptor = (socket: Socket): number => (socket as unknown as { _handle: { fd: number } })._handle.fd;
 
-/** Both ends of a connection; nothing is read from the first. */
+/** Creates a connection and returns both ends; nothing is read from the first. */
 async function pair(): Promise<[Socket, Socket]> {
 	const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
 	await once(server, 'listening');
@@ -25,9 +25,9 @@ async function pair(): Promise<[Socket, Socket]> {
 	return [accepted, client];
 }
 
-relays('what the reader does not take is given back, and the pipe is empty again', async () => {
+relays('bytes that the reader does not accept are returned, and the pipe is empty afterwards', async () => {
 	const relay = SocketRelay.open();
-	// Not Linux, or a Node without foreign functions: then there is none.
+	// Relays need Linux and foreign functions.
 	if (!relay) return;
 	const [from, writer] = await pair();
 	const [to, reader] = await pair();
@@ -48,27 +48,27 @@ relays('what the reader does not take is given back, and the pipe is empty again
 		assert.is(relay.given + (relay.rest?.length ?? 0), relay.taken);
 		moved += relay.taken;
 		idle = relay.taken === 0 ? idle + 1 : 0;
-		assert.ok(idle < 2000, `nothing comes after ${moved} bytes`);
+		assert.ok(idle < 2000, `no more bytes after ${moved} bytes`);
 		if (relay.rest) {
 			withheld++;
 			assert.ok(relay.rest.length <= 131_072);
 			to.write(relay.rest);
 			reader.resume();
-			await until('it is written', () => to.writableLength === 0);
+			await until('the rest is written', () => to.writableLength === 0);
 			reader.pause();
 		}
 		await pace(relay.taken === 0 ? 1 : 0);
 	}
 	reader.resume();
-	await until('all bytes have come', () => size >= sent.length);
+	await until('all bytes have arrived', () => size >= sent.length);
 	assert.ok(Buffer.concat(got).equals(sent));
-	assert.ok(withheld > 0, 'the reader was slow at least once');
+	assert.ok(withheld > 0, 'the reader never fell behind');
 	relay.close();
-	assert.ok(relay.move(descriptor(from), descriptor(to), 1) && relay.taken === 0, 'a closed one moves nothing');
+	assert.ok(relay.move(descriptor(from), descriptor(to), 1) && relay.taken === 0, 'a closed relay moved bytes');
 	for (const socket of [from, writer, to, reader]) socket.destroy();
 });
 
-relays('ends and what is no socket move nothing', async () => {
+relays('nothing is moved from an ended socket or to an invalid descriptor', async () => {
 	const relay = SocketRelay.open();
 	if (!relay) return;
 	const [from, writer] = await pair();
@@ -77,7 +77,7 @@ relays('ends and what is no socket move nothing', async () => {
 	assert.not.ok(relay.hasMore(descriptor(from)));
 	writer.end('last');
 	await once(writer, 'finish');
-	await until('the bytes are there', () => relay.hasMore(descriptor(from)));
+	await until('the bytes have arrived', () => relay.hasMore(descriptor(from)));
 	assert.ok(relay.move(descriptor(from), -1, 10));
 	assert.equal([relay.taken, relay.given, String(relay.rest)], [4, 0, 'last']);
 	assert.ok(relay.move(descriptor(from), descriptor(to), 10) && relay.taken === 0);

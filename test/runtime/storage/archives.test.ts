@@ -1,4 +1,4 @@
-/** Archives of the store: what is exported comes back, and hostile ones change nothing. */
+/** Archives of the store: an export can be imported again, and malicious archives change nothing. */
 import {
 	existsSync,
 	mkdirSync,
@@ -31,7 +31,7 @@ interface Entry {
 	readonly size?: number;
 }
 
-/** A tar archive of these entries, true or not. */
+/** Builds a tar archive of these entries, valid or not. */
 function tar(...entries: Entry[]): Buffer {
 	const parts = entries.map(({ path: name, content = '', type = 'File', linkpath, size }) => {
 		const bytes = Buffer.from(content as string);
@@ -53,14 +53,14 @@ async function* chunks(bytes: Uint8Array, size = 1000): AsyncGenerator<Uint8Arra
 	for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-/** A store with a value, and what is in it afterwards. */
+/** Creates a store with one value. */
 async function storeWith(): Promise<string> {
 	const folder = temporaryFolder();
-	await openFileStore(folder).write('pki/authorities/local/root.crt', 'the root before');
+	await openFileStore(folder).write('pki/authorities/local/root.crt', 'the original root');
 	return folder;
 }
 
-archives('what is exported comes back whole, with long names, beside what was there', async () => {
+archives('an export is imported completely, with long names, alongside existing values', async () => {
 	const store = openFileStore(temporaryFolder());
 	const long = `certificates/${'i'.repeat(90)}/${'n'.repeat(120)}/${'n'.repeat(120)}.crt`;
 	await store.write(long, 'certificate');
@@ -90,13 +90,13 @@ archives('what is exported comes back whole, with long names, beside what was th
 const HOSTILE: { [what: string]: Buffer } = {
 	'an absolute path': tar({ path: 'ok', content: 'x' }, { path: '/tmp/svc-evil', content: 'x' }),
 	'a path with ..': tar({ path: 'ok', content: 'x' }, { path: 'a/../../evil', content: 'x' }),
-	'a path that is ..': tar({ path: '..', content: 'x' }),
+	'the path ..': tar({ path: '..', content: 'x' }),
 	'a symbolic link': tar({ path: 'ok', content: 'x' }, { path: 'l', type: 'SymbolicLink', linkpath: '/etc' }),
 	'a hard link': tar({ path: 'ok', content: 'x' }, { path: 'l', type: 'Link', linkpath: '/etc/passwd' }),
 	'a device': tar({ path: 'ok', content: 'x' }, { path: 'd', type: 'CharacterDevice' }),
 	'a pipe': tar({ path: 'ok', content: 'x' }, { path: 'p', type: 'FIFO' }),
-	'a value that is too large': tar({ path: 'ok', content: 'x' }, { path: 'big', size: 17 * 1024 * 1024 }),
-	'a name that stands twice': tar({ path: 'ok', content: 'x' }, { path: './ok', content: 'y' }),
+	'an oversized value': tar({ path: 'ok', content: 'x' }, { path: 'big', size: 17 * 1024 * 1024 }),
+	'a duplicate name': tar({ path: 'ok', content: 'x' }, { path: './ok', content: 'y' }),
 	'a backslash': tar({ path: 'a\\..\\b', content: 'x' }),
 	'a lock': tar({ path: 'locks/issue_a.lock', content: 'x' }),
 	'a drive': tar({ path: 'C:/x', content: 'x' }),
@@ -104,7 +104,7 @@ const HOSTILE: { [what: string]: Buffer } = {
 	'no value': tar({ path: 'folder/', type: 'Directory' }),
 	'no entry': Buffer.alloc(1024),
 	'no byte': Buffer.alloc(0),
-	'no tar': Buffer.from('this is not an archive '.repeat(100)),
+	'other content than tar': Buffer.from('this is not an archive '.repeat(100)),
 	'a cut end': tar({ path: 'a', content: 'x'.repeat(5000) }).subarray(0, 3000),
 	'compressed bytes': gzipSync(tar({ path: 'a', content: 'x' })),
 	'a file where the store has a folder': tar({ path: 'ok', content: 'x' }, { path: 'pki/authorities', content: 'x' }),
@@ -115,7 +115,7 @@ const HOSTILE: { [what: string]: Buffer } = {
 };
 
 for (const [what, archive] of Object.entries(HOSTILE)) {
-	archives(`an archive with ${what} is refused, and the store stays as it was`, async () => {
+	archives(`an archive with ${what} is refused, and the store is unchanged`, async () => {
 		const folder = await storeWith();
 		const error = await importArchive(chunks(archive), folder).then(
 			() => undefined,
@@ -125,11 +125,11 @@ for (const [what, archive] of Object.entries(HOSTILE)) {
 		assert.match(error.message, /^[A-Z`].*\.$/);
 		assert.equal(await openFileStore(folder).list(''), ['pki/authorities/local/root.crt']);
 		assert.equal(readdirSync(folder), ['pki']);
-		assert.is(readFileSync(path.join(folder, 'pki/authorities/local/root.crt'), 'utf8'), 'the root before');
+		assert.is(readFileSync(path.join(folder, 'pki/authorities/local/root.crt'), 'utf8'), 'the original root');
 	});
 }
 
-archives('a link in the folder does not lead an import out of it', async () => {
+archives('a symbolic link in the folder does not lead an import outside', async () => {
 	const folder = temporaryFolder();
 	const outside = temporaryFolder();
 	symlinkSync(outside, path.join(folder, 'pki'));
@@ -145,7 +145,7 @@ archives('the next process that opens the store rolls back an interrupted import
 		const keys = ['a/one', 'b/two', 'c/three'];
 		await store.write('a/one', 'before');
 		await store.write('b/two', 'before');
-		// As the process leaves it that dies with so many of the three in place.
+		// Recreates the state left by a process that died with `placed` of the three values in place.
 		const aside = path.join(folder, 'import.0123456789ab');
 		for (const part of ['old', 'new/a', 'new/b', 'new/c']) mkdirSync(path.join(aside, part), { recursive: true });
 		writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(keys));
@@ -158,7 +158,7 @@ archives('the next process that opens the store rolls back an interrupted import
 			renameSync(path.join(aside, 'new', key), target);
 		}
 		assert.not.ok((await store.list('')).some(key => key.startsWith('import.')));
-		// While somebody is at it, it is left to him.
+		// An import in progress in another process is left alone.
 		const lock = await store.tryLock('store_import');
 		await store.recover!();
 		assert.ok(existsSync(aside));
@@ -173,7 +173,7 @@ archives('the next process that opens the store rolls back an interrupted import
 	}
 });
 
-archives('taking an import back can be cut short too: what was back by then stays', async () => {
+archives('an interrupted rollback of an import is resumed, and values already restored stay', async () => {
 	const folder = temporaryFolder();
 	const store = openFileStore(folder);
 	const aside = path.join(folder, 'import.0123456789ab');
@@ -181,7 +181,7 @@ archives('taking an import back can be cut short too: what was back by then stay
 	writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(['one', 'two', 'three']));
 	for (const at of [0, 1]) writeFileSync(path.join(aside, 'old', String(at)), 'before');
 	for (const key of ['two', 'three']) writeFileSync(path.join(folder, key), 'after');
-	// A folder stands where the first of them was, which is rolled back last.
+	// A folder stands in place of the first value, which is rolled back last.
 	mkdirSync(path.join(folder, 'one', 'x'), { recursive: true });
 	const error = await store.recover!().catch(caught => caught);
 	assert.match(error.message, 'cannot be rolled back: it is a folder');

@@ -1,4 +1,4 @@
-/** The store in a folder: whole values, private files, locks that outlive no process. */
+/** The store in a folder: complete values, private files, and locks that do not outlive their process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { pace, ROOT, temporaryFolder } from '../../harness.ts';
 
 const files = suite('file store');
 
-/** Rejects with a StoreError of that code. */
+/** Asserts that a promise rejects with a StoreError of the given code. */
 async function refuses(code: string, work: Promise<unknown>): Promise<void> {
 	const error = await work.then(
 		() => undefined,
@@ -42,7 +42,7 @@ files('values are read as they were written, listed by key, and removed with the
 	assert.equal(await store.list(''), []);
 });
 
-files('files are of mode 600 and folders of 700, whatever the mask', async () => {
+files('files are of mode 600 and folders of 700, whatever the umask', async () => {
 	const folder = path.join(temporaryFolder(), 'store');
 	const mask = process.umask(0);
 	try {
@@ -54,7 +54,7 @@ files('files are of mode 600 and folders of 700, whatever the mask', async () =>
 	assert.is(statSync(path.join(folder, 'x/y/z')).mode & 0o777, 0o600);
 });
 
-files('keys that lead elsewhere are refused, links are not followed', async () => {
+files('keys that lead outside are refused, and symbolic links are not followed', async () => {
 	const folder = temporaryFolder();
 	const store = openFileStore(folder);
 	for (const key of ['', '/etc/passwd', '../x', 'a/../../x', 'a//b', 'a/.', 'a\0b', 'a\\b', 'x'.repeat(300)]) {
@@ -69,7 +69,7 @@ files('keys that lead elsewhere are refused, links are not followed', async () =
 	assert.is((await store.read('link'))!.toString(), 'inside');
 });
 
-files('a value that was being written when a process died is not seen, and goes in time', async () => {
+files('a value whose writer died is not visible, and its file is removed eventually', async () => {
 	const folder = temporaryFolder();
 	const store = openFileStore(folder);
 	await store.write('a/b', 'whole');
@@ -82,14 +82,14 @@ files('a value that was being written when a process died is not seen, and goes 
 	assert.equal(readdirSync(path.join(folder, 'a')), ['b']);
 });
 
-files('names become segments that cannot lead elsewhere', () => {
+files('names become path segments that cannot lead outside', () => {
 	assert.is(keySegment('*.Example.com'), 'wildcard_.example.com');
 	assert.is(keySegment('::1'), '--1');
 	assert.not.match(keySegment('../../etc/passwd'), /\.\.|\//);
 	assert.is(keySegment('..'), '_');
 });
 
-files('the store lies where the option says, else the variable, else in the data directory of the user', () => {
+files("the location of the store comes from the option, then the variable, then the user's data directory", () => {
 	assert.is(storeFolder({ root: '/srv/store' }, { SVC_TLS_STORE: '/var/x' }), '/srv/store');
 	assert.is(storeFolder(undefined, { SVC_TLS_STORE: '/var/x', XDG_DATA_HOME: '/d' }), '/var/x');
 	if (process.platform !== 'linux') return;
@@ -97,7 +97,7 @@ files('the store lies where the option says, else the variable, else in the data
 	assert.is(storeFolder({}, { XDG_DATA_HOME: 'relative', HOME: '/home/me' }), '/home/me/.local/share/svc');
 });
 
-files('a lock is held by one at a time, and passed on', async () => {
+files('a lock has one holder at a time and is passed on when released', async () => {
 	const folder = temporaryFolder();
 	const [one, other] = [openFileStore(folder), openFileStore(folder)];
 	const lock = await one.lock('name');
@@ -114,7 +114,7 @@ files('a lock is held by one at a time, and passed on', async () => {
 	);
 });
 
-files('whoever waits for a lock can be called off', async () => {
+files('waiting for a lock can be aborted', async () => {
 	const store = openFileStore(temporaryFolder());
 	const lock = await store.lock('name');
 	const reason = new Error('called off');
@@ -127,7 +127,7 @@ files('whoever waits for a lock can be called off', async () => {
 	await lock.release();
 });
 
-files('many that want one lock hold it one after another', async () => {
+files('many holders of one lock take turns', async () => {
 	const folder = temporaryFolder();
 	let held = 0;
 	let most = 0;
@@ -143,34 +143,31 @@ files('many that want one lock hold it one after another', async () => {
 	assert.is(most, 1);
 });
 
-files(
-	'the lock of a process that was killed is free at once; one that shows no life is free after some time',
-	async () => {
-		const folder = temporaryFolder();
-		const text = `import { openFileStore } from '${ROOT}/runtime/storage/file-store.ts';
+files("a killed process's lock is free at once; one that is not refreshed becomes free after a while", async () => {
+	const folder = temporaryFolder();
+	const text = `import { openFileStore } from '${ROOT}/runtime/storage/file-store.ts';
 		await openFileStore(${JSON.stringify(folder)}).lock('name');
 		console.log('held');
 		setInterval(() => {}, 1000);`;
-		const child = spawn(process.execPath, ['--input-type=module', '-e', text], {
-			stdio: ['ignore', 'pipe', 'inherit'],
-		});
-		await once(child.stdout, 'data');
-		const store = openFileStore(folder);
-		assert.is(await store.tryLock('name'), undefined);
-		child.kill('SIGKILL');
-		await once(child, 'exit');
-		const lock = await store.tryLock('name');
-		assert.ok(lock);
-		await lock.release();
+	const child = spawn(process.execPath, ['--input-type=module', '-e', text], {
+		stdio: ['ignore', 'pipe', 'inherit'],
+	});
+	await once(child.stdout, 'data');
+	const store = openFileStore(folder);
+	assert.is(await store.tryLock('name'), undefined);
+	child.kill('SIGKILL');
+	await once(child, 'exit');
+	const lock = await store.tryLock('name');
+	assert.ok(lock);
+	await lock.release();
 
-		mkdirSync(path.join(folder, 'locks'), { recursive: true });
-		const foreign = path.join(folder, 'locks/name.lock');
-		writeFileSync(foreign, JSON.stringify({ id: 'x', machine: 'elsewhere', pid: 1, started: '1' }));
-		assert.is(await store.tryLock('name'), undefined);
-		const old = new Date(Date.now() - 60_000);
-		utimesSync(foreign, old, old);
-		assert.ok(await store.tryLock('name'));
-	},
-);
+	mkdirSync(path.join(folder, 'locks'), { recursive: true });
+	const foreign = path.join(folder, 'locks/name.lock');
+	writeFileSync(foreign, JSON.stringify({ id: 'x', machine: 'elsewhere', pid: 1, started: '1' }));
+	assert.is(await store.tryLock('name'), undefined);
+	const old = new Date(Date.now() - 60_000);
+	utimesSync(foreign, old, old);
+	assert.ok(await store.tryLock('name'));
+});
 
 files.run();

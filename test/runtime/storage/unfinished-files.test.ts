@@ -1,4 +1,4 @@
-/** Files that a killed process was writing: they go at the next start, those of a living process stay. */
+/** Files that a killed process was writing are removed at the next start; those of a living process stay. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { eventually } from '../running-server.ts';
 
 const MODULE = pathToFileURL(path.join(ROOT, 'runtime/storage/unfinished-files.ts')).href;
 
-/** Writes an unfinished file for `file`, then waits to be killed. */
+/** Starts writing `file`, then waits to be killed. */
 const PROGRAM = `
 import { writeFileSync } from 'node:fs';
 import { unfinishedName } from ${JSON.stringify(MODULE)};
@@ -36,20 +36,23 @@ const names = (folder: string): string[] => readdirSync(folder).filter(name => n
 
 const unfinished = suite('unfinished files');
 
-unfinished('of a process that was killed go when a store is opened, those of a living one stay', async () => {
-	if (process.platform !== 'linux') return;
-	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'a'));
-	await killedWhileWriting(path.join(folder, 'a/b'));
-	const own = unfinishedName(path.join(folder, 'a/c'));
-	const other = path.join(folder, 'a/d.0123.unfinished');
-	for (const file of [own, other]) writeFileSync(file, 'half');
-	assert.is(names(path.join(folder, 'a')).length, 3);
-	await openFileStore(folder).recover?.();
-	assert.equal(names(path.join(folder, 'a')).sort(), [path.basename(own), path.basename(other)].sort());
-});
+unfinished(
+	'files of a killed process are removed when a store is recovered, and those of a living process stay',
+	async () => {
+		if (process.platform !== 'linux') return;
+		const folder = temporaryFolder();
+		mkdirSync(path.join(folder, 'a'));
+		await killedWhileWriting(path.join(folder, 'a/b'));
+		const own = unfinishedName(path.join(folder, 'a/c'));
+		const other = path.join(folder, 'a/d.0123.unfinished');
+		for (const file of [own, other]) writeFileSync(file, 'half');
+		assert.is(names(path.join(folder, 'a')).length, 3);
+		await openFileStore(folder).recover?.();
+		assert.equal(names(path.join(folder, 'a')).sort(), [path.basename(own), path.basename(other)].sort());
+	},
+);
 
-unfinished('the longest key can be written', async () => {
+unfinished('the longest possible key can be written', async () => {
 	const folder = temporaryFolder();
 	const store = openFileStore(folder);
 	const key = 'x'.repeat(240);
@@ -57,7 +60,7 @@ unfinished('the longest key can be written', async () => {
 	assert.equal(await store.list(''), [key]);
 });
 
-unfinished('locks that were being taken go with them', async () => {
+unfinished('locks that were being acquired are removed as well', async () => {
 	if (process.platform !== 'linux') return;
 	const folder = temporaryFolder();
 	const store = openFileStore(folder);
@@ -66,7 +69,7 @@ unfinished('locks that were being taken go with them', async () => {
 	const holder = { id: '0123456789abcdef', machine: 'elsewhere', pid: 1, started: '1' };
 	writeFileSync(left, JSON.stringify(holder));
 	await store.recover?.();
-	assert.ok(existsSync(left), 'whether a process of another machine is alive is not known');
+	assert.ok(existsSync(left), 'a process on another machine may still be alive');
 	const own = JSON.parse((await import('node:fs')).readFileSync(path.join(folder, 'locks', 'held.lock'), 'utf8'));
 	writeFileSync(left, JSON.stringify({ ...own, started: '1' }));
 	await store.recover?.();
@@ -75,7 +78,7 @@ unfinished('locks that were being taken go with them', async () => {
 	await held.release();
 });
 
-unfinished('a saved configuration is cleaned at the start, though nothing is saved', async () => {
+unfinished('unfinished saves of the configuration are removed at start, before anything is saved', async () => {
 	if (process.platform !== 'linux') return;
 	const folder = temporaryFolder();
 	await killedWhileWriting(path.join(folder, 'autosave.json'));
@@ -84,7 +87,7 @@ unfinished('a saved configuration is cleaned at the start, though nothing is sav
 	await eventually('cleaned', () => names(folder).length === 0);
 });
 
-unfinished('an export removes what an earlier one has left', async () => {
+unfinished('an export removes unfinished files of an earlier export', async () => {
 	if (process.platform !== 'linux') return;
 	const folder = temporaryFolder();
 	const store = openFileStore(path.join(folder, 'store'));

@@ -31,11 +31,11 @@ const look = setInterval(() => {
 parentPort.on('message', () => process.exit());
 `;
 
-/** Megabytes of the process that are in memory. */
+/** Resident memory of the process in megabytes. */
 const resident = (): number =>
 	Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024);
 
-test('of a thread, and of the process', async () => {
+test("a thread's garbage is freed, and the process returns its memory", async () => {
 	const linux = process.platform === 'linux';
 	const atFirst = linux ? resident() : 0;
 	const endWatch = relieveProcess(50);

@@ -1,11 +1,11 @@
-/** Memory that threads share by key. */
+/** Shared memory that threads acquire by key. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SharedRows } from '../../../runtime/threads/shared-rows.ts';
 
 const rows = suite('shared rows');
 
-rows('are the same for every thread, and gone with the last', () => {
+rows('every thread gets the same memory for a key, which is released by the last thread', () => {
 	const shared = new SharedRows(3);
 	const buffer = shared.take('a', { slots: 2 }, 0)!;
 	assert.is(buffer.byteLength, 24);
@@ -19,7 +19,7 @@ rows('are the same for every thread, and gone with the last', () => {
 	assert.is.not(shared.take('a', { slots: 2 }, 0), buffer);
 });
 
-rows('a dead thread has nothing in flight', () => {
+rows('the counters of a dead thread are reset', () => {
 	const shared = new SharedRows(2);
 	const numbers = new Int32Array(shared.take('a', { slots: 2 }, 0)!);
 	shared.take('a', { slots: 2 }, 1);
@@ -30,7 +30,7 @@ rows('a dead thread has nothing in flight', () => {
 	assert.is(shared.size, 1);
 });
 
-rows('memory that the machine has not is not given, and nothing is kept of it', () => {
+rows('an allocation that fails returns undefined and leaves no entry', () => {
 	const shared = new SharedRows(1);
 	assert.is(shared.take('a', { slots: 2 ** 50 }, 0), undefined);
 	assert.is(shared.size, 0);

@@ -1,9 +1,9 @@
-/** How long a thread has not answered, in its own time: what must not count as such. */
+/** How long a thread has been unresponsive, measured in its own time, and what must not count. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOK_INTERVAL, readThreadTimes, StallClock, type ThreadTimes } from '../../../runtime/main/stall-clock.ts';
 
-/** Looks at a thread that has given its last sign of life; returns what the clock says after each look. */
+/** Checks a thread that has stopped responding; returns the clock's value after each check. */
 function looks(times: readonly (ThreadTimes | undefined)[], elapsed: number = LOOK_INTERVAL): number[] {
 	const clock = new StallClock();
 	clock.look(1, LOOK_INTERVAL, () => undefined);
@@ -14,7 +14,7 @@ const at = (state: string, ran: number, waited: number): ThreadTimes => ({ state
 
 const clock = suite('stall clock');
 
-clock('a thread that answers, and one that has not begun to, has nothing against it', () => {
+clock('a thread that responds or has not started yet is charged nothing', () => {
 	const watched = new StallClock();
 	for (const beat of [0, 0, 0, 1, 2, 3])
 		assert.is(
@@ -31,32 +31,32 @@ clock('a thread that answers, and one that has not begun to, has nothing against
 	);
 });
 
-clock('a thread that runs without an end is charged what it ran', () => {
+clock('a thread in an endless loop is charged its processor time', () => {
 	assert.equal(looks([at('R', 100, 0), at('R', 600, 0), at('R', 1100, 0)]), [0, 500, 1000]);
 });
 
-clock('a thread that is blocked is charged the time', () => {
+clock('a blocked thread is charged the elapsed time', () => {
 	assert.equal(looks([at('S', 100, 0), at('S', 100, 0), at('D', 100, 0)]), [0, 500, 1000]);
 });
 
-clock('waiting for a processor is not charged', () => {
+clock('time spent waiting for a processor is not charged', () => {
 	assert.equal(looks([at('R', 100, 0), at('R', 150, 450), at('R', 150, 450)]), [0, 50, 50]);
 	assert.equal(looks([at('S', 100, 0), at('S', 120, 400)]), [0, 100]);
 });
 
-clock('a thread that was stopped from outside is not charged', () => {
+clock('a thread stopped by a signal is not charged', () => {
 	assert.equal(looks([at('t', 100, 0), at('t', 100, 0), at('T', 100, 0)]), [0, 0, 0]);
 });
 
-clock('a look that comes late counts as one: the process or the machine was suspended', () => {
+clock('a late check counts as one interval, because the process or the machine was suspended', () => {
 	assert.equal(looks([at('S', 100, 0), at('S', 100, 0)], 3_600_000), [0, 500]);
 });
 
-clock('without what the system tells, time is charged as it passes', () => {
+clock('without thread times from the system, elapsed time is charged', () => {
 	assert.equal(looks([undefined, undefined]), [500, 1000]);
 });
 
-clock('the times of a thread can be read where there is /proc', () => {
+clock('thread times can be read where /proc exists', () => {
 	const times = readThreadTimes(process.pid);
 	assert.is(times === undefined, process.platform !== 'linux');
 	if (times) assert.ok(times.ran > 0 && times.waited >= 0 && /^[RSD]$/.test(times.state), JSON.stringify(times));

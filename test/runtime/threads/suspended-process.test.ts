@@ -1,16 +1,16 @@
-/** A process that was suspended: no thread of it has answered, and none is replaced for it. */
+/** After a suspended process continues, none of its threads is replaced for not having responded. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { elapse, freePorts, quiet, serve, temporaryFolder } from '../../harness.ts';
 
-/** Milliseconds: longer than a thread may take to answer. */
+/** Milliseconds; longer than the time limit for a thread's response. */
 const SUSPENDED = 3000;
 
 const suspended = suite('suspended process');
 
-suspended('goes on with the threads that it had', async () => {
+suspended('a resumed process keeps its threads', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
 	writeFileSync(path.join(folder, 'Configfile'), `http://127.0.0.1:${port} {\n\trespond hello\n}\n`);
@@ -19,7 +19,7 @@ suspended('goes on with the threads that it had', async () => {
 		server.child.kill('SIGSTOP');
 		await elapse(SUSPENDED);
 		server.child.kill('SIGCONT');
-		// Looks at the threads come every half a second.
+		// Threads are checked every half second.
 		await quiet(1500);
 		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'hello');
 		assert.not.match(server.output(), /does not answer|replaced/);

@@ -1,4 +1,4 @@
-/** What the main thread reads of a thread that no longer answers. */
+/** What the main thread can read about an unresponsive thread. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
@@ -10,7 +10,7 @@ function exchange(path: string, startedAt: number): Exchange {
 
 const activity = suite('thread activity');
 
-activity('names the request that began after the last sign of life, without its query', () => {
+activity('the activity names the request that started after the last response, without its query', () => {
 	const own = new ThreadActivity();
 	const seen = new ThreadActivity(own.memory);
 	assert.is(seen.read().beat, 0);
@@ -25,13 +25,13 @@ activity('names the request that began after the last sign of life, without its 
 	assert.is(seen.read().requestIsNew, false);
 });
 
-activity('a long path is cut, and what a log must not contain is replaced', () => {
+activity('long paths are truncated, and characters not allowed in a log are replaced', () => {
 	const own = new ThreadActivity();
 	own.request(exchange(`/\u0007\n é${'x'.repeat(1000)}`, 1));
 	assert.is(own.read().request, `GET a.test/????${'x'.repeat(123)}`);
 });
 
-activity('tells building from messages and requests', () => {
+activity('the phase distinguishes building, messages and requests', () => {
 	const own = new ThreadActivity();
 	own.enter('message');
 	own.enter('build');

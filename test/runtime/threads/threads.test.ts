@@ -1,4 +1,4 @@
-/** A server's threads: what the death of one costs, how they stop, what they log and count. */
+/** A server's threads: replacement after death, stopping, logging and counting. */
 
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -15,11 +15,11 @@ import { eventually, json, respondingSite, withServer } from '../running-server.
 const threads = suite('runtime: threads');
 
 for (const how of ['terminated', 'crashed'] as const) {
-	threads(`a thread that is ${how} is replaced within a second, with the document of now`, async () => {
+	threads(`a thread that is ${how} is replaced within a second and serves the current document`, async () => {
 		const starts = performance.now();
 		await withServer({ settings: { metrics: {} }, sites: [respondingSite('one')] }, {}, async server => {
 			const { runtime, get, log } = server;
-			// A machine that is busy starts its first threads as slowly as their successors.
+			// On a busy machine a replacement starts as slowly as the first threads did.
 			const limit = Math.max(1000, 3 * (performance.now() - starts));
 			await runtime.load(json({ settings: { metrics: {} }, sites: [respondingSite('two')] }));
 			const began = performance.now();
@@ -42,7 +42,7 @@ threads.run();
 
 const stop = suite('runtime: stop');
 
-stop('ends idle connections, is no longer ready and resolves', async () => {
+stop('a stop closes idle connections, ends readiness and resolves', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, port }) => {
 		const socket = connect(port, '127.0.0.1');
 		socket.setEncoding('latin1');
@@ -57,13 +57,13 @@ stop('ends idle connections, is no longer ready and resolves', async () => {
 	});
 });
 
-/** Waits until the server has the test's connection, and a moment more, in which it reads what has been sent. */
+/** Waits until the server has accepted the test's connection and has had time to read what was sent. */
 async function held(runtime: Runtime): Promise<void> {
 	await until('the connection is accepted', async () => /^svc_connections 1$/m.test(await runtime.metrics()));
 	await pace(50);
 }
 
-stop('waits for what is left during a grace period that is longer than timers go', async () => {
+stop('a grace period longer than the maximum timer delay still waits for open requests', async () => {
 	const settings = { grace_period: 100 * 86_400_000, metrics: {} };
 	await withServer({ settings, sites: [respondingSite('one')] }, {}, async ({ runtime, port }) => {
 		const socket = connect(port, '127.0.0.1');
@@ -83,7 +83,7 @@ stop('waits for what is left during a grace period that is longer than timers go
 	});
 });
 
-stop('forces what is left when the grace period is over', async () => {
+stop('open connections are closed when the grace period ends', async () => {
 	await withServer(
 		{ settings: { grace_period: 100, metrics: {} }, sites: [respondingSite('one')] },
 		{},
@@ -136,7 +136,7 @@ logs('an access entry has its fields, hides credentials and cannot be forged', a
 	});
 });
 
-logs('an error without an error route has been handled, a request that nothing answers has not', async () => {
+logs('an error without an error route is logged as handled, and a request that nothing answers as NOP', async () => {
 	const site: Site = {
 		addresses: ['http://:0'],
 		bind: ['127.0.0.1'],
@@ -177,14 +177,14 @@ logs.run();
 
 const metrics = suite('runtime: metrics');
 
-metrics('are empty when off', async () => {
+metrics('metrics are empty when turned off', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
 		await get();
 		assert.is(await runtime.metrics(), '');
 	});
 });
 
-metrics('sum over threads and survive the death of one', async () => {
+metrics('metrics are summed over threads and survive the death of one', async () => {
 	await withServer({ settings: { metrics: {} }, sites: [respondingSite('hello')] }, {}, async ({ runtime, get }) => {
 		for (let i = 0; i < 30; i++) await get();
 		runtime.countAdminRequest('/metrics', 'GET', 200);

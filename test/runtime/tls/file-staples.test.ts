@@ -129,7 +129,7 @@ for (const how of ['revoked', 'wrong-key', 'stale', 'error'] as const) {
 
 staples('without the certificate of the issuer, no response can be fetched, which is logged', async () => {
 	await serving(await keep('alone', true, []), async ({ log }) => {
-		await eventually('told', () => log.text().includes('does not contain the certificate of the issuer'));
+		await eventually('reported', () => log.text().includes('does not contain the certificate of the issuer'));
 		assert.is(await stapled(), 0);
 		assert.is(responder.requests, 0);
 	});

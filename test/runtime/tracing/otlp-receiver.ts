@@ -1,10 +1,10 @@
-/** A collector on loopback that takes spans by OTLP over HTTP, in both encodings. */
+/** A collector on loopback that accepts spans by OTLP over HTTP in both encodings. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
-/** A span as it came. */
+/** A received span. */
 export interface ReceivedSpan {
 	readonly traceId: string;
 	readonly spanId: string;
@@ -22,12 +22,12 @@ export interface ReceivedSpan {
 	readonly resource: { readonly [name: string]: unknown };
 }
 
-/** The collector. */
+/** A running collector. */
 export interface OtlpReceiver {
 	readonly url: string;
 	readonly spans: ReceivedSpan[];
 	readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders }[];
-	/** Status of the next answers. */
+	/** Status of subsequent responses. */
 	status: number;
 	close(): void;
 }
@@ -63,7 +63,7 @@ export async function otlpReceiver(): Promise<OtlpReceiver> {
 	return receiver;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what came is looked into by the tests
+// biome-ignore lint/suspicious/noExplicitAny: the tests inspect received JSON of any shape
 type Json = any;
 
 function spansOfJson(body: Buffer): ReceivedSpan[] {
@@ -89,7 +89,7 @@ function spansOfJson(body: Buffer): ReceivedSpan[] {
 	);
 }
 
-/** Numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
+/** Decodes protobuf; field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
 function spansOfProtobuf(body: Buffer): ReceivedSpan[] {
 	return messages(fields(body), 1).flatMap(resourceSpans => {
 		const resource = attributesOf(messages(messages(resourceSpans, 1)[0]!, 1));

@@ -1,4 +1,4 @@
-/** Which requests are recorded, by what the environment says. */
+/** Which requests are sampled, depending on the environment. */
 import { randomBytes } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ const sampler = suite('samplers');
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 
-sampler('follow the parent or do not, as their names say', () => {
+sampler('samplers follow the parent or ignore it, according to their names', () => {
 	const verdicts = (environment: { [name: string]: string }) => {
 		const samples = samplerOf(environment);
 		return [undefined, true, false].map(parent => samples(TRACE, parent));
@@ -24,7 +24,7 @@ sampler('follow the parent or do not, as their names say', () => {
 	assert.equal(verdicts(none), [false, true, false]);
 });
 
-sampler('take the ratio that is asked for', () => {
+sampler('ratio samplers sample the configured fraction', () => {
 	const samples = samplerOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' });
 	let taken = 0;
 	for (let i = 0; i < 4000; i++) if (samples(randomBytes(16).toString('hex'), undefined)) taken++;
@@ -33,7 +33,7 @@ sampler('take the ratio that is asked for', () => {
 	assert.ok(all('f'.repeat(32), undefined));
 });
 
-sampler('say what the environment gets wrong', () => {
+sampler('invalid environment variables are reported', () => {
 	assert.is(samplerProblem({}), undefined);
 	assert.is(samplerProblem({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.5' }), undefined);
 	assert.match(samplerProblem({ OTEL_TRACES_SAMPLER: 'xray' })!, 'xray');

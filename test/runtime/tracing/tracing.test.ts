@@ -1,4 +1,4 @@
-/** `tracing` in a running server: context taken and passed on, spans exported to a collector, what happens when there is none. */
+/** `tracing` in a running server: context received and propagated, spans exported, and an unavailable collector. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,7 +14,7 @@ const tracing = suite('tracing');
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
-/** Runs a Compatfile's site on a free port with a collector. */
+/** Runs a server from a Compatfile on a free port, with a collector. */
 async function traced(
 	site: string,
 	environment: { readonly [name: string]: string },
@@ -27,7 +27,7 @@ async function traced(
 		OTEL_BSP_SCHEDULE_DELAY: '20',
 		...environment,
 	};
-	// The packages read the environment of the process.
+	// The OpenTelemetry packages read the process environment.
 	Object.assign(process.env, variables);
 	const text = `{\nmetrics\n${global}\n}\nhttp://:0 {\nbind 127.0.0.1\n${site}\n}\n`;
 	try {
@@ -39,17 +39,17 @@ async function traced(
 	}
 }
 
-/** What the requests of one server found, for the tests that look at it: starting one for each would take long. */
+/** Results of all requests to one server, shared by several tests because starting one for each would take too long. */
 interface Seen {
 	readonly upstream: IncomingHttpHeaders;
 	readonly first: {
 		readonly ids: readonly [trace: string, span: string];
 		readonly before: number;
 		readonly port: number;
-		/** The upstream's. */
+		/** The upstream's port. */
 		readonly up: number;
 	};
-	/** Bodies by the name of the request. */
+	/** Response bodies by request name. */
 	readonly bodies: { readonly [name: string]: string };
 	readonly spans: readonly ReceivedSpan[];
 	readonly request: OtlpReceiver['requests'][number];
@@ -112,8 +112,8 @@ tracing.before(async () => {
 			await ask('again', {}, '/again');
 			await ask('named', { 'x-name': '{env.PATH}' }, '/api/x');
 			await eventually('the spans come', () => collector.spans.length === 12);
-			// The collector has them before its answer has been read.
-			await eventually('they are counted', async () => /exported_total 12$/m.test(await runtime.metrics()));
+			// The collector has the spans before the exporter has read its response.
+			await eventually('the spans are counted', async () => /exported_total 12$/m.test(await runtime.metrics()));
 			await eventually('the entries come', () => log.entries.filter(entry => entry.traceID !== undefined).length >= 10);
 			seen = {
 				upstream: upstreamSaw[0]!,
@@ -136,7 +136,7 @@ const spanOf = (name: string): ReceivedSpan => {
 	return seen.spans.find(({ spanId }) => spanId === id)!;
 };
 
-tracing('begins a trace, tells the upstream and the collector, and logs the ids', () => {
+tracing('a new trace is started, propagated to the upstream, exported and logged', () => {
 	const [traceId, spanId] = seen.first.ids;
 	assert.match(traceId, /^[0-9a-f]{32}$/);
 	assert.match(spanId, /^[0-9a-f]{16}$/);
@@ -150,7 +150,7 @@ tracing('begins a trace, tells the upstream and the collector, and logs the ids'
 	assert.equal([span.traceId, span.parentSpanId], [traceId, '']);
 	assert.equal([span.name, span.kind, span.status], ['GET', 2, 0]);
 	const start = Number(span.start / 1_000_000n);
-	assert.ok(start >= seen.first.before - 1000 && start <= Date.now() + 1000, `began at ${start}`);
+	assert.ok(start >= seen.first.before - 1000 && start <= Date.now() + 1000, `started at ${start}`);
 	assert.ok(span.end > span.start);
 	assert.is(span.resource['service.name'], 'shop');
 	assert.is(span.resource.team, 'web');
@@ -177,7 +177,7 @@ tracing('begins a trace, tells the upstream and the collector, and logs the ids'
 	assert.match(seen.metrics, /^svc_trace_spans_dropped_total 0$/m);
 });
 
-tracing('each attempt at an upstream is a span inside of the request’s', () => {
+tracing('each upstream attempt is a child span of the request', () => {
 	const attempts = seen.spans.filter(
 		({ kind, attributes }) => kind === 3 && attributes['server.port'] !== seen.first.up,
 	);
@@ -203,17 +203,17 @@ tracing('each attempt at an upstream is a span inside of the request’s', () =>
 	});
 });
 
-tracing('continues the trace of a caller, its state included', () => {
+tracing("a caller's trace is continued, including its state", () => {
 	const [sent, state] = seen.bodies.continued!.split(' ') as [string, string];
 	assert.match(sent, new RegExp(`^00-${TRACE}-[0-9a-f]{16}-03$`));
 	assert.is(state, 'a=1,b@c=2');
 	const span = spanOf('continued');
 	assert.equal([span.traceId, span.parentSpanId, span.traceState], [TRACE, SPAN, 'a=1,b@c=2']);
-	// Sampled, random, and: the parent is known to be remote.
+	// Flags: sampled, random, and the parent is known to be remote.
 	assert.is(span.flags, 0x303);
 });
 
-tracing('begins anew where what the caller says is not valid, and forgets its state', () => {
+tracing("an invalid trace context starts a new trace without the caller's state", () => {
 	for (const traceparent of INVALID) {
 		assert.match(seen.bodies[traceparent]!, /^00-[0-9a-f]{32}-[0-9a-f]{16}-01 $/);
 		assert.not.match(seen.bodies[traceparent]!, TRACE);
@@ -224,69 +224,75 @@ tracing('begins anew where what the caller says is not valid, and forgets its st
 	assert.is(spanOf('bad state').parentSpanId, SPAN);
 });
 
-tracing('does not record what the caller does not record, and passes that on', () => {
+tracing('a trace that the caller does not sample is not recorded, and the flag is propagated', () => {
 	assert.match(seen.bodies.unsampled!, new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00 $`));
 	assert.is(spanOf('unsampled'), undefined);
 });
 
-tracing('takes name and attributes from the configuration; what visitors send is data', () => {
-	assert.is(seen.bodies.named, 'oops');
-	const span = seen.spans.find(({ name }) => name.startsWith('api'))!;
-	assert.equal([span.name, span.status], ['api {env.PATH}', 2]);
-	const { status, tenant, 'http.route': route, 'error.type': type } = span.attributes;
-	assert.equal([status, tenant, route, type], [503, 't-{env.PATH}', '/api', '503']);
-	assert.equal(
-		seen.entries.filter(entry => entry.level === 'warn'),
-		[],
-	);
-});
+tracing(
+	'span names and attributes come from the configuration, and placeholders in client input are not expanded',
+	() => {
+		assert.is(seen.bodies.named, 'oops');
+		const span = seen.spans.find(({ name }) => name.startsWith('api'))!;
+		assert.equal([span.name, span.status], ['api {env.PATH}', 2]);
+		const { status, tenant, 'http.route': route, 'error.type': type } = span.attributes;
+		assert.equal([status, tenant, route, type], [503, 't-{env.PATH}', '/api', '503']);
+		assert.equal(
+			seen.entries.filter(entry => entry.level === 'warn'),
+			[],
+		);
+	},
+);
 
-tracing('serves on when there is no collector: spans are dropped, counted, and told of once', async () => {
+tracing('without a collector, requests are served, and spans are dropped, counted and reported once', async () => {
 	const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:pw@127.0.0.1:1', OTEL_EXPORTER_OTLP_TIMEOUT: '50' };
 	await traced('tracing\nrespond ok', environment, async ({ get, log, runtime }) => {
 		for (let i = 0; i < 3; i++) assert.is((await get('/')).body, 'ok');
 		await eventually('drops are counted', async () =>
 			/^svc_trace_spans_dropped_total [1-3]$/m.test(await runtime.metrics()),
 		);
-		const told = log.entries.filter(({ logger }) => logger === 'tracing');
-		assert.is(told.length, 1, JSON.stringify(told));
-		assert.is(told[0]!.msg, 'spans could not be exported');
+		const logged = log.entries.filter(({ logger }) => logger === 'tracing');
+		assert.is(logged.length, 1, JSON.stringify(logged));
+		assert.is(logged[0]!.msg, 'spans could not be exported');
 		assert.not.match(log.text(), 'user:pw');
 	});
 });
 
-tracing('exports what is left when the server stops, and tells what the environment gets wrong', async () => {
-	const environment = {
-		OTEL_BSP_SCHEDULE_DELAY: '60000',
-		OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
-		OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
-		OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
-		OTEL_TRACES_SAMPLER: 'sometimes',
-	};
-	await traced('tracing\nrespond ok', environment, async ({ get, runtime, log }, collector) => {
-		await get('/');
-		await get('/');
-		await runtime.stop();
-		assert.is(collector.spans.length, 2);
-		assert.is(collector.requests.length, 1);
-		const { headers } = collector.requests[0]!;
-		assert.equal([headers['content-type'], headers['content-encoding']], ['application/json', 'gzip']);
-		assert.is(collector.spans[0]!.resource['service.name'], 'svc');
-		const told = log.entries.filter(({ logger }) => logger === 'tracing').map(({ msg }) => msg as string);
-		assert.is(told.length, 1, JSON.stringify(told));
-		assert.match(told[0]!, 'OTEL_TRACES_SAMPLER');
-	});
-});
+tracing(
+	'remaining spans are exported when the server stops, and invalid environment variables are reported',
+	async () => {
+		const environment = {
+			OTEL_BSP_SCHEDULE_DELAY: '60000',
+			OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+			OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+			OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
+			OTEL_TRACES_SAMPLER: 'sometimes',
+		};
+		await traced('tracing\nrespond ok', environment, async ({ get, runtime, log }, collector) => {
+			await get('/');
+			await get('/');
+			await runtime.stop();
+			assert.is(collector.spans.length, 2);
+			assert.is(collector.requests.length, 1);
+			const { headers } = collector.requests[0]!;
+			assert.equal([headers['content-type'], headers['content-encoding']], ['application/json', 'gzip']);
+			assert.is(collector.spans[0]!.resource['service.name'], 'svc');
+			const logged = log.entries.filter(({ logger }) => logger === 'tracing').map(({ msg }) => msg as string);
+			assert.is(logged.length, 1, JSON.stringify(logged));
+			assert.match(logged[0]!, 'OTEL_TRACES_SAMPLER');
+		});
+	},
+);
 
-tracing('does not let the queue grow beyond its bound', async () => {
-	const told: string[] = [];
+tracing('the span queue does not exceed its limit', async () => {
+	const logged: string[] = [];
 	const environment = { OTEL_BSP_MAX_QUEUE_SIZE: '2', OTEL_TRACES_EXPORTER: 'none' };
-	const spans = new SpanExport(environment, (_, message) => told.push(message));
+	const spans = new SpanExport(environment, (_, message) => logged.push(message));
 	spans.take('{},{},{}', 3);
 	assert.is(spans.dropped, 1);
 	spans.take('{}', 1);
 	assert.is(spans.dropped, 2);
-	assert.equal(told, ['spans were dropped: they come faster than they are exported']);
+	assert.equal(logged, ['spans were dropped: they come faster than they are exported']);
 	await spans.close(10);
 });
 

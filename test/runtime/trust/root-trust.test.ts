@@ -1,4 +1,7 @@
-/** Trust of the machine in the internal root: the layouts of distributions, databases of browsers, and what a user is told. */
+/**
+ * Installing the internal root certificate on a machine: layouts of distributions, browser databases, and messages to
+ * the user.
+ */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -12,7 +15,7 @@ import { runCommand, temporaryFolder } from '../../harness.ts';
 
 const trust = suite('root trust');
 
-/** A store with a root in it. */
+/** Creates a store that contains a root certificate. */
 async function storeWithRoot(): Promise<string> {
 	const folder = temporaryFolder();
 	const authority = await openAuthority(authorityPlan('local', {}, Date.now()), memoryStore(), Date.now);
@@ -25,7 +28,7 @@ interface TestMachine extends Machine {
 	readonly ran: string[];
 }
 
-/** A machine below a temporary folder; programs are noted, and succeed unless they are missing. */
+/** A machine in a temporary folder. Commands are recorded and succeed unless the program is listed as missing. */
 function machine(more: Partial<Machine> = {}, missing: readonly string[] = []): TestMachine {
 	const root = temporaryFolder();
 	const ran: string[] = [];
@@ -49,7 +52,7 @@ const LAYOUTS: { [name: string]: { folder: string; extension: string; program: s
 };
 
 for (const [name, { folder, extension, program }] of Object.entries(LAYOUTS)) {
-	trust(`the root is added to the layout of ${name} once, and removed again`, async () => {
+	trust(`the root is installed once in the layout of ${name}, and removed again`, async () => {
 		const root = await readRoot(await storeWithRoot(), 'local');
 		const here = machine();
 		const anchors = path.join(here.root, folder);
@@ -70,7 +73,7 @@ for (const [name, { folder, extension, program }] of Object.entries(LAYOUTS)) {
 	});
 }
 
-trust('databases of browsers are found below the home folder and changed with certutil', async () => {
+trust('browser databases are found in the home folder and changed with certutil', async () => {
 	const root = await readRoot(await storeWithRoot(), 'local');
 	const here = machine({ privileged: false });
 	for (const folder of ['.pki/nssdb', '.mozilla/firefox/abc.default', '.mozilla/firefox/old']) {
@@ -87,7 +90,7 @@ trust('databases of browsers are found below the home folder and changed with ce
 	assert.ok(added[0]!.includes(`-t C,, -n ${root.name} -i ${root.file}`));
 });
 
-trust('without root, without programs and without a root certificate there is a sentence', async () => {
+trust('missing privileges, missing programs and a missing root certificate are each explained', async () => {
 	const store = await storeWithRoot();
 	const root = await readRoot(store, 'local');
 	const user = machine({ privileged: false });

@@ -1,4 +1,7 @@
-/** Generations of one thread: what a build keeps, when old ones are released, what a change among ten thousand sites costs. */
+/**
+ * Generations on one thread: what a build reuses, when old generations are released, and the cost of a change among ten
+ * thousand sites.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Plan } from '../../../compiler/codegen/plan.ts';
@@ -36,13 +39,13 @@ function image(sites: readonly Site[], more: Partial<Document> = {}): DocumentIm
 	return documentImage(document, plan);
 }
 
-/** One thread without sockets. */
+/** A worker thread's generations without sockets. */
 class Bench {
 	readonly registry = new LeaseRegistry();
 	readonly closed: string[] = [];
 	readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * 4));
 	readonly generations = new Generations(this.control, this.registry);
-	/** Leases that first need memory. */
+	/** Leases that need shared memory first. */
 	wanting = new Set<string>();
 	before: DocumentImage | undefined;
 	shared = NOTHING;
@@ -109,7 +112,7 @@ generations('sites are moved, added and removed', async () => {
 	assert.is(dropped.length, 1);
 });
 
-generations('a setting that sites depend on rebuilds them, one of the process does not', async () => {
+generations('a setting that sites depend on rebuilds them, and a process-wide setting does not', async () => {
 	const bench = new Bench();
 	await bench.load(image([site(0, 'a')]));
 	const [unit] = bench.generations.current().sites;
@@ -119,7 +122,7 @@ generations('a setting that sites depend on rebuilds them, one of the process do
 	assert.is.not(bench.generations.current().sites[0], unit);
 });
 
-generations('a named upstream rebuilds the sites that name it, through named routes too', () => {
+generations('a changed named upstream rebuilds the sites that use it, also through named routes', () => {
 	const proxying: Site = { addresses: ['http://p:80'], pipeline: [{ handler: 'proxy', pool: 'api' }] };
 	const invoking: Site = { addresses: ['http://i:80'], pipeline: [{ handler: 'invoke', route: 'common' }] };
 	const routes = { common: [{ handler: 'proxy', pool: 'api' }] };
@@ -142,7 +145,7 @@ generations('leases are released with the last exchange of the last generation t
 	await bench.load(image([site(0, 'c', 'three')]));
 	bench.generations.current();
 	bench.generations.ended(second);
-	assert.equal(bench.closed, [], 'the first still runs, and may run a site that only the third dropped');
+	assert.equal(bench.closed, [], 'the first generation still has an exchange, which may need what later ones dropped');
 	assert.is(bench.generations.lingering, 2);
 	bench.generations.ended(first);
 	assert.equal(bench.closed, ['one', 'two']);
@@ -171,7 +174,7 @@ generations('an aborted build releases its leases', async () => {
 	assert.equal(bench.closed, ['tried']);
 	const bad = image([site(0, 'x', 'half'), { addresses: ['http://y:80'], pipeline: [{ handler: 'no such handler' }] }]);
 	await bench.build(bad).then(
-		() => assert.unreachable('it has an unknown handler'),
+		() => assert.unreachable('a build with an unknown handler succeeded'),
 		() => {},
 	);
 	assert.equal(bench.closed, ['tried', 'half']);

@@ -1,4 +1,4 @@
-/** Clients that mean harm to logs and accounts, against the real server: forged entries, credentials in logs, guessing. */
+/** Malicious clients against the real server: forged log entries, credentials in logs, password guessing. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { availableParallelism } from 'node:os';
@@ -10,7 +10,7 @@ import { threadsFor } from '../../../runtime/passwords/password-threads.ts';
 import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 
 const HASH = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
-/** Cost 10: some 60 ms each. */
+/** A bcrypt hash of cost 10, which takes about 60 ms to verify. */
 const SLOW_HASH = HASH.replace('$04$', '$10$');
 const basic = (text: string) => `Authorization: Basic ${Buffer.from(text).toString('base64')}\r\n`;
 
@@ -40,7 +40,7 @@ function login(port: number, auth: string, localAddress: string, agent?: Agent):
 
 const hostile = suite('hostile clients');
 
-hostile('forge no log entries and leave no credentials in them', async () => {
+hostile('clients cannot forge log entries, and no credentials are logged', async () => {
 	const { server, port, folder } = await configured(`
 	log {
 		output file access.json
@@ -87,7 +87,7 @@ hostile('forge no log entries and leave no credentials in them', async () => {
 	);
 	assert.ok(
 		entries.some(({ query }) => query === `\r\n${forged}`),
-		'the value is there, as data',
+		'the value is not logged as data',
 	);
 	assert.is(text.trimEnd().split('\n').length, 5);
 	for (const output of [json, text, server.output()]) {
@@ -97,7 +97,7 @@ hostile('forge no log entries and leave no credentials in them', async () => {
 	}
 });
 
-hostile('clients that guess passwords are turned away in time, at no cost to others', async () => {
+hostile('clients that guess passwords are refused, and other requests do not wait for them', async () => {
 	const { server, port } = await configured(`
 	basic_auth /in/* {
 		bob ${SLOW_HASH}
@@ -123,7 +123,7 @@ hostile('clients that guess passwords are turned away in time, at no cost to oth
 		const turnedAway = answers.filter(answer => status(answer) === '429').length;
 		const metrics = await request(port, '/metrics', '');
 		assert.match(metrics, new RegExp(`^svc_overload_rejected_total\\{limit="passwords"\\} ${turnedAway}$`, 'm'));
-		assert.ok(before < guessed, `other requests had to wait for ${before} guesses, which is all`);
+		assert.ok(before < guessed, `other requests waited for all ${before} guesses`);
 		assert.is(status(await request(port, '/in/', basic('bob:guess0'))), '401');
 	} finally {
 		await server.stop();
@@ -164,7 +164,7 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 		over = true;
 		await Promise.all(flooding);
 		flood.destroy();
-		// One may have been running on each thread, and another may end on each meanwhile.
+		// On each thread, one guess may be running before the login, and another may end meanwhile.
 		const most = 3 * threadsFor(availableParallelism());
 		assert.ok(Math.max(...overtaking) <= most, `guesses verified before a login: ${overtaking.join(', ')}`);
 	} finally {

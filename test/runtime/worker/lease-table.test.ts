@@ -1,4 +1,4 @@
-/** Shared resources by key. */
+/** Shared resources, counted by key. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LeaseRegistry, leaseKey } from '../../../runtime/worker/lease-table.ts';
@@ -14,7 +14,7 @@ leases('equal settings have equal keys, whatever the order of their members', ()
 	assert.is(leaseKey('pool', long), leaseKey('pool', { to: [...long.to] }));
 });
 
-leases('are opened once and closed with the last user', () => {
+leases('a resource is opened once and closed by its last user', () => {
 	const registry = new LeaseRegistry();
 	let opened = 0;
 	let closed = 0;
@@ -30,7 +30,7 @@ leases('are opened once and closed with the last user', () => {
 	assert.is(registry.acquire('a', open), 2);
 });
 
-leases('one that cannot be opened is not kept', () => {
+leases('a resource that fails to open is not kept', () => {
 	const registry = new LeaseRegistry();
 	assert.throws(() =>
 		registry.acquire('a', () => {

@@ -1,10 +1,10 @@
-/** Questions to the main thread. */
+/** Requests from a worker thread to the main thread. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { FromWorker } from '../../../runtime/threads/messages.ts';
 import { MainThreadClient } from '../../../runtime/worker/main-thread-client.ts';
 
-const test = suite('questions to the main thread');
+const test = suite('requests to the main thread');
 
 test('each request gets its own reply, and failures are reported', async () => {
 	const sent: FromWorker[] = [];
@@ -20,7 +20,7 @@ test('each request gets its own reply, and failures are reported', async () => {
 		(error: Error) => error.message,
 	);
 	assert.is(failure, 'out of order');
-	// Nobody asked.
+	// A reply without a pending request is ignored.
 	client.answered({ type: 'answer', id: 99, answer: '' });
 });
 

@@ -1,4 +1,4 @@
-/** What becomes of an exchange between the protocol and the graph: sites, errors, counts and logs. */
+/** What happens to an exchange between the protocol and the handlers: sites, errors, counters and logs. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SiteTable } from '../../../compiler/codegen/site-table.ts';
@@ -29,7 +29,7 @@ function exchange(host = 'a.example', path = '/'): Exchange {
 	return new Exchange('HTTP/1.1', connection, received, request, transport, performance.now());
 }
 
-/** A host of one site, `a.example`. */
+/** Creates a host with one site, `a.example`. */
 function hostOf(handle: Handler, debug = false) {
 	const entries: LogEntry[] = [];
 	const control = new Int32Array(CONTROL_SLOTS);
@@ -80,42 +80,39 @@ host('an HttpError sets its status and fields over earlier ones, and removes ear
 	const x = exchange();
 	assert.is(host.handle(x), undefined);
 	assert.is(x.response.status, 405);
-	assert.not(x.response.headers.has('connection'), 'what was foreseen leaves the connection as it is');
+	assert.not(x.response.headers.has('connection'), 'an intended error keeps the connection open');
 	assert.equal([...x.response.headers].sort(), [
 		['Allow', 'GET'],
 		['Content-Security-Policy', 'sandbox'],
 		['X-Frame-Options', 'DENY'],
 	]);
 	assert.is(x.response.body, null);
-	assert.equal(entries, [], 'a client error is a debug entry');
+	assert.equal(entries, [], 'a client error is logged at debug level only');
 });
 
-host(
-	'a bug in a handler is 500 and ends the connection, at once or later, logged without what may be secret',
-	async () => {
-		const bug = new TypeError('boom');
-		const handlers: Handler[] = [
-			() => {
-				throw bug;
-			},
-			async () => {
-				throw bug;
-			},
-		];
-		for (const handle of handlers) {
-			const { host, entries } = hostOf(handle);
-			const x = exchange();
-			await host.handle(x);
-			assert.is(x.response.status, 500);
-			assert.is(x.response.headers.get('connection'), 'close');
-			assert.is(entries[0]!.level, 'error');
-			assert.is(entries[0]!.message, 'http: panic serving 127.0.0.1: boom');
-			assert.not.match(JSON.stringify(entries), 's3cret');
-		}
-	},
-);
+host('a handler that throws or rejects gives 500, closes the connection, and is logged without secrets', async () => {
+	const bug = new TypeError('boom');
+	const handlers: Handler[] = [
+		() => {
+			throw bug;
+		},
+		async () => {
+			throw bug;
+		},
+	];
+	for (const handle of handlers) {
+		const { host, entries } = hostOf(handle);
+		const x = exchange();
+		await host.handle(x);
+		assert.is(x.response.status, 500);
+		assert.is(x.response.headers.get('connection'), 'close');
+		assert.is(entries[0]!.level, 'error');
+		assert.is(entries[0]!.message, 'http: panic serving 127.0.0.1: boom');
+		assert.not.match(JSON.stringify(entries), 's3cret');
+	}
+});
 
-host('a bug that an error route answered is logged nevertheless', () => {
+host('a bug is logged even if an error route answered', () => {
 	const handled = (status: number, cause?: unknown) => {
 		const { host, entries } = hostOf(x => {
 			x.error = { status, message: 'm', cause: new HttpError(status, 'm', cause ? { cause } : {}) };
@@ -129,7 +126,7 @@ host('a bug that an error route answered is logged nevertheless', () => {
 	assert.equal(handled(500, new TypeError('boom')), ['error']);
 });
 
-host('a 500 made by error routes from a bug closes the connection, an intended one does not', () => {
+host('an unforeseen 500 closes the connection, an intended one does not', () => {
 	const closes = (unforeseen: boolean): boolean => {
 		const { host } = hostOf(() => {
 			throw new HttpError(500, 'm', { cause: new Error('m'), unforeseen });
@@ -142,7 +139,7 @@ host('a 500 made by error routes from a bug closes the connection, an intended o
 	assert.not(closes(false));
 });
 
-host('thrown values need not be errors', async () => {
+host('a handler that throws something other than an error gives 500', async () => {
 	const { host } = hostOf(() => Promise.reject(undefined));
 	const x = exchange();
 	await host.handle(x);
@@ -162,7 +159,7 @@ host('an exchange holds its generation until it has finished', () => {
 	assert.is(generations.newest.exchanges, 0);
 });
 
-host('access logs record the end, unless the exchange is left out', () => {
+host('access logs record finished exchanges, unless the exchange is excluded', () => {
 	const recorded: Exchange[] = [];
 	const { host } = hostOf(x => {
 		x.accessLogs = [{ record: entry => void recorded.push(entry) }];

@@ -1,4 +1,4 @@
-/** Pools of upstreams across threads and loads: counts that all threads share, connections that outlive a load. */
+/** Upstream pools across threads and loads: counters shared by all threads, and connections that outlive a load. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { suite } from 'uvu';
@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
 import { eventually, json, respondingSite, withServer } from '../running-server.ts';
 
-/** An upstream that counts its connections. */
+/** Runs a test with an upstream that counts its connections. */
 async function withUpstream(test: (upstream: { address: string; open(): number; taken(): number }) => Promise<void>) {
 	let open = 0;
 	let taken = 0;
@@ -37,25 +37,28 @@ function proxying(address: string, header: string): Document {
 
 const pools = suite('shared pools');
 
-pools('keep their connections over a load that leaves them alone, and end them when nobody has them', async () => {
-	await withUpstream(async upstream => {
-		await withServer(proxying(upstream.address, 'a'), {}, async ({ runtime, get }) => {
-			for (let i = 0; i < 20; i++) assert.is((await get()).body, 'from upstream');
-			const taken = upstream.taken();
-			assert.ok(taken <= 2, `${taken} connections for two threads`);
-			assert.is((await runtime.load(json(proxying(upstream.address, 'b')))).result, 'applied');
-			for (let i = 0; i < 20; i++) {
-				const { body, headers } = await get();
-				assert.equal([body, headers.get('x-load')], ['from upstream', 'b']);
-			}
-			assert.ok(upstream.taken() <= 2, `${upstream.taken()} connections`);
-			assert.is((await runtime.load(json({ sites: [respondingSite('none')] }))).result, 'applied');
-			await eventually('connections ended', () => upstream.open() === 0);
+pools(
+	'pools keep their connections over a load that does not change them, and close them when no longer used',
+	async () => {
+		await withUpstream(async upstream => {
+			await withServer(proxying(upstream.address, 'a'), {}, async ({ runtime, get }) => {
+				for (let i = 0; i < 20; i++) assert.is((await get()).body, 'from upstream');
+				const taken = upstream.taken();
+				assert.ok(taken <= 2, `${taken} connections for two threads`);
+				assert.is((await runtime.load(json(proxying(upstream.address, 'b')))).result, 'applied');
+				for (let i = 0; i < 20; i++) {
+					const { body, headers } = await get();
+					assert.equal([body, headers.get('x-load')], ['from upstream', 'b']);
+				}
+				assert.ok(upstream.taken() <= 2, `${upstream.taken()} connections`);
+				assert.is((await runtime.load(json({ sites: [respondingSite('none')] }))).result, 'applied');
+				await eventually('connections ended', () => upstream.open() === 0);
+			});
 		});
-	});
-});
+	},
+);
 
-pools('work on a thread that replaces a dead one', async () => {
+pools('pools work on a replacement thread', async () => {
 	await withUpstream(async upstream => {
 		await withServer(proxying(upstream.address, 'a'), { threads: 1 }, async ({ runtime, get, log }) => {
 			await get();

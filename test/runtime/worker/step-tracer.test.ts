@@ -1,4 +1,4 @@
-/** `servers { trace }`: debug entries of the handlers that run. */
+/** `servers { trace }` logs the handlers that run at debug level. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { eventually, withServer } from '../running-server.ts';
@@ -15,7 +15,7 @@ const site = `http://:0 {
 }
 `;
 
-trace('logs every handler that runs, and no secrets', async () => {
+trace('every handler that runs is logged, without secrets', async () => {
 	const text = `{\n\tdebug\n\tservers {\n\t\ttrace\n\t}\n}\n${site}`;
 	await withServer(
 		undefined,
@@ -23,7 +23,7 @@ trace('logs every handler that runs, and no secrets', async () => {
 		async ({ get, log, runtime }) => {
 			const traced = () => log.entries.filter(({ logger }) => logger === 'http.trace');
 			assert.is((await get('/in/x?token=secret')).body, 'in');
-			await eventually('the handlers are told', () => traced().length === 3);
+			await eventually('the handlers are logged', () => traced().length === 3);
 			assert.equal(
 				traced().map(({ msg, place }) => `${msg} ${place}`),
 				[
@@ -40,12 +40,12 @@ trace('logs every handler that runs, and no secrets', async () => {
 			const line = text.split('\n').findIndex(one => one.includes('respond "in"')) + 1;
 			assert.is(at, `Compatfile:${line}`);
 			assert.not.match(log.text(), 'secret');
-			// A reload without it ends it, also for sites that it leaves alone.
+			// A reload without `trace` ends tracing, also for unchanged sites.
 			await runtime.load({ format: 'compatfile', text: `{\n\tdebug\n}\n${site}`, name: 'Compatfile' });
 			assert.is((await get('/')).body, 'out');
 			await runtime.load({ format: 'compatfile', text, name: 'Compatfile' });
 			assert.is((await get('/')).body, 'out');
-			await eventually('it is told again', () => traced().length === 5);
+			await eventually('handlers are logged again', () => traced().length === 5);
 		},
 	);
 });

@@ -1,4 +1,4 @@
-/** The router of QUIC datagrams, its deadlines, and what it reads of packets. */
+/** The router of QUIC datagrams, its deadline heap, and the parsing of packets. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Deadline, DeadlineHeap } from '../../../../runtime/sockets/quic/deadline-heap.ts';
@@ -11,7 +11,7 @@ import { readSocketAddress, writeSocketAddress } from '../../../../runtime/socke
 
 const test = suite('the QUIC router');
 
-/** A long header; `type` 0 is an Initial. */
+/** Builds a long-header packet; `type` 0 is an Initial. */
 function long(type: number, version: number, destination: number[], source: number[], length = 1200): Buffer {
 	const packet = Buffer.alloc(length);
 	packet[0] = 0xc0 | (type << 4);
@@ -33,7 +33,7 @@ const text = (id: number[]) => Buffer.from(id).toString('latin1');
 const target = (): Routed => ({ ids: new Set() });
 const ask = (router: Router<Routed>, bytes: Buffer, now = 0) => router.route(bytes, 0, bytes.length, now);
 
-test('an Initial of the full size begins a connection', () => {
+test('only an Initial packet of the full size starts a connection', () => {
 	const router = new Router<Routed>();
 	assert.is(ask(router, long(0, 1, ID, OTHER)), 'new');
 	assert.is(router.header.destination, text(ID));
@@ -43,7 +43,7 @@ test('an Initial of the full size begins a connection', () => {
 	assert.is(ask(router, short(ID)), 'drop');
 });
 
-test('datagrams reach the connection whose id they carry, and no longer once it is forgotten', () => {
+test('datagrams reach the connection whose id they carry, until the connection is forgotten', () => {
 	const router = new Router<Routed>();
 	const connection = target();
 	router.learn(text(ID), connection);
@@ -58,7 +58,7 @@ test('datagrams reach the connection whose id they carry, and no longer once it 
 	assert.is(ask(router, short(ID)), 'drop');
 });
 
-test('an id is not taken from another connection', () => {
+test('a connection cannot take over the id of another', () => {
 	const router = new Router<Routed>();
 	const [first, second] = [target(), target()];
 	router.learn(text(ID), first);
@@ -68,14 +68,14 @@ test('an id is not taken from another connection', () => {
 	assert.is(ask(router, short(ID)), first);
 });
 
-test('a connection has few ids', () => {
+test('the number of ids per connection is limited', () => {
 	const router = new Router<Routed>();
 	const connection = target();
 	for (let i = 0; i < 100; i++) router.learn(text([i, ...ID.slice(1)]), connection);
 	assert.is(router.size, 8);
 });
 
-test('version negotiation is bounded', () => {
+test('version negotiation is rate-limited', () => {
 	const router = new Router<Routed>();
 	const unknown = long(0, 0xbabababa, ID, OTHER);
 	let answered = 0;
@@ -86,7 +86,7 @@ test('version negotiation is bounded', () => {
 	assert.is(ask(router, long(0, 0, ID, OTHER), 9000), 'drop');
 });
 
-test('a version negotiation packet', () => {
+test('a version negotiation packet swaps the ids and offers version 1', () => {
 	const header = new PacketHeader();
 	const packet = long(0, 5, ID, [9, 9]);
 	header.read(packet, 0, packet.length);
@@ -95,7 +95,7 @@ test('a version negotiation packet', () => {
 	assert.is(answer.readUInt32BE(17), 1);
 });
 
-test('no bytes are too odd for it', () => {
+test('random bytes are dropped', () => {
 	const header = new PacketHeader();
 	const router = new Router<Routed>();
 	let seed = 7;
@@ -114,7 +114,7 @@ test('no bytes are too odd for it', () => {
 	assert.is(router.size, 0);
 });
 
-test('deadlines come in order, however they move', () => {
+test('deadlines are returned in order, however they are changed', () => {
 	const heap = new DeadlineHeap<Deadline>();
 	const members = Array.from({ length: 200 }, () => ({ due: Infinity, place: -1 }));
 	let seed = 3;
@@ -140,7 +140,7 @@ test('deadlines come in order, however they move', () => {
 	assert.is(heap.next, Infinity);
 });
 
-test('addresses as the system writes them', () => {
+test("socket addresses survive a round trip through the system's format", () => {
 	for (const [address, port] of [
 		['127.0.0.1', 443],
 		['2001:db8::1', 8443],
@@ -157,7 +157,7 @@ test('addresses as the system writes them', () => {
 	assert.is(writeSocketAddress('localhost', 1), undefined);
 });
 
-test('what a ClientHello says', () => {
+test('the server name and the h3 protocol are read from a ClientHello', () => {
 	const name = Buffer.from('Example.COM.');
 	const extension = Buffer.concat([Buffer.of(0, name.length + 3, 0, 0, name.length), name]);
 	assert.is(serverNameOf(extension), 'example.com');
@@ -169,7 +169,7 @@ test('what a ClientHello says', () => {
 	assert.not.ok(offersHttp3(Buffer.of(2, 0x68)));
 });
 
-test('where a symbol or the version of OpenSSL is missing there is no HTTP/3, and a reason', () => {
+test('without the required OpenSSL functions or version, HTTP/3 is unavailable, and the reason is given', () => {
 	assert.ok(findLibrary().library);
 	assert.match(findLibrary({ missing: 'SSL_new_listener' }).missing ?? '', /a function of OpenSSL .* is missing/);
 	assert.match(
