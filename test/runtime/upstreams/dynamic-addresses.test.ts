@@ -1,4 +1,4 @@
-/** Addresses that are looked up, against a name server of our own. */
+/** Dynamic upstream addresses, looked up at a name server run by the test. */
 import { createSocket, type Socket } from 'node:dgram';
 import { AUTHORITATIVE_ANSWER, decode, encode, RECURSION_AVAILABLE } from 'dns-packet';
 import { suite } from 'uvu';
@@ -15,7 +15,7 @@ const test = suite('dynamic addresses');
 interface NameServer {
 	readonly address: string;
 	asked: number;
-	/** What is known, by `TYPE name`; undefined for a name server that does not answer. */
+	/** Records by `TYPE name`; undefined makes the name server unresponsive. */
 	records: { [question: string]: readonly (string | { target: string; port: number })[] } | undefined;
 }
 
@@ -57,7 +57,7 @@ async function nameServer(records: NameServer['records']): Promise<NameServer> {
 	return server;
 }
 
-test('A and AAAA records with a port, sorted, looked up once while fresh', async () => {
+test('A and AAAA records are combined with a port and sorted, and looked up only once while fresh', async () => {
 	const server = await nameServer({ 'A app.test': ['10.0.0.2', '10.0.0.1'], 'AAAA app.test': ['2001:db8::1'] });
 	const addresses = new DynamicAddresses({ source: 'a', name: 'app.test', resolvers: [server.address] });
 	const found = addresses.lookUp(['app.test 8080']);
@@ -70,7 +70,7 @@ test('A and AAAA records with a port, sorted, looked up once while fresh', async
 	assert.equal(await four.lookUp(['app.test 80']), ['10.0.0.1:80', '10.0.0.2:80']);
 });
 
-test('SRV records; several sources are one list', async () => {
+test('SRV records are looked up, and several sources are merged into one list', async () => {
 	const server = await nameServer({
 		'SRV _http._tcp.app.test': [
 			{ target: 'b.test', port: 2 },
@@ -92,14 +92,15 @@ test('SRV records; several sources are one list', async () => {
 	assert.is(await addresses.lookUp(['_none._tcp.app.test', 'none.test 80']), undefined);
 });
 
-test('stale addresses are used while new ones are looked up; changes are adopted', async () => {
+test('stale addresses are used while new ones are looked up, and then the new ones', async () => {
 	const server = await nameServer({ 'A app.test': ['10.0.0.1'], 'AAAA app.test': [] });
 	const addresses = new DynamicAddresses({ source: 'a', name: 'app.test', refresh: 60, resolvers: [server.address] });
 	const names = ['app.test 80'];
 	assert.equal(await addresses.lookUp(names), ['10.0.0.1:80']);
 	server.records = { 'A app.test': ['10.0.0.9'], 'AAAA app.test': [] };
 	await elapse(70);
-	// In the second interval nobody waits: the request goes to what is known, and the look-up runs behind its back.
+	// In the second interval the request does not wait: it gets the known addresses while the lookup runs in the
+	// background.
 	assert.equal(addresses.lookUp(names), ['10.0.0.1:80']);
 	await eventually('the new address is known', () => {
 		const found = addresses.lookUp(names);
@@ -107,7 +108,7 @@ test('stale addresses are used while new ones are looked up; changes are adopted
 	});
 });
 
-test('all addresses that are known are reported when they change, the latest names first', async () => {
+test('changes are reported with all known addresses, the latest names first', async () => {
 	const server = await nameServer({ 'A a.test': ['10.0.0.1'], 'A b.test': ['10.0.0.2'] });
 	const reports: (readonly string[])[] = [];
 	const source = { source: 'a', name: '', refresh: 0, versions: ['ipv4'], resolvers: [server.address] } as const;
@@ -121,7 +122,7 @@ test('all addresses that are known are reported when they change, the latest nam
 	assert.equal(reports, [['10.0.0.1:80'], ['10.0.0.2:80', '10.0.0.1:80'], ['10.0.0.2:80']]);
 });
 
-test('failing lookups: addresses are used for their grace period, then those of the configuration', async () => {
+test('if lookups fail, known addresses are used for the grace period, and then the configured ones', async () => {
 	const server = await nameServer({ 'SRV s.test': [{ target: 'a.test', port: 1 }] });
 	const source = {
 		source: 'srv',
@@ -135,12 +136,12 @@ test('failing lookups: addresses are used for their grace period, then those of 
 	server.records = {};
 	await elapse(110);
 	assert.equal(await addresses.lookUp(['s.test']), ['a.test:1']);
-	await eventually('they are given up', async () => (await addresses.lookUp(['s.test'])) === undefined);
+	await eventually('the known addresses are dropped', async () => (await addresses.lookUp(['s.test'])) === undefined);
 	server.records = { 'SRV s.test': [{ target: 'b.test', port: 1 }] };
-	await eventually('they are back', async () => (await addresses.lookUp(['s.test']))?.[0] === 'b.test:1');
+	await eventually('new addresses are used', async () => (await addresses.lookUp(['s.test']))?.[0] === 'b.test:1');
 });
 
-test('an unresponsive name server costs its timeout once, not for each request', async () => {
+test('an unresponsive name server delays requests by one timeout in total, not one each', async () => {
 	const server = await nameServer(undefined);
 	const addresses = new DynamicAddresses({
 		source: 'a',
@@ -158,7 +159,7 @@ test('an unresponsive name server costs its timeout once, not for each request',
 	assert.ok(performance.now() - again < 20);
 });
 
-test('a pool keeps its upstreams over look-ups that find the same, and its counts with them', async () => {
+test('a pool keeps its upstreams and their counts if a lookup finds the same addresses', async () => {
 	const server = await nameServer({ 'A app.test': ['127.0.0.1', '127.0.0.2'], 'AAAA app.test': [] });
 	const dynamic = { source: 'a', name: 'app.test', refresh: 30, resolvers: [server.address] } as const;
 	const pool = createUpstreamPool({ to: ['10.9.9.9:1'], dynamic, balance: { policy: 'first' } });

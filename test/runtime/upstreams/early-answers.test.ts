@@ -1,6 +1,6 @@
 /**
- * Upstreams that answer before they have read a request's body, and end the connection at once: what has arrived of the
- * answer is read before a write that failed counts as a failure.
+ * Upstreams that respond before they have read the whole request body and then close the connection: the part of the
+ * response that has arrived is read before a failed write counts as a failure.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -21,9 +21,9 @@ import type { ResettingUpstream } from './resetting-upstream.ts';
 import { exchange, readBody } from './scripted-upstream.ts';
 import { type TestCertificate, testAuthority } from './transports/certificates.ts';
 
-const test = suite('early answers of upstreams');
+const test = suite('early responses of upstreams');
 
-/** Times that each case is run. */
+/** How often each case is run. */
 const TIMES = 20;
 const PIECE = 50_000;
 
@@ -38,7 +38,7 @@ const TEXT = 'too much';
 const LENGTH = `HTTP/1.1 413 Too Large\r\nContent-Length: ${TEXT.length}\r\n\r\n${TEXT}`;
 const CHUNKED = `HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n${TEXT.length}\r\n${TEXT}\r\n0\r\n\r\n`;
 const UNTIL_THE_END = `HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\n${TEXT}`;
-/** Streams and connection have room for all that the test sends. */
+/** SETTINGS and WINDOW_UPDATE that leave room for everything the test sends. */
 const HELLO = Buffer.concat([settings(4, 0x7fffffff), frame(8, 0, 0, numbers(0x7fff0000))]);
 const HTTP2 = Buffer.concat([
 	frame(1, 4, 1, block([[':status', '413']])),
@@ -53,21 +53,21 @@ interface Case {
 	readonly answer: string | Uint8Array;
 	readonly hello?: Uint8Array;
 	readonly transport?: UpstreamSettings['transport'];
-	/** The length of the body is not known. */
+	/** True if the length of the body is unknown. */
 	readonly chunked?: boolean;
-	/** The body is here whole. */
+	/** True if the whole body is available at once. */
 	readonly whole?: boolean;
 	readonly overTls?: boolean;
-	/** Sockets are read and written by Node's handles. */
+	/** True if Node's handles do the socket I/O. */
 	readonly byHandles?: boolean;
 }
 
 const CASES: { readonly [name: string]: Case } = {
 	'HTTP/1.1': { answer: LENGTH },
 	'HTTP/1.1, by handles': { answer: LENGTH, byHandles: true },
-	'HTTP/1.1, both in chunks': { answer: CHUNKED, chunked: true },
-	'HTTP/1.1, an answer that ends with its connection': { answer: UNTIL_THE_END },
-	'HTTP/1.1, a body that is sent at once': { answer: LENGTH, whole: true },
+	'HTTP/1.1, request and response chunked': { answer: CHUNKED, chunked: true },
+	'HTTP/1.1, a response that ends with its connection': { answer: UNTIL_THE_END },
+	'HTTP/1.1, a request body sent at once': { answer: LENGTH, whole: true },
 	'HTTP/1.1 over TLS': { answer: LENGTH, overTls: true, transport: OVER_TLS },
 	'HTTP/2': { answer: HTTP2, hello: HELLO, transport: HTTP2_TRANSPORT },
 	'HTTP/2, by handles': {
@@ -94,7 +94,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 		const [port] = await once(thread, 'message');
 		if (byHandles) usePoller(false);
 		const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`], ...(transport && { transport }) });
-		/** Waits until the answer and the reset are here, neither of which has been looked at. */
+		/** Blocks the thread until the response and the reset have arrived, before either is read. */
 		const blockUntilDone = () => {
 			assert.is.not(Atomics.wait(done, 0, 0, 5000), 'timed-out');
 			done[0] = 0;
@@ -130,7 +130,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 				assert.is(await readBody(response!.body), TEXT);
 			}
 			assert.is(pool.inFlight, 0);
-			assert.is(pool.idleConnections, 0, 'no connection is kept that cannot be written to');
+			assert.is(pool.idleConnections, 0, 'a connection that cannot be written to was kept');
 		} finally {
 			usePoller(true);
 			await pool.close();
@@ -139,7 +139,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 	});
 }
 
-test('a connection that was reset without a response fails as before', async () => {
+test('a connection reset without a response is a failure', async () => {
 	const done = new Int32Array(new SharedArrayBuffer(4));
 	const nothing = new Uint8Array(0);
 	const workerData: ResettingUpstream = { answer: Buffer.from('HTTP/1.1 41'), hello: nothing, reads: 1, done };

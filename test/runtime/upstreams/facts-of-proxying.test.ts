@@ -1,6 +1,6 @@
 /**
- * Acceptance facts of the compatible language about proxying that need more than HTTP/1.1 in text: HTTP/2, TLS and the PROXY
- * protocol (P8, X1 to X4, T3, T4). The others are cases of `fixtures/serve/facts-of-proxying`.
+ * Acceptance tests of the compatible language's proxying that need HTTP/2, TLS or the PROXY protocol (facts P8, X1 to
+ * X4, T3, T4). The other facts are cases of `fixtures/serve/facts-of-proxying`.
  */
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ let folder = '';
 let ports: { site: number; h2: number; sni: number; redirecting: number; wrapped: number };
 const servers: Server[] = [];
 const sockets = new Set<Socket>();
-/** What the upstreams saw. */
+/** What the upstreams received. */
 const seen: { streams: IncomingHttpHeaders[]; headers: string[]; uploaded: number } = {
 	streams: [],
 	headers: [],
@@ -44,7 +44,7 @@ async function listen(server: Server): Promise<number> {
 	return (server.address() as AddressInfo).port;
 }
 
-/** Takes the PROXY header off each connection, keeps what it says, and hands the rest on. */
+/** Strips the PROXY header from each connection, records it, and passes the rest on. */
 function behindProxyHeader(take: (socket: Socket) => void): Server {
 	return createServer(socket => {
 		let all = Buffer.alloc(0);
@@ -183,14 +183,14 @@ const get = async (target: string, headers: { [name: string]: string } = {}) => 
 	return { status: response.status, text: await response.text() };
 };
 
-facts('P8: streams of HTTP/2 go both ways at once, with the client’s Host', async () => {
+facts('P8: HTTP/2 streams are bidirectional, with the client’s Host', async () => {
 	const session = connectHttp2(`http://localhost:${ports.h2}`);
 	try {
 		const call = session.request({ ':method': 'POST', ':path': '/echo' });
 		call.setEncoding('utf8');
 		for (const word of ['one', 'two', 'three']) {
 			call.write(word);
-			// The next is written only when this one has come back: nothing is held.
+			// The next piece is written only after this one has come back, which shows that nothing is buffered.
 			assert.is((await once(call, 'data'))[0], word);
 		}
 		call.end();
@@ -208,20 +208,20 @@ facts('X1: the PROXY header precedes the request', async () => {
 	assert.is(seen.headers[1], 'v2 127.0.0.1');
 });
 
-facts('X2: five requests one after the other, over connections of HTTP/2 behind the header', async () => {
+facts('X2: sequential requests share HTTP/2 connections that start with the PROXY header', async () => {
 	const before = seen.headers.length;
 	for (let i = 0; i < 5; i++) assert.is((await get('/x2')).status, 200);
 	const headers = seen.headers.slice(before);
-	assert.ok(headers.length < 5, 'a client’s connection is used again');
+	assert.ok(headers.length < 5, "a client's connection was not reused");
 	assert.equal(new Set(headers), new Set(['v2 127.0.0.1']));
 });
 
-facts('X3: the header comes before the handshake', async () => {
+facts('X3: the PROXY header precedes the TLS handshake', async () => {
 	assert.is((await get('/x3')).status, 200);
 	assert.match(seen.headers.at(-1)!, /^PROXY TCP4 127\.0\.0\.1 /);
 });
 
-facts('X4: a listener trusts the header of allowed peers', async () => {
+facts('X4: a listener trusts the PROXY header of allowed peers', async () => {
 	const socket = connect(ports.wrapped, '127.0.0.1');
 	const address = Buffer.from([10, 0, 0, 1, 127, 0, 0, 1, 1234 >> 8, 1234 & 255, 0, 80]);
 	socket.write(Buffer.concat([V2_SIGNATURE, Buffer.from([0x21, 0x11, 0, 12]), address]));
@@ -236,7 +236,7 @@ facts('T3: the TLS server name is taken from the request', async () => {
 	assert.equal(await get('/t3', { 'X-SNI': 'localhost' }), { status: 200, text: 'localhost' });
 });
 
-facts('T4: behind the wrappers http_redirect and tls a body of a megabyte and a byte arrives whole', async () => {
+facts('T4: with the wrappers http_redirect and tls, a body of one megabyte and one byte arrives complete', async () => {
 	const status = await new Promise((resolve, reject) => {
 		const options = { host: '127.0.0.1', port: ports.redirecting, servername: 'localhost', method: 'POST' };
 		const headers = { Host: `localhost:${ports.redirecting}` };

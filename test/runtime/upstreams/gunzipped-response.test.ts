@@ -1,4 +1,4 @@
-/** Answers in gzip for clients that asked for none: whole, empty, in pieces, cut short, and what only claims to be gzip. */
+/** Gzip responses for clients that did not accept gzip: complete, empty, in pieces, truncated, and mislabeled. */
 import { gzipSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -22,13 +22,13 @@ function piecesOf(pieces: readonly Uint8Array[]): BodySource {
 
 const packed = gzipSync('what is in it');
 
-test('whole, in single bytes, in two members', async () => {
+test('a gzip body is decoded at once, byte by byte, and with two members', async () => {
 	assert.is(await content(packed), 'what is in it');
 	assert.is(await content(piecesOf([...packed].map(byte => Buffer.from([byte])))), 'what is in it');
 	assert.is(await content(Buffer.concat([packed, gzipSync(', and more')])), 'what is in it, and more');
 });
 
-test('nothing is nothing', async () => {
+test('an empty body stays empty', async () => {
 	assert.is(await content(null), '');
 	assert.is(await content(Buffer.alloc(0)), '');
 	assert.is(await content(piecesOf([])), '');

@@ -1,4 +1,4 @@
-/** Active checks: what passes, what fails, what changes the state, and that it is said. */
+/** Active health checks: what passes, what fails, when the state changes, and how that is logged. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -64,12 +64,12 @@ test('upstreams are healthy until a check fails, and again when one passes', asy
 	});
 	const watched = watch([up, '127.0.0.1:1'], { uri: '/health' });
 	assert.equal(watched.healthy(), [true, true]);
-	await eventually('the second is down', () => watched.healthy()[1] === false);
+	await eventually('the second upstream is unhealthy', () => watched.healthy()[1] === false);
 	assert.ok(watched.healthy()[0]);
 	status = 500;
-	await eventually('the first is down', () => watched.healthy()[0] === false);
+	await eventually('the first upstream is unhealthy', () => watched.healthy()[0] === false);
 	status = 204;
-	await eventually('the first is up', () => watched.healthy()[0] === true);
+	await eventually('the first upstream is healthy', () => watched.healthy()[0] === true);
 	const messages = watched.logged.filter(({ message }) => message !== 'a health check failed');
 	assert.equal(
 		messages.map(({ message }) => message),
@@ -78,7 +78,7 @@ test('upstreams are healthy until a check fails, and again when one passes', asy
 	assert.is(messages[1]!.cause, 'it answered with status 500');
 });
 
-test('several checks in a row change the state when the settings say so', async () => {
+test('the state changes after the configured number of consecutive results', async () => {
 	const answers = [200, 500, 200, 500, 500, 500, 200, 500, 200, 200];
 	const states: boolean[] = [];
 	let asked = 0;
@@ -90,7 +90,7 @@ test('several checks in a row change the state when the settings say so', async 
 	});
 	watched = watch([up], { uri: '/', fails: 3, passes: 2 });
 	await eventually('all were asked', () => asked > 10);
-	// Each state is the one before the answer of that number.
+	// Each entry is the state before the response of that number.
 	assert.equal(states.slice(0, 11), [true, true, true, true, true, true, false, false, false, false, true]);
 });
 
@@ -118,7 +118,7 @@ test('the check sends the configured request', async () => {
 			{ name: 'X-A', value: '{rp.active.target_upstream}' },
 		],
 	});
-	await eventually('it was asked', () => seen.length > 0);
+	await eventually('a check was received', () => seen.length > 0);
 	assert.is(seen[0], `POST /check?a=b app.example 1, ${up} svc-health-check from value to ${up}`);
 });
 
@@ -129,12 +129,12 @@ test('status and body determine health', async () => {
 	});
 	const well = watch([up], { uri: '/', status: '418', body: '(?i)TEAPOT' });
 	const ill = watch([up], { uri: '/', status: '4xx', body: '^coffee' });
-	await eventually('the pot is no coffee', () => ill.healthy()[0] === false);
+	await eventually('the body does not match', () => ill.healthy()[0] === false);
 	assert.is(ill.logged[0]!.cause, 'its response body does not match');
 	assert.ok(well.healthy()[0]);
 });
 
-test('a slow response fails, also one whose body never ends', async () => {
+test('a slow response fails the check, and so does a body that never ends', async () => {
 	const silent = await upstream(() => {});
 	const dripping = await upstream((_request, response) => {
 		const timer = setInterval(() => response.write('x'), 10);
@@ -145,7 +145,7 @@ test('a slow response fails, also one whose body never ends', async () => {
 	assert.is(watched.logged[0]!.cause, 'it took too long');
 });
 
-test('redirects fail, or are followed', async () => {
+test('redirects fail the check, or are followed if configured', async () => {
 	const up = await upstream((request, response) => {
 		if (request.url === '/well') response.end('ok');
 		else {
@@ -161,7 +161,7 @@ test('redirects fail, or are followed', async () => {
 	assert.ok(following.healthy()[0]);
 });
 
-test('another port, another address, a unix socket, and a unix socket by its port', async () => {
+test('checks can use another port, another address or a Unix socket', async () => {
 	const well = await upstream((_request, response) => response.end());
 	const ill = await upstream((_request, response) => {
 		response.statusCode = 500;
@@ -176,7 +176,7 @@ test('another port, another address, a unix socket, and a unix socket by its por
 	const unix = watch([socket], { uri: '/' });
 	const unixByPort = watch([`unix/${join(folder, 'none')}`], { port });
 	const unixGone = watch([`unix/${join(folder, 'none')}`], { uri: '/' });
-	await eventually('the missing socket is down', () => unixGone.healthy()[0] === false);
+	await eventually('the upstream with the missing socket is unhealthy', () => unixGone.healthy()[0] === false);
 	await quiet(60);
 	assert.equal(
 		[byPort, byAddress, unix, unixByPort].map(watched => watched.healthy().every(Boolean)),
@@ -184,7 +184,7 @@ test('another port, another address, a unix socket, and a unix socket by its por
 	);
 });
 
-test('only so many checks run at once, in their order', async () => {
+test('the number of concurrent checks is limited, and they run in order', async () => {
 	const gate = new CheckGate(2);
 	const order: string[] = [];
 	let running = 0;
@@ -208,11 +208,11 @@ test('only so many checks run at once, in their order', async () => {
 	);
 });
 
-test('a response that is not HTTP fails', async () => {
+test('a response that is not HTTP fails the check', async () => {
 	const { scriptedUpstream } = await import('./scripted-upstream.ts');
 	const garbage = await scriptedUpstream(socket => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
 	const watched = watch([garbage.address], { uri: '/' });
-	await eventually('it is down', () => watched.healthy()[0] === false);
+	await eventually('the upstream is unhealthy', () => watched.healthy()[0] === false);
 	await garbage.close();
 });
 

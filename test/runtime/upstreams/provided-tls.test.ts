@@ -1,4 +1,7 @@
-/** TLS to upstreams with what no file holds: authorities of this server, of an address, and certificates that it manages. */
+/**
+ * TLS to upstreams with material not from files: internal authorities, CAs fetched from a URL, and managed
+ * certificates.
+ */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -13,7 +16,7 @@ import { freePorts, temporaryFolder } from '../../harness.ts';
 import { eventually, keptLog } from '../running-server.ts';
 import { testAuthority } from './transports/certificates.ts';
 
-const test = suite('TLS that is provided');
+const test = suite('TLS with provided certificates');
 
 const folder = temporaryFolder();
 const log = keptLog();
@@ -98,12 +101,12 @@ async function get(target: string): Promise<string> {
 }
 
 test('an internal authority of this server is trusted only where configured', async () => {
-	// The Host of an upstream over TLS is its address, which no site has: what counts is that it answered.
+	// The Host sent to a TLS upstream is its address, which no site has; it only matters that the upstream answered.
 	assert.match(await get('/own'), /^200/);
 	assert.match(await get('/system'), /^502/);
 });
 
-test('authorities are fetched from an address, once', async () => {
+test('certificate authorities are fetched from a URL, once', async () => {
 	assert.is(await get('/fetched'), '200 nobody');
 	assert.is(await get('/fetched'), '200 nobody');
 	assert.is(fetches, 1);
@@ -111,13 +114,13 @@ test('authorities are fetched from an address, once', async () => {
 	assert.match(log.text(), /Cannot load trusted certificates from `http:\/\/127\.0\.0\.1:1\/ca\.pem`/);
 });
 
-test('a managed certificate is presented; a missing one is an error that says so', async () => {
+test('a managed client certificate is presented, and a missing one is a clear error', async () => {
 	assert.is(await get('/shown'), '200 DNS:app.localhost');
 	assert.match(await get('/missing'), /^502/);
 	assert.match(log.text(), /this server has no certificate for nobody\.test/);
 });
 
-test('health checks have the same', async () => {
+test('health checks use the same TLS settings', async () => {
 	await eventually('checks pass', () => runtime!.upstreams().every(({ healthy }) => healthy));
 	assert.match(await get('/checked'), /^200/);
 });

@@ -1,21 +1,21 @@
 /**
- * A thread with an upstream that answers before it has read the whole of a request, and ends the connection with a reset:
- * both have arrived when it says so in shared memory.
+ * A worker thread with an upstream that responds before it has read the whole request and then resets the connection.
+ * Shared memory signals when both have been sent.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { parentPort, workerData } from 'node:worker_threads';
 
-/** What the thread is given. */
+/** The thread's input. */
 export interface ResettingUpstream {
 	readonly answer: Uint8Array;
-	/** Sent as soon as a connection is there. */
+	/** Bytes sent as soon as a connection is accepted. */
 	readonly hello: Uint8Array;
-	/** Bytes of a request that it reads before it answers. */
+	/** Bytes of a request to read before responding. */
 	readonly reads: number;
-	/** PEM of certificate and key, for TLS. */
+	/** Certificate and key as PEM, for TLS. */
 	readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-	/** Becomes 1 when a connection has been reset. */
+	/** Set to 1 when a connection has been reset. */
 	readonly done: Int32Array;
 }
 
@@ -23,7 +23,7 @@ const { answer, hello, reads, tls, done } = workerData as ResettingUpstream;
 
 function accept(socket: Socket): void {
 	socket.on('error', () => {});
-	// What waits to be acknowledged would be lost.
+	// Unacknowledged data would be lost with the reset.
 	socket.setNoDelay(true);
 	socket.write(hello);
 	let seen = 0;
@@ -33,7 +33,7 @@ function accept(socket: Socket): void {
 		seen = Number.NEGATIVE_INFINITY;
 		socket.write(answer, () => {
 			const { _handle: handle } = socket as { _handle?: { _parent?: { reset(done: () => void): void } } };
-			// The reset of a TLS connection is that of the one below.
+			// A TLS connection is reset through its underlying socket.
 			if (tls) handle!._parent!.reset(() => {});
 			else socket.resetAndDestroy();
 			Atomics.store(done, 0, 1);

@@ -1,11 +1,11 @@
-/** An upstream that does byte for byte what a test says, and an exchange to call it from. */
+/** An upstream that sends exactly the bytes a test specifies, and an exchange for calling it. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Body, BodySource } from '../../../compiler/exchange/body.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import { Exchange, Request } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** A listening script. */
+/** A running scripted upstream. */
 export interface ScriptedUpstream {
 	readonly address: string;
 	readonly port: number;
@@ -14,7 +14,7 @@ export interface ScriptedUpstream {
 	close(): Promise<void>;
 }
 
-/** Listens on a free port; the script gets each connection, and its number from 1. */
+/** Listens on a free port. The script receives each connection and its number, starting at 1. */
 export async function scriptedUpstream(script: (socket: Socket, number: number) => void): Promise<ScriptedUpstream> {
 	const sockets = new Set<Socket>();
 	let accepted = 0;
@@ -40,7 +40,7 @@ export async function scriptedUpstream(script: (socket: Socket, number: number) 
 	};
 }
 
-/** Calls back with each whole request head (and what followed it) on a connection. */
+/** Calls back with each complete request head (and what followed it) on a connection. */
 export function onRequest(socket: Socket, answer: (head: string, number: number) => void): void {
 	let text = '';
 	let number = 0;
@@ -54,7 +54,7 @@ export function onRequest(socket: Socket, answer: (head: string, number: number)
 	});
 }
 
-/** An exchange without a connection; `gone()` on it is the client leaving. */
+/** An exchange without a connection. Calling `gone()` simulates that the client disconnects. */
 export function exchange(
 	method = 'GET',
 	headers: readonly (readonly [string, string])[] = [],
@@ -67,7 +67,7 @@ export function exchange(
 	return new Exchange('HTTP/1.1', connection, received, request, transport, 0);
 }
 
-/** Reads a body to its end. */
+/** Reads a body to the end. */
 export async function readBody(body: Body): Promise<string> {
 	if (body === null) return '';
 	if (typeof body === 'string') return body;
@@ -77,7 +77,7 @@ export async function readBody(body: Body): Promise<string> {
 	return Buffer.concat(pieces).toString('latin1');
 }
 
-/** A body of given pieces; each may be a promise. */
+/** A body made of the given pieces, each of which may be a promise. */
 export function streamOf(
 	pieces: readonly (string | Promise<string>)[],
 	length?: number,

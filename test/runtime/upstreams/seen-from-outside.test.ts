@@ -1,4 +1,4 @@
-/** What the Admin API, metrics and access log say of upstreams; streams and loads. */
+/** What the Admin API, metrics and access log report about upstreams, and upgraded streams during loads. */
 import { connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import { quiet } from '../../harness.ts';
 import { eventually, json, type TestServer, withServer } from '../running-server.ts';
 import { onRequest, type ScriptedUpstream, scriptedUpstream } from './scripted-upstream.ts';
 
-const test = suite('upstreams seen from outside');
+const test = suite('reports about upstreams');
 
 const closing: ScriptedUpstream[] = [];
 
@@ -26,7 +26,7 @@ async function deadPort(): Promise<number> {
 	return port;
 }
 
-test('each appears in the list, metrics and log entries', async () => {
+test("each upstream appears in the Admin API's list, the metrics and log entries", async () => {
 	const up = await scriptedUpstream(socket => onRequest(socket, () => socket.write(OK)));
 	closing.push(up);
 	const dead = `127.0.0.1:${await deadPort()}`;
@@ -88,24 +88,24 @@ test('each appears in the list, metrics and log entries', async () => {
 		assert.match(metrics, 'svc_upstream_queue 0\n');
 		const entries = () => log.entries.filter(({ msg }) => msg === 'handled request');
 		await eventually('both are logged', () => entries().length === 2);
-		// Each thread writes its own entries: those of two threads come in any order.
+		// Each thread writes its own entries, so those of two threads arrive in any order.
 		const [second, first] = entries()
 			.map(({ upstream }) => upstream as { readonly address: string; readonly tries: number; readonly latency: number })
 			.sort((a, b) => a.tries - b.tries);
 		assert.equal([first!.address, first!.tries, second!.tries], [up.address, 2, 1]);
 		assert.ok(first!.latency > 0);
-		// Another way to choose makes another pool, of the same upstreams: what is known of them stays known.
+		// A different balancing policy creates a new pool with the same upstreams, whose state is kept.
 		const changed = structuredClone(document) as { upstreams: { api: { balance: object } } };
 		changed.upstreams.api.balance = { policy: 'round_robin' };
 		assert.is((await runtime.load(json(JSON.stringify(changed)))).result, 'applied');
 		const report = () => runtime.upstreams().find(({ address }) => address === dead)!;
 		assert.equal([report().healthy, report().fails], [false, 1]);
 		assert.is((await get()).status, 200);
-		assert.is(report().fails, 1, 'it is not asked again');
+		assert.is(report().fails, 1, 'the failing upstream was contacted again');
 	});
 });
 
-/** Addresses that `GET /reverse_proxy/upstreams` lists, in its order. */
+/** Returns the upstreams listed by `GET /reverse_proxy/upstreams`, in order. */
 async function listed(runtime: TestServer['runtime']): Promise<{ address: string; pool?: string }[]> {
 	const admin = await startAdmin(runtime, { settings: { listen: '127.0.0.1:0' }, log: () => {}, onStop: () => {} });
 	try {
@@ -117,7 +117,7 @@ async function listed(runtime: TestServer['runtime']): Promise<{ address: string
 
 const proxyTo = (address: string) => ({ handler: 'proxy', upstreams: { to: [address] } });
 
-test('the list names upstreams wherever the configuration does, used or not', async () => {
+test('the list contains every upstream of the configuration, used or not', async () => {
 	const document = {
 		upstreams: {
 			used: { to: ['127.0.0.1:9001'] },
@@ -166,11 +166,11 @@ test('the list names upstreams wherever the configuration does, used or not', as
 		delete changed.upstreams.unused;
 		delete changed.routes.idle;
 		assert.is((await runtime.load(json(JSON.stringify(changed)))).result, 'applied');
-		assert.is((await listed(runtime)).length, 6, 'what the configuration no longer names is not listed');
+		assert.is((await listed(runtime)).length, 6, 'upstreams removed from the configuration are still listed');
 	});
 });
 
-test('the list has what dynamic sources have found, with its state', async () => {
+test('the list contains dynamically found upstreams with their state', async () => {
 	const up = await scriptedUpstream(socket => onRequest(socket, () => socket.write(OK)));
 	closing.push(up);
 	const port = up.address.split(':').pop()!;
@@ -197,7 +197,7 @@ test('the list has what dynamic sources have found, with its state', async () =>
 	});
 });
 
-test('a response that is cut short is in the log and metrics, because the client already has a success status', async () => {
+test('a truncated response is logged and counted, although the client already got a success status', async () => {
 	const up = await scriptedUpstream(socket =>
 		onRequest(socket, () => {
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf');
@@ -233,14 +233,14 @@ test('a response that is cut short is in the log and metrics, because the client
 	});
 });
 
-/** What this test looks at of an entry. */
+/** The fields of an entry that this test reads. */
 interface Entry {
 	readonly level: string;
 	readonly cause: string;
 	readonly upstream: unknown;
 }
 
-/** Switches protocols, then sends back what it gets. */
+/** An upstream that switches protocols and then echoes what it receives. */
 function echoing(): Promise<ScriptedUpstream> {
 	return scriptedUpstream(socket => {
 		socket.once('data', () => {
@@ -265,7 +265,7 @@ async function upgraded(
 		closed = true;
 	});
 	socket.write(`GET ${path} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`);
-	await eventually('it is switched', () => text.includes('\r\n\r\n'));
+	await eventually('the protocol is switched', () => text.includes('\r\n\r\n'));
 	return { socket, text: () => text, closed: () => closed };
 }
 
@@ -300,17 +300,17 @@ test('a stream ends at its timeout, survives a load that keeps its pool, and end
 	const delayed = { stream_close_delay: 300 };
 	await withServer(streaming(up.address, 'one', delayed), {}, async server => {
 		const short = await upgraded(server.port, '/short');
-		await eventually('it ends at its time-out', short.closed);
+		await eventually('the stream ends at its timeout', short.closed);
 		const stream = await upgraded(server.port);
 		await load(server, streaming(up.address, 'two', delayed));
 		assert.is((await server.get('/text')).body, 'two');
 		stream.socket.write('still here');
-		await eventually('it echoes', () => stream.text().endsWith('still here'));
+		await eventually('the stream echoes', () => stream.text().endsWith('still here'));
 		await load(server, streaming(up.address, 'three', delayed, { connect_timeout: 1234 }));
 		assert.is((await server.get('/text')).body, 'three');
 		stream.socket.write(', and here');
-		await eventually('it echoes', () => stream.text().endsWith(', and here'));
-		// The pool is wanted again before its delay is over: the stream goes on.
+		await eventually('the stream echoes', () => stream.text().endsWith(', and here'));
+		// The pool is in use again before the delay is over, so the stream continues.
 		await load(server, streaming(up.address, 'four', delayed));
 		assert.is((await server.get('/text')).body, 'four');
 		await quiet(500);
@@ -318,7 +318,7 @@ test('a stream ends at its timeout, survives a load that keeps its pool, and end
 		await load(server, streaming(up.address, 'five', delayed, { connect_timeout: 4321 }));
 		await server.get('/text');
 		const start = performance.now();
-		await eventually('it ends', stream.closed);
+		await eventually('the stream ends', stream.closed);
 		assert.ok(performance.now() - start < 1500);
 	});
 });

@@ -1,4 +1,4 @@
-/** Which trailer fields pass through a proxy: from clients to upstreams and back, over both protocols on either side. */
+/** Which trailer fields pass through a proxy: requests and responses, HTTP/1.1 and HTTP/2 on either side. */
 import { once } from 'node:events';
 import { connect, createServer, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ import { scriptedUpstream } from './scripted-upstream.ts';
 
 const test = suite('trailers through a proxy');
 
-/** Fields that belong into a head (RFC 9110 §6.5.1, §7.6.1). Those that no HTTP/2 message may have come last. */
+/** Fields not allowed in trailers (RFC 9110 §6.5.1, §7.6.1). Those that no HTTP/2 message may contain come last. */
 const FORBIDDEN = [
 	...['Authorization', 'WWW-Authenticate', 'Proxy-Authorization', 'Proxy-Authentication-Info', 'Cookie', 'Set-Cookie'],
 	...['X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto', 'Forwarded', 'X-Real-IP', 'True-Client-IP'],
@@ -21,7 +21,7 @@ const FORBIDDEN = [
 	...['TE', 'Host', 'Upgrade', 'Keep-Alive', 'Proxy-Connection'],
 ];
 const ONLY_HTTP1 = 5;
-/** Those too that tell applications who a user is; responses may have them. */
+/** In requests, additionally those that tell applications who a user is; responses may have these. */
 const FORBIDDEN_REQUEST = ['Remote-User', 'X-Remote-User', 'X-Auth-Request-Email', ...FORBIDDEN];
 
 const ALLOWED = [
@@ -32,7 +32,7 @@ const ALLOWED = [
 const lines = (names: readonly string[]) => names.map(name => `${name}: v\r\n`).join('');
 const fields = (names: readonly string[]): OutgoingHttpHeaders => Object.fromEntries(names.map(name => [name, 'v']));
 
-/** Names in a trailer section that follows the last chunk. */
+/** Returns the names in the trailer section after the last chunk. */
 const namesOf = (message: string) =>
 	message
 		.slice(message.lastIndexOf('\r\n0\r\n') + 5)
@@ -42,7 +42,7 @@ const namesOf = (message: string) =>
 
 interface Peer {
 	readonly address: string;
-	/** Names of the trailers of the last request. */
+	/** Returns the trailer names of the last request. */
 	got(): readonly string[];
 	close(): Promise<unknown>;
 }
@@ -109,7 +109,7 @@ async function askHttp2(port: number, path: string): Promise<readonly string[]> 
 
 const VARIANTS = { plain: '', encoded: 'encode gzip', cached: 'cache' };
 
-test('every pair of protocols', async () => {
+test('allowed trailers pass and forbidden ones are dropped between every pair of protocols', async () => {
 	const upstreams = { http1: await http1Upstream(), http2: await http2Upstream() };
 	const routes = Object.entries(upstreams).flatMap(([name, { address }]) =>
 		Object.entries(VARIANTS).map(

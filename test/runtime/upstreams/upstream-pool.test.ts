@@ -1,4 +1,4 @@
-/** Pools against upstreams that behave and misbehave, over real sockets. */
+/** Upstream pools with well-behaved and misbehaving upstreams, over real sockets. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -72,10 +72,10 @@ async function failure(promise: Promise<unknown>): Promise<UpstreamError> {
 		assert.instance(error, UpstreamError);
 		return error as UpstreamError;
 	}
-	throw new Error('it did not fail');
+	throw new Error('the request did not fail');
 }
 
-/** Waits until something holds, which says by itself what it is. */
+/** Waits for a condition, whose source text serves as the description. */
 const eventually = (holds: () => boolean): Promise<void> => until(String(holds), holds);
 
 test('a small response arrives completely, and its connection is reused', async () => {
@@ -111,7 +111,7 @@ test('the request is written with its fields, target and framing', async () => {
 	assert.is(seen, 'GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: TE\r\n\r\n');
 });
 
-test('a target that could end the request line is refused before it is sent', async () => {
+test('a target containing characters that could end the request line is refused before sending', async () => {
 	const server = await upstream(() => {});
 	const pool = poolOf({ to: [server.address] });
 	for (const target of ['/a b', '/a\r\nX: y', '/\u010a', '']) {
@@ -119,7 +119,7 @@ test('a target that could end the request line is refused before it is sent', as
 	}
 });
 
-test('chunked responses come as bytes when whole, as a stream when not, and keep the connection', async () => {
+test('chunked responses that arrive at once become bytes, others a stream, and both keep the connection', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async (_head, number) => {
 			socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -181,7 +181,7 @@ test('responses without a body: HEAD, 204, 304', async () => {
 	assert.is(pool.inFlight, 0);
 });
 
-test('connection fields stay on their connection', async () => {
+test('hop-by-hop fields are not forwarded', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, () =>
 			socket.write(
@@ -259,7 +259,7 @@ test('a head larger than the limit fails', async () => {
 	assert.match((await failure(send(pool))).message, 'too large');
 });
 
-test('a head in single bytes is one head', async () => {
+test('a head that arrives byte by byte is parsed', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async () => {
 			for (const byte of 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\n\r\nx') {
@@ -273,7 +273,7 @@ test('a head in single bytes is one head', async () => {
 	assert.is(await readBody(response.body), 'x');
 });
 
-test('bytes after a response end the connection', async () => {
+test('unexpected bytes after a response close the connection', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\r\n')),
 	);
@@ -298,7 +298,7 @@ test('an unsolicited response on an idle connection closes it, and answers no re
 	assert.is(server.accepted, 2);
 });
 
-test('refused, closed without an answer, closed within head and body, reset', async () => {
+test('each way in which a connection can fail has its own error', async () => {
 	const gone = await scriptedUpstream(() => {});
 	await gone.close();
 	assert.is((await failure(send(poolOf({ to: [gone.address] })))).phase, 'connect');
@@ -358,7 +358,7 @@ test('a request is not retried after a fresh connection closes', async () => {
 	assert.is(server.accepted, 1);
 });
 
-test('timeouts of the head and of connecting', async () => {
+test('a slow response head times out, and a timeout longer than a timer can run never does', async () => {
 	const silent = await upstream(() => {});
 	const started = performance.now();
 	const error = await failure(send(poolOf({ to: [silent.address], response_header_timeout: 40 })));
@@ -368,11 +368,11 @@ test('timeouts of the head and of connecting', async () => {
 	const long = await upstream(socket => onRequest(socket, () => socket.end('HTTP/1.1 204 No Content\r\n\r\n')));
 	const month = 30 * 86_400_000;
 	const patient = poolOf({ to: [long.address], connect_timeout: month, response_header_timeout: month });
-	assert.is((await send(patient)).status, 204, 'a time-out longer than a timer can be is none');
+	assert.is((await send(patient)).status, 204, 'a timeout longer than the maximum timer delay means no timeout');
 });
 
-test('time-out of connecting', async () => {
-	// A process that is stopped accepts nothing: once its backlog is full, further connections stay without an answer.
+test('a connection attempt times out', async () => {
+	// A suspended process accepts nothing: once its backlog is full, further connection attempts get no reply.
 	const script =
 		"require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })";
 	const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -396,7 +396,7 @@ test('time-out of connecting', async () => {
 	}
 });
 
-test('the client leaving ends the exchange with the upstream', async () => {
+test('a client that disconnects aborts the upstream exchange', async () => {
 	let closed = false;
 	const server = await upstream(socket => {
 		socket.on('close', () => {
@@ -416,7 +416,7 @@ test('the client leaving ends the exchange with the upstream', async () => {
 	assert.is(pool.inFlight, 0);
 });
 
-test('the client leaving later does not touch the next exchange on the connection', async () => {
+test('a client that disconnects later does not affect the next exchange on the same connection', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async (_head, number) => {
 			if (number === 2) await pace(20);
@@ -431,7 +431,7 @@ test('the client leaving later does not touch the next exchange on the connectio
 	assert.is((await second).status, 200);
 });
 
-test('a request body streams: chunked without a length, counted with one', async () => {
+test('a request body is streamed: chunked without a length, with Content-Length otherwise', async () => {
 	let seen = '';
 	const server = await upstream(socket =>
 		socket.on('data', bytes => {
@@ -465,7 +465,7 @@ test('a request body of the wrong length aborts the request', async () => {
 	assert.match((error.cause as Error).message, 'client broke off');
 });
 
-test('an early response ends sending; the connection is not reused', async () => {
+test('an early response stops the upload, and the connection is not reused', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, () => socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')),
 	);
@@ -479,7 +479,7 @@ test('an early response ends sending; the connection is not reused', async () =>
 	assert.is(pool.inFlight, 0);
 });
 
-test('10 MB to a slow reader: backpressure reaches the upstream, and memory stays bounded', async () => {
+test('10 MB to a slow reader: backpressure reaches the upstream, and memory use is limited', async () => {
 	const total = 10 << 20;
 	let written = 0;
 	const server = await upstream(socket =>
@@ -508,11 +508,11 @@ test('10 MB to a slow reader: backpressure reaches the upstream, and memory stay
 		if (read < 1 << 20) await pace(1);
 	}
 	assert.is(read, total);
-	// What the kernel's buffers hold, but not all of it.
-	assert.ok(ahead < total, `${ahead} bytes were taken ahead of the reader`);
+	// The kernel's buffers hold some of it, but not all.
+	assert.ok(ahead < total, `${ahead} bytes were read ahead of the reader`);
 });
 
-test('large bodies read at the same time keep their bytes apart', async () => {
+test('large bodies read concurrently do not mix their bytes', async () => {
 	const total = 2 << 20;
 	const server = await upstream(socket =>
 		onRequest(socket, head => {
@@ -533,7 +533,7 @@ test('large bodies read at the same time keep their bytes apart', async () => {
 				for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 					const before = Buffer.from(piece);
 					if (read % 3 === 0) await pace(1);
-					assert.ok(before.equals(piece), 'a piece stays as it is until the next pull');
+					assert.ok(before.equals(piece), 'a piece changed before the next pull');
 					assert.is(before.toString().replaceAll(letter, ''), '');
 					read += piece.length;
 				}
@@ -543,7 +543,7 @@ test('large bodies read at the same time keep their bytes apart', async () => {
 	}
 });
 
-test('10 MB to a slow upstream: the body is pulled as fast as the upstream takes it', async () => {
+test('10 MB to a slow upstream: the body is pulled only as fast as the upstream accepts it', async () => {
 	const total = 10 << 20;
 	let received = 0;
 	const server = await upstream(socket => {
@@ -586,7 +586,7 @@ test('a canceled body closes the connection', async () => {
 	assert.throws(() => body.pull());
 });
 
-test('an upgrade hands the byte stream over, half-closes pass', async () => {
+test('an upgrade hands over the byte stream and forwards half-closes', async () => {
 	let ended = false;
 	const server = await upstream(socket => {
 		socket.once('data', bytes => {
@@ -615,7 +615,7 @@ test('an upgrade hands the byte stream over, half-closes pass', async () => {
 	await eventually(() => pool.inFlight === 0);
 });
 
-test('an upgrade whose client leaves at once is canceled, and affects nothing else', async () => {
+test('an upgrade whose client disconnects at once is canceled, and affects nothing else', async () => {
 	const server = await upstream(socket => {
 		socket.once('data', () =>
 			socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'),
@@ -638,7 +638,7 @@ test('an upgrade whose client leaves at once is canceled, and affects nothing el
 	}
 });
 
-test('unix sockets, names and resolved addresses', async () => {
+test('upstreams can be Unix sockets, names or resolved addresses', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-pool-'));
 	const path = join(folder, 's');
 	const server = createServer(socket =>
@@ -662,7 +662,7 @@ test('unix sockets, names and resolved addresses', async () => {
 	rmSync(folder, { recursive: true });
 });
 
-test('idle connections: bounded in number and time, none after close', async () => {
+test('idle connections are limited in number and time, and none remain after close', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async () => {
 			await pace(10);
@@ -685,7 +685,7 @@ test('idle connections: bounded in number and time, none after close', async () 
 	assert.is(none.idleConnections, 0);
 });
 
-test('more idle connections than the limit last from one burst to the next, and no longer', async () => {
+test('idle connections over the limit are kept between bursts, but no longer', async () => {
 	const server = await upstream(socket =>
 		onRequest(socket, async () => {
 			await pace(10);
@@ -696,13 +696,13 @@ test('more idle connections than the limit last from one burst to the next, and 
 	for (let burst = 0; burst < 3; burst++) await Promise.all(Array.from({ length: 8 }, () => send(pool)));
 	assert.is(server.accepted, 8);
 	assert.is(pool.idleConnections, 8);
-	await until('those above the limit are closed', () => pool.idleConnections <= 2);
+	await until('connections over the limit are closed', () => pool.idleConnections <= 2);
 	assert.is(pool.idleConnections, 2);
 	await Promise.all([send(pool), send(pool)]);
 	assert.is(server.accepted, 8);
 });
 
-test('counts are of the whole process; balancing sees them', async () => {
+test('request counts cover the whole process and influence balancing', async () => {
 	const silent = await upstream(() => {});
 	const settings: UpstreamSettings = { to: [silent.address, '127.0.0.1:9'], balance: { policy: 'least_conn' } };
 	const { row: slots } = poolLayout(settings);
@@ -723,7 +723,7 @@ test('counts are of the whole process; balancing sees them', async () => {
 	await failure(sent);
 });
 
-test('round robin takes one turn for all threads, the second upstream first', () => {
+test('round robin uses one sequence for all threads, starting with the second upstream', () => {
 	const settings: UpstreamSettings = { to: ['a:1', 'b:1', 'c:1'], balance: { policy: 'round_robin' } };
 	const buffer = new SharedArrayBuffer(poolBytes(settings, 2));
 	const pools = [0, 1].map(row => createUpstreamPool(settings, { buffer, rows: 2, row }));
@@ -734,7 +734,7 @@ test('round robin takes one turn for all threads, the second upstream first', ()
 	for (let i = 0; i < 6; i++) assert.not(avoid.includes(pool.select(exchange(), avoid)!));
 });
 
-test('bytes after a response that fills the read buffer answer no request', async () => {
+test('bytes after a response that fills the read buffer are not taken as a response', async () => {
 	let connections = 0;
 	const up = await upstream(socket => {
 		connections++;
@@ -743,14 +743,14 @@ test('bytes after a response that fills the read buffer answer no request', asyn
 				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright');
 				return;
 			}
-			// As long as what is read at once, head and all; what an attacker has put behind comes with the next read.
+			// Exactly as long as one read, including the head; the attacker's bytes come with the next read.
 			const fields = 'HTTP/1.1 200 OK\r\nContent-Length: 65400\r\nX-Fill: ';
 			const whole = `${fields}${'f'.repeat(65_536 - 65_400 - fields.length - 4)}\r\n\r\n${'b'.repeat(65_400)}`;
 			socket.write(`${whole}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`);
 		});
 	});
 	const pool = poolOf({ to: [up.address], transport: { type: 'http', max_conns_per_host: 1 } });
-	// The second waits for the connection of the first, and gets it the moment that it is idle.
+	// The second request waits for the first one's connection and gets it the moment it becomes idle.
 	const answers = await Promise.all(['/first', '/second'].map(target => send(pool, { target })));
 	assert.is(String(await readBody(answers[1]!.body)), 'right');
 	assert.is(connections, 2);

@@ -1,4 +1,4 @@
-/** What is remembered of upstreams: failures, circuits, slow starts, latencies, budgets; and that threads see the same. */
+/** State of upstreams: failures, circuits, slow start, latencies and retry budgets, all shared between threads. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { UpstreamSettings } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
@@ -36,13 +36,13 @@ test('failures count for their duration, whichever thread they occurred on', () 
 	assert.is(two!.fails(1099), 3);
 	assert.ok(two!.passes(1100));
 	assert.is(two!.fails(1100), 2);
-	// Ten more push the early ones out; only the last three matter.
+	// Ten more failures push the early ones out; only the last three matter.
 	for (let i = 0; i < 10; i++) one!.fail(2000 + i);
 	assert.not.ok(two!.passes(3006));
 	assert.ok(two!.passes(3007));
 });
 
-test('the clock of failures may wrap', () => {
+test('failures are counted correctly when the clock wraps', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 1000, max_fails: 1 };
 	const of = health(memories(settings)[0]!, settings);
 	of.fail(2 ** 31 - 10);
@@ -50,7 +50,7 @@ test('the clock of failures may wrap', () => {
 	assert.ok(of.passes((2 ** 31 - 10 + 1000) | 0));
 });
 
-test('a returning upstream gets gradually more requests', () => {
+test('a recovering upstream gets gradually more requests', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 100, slow_start: 1000 };
 	const of = health(memories(settings)[0]!, settings);
 	assert.is(of.share(0), 1);
@@ -60,14 +60,14 @@ test('a returning upstream gets gradually more requests', () => {
 	assert.is(of.share(2000), 0.1);
 	assert.is(of.share(2500), 0.5);
 	assert.is(of.share(3000), 1);
-	// Failures that are over are a return too.
+	// An expired failure also counts as a recovery.
 	of.fail(5000);
 	assert.not.ok(of.passes(5050));
 	assert.ok(of.passes(5100));
 	assert.is(of.share(5600), 0.5);
 });
 
-test('a latency is a decaying peak', () => {
+test('the latency estimate is a decaying peak', () => {
 	const settings: UpstreamSettings = { to: ['a:1'] };
 	const of = health(memories(settings)[0]!, settings);
 	assert.is(of.latency(0), undefined);
@@ -82,7 +82,7 @@ test('a latency is a decaying peak', () => {
 	assert.ok(settled > 8 && settled < 40, `${settled}`);
 });
 
-test('a circuit opens by its share of errors, lets probes through, and closes', () => {
+test('a circuit opens when too many requests fail, lets probes through, and closes again', () => {
 	const settings: UpstreamSettings = {
 		to: ['a:1'],
 		circuit: { min_requests: 10, error_ratio: 0.5, window: 1000, open_for: 500, probes: 2 },
@@ -99,7 +99,7 @@ test('a circuit opens by its share of errors, lets probes through, and closes', 
 	assert.is(here!.state, 'half_open');
 	assert.ok(here!.began(531));
 	assert.not.ok(here!.allows(532));
-	// What was sent before it opened says nothing now.
+	// Requests sent before the circuit opened no longer count.
 	assert.not.ok(here!.ended(false, true, 1, 533));
 	assert.not.ok(here!.ended(true, false, 1, 534));
 	assert.ok(there!.ended(true, false, 1, 535));
@@ -107,7 +107,7 @@ test('a circuit opens by its share of errors, lets probes through, and closes', 
 	assert.not.ok(here!.began(536));
 });
 
-test('a failed probe opens it again, an abandoned one makes room, lost ones do not block it', () => {
+test('a failed probe reopens the circuit, an abandoned one allows another, and lost ones do not block it', () => {
 	const settings: UpstreamSettings = {
 		to: ['a:1'],
 		circuit: { min_requests: 1, open_for: 100, probes: 1, slow_after: 50 },
@@ -139,7 +139,7 @@ test('errors of an earlier window are forgotten', () => {
 	assert.is(breaker.state, 'open');
 });
 
-test('a budget gives a share of the requests, and a few each second', () => {
+test('a retry budget allows a fraction of the requests, plus a few per second', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], retry_budget: { ratio: 0.2, per_second: 2 } };
 	const [here, there] = memories(settings).map(memory => new RetryBudget(memory, settings.retry_budget));
 	let taken = 0;
@@ -152,7 +152,7 @@ test('a budget gives a share of the requests, and a few each second', () => {
 	assert.is(taken, 42);
 });
 
-test('dynamic addresses have the same slot on all threads; unused slots are reused', () => {
+test('a dynamic address has the same slot on all threads, and unused slots are reused', () => {
 	const settings: UpstreamSettings = { to: ['{http.request.header.X}'] };
 	const [here, there] = memories(settings);
 	const slot = here!.claim(12345, 1000)!;
@@ -171,7 +171,7 @@ test('dynamic addresses have the same slot on all threads; unused slots are reus
 
 const QUIET = { log: () => {}, expand: (text: string) => text, environment: {} };
 
-test('the state of an upstream survives changes elsewhere, and its pool', () => {
+test("an upstream's state survives changes of other settings and the replacement of its pool", () => {
 	const board = new PoolRegistry(QUIET);
 	const before: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 60_000, max_fails: 2 };
 	const after: UpstreamSettings = { ...before, to: ['b:1', 'c:1'], balance: { policy: 'first' } };
@@ -203,7 +203,7 @@ test('the state of an upstream survives changes elsewhere, and its pool', () => 
 	);
 });
 
-test('a pool skips upstreams that are down, failing, full, or have an open circuit', () => {
+test('a pool skips upstreams that are unhealthy, failing, full, or have an open circuit', () => {
 	const settings: UpstreamSettings = {
 		to: ['a:1', 'b:1', 'c:1'],
 		balance: { policy: 'first' },
@@ -231,7 +231,7 @@ test('a pool skips upstreams that are down, failing, full, or have an open circu
 	pool.close();
 });
 
-test('slow start: a returning upstream gets its part, all of it when alone', () => {
+test('with slow start, a recovering upstream gets its share, and all requests if it is alone', () => {
 	const settings: UpstreamSettings = {
 		to: ['a:1', 'b:1'],
 		balance: { policy: 'round_robin' },

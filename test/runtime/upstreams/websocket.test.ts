@@ -1,6 +1,6 @@
 /**
- * WebSockets through the server behave as without it. The cases are those of the field's conformance suite by kind:
- * framing, pings, reserved bits and opcodes, fragmentation, UTF-8, closing, limits.
+ * WebSockets behave the same through the server as without it. The cases follow the categories of the common
+ * conformance suite: framing, pings, reserved bits and opcodes, fragmentation, UTF-8, closing, limits.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -49,7 +49,7 @@ test.after(async () => {
 	for (const close of closing) await close();
 });
 
-/** One frame as a client sends it (RFC 6455 §5.2). */
+/** Builds a frame as sent by a client (RFC 6455 §5.2). */
 function frame(first: number, payload: Uint8Array | string, masked = true): Buffer {
 	const bytes = Buffer.from(payload as string);
 	const mask = randomBytes(4);
@@ -59,7 +59,7 @@ function frame(first: number, payload: Uint8Array | string, masked = true): Buff
 	return Buffer.concat([Buffer.from([first, ...size]), masked ? mask : Buffer.alloc(0), body]);
 }
 
-/** What a server answers to these bytes, until it is silent or ends, or has answered what is expected. */
+/** Returns what a server sends in reply to these bytes, until it is silent, ends, or has sent what is expected. */
 async function conversation(port: number, pieces: readonly Buffer[], expected?: string): Promise<string> {
 	const socket: Socket = connect(port, '127.0.0.1');
 	const key = randomBytes(16).toString('base64');
@@ -117,7 +117,7 @@ const CASES: { readonly [name: string]: readonly Buffer[] } = {
 	'a ping': [frame(0x89, 'ping')],
 	'an empty ping': [frame(0x89, '')],
 	'a ping of 126 bytes': [frame(0x89, 'x'.repeat(126))],
-	'a pong that nobody asked for': [frame(0x8a, 'pong'), frame(text, 'after')],
+	'an unsolicited pong': [frame(0x8a, 'pong'), frame(text, 'after')],
 	'ten pings at once': [Buffer.concat(Array.from({ length: 10 }, (_, i) => frame(0x89, `p${i}`)))],
 	'a reserved bit': [frame(0xc1, 'x')],
 	'all reserved bits': [frame(0xf1, 'x')],
@@ -126,26 +126,26 @@ const CASES: { readonly [name: string]: readonly Buffer[] } = {
 	'a fragmented text': [frame(0x01, 'frag'), frame(0x80, 'ments')],
 	'fragments with a ping between': [frame(0x01, 'frag'), frame(0x89, 'p'), frame(0x80, 'ments')],
 	'a fragmented ping': [frame(0x09, 'p'), frame(0x80, 'q')],
-	'a continuation of nothing': [frame(0x80, 'x')],
-	'a text within a fragmented one': [frame(0x01, 'a'), frame(text, 'b')],
+	'a continuation without a first frame': [frame(0x80, 'x')],
+	'a text inside a fragmented one': [frame(0x01, 'a'), frame(text, 'b')],
 	'text in UTF-8': [frame(text, 'κόσμε €')],
 	'text in UTF-8, split within a character': [frame(0x01, Buffer.from([0xce])), frame(0x80, Buffer.from([0xba]))],
-	'text that is no UTF-8': [frame(text, Buffer.from([0xce, 0xba, 0xed, 0xa0, 0x80]))],
+	'invalid UTF-8 in a text': [frame(text, Buffer.from([0xce, 0xba, 0xed, 0xa0, 0x80]))],
 	'a frame without a mask': [frame(text, 'x', false)],
 	'a close': [frame(0x88, '')],
 	'a close with a code and a reason': [frame(0x88, Buffer.concat([Buffer.from([3, 232]), Buffer.from('bye')]))],
 	'a close with one byte': [frame(0x88, Buffer.from([3]))],
-	'a close with a code of no meaning': [frame(0x88, Buffer.from([3, 237]))],
-	'a close with a reason that is no UTF-8': [frame(0x88, Buffer.from([3, 232, 0xce]))],
+	'a close with an undefined code': [frame(0x88, Buffer.from([3, 237]))],
+	'invalid UTF-8 in a close reason': [frame(0x88, Buffer.from([3, 232, 0xce]))],
 	'a text after a close': [frame(0x88, Buffer.from([3, 232])), frame(text, 'late')],
 };
 
-test('every kind of frame gets what it gets without the server', async () => {
+test('every kind of frame gets the same reply as without the server', async () => {
 	const outcomes = await Promise.all(
 		Object.entries(CASES).map(async ([name, pieces]) => {
 			let one = await conversation(direct, pieces);
 			let two = await conversation(proxied, pieces, one);
-			// On a busy machine an answer can be late; one that is another stays another.
+			// On a busy machine a reply can be late, so retry; a wrong reply stays wrong.
 			for (let i = 0; i < 2 && one !== two; i++) {
 				one = await conversation(direct, pieces);
 				two = await conversation(proxied, pieces, one);
@@ -157,7 +157,7 @@ test('every kind of frame gets what it gets without the server', async () => {
 	assert.ok(outcomes.some(({ one }) => one.endsWith('ended')));
 });
 
-test('messages, large and compressed, in order; the server may speak first', async () => {
+test('large and compressed messages arrive in order, and the server may send first', async () => {
 	const socket = new WebSocket(`ws://127.0.0.1:${proxied}/hello`, { perMessageDeflate: true });
 	const [first] = await once(socket, 'message');
 	assert.is(String(first), 'hello before you ask');
@@ -176,7 +176,7 @@ test('messages, large and compressed, in order; the server may speak first', asy
 	assert.equal([code, String(reason)], [1000, 'done']);
 });
 
-test('the upstream closes, or breaks off; the client does', async () => {
+test('a close or a disconnect on either side reaches the other side', async () => {
 	const left = new WebSocket(`ws://127.0.0.1:${proxied}/leave`);
 	const [code, reason] = (await once(left, 'close')) as [number, Buffer];
 	assert.equal([code, String(reason)], [4001, 'enough']);
@@ -191,16 +191,16 @@ test('the upstream closes, or breaks off; the client does', async () => {
 		);
 	const before = await connections();
 	gone.terminate();
-	await until('the upstream is told', async () => (await connections()) < before);
+	await until('the upstream sees the disconnect', async () => (await connections()) < before);
 	assert.is(await connections(), before - 1);
 });
 
-test('a refused upgrade is an ordinary answer', async () => {
+test('a refused upgrade is forwarded as an ordinary response', async () => {
 	const response = await fetch(`http://127.0.0.1:${proxied}/`, { headers: { 'X-A': 'b' } });
 	assert.equal([response.status, await response.text()], [426, 'upgrade']);
 });
 
-test('over HTTP/2 too: to an upstream that takes extended CONNECT, and from a client that sends it (RFC 8441)', async () => {
+test('extended CONNECT (RFC 8441) works to HTTP/2 upstreams and from HTTP/2 clients', async () => {
 	const [front, back] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
 	const lines = [

@@ -1,19 +1,19 @@
-/** Certificates for tests: an authority, and leaves for names and addresses of this machine. */
+/** Certificates for tests: an authority, and leaf certificates for names and addresses of this machine. */
 import { keyPem, makePrivateKey } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 
-/** PEM of a certificate and its key. */
+/** A certificate and its key as PEM. */
 export interface TestCertificate {
 	readonly cert: string;
 	readonly key: string;
 }
 
-/** An authority that issues. */
+/** An authority that issues leaf certificates. */
 export interface TestAuthority extends TestCertificate {
 	issue(names: readonly string[]): Promise<TestCertificate>;
 }
 
-/** Makes an authority that is valid for a day. */
+/** Creates an authority that is valid for a day. */
 export async function testAuthority(name = 'Test Authority'): Promise<TestAuthority> {
 	const key = await makePrivateKey('p256');
 	const day = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };

@@ -1,4 +1,4 @@
-/** gRPC through the server: a real client and a real server of @grpc/grpc-js, in plain text and with TLS to the upstream. */
+/** gRPC through the server, with a real client and server of @grpc/grpc-js; upstream in plain text and over TLS. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as grpc from '@grpc/grpc-js';
@@ -119,7 +119,7 @@ for (const name of ['plain', 'secure'] as const) {
 			wait(value: Buffer): grpc.ClientReadableStream<Buffer>;
 		};
 
-	test(`${name}: one request, one answer, with metadata, trailers and errors`, async () => {
+	test(`${name}: unary calls pass metadata, trailers and errors`, async () => {
 		const call = (text: string): Promise<{ error: grpc.ServiceError | null; value: string; trailers: grpc.Metadata }> =>
 			new Promise(resolve => {
 				const meta = new grpc.Metadata();
@@ -138,7 +138,7 @@ for (const name of ['plain', 'secure'] as const) {
 		assert.equal(bad.error!.metadata.get('x-trailer'), ['for bad']);
 	});
 
-	test(`${name}: streams of requests, of answers, of both at once`, async () => {
+	test(`${name}: client, server and bidirectional streaming work`, async () => {
 		const gathered = await new Promise<string>((resolve, reject) => {
 			const call = client().gather((error, value) => (error ? reject(error) : resolve(String(value))));
 			for (const piece of ['a', 'b', 'c']) call.write(Buffer.from(piece));
@@ -152,7 +152,7 @@ for (const name of ['plain', 'secure'] as const) {
 		assert.is(count, 100);
 		const talk = client().talk();
 		for (let i = 0; i < 5; i++) {
-			// Each message comes back before the next is sent: nothing waits for more.
+			// Each message comes back before the next is sent, which shows that nothing is buffered.
 			const echoed = new Promise(resolve => talk.once('data', resolve));
 			talk.write(Buffer.from(`message ${i}`));
 			assert.is(String(await echoed), `message ${i}`);
@@ -162,13 +162,13 @@ for (const name of ['plain', 'secure'] as const) {
 		await ended;
 	});
 
-	test(`${name}: a call that is cancelled is cancelled at the upstream at once`, async () => {
+	test(`${name}: a canceled call is canceled at the upstream at once`, async () => {
 		const before = cancelled;
 		const call = client().wait(Buffer.from('x'));
 		call.on('error', () => {});
 		await new Promise(resolve => call.once('data', resolve));
 		call.cancel();
-		await until('the upstream is told', () => cancelled > before);
+		await until('the upstream sees the cancellation', () => cancelled > before);
 		assert.is(cancelled, before + 1);
 	});
 }

@@ -1,4 +1,4 @@
-/** Our client's side of HTTP/2 against upstreams that are written frame by frame, well and badly. */
+/** The HTTP/2 client against upstreams scripted frame by frame, valid and invalid. */
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
@@ -14,7 +14,7 @@ test.after.each(async () => {
 	for (const close of open.splice(0).reverse()) await close();
 });
 
-/** A frame (RFC 9113 §4.1). */
+/** Builds a frame (RFC 9113 §4.1). */
 function frame(type: number, flags: number, stream: number, payload: Uint8Array | string = ''): Buffer {
 	const bytes = Buffer.from(payload as string);
 	const head = Buffer.alloc(9);
@@ -31,7 +31,7 @@ const numbers = (...values: number[]): Buffer => {
 	return bytes;
 };
 const SETTINGS = frame(4, 0, 0);
-/** `:status: 200`, from the static table. */
+/** `:status: 200`, as indexed in the static table. */
 const OK = Buffer.from([0x88]);
 const literal = (name: string, value: string): Buffer =>
 	Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)]);
@@ -43,7 +43,7 @@ interface Received {
 	readonly payload: Buffer;
 }
 
-/** An upstream that gets each frame of a client; its settings go out first. */
+/** An upstream whose script receives each frame of a client. Its SETTINGS are sent first. */
 async function upstream(script: (frame: Received, socket: Socket, connection: number) => void): Promise<string> {
 	const sockets = new Set<Socket>();
 	let connections = 0;
@@ -91,7 +91,7 @@ async function get(url: string, init: RequestInit = {}): Promise<string> {
 	}
 }
 
-test('padding, priorities, blocks in several frames, unknown frames, trailers, pings', async () => {
+test('the client handles padding, priorities, split header blocks, unknown frames, trailers and PINGs', async () => {
 	const answered: Received[] = [];
 	const url = await upstream((received, socket) => {
 		if (received.type === 6) answered.push(received);
@@ -114,7 +114,7 @@ test('padding, priorities, blocks in several frames, unknown frames, trailers, p
 	assert.equal([answered[0]!.flags, String(answered[0]!.payload)], [1, '12345678']);
 });
 
-test('only blanks and tabs around a value are left out, as in HTTP/1.1', async () => {
+test('only spaces and tabs are trimmed around a value, as in HTTP/1.1', async () => {
 	let head: Buffer = Buffer.alloc(0);
 	const url = await upstream((received, socket) => {
 		if (received.type !== 1) return;
@@ -147,7 +147,7 @@ test('an upstream that floods control frames and reads no replies is disconnecte
 });
 
 const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[] } = {
-	'a status that is none': stream => [frame(1, 5, stream, literal(':status', 'abc'))],
+	'an invalid status': stream => [frame(1, 5, stream, literal(':status', 'abc'))],
 	'no status': stream => [frame(1, 5, stream, literal('x', 'y'))],
 	'two statuses': stream => [frame(1, 5, stream, Buffer.concat([OK, OK]))],
 	'status 101': stream => [frame(1, 5, stream, literal(':status', '101'))],
@@ -164,35 +164,35 @@ const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[]
 			],
 		]),
 	),
-	// `:method: GET` and `:path: /`, from the static table.
+	// `:method: GET` and `:path: /`, as indexed in the static table.
 	':method of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x82]))],
 	':path of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x84]))],
-	'its status after a field': stream => [frame(1, 5, stream, Buffer.concat([literal('x-a', 'b'), OK]))],
+	'the status after a field': stream => [frame(1, 5, stream, Buffer.concat([literal('x-a', 'b'), OK]))],
 	'a field in upper case': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('X-A', 'b')]))],
-	'a field of connections': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('connection', 'close')]))],
+	'a connection-specific field': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('connection', 'close')]))],
 	'a value with a line end': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('a', 'b\r\nc: d')]))],
 	'two lengths': stream => [
 		frame(1, 4, stream, Buffer.concat([OK, literal('content-length', '1'), literal('content-length', '2')])),
 	],
-	'fields that are no HPACK': stream => [frame(1, 5, stream, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]))],
+	'an invalid header block': stream => [frame(1, 5, stream, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]))],
 	'content before the head': stream => [frame(0, 0, stream, 'x')],
-	'content of an unknown stream': () => [frame(0, 0, 77, 'x')],
-	'fields of an even stream': () => [frame(1, 5, 2, OK)],
+	'DATA on an unknown stream': () => [frame(0, 0, 77, 'x')],
+	'HEADERS on an even stream': () => [frame(1, 5, 2, OK)],
 	'a push': stream => [frame(5, 4, stream, Buffer.concat([numbers(2), OK]))],
-	'padding that is too long': stream => [frame(1, 0x0d, stream, Buffer.from([200, 0x88]))],
+	'excessive padding': stream => [frame(1, 0x0d, stream, Buffer.from([200, 0x88]))],
 	'an interrupted block': stream => [frame(1, 0, stream, OK), frame(6, 0, 0, '12345678')],
-	'a continuation of nothing': stream => [frame(9, 4, stream, OK)],
-	'a frame that is too large': stream => [frame(0, 0, stream, Buffer.alloc(20_000))],
-	'settings of a wrong size': () => [frame(4, 0, 0, '12345')],
-	'a window that is too large': () => [frame(8, 0, 0, numbers(0x7fffffff))],
-	'a window of nothing': () => [frame(8, 0, 0, numbers(0))],
+	'CONTINUATION without HEADERS': stream => [frame(9, 4, stream, OK)],
+	'an oversized frame': stream => [frame(0, 0, stream, Buffer.alloc(20_000))],
+	'SETTINGS of the wrong size': () => [frame(4, 0, 0, '12345')],
+	'an overflowing window': () => [frame(8, 0, 0, numbers(0x7fffffff))],
+	'a window increment of 0': () => [frame(8, 0, 0, numbers(0))],
 	'a reset': stream => [frame(3, 0, stream, numbers(2))],
-	'a farewell with an error': () => [frame(7, 0, 0, numbers(0, 11))],
+	'GOAWAY with an error': () => [frame(7, 0, 0, numbers(0, 11))],
 	'no HTTP/2 at all': () => [Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')],
 };
 
 for (const [name, frames] of Object.entries(MISTAKES)) {
-	test(`an answer with ${name} is an error, and passes nothing on`, async () => {
+	test(`a response with ${name} is an error, and nothing of it is forwarded`, async () => {
 		const url = await upstream(({ type, stream }, socket) => {
 			if (type === 1) for (const one of frames(stream)) socket.write(one);
 		});
@@ -200,7 +200,7 @@ for (const [name, frames] of Object.entries(MISTAKES)) {
 	});
 }
 
-test('an upstream with a malformed response gets a stream error', async () => {
+test('a malformed response is reset with a stream error', async () => {
 	const codes: number[] = [];
 	const malformed: ((stream: number) => Buffer)[] = [
 		stream => frame(1, 4, stream, Buffer.concat([OK, literal(':path', '/')])),
@@ -215,13 +215,13 @@ test('an upstream with a malformed response gets a stream error', async () => {
 		if (type === 1) socket.write(malformed[(stream - 1) / 2]!(stream));
 	});
 	for (const _ of malformed) assert.match(await get(url), /^(502 |broken$)/);
-	// PROTOCOL_ERROR (RFC 9113 §8.1.1); other streams of the connection are left alone.
+	// PROTOCOL_ERROR (RFC 9113 §8.1.1); other streams of the connection are not affected.
 	await eventually('every stream was reset', () => codes.length === malformed.length);
 	assert.equal(codes, [1, 1, 1, 1]);
 	assert.is(connections, 1);
 });
 
-test('an answer without a body may end with an empty frame', async () => {
+test('a response without a body may end with an empty frame', async () => {
 	const resets: number[] = [];
 	let statuses = ['200', '204', '304'];
 	const url = await upstream(({ type, stream, payload }, socket) => {
@@ -244,14 +244,14 @@ test('an answer without a body may end with an empty frame', async () => {
 	assert.equal(resets, []);
 });
 
-test('a body of the wrong length, or cut short, does not look complete', async () => {
+test('a body of the wrong length or a truncated one does not look complete', async () => {
 	const length = literal('content-length', '5');
 	const endings: ((stream: number) => Buffer)[] = [
 		stream => frame(0, 1, stream, 'lo'.slice(0, 1)),
 		stream => frame(0, 1, stream, 'too long'),
 		stream => frame(3, 0, stream, numbers(0)),
 		stream => frame(1, 4, stream, OK),
-		// Pseudo-fields in trailers (RFC 9113 §8.1).
+		// Pseudo-headers in trailers (RFC 9113 §8.1).
 		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, OK)]),
 		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal(':method', 'GET'))]),
 		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal('connection', 'close'))]),
@@ -267,7 +267,7 @@ test('a body of the wrong length, or cut short, does not look complete', async (
 	}
 });
 
-test('a refused stream, and one beyond a GOAWAY, are resent on a new connection', async () => {
+test('a refused stream, and one beyond a GOAWAY, are retried on a new connection', async () => {
 	for (const refusal of [(stream: number) => frame(3, 0, stream, numbers(7)), () => frame(7, 0, 0, numbers(0, 0))]) {
 		let requests = 0;
 		const url = await upstream(({ type, stream }, socket, connection) => {
@@ -281,7 +281,7 @@ test('a refused stream, and one beyond a GOAWAY, are resent on a new connection'
 	}
 });
 
-test('windows are respected in both directions, however small; many streams share few slots', async () => {
+test('small windows are respected in both directions, and many streams share few concurrency slots', async () => {
 	const server = createHttp2Server({ settings: { initialWindowSize: 100, maxConcurrentStreams: 3 } });
 	let most = 0;
 	let now = 0;
@@ -305,7 +305,7 @@ test('windows are respected in both directions, however small; many streams shar
 	assert.ok(most >= 3);
 });
 
-test('a body waits for the settings no longer than it may, and not at all once the upstream has asked for it', async () => {
+test("a body waits for the upstream's SETTINGS for a limited time, and not at all after 100 (Continue)", async () => {
 	const silent = createServer(socket => void socket.on('error', () => {})).listen(0, '127.0.0.1');
 	await new Promise(resolve => silent.once('listening', resolve));
 	const sockets = new Set<Socket>();
@@ -334,7 +334,7 @@ test('a body waits for the settings no longer than it may, and not at all once t
 			if (content === 10) socket.write(frame(1, 5, 3, OK));
 		}
 		if (type !== 1) return;
-		// The first response never ends; then there is room for no more, but the second request is taken.
+		// The first response never ends. Then there is no more room, but the second request is accepted.
 		if (++heads === 1) socket.write(frame(1, 4, stream, OK));
 		else {
 			socket.write(frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 1])));
@@ -352,7 +352,7 @@ test('a body waits for the settings no longer than it may, and not at all once t
 	await first.body?.cancel();
 });
 
-test('as many connections as there may be: further requests wait for room on one', async () => {
+test('at the connection limit, further requests wait for a free stream', async () => {
 	const server = createHttp2Server({ settings: { maxConcurrentStreams: 3 } });
 	let sessions = 0;
 	server.on('session', () => sessions++);
@@ -379,7 +379,7 @@ test('as many connections as there may be: further requests wait for room on one
 	assert.is(sessions, 2);
 });
 
-test('a response before the end of the request ends sending', async () => {
+test('a response that ends before the request stops the upload', async () => {
 	let resets = 0;
 	const url = await upstream(({ type, stream }, socket) => {
 		if (type === 3) resets++;
@@ -390,7 +390,7 @@ test('a response before the end of the request ends sending', async () => {
 	assert.is(resets, 1);
 });
 
-test('a slow reader slows the upstream down', async () => {
+test('a slow reader applies backpressure to the upstream', async () => {
 	let sent = 0;
 	const server = createHttp2Server();
 	server.on('stream', (stream: ServerHttp2Stream) => {
@@ -424,10 +424,10 @@ test('a slow reader slows the upstream down', async () => {
 		});
 		asking.on('error', reject).end();
 	});
-	assert.ok(sent < 20_000_000, `${sent} bytes were taken in for a reader that reads nothing`);
+	assert.ok(sent < 20_000_000, `${sent} bytes were accepted for a reader that reads nothing`);
 });
 
-test('whatever bytes an upstream answers with, the server answers and goes on', async () => {
+test('after random bytes from an upstream, the server answers and keeps working', async () => {
 	let seed = 7;
 	const chance = (below: number): number => {
 		seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;

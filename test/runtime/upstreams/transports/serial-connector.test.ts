@@ -1,4 +1,4 @@
-/** What becomes of calls that wait for one of as many connections as there may be. */
+/** Calls that wait for a connection when the number of connections is limited. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { UpstreamError } from '../../../../compiler/exchange/leases.ts';
@@ -8,24 +8,24 @@ import type { UpstreamSocket } from '../../../../runtime/sockets/upstream-socket
 import { NO_CARRIER } from '../../../../runtime/upstreams/transports/connector.ts';
 import { SerialConnector } from '../../../../runtime/upstreams/transports/serial-connector.ts';
 
-const links = suite('connections that carry one call at a time');
+const connectors = suite('connector for one call per connection');
 
-/** A link to an upstream of which the test says when and how dialing ends. */
+/** Creates a connector whose dial results the test controls. */
 function setUp(maxConnections: number) {
 	const dials: DialOwner[] = [];
-	const told: string[] = [];
+	const events: string[] = [];
 	const connections: { keeper: ConnectionKeeper; connection: KeptConnection }[] = [];
 	const dialer = {
 		dial(owner: DialOwner) {
 			dials.push(owner);
-			return { abandon: () => void told.push('abandoned') };
+			return { abandon: () => void events.push('abandoned') };
 		},
 	};
 	const open = (_wire: UpstreamSocket, keeper: ConnectionKeeper): KeptConnection => {
 		const connection: KeptConnection = {
 			idleSince: 0,
 			usable: true,
-			send: call => void told.push(`sent ${(call as unknown as { name: string }).name}`),
+			send: call => void events.push(`sent ${(call as unknown as { name: string }).name}`),
 			destroy() {},
 			cancel() {},
 		};
@@ -42,53 +42,53 @@ function setUp(maxConnections: number) {
 		const made = {
 			...{ name, request: undefined as never, carrier: NO_CARRIER, connectTime: -1 },
 			...{ informed() {}, answered() {}, released() {} },
-			failed: (error: UpstreamError) => void told.push(`${name} failed: ${error.message}`),
+			failed: (error: UpstreamError) => void events.push(`${name} failed: ${error.message}`),
 		};
 		link.send(made, false);
 		return made;
 	};
-	return { dials, told, connections, call };
+	return { dials, events, connections, call };
 }
 
 const TIMEOUT = new UpstreamError('timeout', 'connecting timed out', undefined, true);
 
-links('waiting requests share the failure of the last connection attempt, instead of one timeout each', () => {
-	const { dials, told, call } = setUp(2);
+connectors('waiting requests share the failure of the last connection attempt, instead of one timeout each', () => {
+	const { dials, events, call } = setUp(2);
 	for (const name of ['a', 'b', 'c', 'd', 'e']) call(name);
 	assert.is(dials.length, 2);
 	dials[0]!.dialFailed(TIMEOUT);
-	assert.equal(told, ['a failed: connecting timed out'], 'the other may come about');
+	assert.equal(events, ['a failed: connecting timed out'], 'the other requests failed before the last dial did');
 	dials[1]!.dialFailed(TIMEOUT);
-	assert.is(dials.length, 2, 'nobody dials for those that waited');
+	assert.is(dials.length, 2, 'there was a new dial for the requests that had waited');
 	assert.equal(
-		told.sort(),
+		events.sort(),
 		[...'abcde'].map(name => `${name} failed: connecting timed out`),
 	);
 	call('f');
-	assert.is(dials.length, 3, 'who comes later finds out anew');
+	assert.is(dials.length, 3, 'a later request did not dial again');
 });
 
-links('if one connection exists, requests wait for it and for others', () => {
-	const { dials, told, connections, call } = setUp(2);
+connectors('if one connection exists, waiting requests use it or newly dialed ones', () => {
+	const { dials, events, connections, call } = setUp(2);
 	for (const name of ['a', 'b', 'c', 'd']) call(name);
 	dials[0]!.dialed(undefined as unknown as UpstreamSocket);
 	dials[1]!.dialFailed(TIMEOUT);
-	assert.equal(told, ['sent a', 'b failed: connecting timed out']);
-	assert.is(dials.length, 3, 'one is dialed for c');
+	assert.equal(events, ['sent a', 'b failed: connecting timed out']);
+	assert.is(dials.length, 3, 'no connection was dialed for c');
 	const [first] = connections;
 	first!.keeper.connectionIdle(first!.connection);
-	assert.is(told.at(-1), 'sent d');
+	assert.is(events.at(-1), 'sent d');
 });
 
-links('a request canceled while waiting for its connection gives its slot to the next', () => {
-	const { dials, told, call } = setUp(1);
+connectors('a request canceled while waiting for its connection gives its slot to the next', () => {
+	const { dials, events, call } = setUp(1);
 	const first = call('a');
 	call('b');
 	first.carrier.cancel(first);
-	assert.ok(told.includes('abandoned'));
+	assert.ok(events.includes('abandoned'));
 	assert.is(dials.length, 2);
 	dials[1]!.dialed(undefined as unknown as UpstreamSocket);
-	assert.is(told.at(-1), 'sent b');
+	assert.is(events.at(-1), 'sent b');
 });
 
-links.run();
+connectors.run();

@@ -1,4 +1,6 @@
-/** What stands before the first byte of HTTP: PROXY headers, proxies in between, limits and time-outs of connections. */
+/**
+ * What happens on an upstream connection before HTTP: PROXY headers, forward proxies, connection limits and timeouts.
+ */
 import { createSecureServer } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { suite } from 'uvu';
@@ -35,7 +37,7 @@ async function get(url: string, init: RequestInit = {}): Promise<string> {
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-test('headers of the PROXY protocol, byte for byte', () => {
+test('PROXY protocol headers have the exact bytes', () => {
 	const four = { address: '192.0.2.1', port: 1234, localAddress: '::ffff:192.0.2.9', localPort: 80 };
 	const six = { address: '2001:db8::1', port: 1, localAddress: '192.0.2.9', localPort: 2 };
 	assert.is(proxyHeader('v1', four).toString(), 'PROXY TCP4 192.0.2.1 192.0.2.9 1234 80\r\n');
@@ -49,7 +51,7 @@ test('headers of the PROXY protocol, byte for byte', () => {
 });
 
 for (const version of ['v1', 'v2']) {
-	test(`PROXY protocol ${version}: the header comes first, once a connection`, async () => {
+	test(`PROXY protocol ${version}: the header is sent first and once per connection`, async () => {
 		let seen = '';
 		const server = await upstream(socket => {
 			socket.on('data', bytes => {
@@ -76,11 +78,11 @@ for (const version of ['v1', 'v2']) {
 		assert.is(seen.split('GET / ').length, 6);
 		assert.is(seen.split(version === 'v1' ? 'PROXY ' : 'QUIT').length, 2);
 		await get(url);
-		assert.is(server.accepted, 2, 'another client has a connection of its own');
+		assert.is(server.accepted, 2, 'another client got no connection of its own');
 	});
 }
 
-test('the PROXY header precedes TLS, HTTP/2 follows it', async () => {
+test('the PROXY header precedes TLS and HTTP/2', async () => {
 	const authority = await testAuthority();
 	const server = createSecureServer(await authority.issue(['localhost']));
 	server.on('stream', (stream: import('node:http2').ServerHttp2Stream) => {
@@ -103,7 +105,7 @@ test('the PROXY header precedes TLS, HTTP/2 follows it', async () => {
 	assert.match(header, /^PROXY TCP4 127\.0\.0\.1 /);
 });
 
-test('a proxy in between: CONNECT and SOCKS5, with credentials', async () => {
+test('connections through forward proxies work with CONNECT and SOCKS5, with credentials', async () => {
 	const server = await upstream(socket => onRequest(socket, () => socket.write(OK)));
 	const asked: string[] = [];
 	const relay = (socket: Socket, port: number): void => {
@@ -158,7 +160,7 @@ test('a proxy in between: CONNECT and SOCKS5, with credentials', async () => {
 	assert.is(asked.at(-1), 'user');
 });
 
-test('proxies, and hosts without one, are taken from the environment', () => {
+test('forward proxies, and hosts that bypass them,, are taken from the environment', () => {
 	const target = { host: 'app.example.com', port: 80 };
 	const at = (environment: object, settings: object = {}) =>
 		forwardProxyFor({ type: 'http', ...settings } as never, target, environment as never)?.url;
@@ -176,7 +178,7 @@ test('proxies, and hosts without one, are taken from the environment', () => {
 	assert.is(forwardProxyFor({ type: 'http' }, { ...near, host: '11.1.2.3' }, environment)?.url, 'http://p:3128');
 });
 
-test('as many connections as there may be: requests wait for one', async () => {
+test('at the connection limit, requests wait for a connection', async () => {
 	let most = 0;
 	let now = 0;
 	const server = await upstream(socket =>
@@ -219,7 +221,7 @@ test('a stalled response, and an upstream that does not read, time out', async (
 	assert.is(sent, 504);
 });
 
-test('names are looked up where the settings say, connections come from the address given', async () => {
+test('names are resolved by the configured name server, and connections use the configured local address', async () => {
 	const { createSocket: createUdp } = await import('node:dgram');
 	const packet = await import('dns-packet');
 	const dns = createUdp('udp4');
@@ -247,7 +249,7 @@ test('names are looked up where the settings say, connections come from the addr
 	assert.is(from, '127.0.0.3');
 });
 
-test('a read gives as many bytes as the settings say, and the message is whole', async () => {
+test('reads are limited to the configured buffer size, and the message is complete', async () => {
 	const body = 'x'.repeat(100_000);
 	const server = await upstream(socket =>
 		onRequest(socket, () => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)),
@@ -257,7 +259,7 @@ test('a read gives as many bytes as the settings say, and the message is whole',
 	assert.is((pools[0] as unknown as { readBuffer(): Buffer }).readBuffer().length, 2048);
 });
 
-test('compression: gzip is asked for and decoded where the client asked for nothing', async () => {
+test('gzip is requested from the upstream and decoded if the client accepts no coding', async () => {
 	const { gzipSync } = await import('node:zlib');
 	const text = 'what is in it '.repeat(100_000);
 	const packed = gzipSync(text);

@@ -1,4 +1,4 @@
-/** Upstreams over TLS and HTTP/2, through a whole site: who is believed, what is negotiated, what is refused. */
+/** Upstreams over TLS and HTTP/2 through a whole site: what is trusted, negotiated and refused. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import {
@@ -52,8 +52,8 @@ async function listen(server: Server | Http2Server | ReturnType<typeof createTcp
 	return (server.address() as AddressInfo).port;
 }
 
-/** A server that tells how it was asked; over HTTP/1.1, and HTTP/2 if `h2`. */
-function tellingServer(h2: boolean, options: object = {}): Promise<number> {
+/** Starts a server that describes each request in its response, over HTTP/1.1, and HTTP/2 if `h2`. */
+function describingServer(h2: boolean, options: object = {}): Promise<number> {
 	const server = h2
 		? createSecureServer({ ...leaf, allowHTTP1: true, ...options }, answer as never)
 		: createServer({ ...leaf, ...options }, answer as never);
@@ -82,13 +82,13 @@ async function get(url: string, headers: Record<string, string> = {}): Promise<s
 	return `${response.status} ${await response.text()}`;
 }
 
-test('HTTPS with an authority of its own: HTTP/2 where the upstream has it, Host is the upstream', async () => {
-	const two = await tellingServer(true);
+test("HTTPS with a private CA uses HTTP/2 if the upstream offers it, and sends the upstream's host", async () => {
+	const two = await describingServer(true);
 	const both = await site(
 		`reverse_proxy https://localhost:${two} {\n transport http {\n tls_trust_pool file ${trust}\n }\n}`,
 	);
 	assert.is(await get(both), `200 2.0 host=localhost:${two} sni=localhost client=`);
-	const one = await tellingServer(false);
+	const one = await describingServer(false);
 	const plain = await site(
 		`reverse_proxy https://127.0.0.1:${one} {\n header_up Host {host}\n transport http {\n tls_trust_pool file ${trust}\n }\n}`,
 	);
@@ -101,7 +101,7 @@ test('HTTPS with an authority of its own: HTTP/2 where the upstream has it, Host
 });
 
 test('an untrusted certificate, or one for another name, is an error, and nothing is sent', async () => {
-	const port = await tellingServer(true);
+	const port = await describingServer(true);
 	const unknown = await site(`reverse_proxy https://localhost:${port}`);
 	assert.match(await get(unknown), /^502 /);
 	const misnamed = await site(
@@ -114,8 +114,8 @@ test('an untrusted certificate, or one for another name, is an error, and nothin
 	assert.match(await get(careless), /^200 2\.0/);
 });
 
-test('the name for TLS may come from the request, each name has its own connections', async () => {
-	const port = await tellingServer(true);
+test('the TLS server name may come from the request, and each name has its own connections', async () => {
+	const port = await describingServer(true);
 	const named = await site(
 		`reverse_proxy https://127.0.0.1:${port} {\n transport http {\n versions 1.1\n tls_trust_pool file ${trust}\n tls_server_name {header.X-SNI}\n }\n}`,
 	);
@@ -130,7 +130,7 @@ test('a client certificate is presented', async () => {
 	const own = await authority.issue(['client.test']);
 	writeFileSync(path.join(folder, 'client.crt'), own.cert);
 	writeFileSync(path.join(folder, 'client.key'), own.key);
-	const port = await tellingServer(false, { requestCert: true, ca: authority.cert, rejectUnauthorized: true });
+	const port = await describingServer(false, { requestCert: true, ca: authority.cert, rejectUnauthorized: true });
 	const shown = await site(
 		`reverse_proxy https://localhost:${port} {\n transport http {\n tls_trust_pool file ${trust}\n tls_client_auth ${folder}/client.crt ${folder}/client.key\n }\n}`,
 	);
@@ -141,22 +141,22 @@ test('a client certificate is presented', async () => {
 	assert.match(await get(not), /^502 /);
 });
 
-test('a client certificate that the library refuses, and that came after the load, is an error of each request, and no more', async () => {
+test('an unusable client certificate that appears after the load fails each request and nothing else', async () => {
 	const day = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
 	const write = (modulusLength: number): void => {
 		const key = generateKeyPairSync('rsa', { modulusLength }).privateKey;
 		writeFileSync(path.join(folder, 'weak.crt'), certificatePem(issueCertificate({ commonName: 'weak', key, ...day })));
 		writeFileSync(path.join(folder, 'weak.key'), keyPem(key));
 	};
-	const port = await tellingServer(false);
+	const port = await describingServer(false);
 	const line = (versions: string) =>
 		`reverse_proxy https://localhost:${port} {\n transport http {\n dial_timeout 50ms\n tls_client_auth ${folder}/weak.crt ${folder}/weak.key${versions}\n }\n}`;
 	write(2048);
 	const sites = await Promise.all(['', '\n versions 1.1', '\n versions 2'].map(versions => site(line(versions))));
 	write(1024);
-	// A second request is not left waiting for what the first one began.
+	// A second request must not hang on the state left by the first.
 	for (const weak of sites) for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
-	// Nor does a timer of the first end the process.
+	// Nor may a timer of the first end the process.
 	await quiet(100);
 });
 
@@ -171,11 +171,11 @@ test("requests waiting for one handshake share its failure instead of waiting fo
 	assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
 });
 
-test('requests that wait for room on the only connection are answered by an upstream that comes back without HTTP/2', async () => {
+test('requests waiting for a stream on the only connection succeed if the upstream comes back without HTTP/2', async () => {
 	let streams = 0;
 	const busy = createSecureServer({ ...leaf, settings: { maxConcurrentStreams: 1 } }, () => streams++);
 	let behind = await listen(busy);
-	const plain = await tellingServer(false);
+	const plain = await describingServer(false);
 	const passing = new Set<Socket>();
 	const front = await listen(
 		createTcpServer(socket => {
@@ -201,8 +201,8 @@ test('requests that wait for room on the only connection are answered by an upst
 	assert.equal(await Promise.all(others), [200, 200, 200, 200, 200]);
 });
 
-test('an upstream that must speak HTTP/2 and does not is an error; a handshake that stalls is a time-out', async () => {
-	const port = await tellingServer(false);
+test('an upstream without the required HTTP/2 is an error, and a stalled handshake times out', async () => {
+	const port = await describingServer(false);
 	const two = await site(
 		`reverse_proxy https://localhost:${port} {\n transport http {\n versions 2\n tls_trust_pool file ${trust}\n }\n}`,
 	);
@@ -214,7 +214,7 @@ test('an upstream that must speak HTTP/2 and does not is an error; a handshake t
 	assert.match(await get(waiting), /^504 /);
 });
 
-test('HTTP/2 in plain text: many requests share a connection, trailers and interim responses pass', async () => {
+test('over cleartext HTTP/2, many requests share a connection, and trailers and interim responses pass', async () => {
 	const server = createHttp2Server({ settings: { maxConcurrentStreams: 50 } });
 	let sessions = 0;
 	server.on('session', () => sessions++);
@@ -246,7 +246,7 @@ test('HTTP/2 in plain text: many requests share a connection, trailers and inter
 	assert.is(made.pools[0]!.idleConnections, 1);
 });
 
-test('an HTTP/2 stream that is reset within its body does not look complete, and is a failure', async () => {
+test('a response whose HTTP/2 stream is reset does not look complete, and counts as a failure', async () => {
 	const server = createHttp2Server();
 	server.on('stream', (stream: ServerHttp2Stream) => {
 		stream.on('error', () => {});
@@ -264,7 +264,7 @@ test('an HTTP/2 stream that is reset within its body does not look complete, and
 	assert.match(await get(url), /^503 /);
 });
 
-test('the client leaving resets the stream at once', async () => {
+test('a client that disconnects causes an immediate reset of the upstream stream', async () => {
 	const server = createHttp2Server();
 	const closed = new Promise<number>(resolve => {
 		server.on('stream', (stream: ServerHttp2Stream) => {
@@ -281,7 +281,7 @@ test('the client leaving resets the stream at once', async () => {
 	await request;
 });
 
-test('an upgrade goes to an HTTP/2 upstream as an extended CONNECT, where it takes them', async () => {
+test('an upgrade becomes an extended CONNECT if the HTTP/2 upstream supports it', async () => {
 	const { request } = await import('node:http');
 	const server = createHttp2Server({ settings: { enableConnectProtocol: true } });
 	server.on('stream', (stream: ServerHttp2Stream, headers) => {
@@ -314,7 +314,7 @@ test('an upgrade goes to an HTTP/2 upstream as an extended CONNECT, where it tak
 	assert.is(await upgrade(await listen(createHttp2Server())), '502');
 });
 
-test('an upstream that is no HTTP/2 is an error for every request that waits for it', async () => {
+test('an upstream that does not speak HTTP/2 fails every waiting request', async () => {
 	const port = await listen(createTcpServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
 	const url = await site(`reverse_proxy h2c://127.0.0.1:${port}`);
 	const answers = await Promise.all(Array.from({ length: 5 }, () => get(url)));
@@ -323,7 +323,7 @@ test('an upstream that is no HTTP/2 is an error for every request that waits for
 	assert.match(await get(await site(`reverse_proxy h2c://127.0.0.1:${noise}`)), /^502 /);
 });
 
-test('a connection that is going away takes no new requests, and those on it end well', async () => {
+test('a connection that is going away takes no new requests, and the requests on it complete', async () => {
 	const server = createHttp2Server();
 	let sessions = 0;
 	server.on('session', () => sessions++);
