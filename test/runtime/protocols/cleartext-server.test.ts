@@ -1,4 +1,4 @@
-/** HTTP/2 without TLS on the listeners of a running server, beside HTTP/1.1. */
+/** Cleartext HTTP/2 on the listeners of a running server, alongside HTTP/1.1. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import {
@@ -19,7 +19,7 @@ import { open } from './http1/wire.ts';
 
 const test = suite('HTTP/2 without TLS');
 
-/** A configuration of one listener on a free port. */
+/** Returns the options for a server with one listener on a free port. */
 const configured = (
 	protocols: string,
 	lines = 'respond "{http.request.proto} {http.request.host}"',
@@ -94,7 +94,7 @@ async function metric(server: TestServer, name: string): Promise<number> {
 	return Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
 }
 
-test('with h1 and h2c the first bytes of a connection decide', async () => {
+test('with h1 and h2c, the first bytes of a connection select the protocol', async () => {
 	await withServer(undefined, configured('h1 h2c'), async server => {
 		assert.match(await rawExchange(server.port, get), /HTTP\/1\.1 localhost$/);
 		await withSession(server, async client => {
@@ -115,17 +115,17 @@ test('with h1 and h2c the first bytes of a connection decide', async () => {
 		assert.is(await metric(server, 'svc_connections'), 0);
 		assert.is(await metric(server, 'svc_http2_streams_total'), 3);
 		assert.is(await metric(server, 'svc_connections_accepted_total'), 2);
-		// The preface may come a byte at a time.
+		// The preface may arrive byte by byte.
 		const wire = await open(server.port);
 		for (const byte of 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') {
 			wire.send(byte);
 			await new Promise(resolve => setTimeout(resolve, 1));
 		}
 		wire.send('\0\0\0\x04\0\0\0\0\0');
-		// Settings of ours, and the acknowledgement of the client's.
+		// The server's SETTINGS, and its acknowledgment of the client's.
 		await wire.until(text => text.includes('\0\0\0\x04\x01\0\0\0\0'));
 		wire.socket.destroy();
-		// An upgrade is not what HTTP/2 begins with any more (RFC 9113 §3.1).
+		// HTTP/2 can no longer be started by an HTTP/1.1 upgrade (RFC 9113 §3.1).
 		const upgrade = get.replace(
 			'Connection: close',
 			'Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk',
@@ -134,7 +134,7 @@ test('with h1 and h2c the first bytes of a connection decide', async () => {
 	});
 });
 
-test('a listener speaks what its configuration says now; connections that stand go on', async () => {
+test('a load changes the protocols of a listener, and open connections continue', async () => {
 	const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 	await withServer(undefined, configured(''), async server => {
 		const load = async (...words: Parameters<typeof configured>): Promise<void> => {
@@ -151,14 +151,14 @@ test('a listener speaks what its configuration says now; connections that stand 
 			assert.is((await server.get()).body, 'other');
 			assert.match(await rawExchange(server.port, preface), /^HTTP\/1\.1 505 /);
 		});
-		// What a site's `bind` says counts instead.
+		// The protocols in a site's `bind` take precedence.
 		await load('h1', undefined, 'bind 127.0.0.1 {\nprotocols h2c\n}');
 		assert.not.match(await rawExchange(server.port, get), /HTTP\/1\.1/);
 		await withSession(server, async client => assert.is((await ask(client)).status, 200));
 	});
 });
 
-test('a stop serves what is under way and closes connections gracefully', async () => {
+test('a stop completes requests in progress and closes connections gracefully', async () => {
 	const slow = createServer((_request, response) => void setTimeout(() => response.end('late'), 200));
 	const port = await listening(slow);
 	let stopped: Promise<unknown> = Promise.resolve();
@@ -178,7 +178,7 @@ test('a stop serves what is under way and closes connections gracefully', async 
 	slow.close();
 });
 
-test('a WebSocket over HTTP/2 reaches an upstream of HTTP/1.1', async () => {
+test('a WebSocket over HTTP/2 reaches an HTTP/1.1 upstream', async () => {
 	const upstream = createServer();
 	const sockets = new WebSocketServer({ server: upstream });
 	sockets.on('connection', socket => socket.on('message', data => socket.send(`echo ${data}`)));
@@ -195,20 +195,20 @@ test('a WebSocket over HTTP/2 reaches an upstream of HTTP/1.1', async () => {
 			});
 			const [head] = await once(stream, 'response');
 			assert.is(head[':status'], 200);
-			// A masked text frame: fin, text, masked with zeros.
+			// A masked text frame: FIN, opcode text, mask of zeros.
 			stream.write(Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x68, 0x69]));
 			const [frame] = (await once(stream, 'data')) as [Buffer];
 			assert.is(frame.subarray(2).toString(), 'echo hi');
 			stream.close();
 			await once(stream, 'close');
 		});
-		await eventually('the upstream is told', () => sockets.clients.size === 0);
+		await eventually("the upstream's WebSocket is closed", () => sockets.clients.size === 0);
 	});
 	sockets.close();
 	upstream.close();
 });
 
-test('calls in the manner of gRPC pass with their trailers, streamed both ways', async () => {
+test('gRPC-style calls pass with trailers and bidirectional streaming', async () => {
 	const upstream = createHttp2Server();
 	upstream.on('stream', (stream: ServerHttp2Stream, headers) => {
 		assert.is(headers.te, 'trailers');

@@ -1,4 +1,4 @@
-/** FastCGI through a whole site, against an application that behaves and misbehaves. */
+/** FastCGI through a whole site, with well-behaved and misbehaving applications. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -40,7 +40,7 @@ async function site(lines: string, format: 'configfile' | 'compatfile' = 'config
 	return `http://127.0.0.1:${made.port}`;
 }
 
-/** An application that tells the variables named. */
+/** Starts an application that responds with the values of the given variables. */
 function telling(...names: string[]): Promise<ScriptedApplication> {
 	return application(({ params, body, socket }) => {
 		const lines = names.map(name => `${name}=${params[name] ?? '(none)'}`);
@@ -53,7 +53,7 @@ async function get(url: string, init: RequestInit = {}): Promise<string> {
 	return `${response.status} ${response.headers.get('location') ?? ''}${await response.text()}`;
 }
 
-test('the variables of a request', async () => {
+test('the application receives the variables of a request', async () => {
 	const names = ['SCRIPT_FILENAME', 'SCRIPT_NAME', 'PATH_INFO', 'PATH_TRANSLATED', 'REQUEST_URI', 'QUERY_STRING'];
 	const more = [
 		'REQUEST_METHOD',
@@ -95,7 +95,7 @@ test('the variables of a request', async () => {
 	]);
 });
 
-test('the host as it was sent; what a request leaves out', async () => {
+test('the Host is passed as sent, and variables for absent parts of a request are omitted', async () => {
 	const app = await telling(
 		'SERVER_NAME',
 		'SERVER_PORT',
@@ -131,7 +131,7 @@ test('the host as it was sent; what a request leaves out', async () => {
 	]);
 });
 
-test('in a Compatfile the root of php_fastcgi is the application’s, and files are looked up below the site’s', async () => {
+test("in a Compatfile, the root of php_fastcgi applies to the application, and files are looked up below the site's root", async () => {
 	const app = await telling('SCRIPT_FILENAME', 'DOCUMENT_ROOT', 'PATH_INFO', 'PATH_TRANSLATED');
 	const lines = `route {\nroot ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n root /srv/app\n}\nrespond "behind {path}"\n}`;
 	const url = await site(lines, 'compatfile');
@@ -143,26 +143,26 @@ test('in a Compatfile the root of php_fastcgi is the application’s, and files 
 	assert.is(await get(`${url}/sub?q`), '308 /sub/?q');
 	assert.is(await get(`${url}/sub/`), told('/sub/index.php'));
 	assert.is(await get(`${url}/plain.txt`), '200 behind /plain.txt');
-	// In a Configfile it is the folder of both, which is not here.
+	// In a Configfile, both use that folder, which does not exist here.
 	const native = await site(lines);
 	assert.is(await get(`${native}/plain.txt`), told('/index.php'));
 });
 
-test('in a Compatfile a front controller that is not there is none', async () => {
+test('in a Compatfile, a missing front controller is not used', async () => {
 	const app = await telling('SCRIPT_NAME');
 	const lines = `route {\nroot ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n index none.php\n}\nrespond "behind {path}"\n}`;
 	const url = await site(lines, 'compatfile');
 	assert.is(await get(`${url}/pretty/url`), '200 behind /pretty/url');
 	assert.is(await get(`${url}/page.php`), '200 SCRIPT_NAME=/page.php 0');
 	assert.is(await get(`${url}/missing.php`), '200 SCRIPT_NAME=/missing.php 0');
-	// It cannot be run below an upload then, wherever the application sees the files.
+	// So it cannot be run below an upload, wherever the application sees the files.
 	const elsewhere = await site(lines.replace('index none.php', 'index none.php\n root /srv/app'), 'compatfile');
 	for (const at of [url, elsewhere]) assert.match(await get(`${at}/x.jpg/y.php`), /^404 /);
 	const native = await site(lines);
 	assert.is(await get(`${native}/pretty/url`), '200 SCRIPT_NAME=/none.php 0');
 });
 
-test('the front controller, folders, files that are none of its', async () => {
+test('the front controller gets unknown paths and folders with an index, and other files are passed on', async () => {
 	const app = await telling('SCRIPT_NAME', 'PATH_INFO');
 	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}\nrespond "behind {path}"`);
 	assert.is(await get(`${url}/`), '200 SCRIPT_NAME=/index.php\nPATH_INFO= 0');
@@ -172,7 +172,7 @@ test('the front controller, folders, files that are none of its', async () => {
 	assert.is(await get(`${url}/plain.txt`), '200 behind /plain.txt');
 });
 
-test('an upload cannot be run by a name below it, however it is written', async () => {
+test('an uploaded file cannot be executed through a path below it, however that is written', async () => {
 	const app = await telling('SCRIPT_NAME', 'PATH_INFO');
 	const php = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}`);
 	const bare = await site(
@@ -185,7 +185,7 @@ test('an upload cannot be run by a name below it, however it is written', async 
 	assert.match(await get(`${bare}/a.phpx/b.php`), /SCRIPT_NAME=\/a\.phpx\/b\.php/);
 });
 
-test('answers: status, redirects, empty, streamed, in small pieces', async () => {
+test('responses with a status, redirects, empty bodies, streams and small pieces are forwarded', async () => {
 	const app = await application(({ params, socket }) => {
 		switch (params.SCRIPT_NAME) {
 			case '/status.php':
@@ -232,7 +232,7 @@ test('answers: status, redirects, empty, streamed, in small pieces', async () =>
 	assert.is(await get(`${url}/stream.php`), '200 one two');
 });
 
-test('a body that breaks off does not look complete; the client leaving ends the connection', async () => {
+test('a truncated body does not look complete, and a client that disconnects closes the application connection', async () => {
 	let left: (() => void) | undefined;
 	const gone = new Promise<void>(resolve => {
 		left = resolve;
@@ -258,12 +258,12 @@ test('a body that breaks off does not look complete; the client leaving ends the
 	setTimeout(() => controller.abort(), 50);
 	await gone;
 	await request;
-	// The client's leaving was no failure; a second break is one too many.
+	// The client's disconnect was not counted as a failure; a second truncation exceeds the limit.
 	await (await fetch(`${url}/broken.php`)).text().catch(() => {});
 	assert.is((await fetch(`${url}/broken.php`)).status, 503);
 });
 
-test('connections are kept only when asked for; bodies stream in, those without a length are held', async () => {
+test('connections are reused only if configured; request bodies are streamed, or buffered without a length', async () => {
 	const app = await application(({ body, keep, number, socket }) => {
 		socket.write(answer(`\r\n${body.length} ${keep} ${number}`));
 	});
@@ -284,7 +284,7 @@ test('connections are kept only when asked for; bodies stream in, those without 
 	assert.is(app.accepted, 3);
 });
 
-test('whatever bytes an application answers with, the server answers and goes on', async () => {
+test('after random bytes from an application, the server answers and keeps working', async () => {
 	let seed = 1;
 	const chance = (below: number): number => {
 		seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;

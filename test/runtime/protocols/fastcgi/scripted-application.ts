@@ -1,17 +1,17 @@
-/** A FastCGI application that does what a test says. */
+/** A FastCGI application whose behavior the test defines. */
 import { createServer, type Socket } from 'node:net';
 
-/** One request as the application got it. */
+/** A request as received by the application. */
 export interface CgiRequest {
 	readonly params: { readonly [name: string]: string };
 	readonly body: Buffer;
 	readonly keep: boolean;
 	readonly socket: Socket;
-	/** Number of the request on its connection, from 1. */
+	/** Number of the request on its connection, starting at 1. */
 	readonly number: number;
 }
 
-/** A listening application. */
+/** A running application. */
 export interface ScriptedApplication {
 	readonly port: number;
 	/** Connections accepted so far. */
@@ -19,24 +19,24 @@ export interface ScriptedApplication {
 	close(): Promise<void>;
 }
 
-/** One record; `padding` bytes follow it. */
+/** Builds a record followed by `padding` bytes. */
 export function record(type: number, content: Buffer | string, padding = 0): Buffer {
 	const bytes = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
 	const head = Buffer.from([1, type, 0, 1, bytes.length >> 8, bytes.length & 255, padding, 0]);
 	return Buffer.concat([head, bytes, Buffer.alloc(padding)]);
 }
 
-/** The records of a whole answer. */
+/** Builds the records of a complete response. */
 export function answer(text: string, protocol = 0): Buffer {
 	return Buffer.concat([record(6, text), record(6, ''), end(protocol)]);
 }
 
-/** The end of a request. */
+/** Builds the record that ends a request. */
 export function end(protocol = 0): Buffer {
 	return record(3, Buffer.from([0, 0, 0, 0, protocol, 0, 0, 0]));
 }
 
-/** Listens on a free port of 127.0.0.1; `respond` is called when a request's input has ended. */
+/** Listens on a free port of 127.0.0.1. `respond` is called when a request's input has ended. */
 export async function scriptedApplication(respond: (request: CgiRequest) => void): Promise<ScriptedApplication> {
 	const sockets = new Set<Socket>();
 	let accepted = 0;

@@ -1,4 +1,4 @@
-/** A relay that is closed under a body leaves the rest to ordinary reads. */
+/** If a relay is closed during a body, ordinary reads transfer the rest. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LARGE_BODY, relayFor } from '../../../../runtime/protocols/http1/body-relay.ts';
@@ -6,9 +6,9 @@ import { ClientBody } from '../../../../runtime/protocols/http1/client-body.ts';
 import type { SocketRelay } from '../../../../runtime/sockets/socket-relay.ts';
 import type { UpstreamSocket } from '../../../../runtime/sockets/upstream-socket.ts';
 
-const relays = suite('relays of bodies');
+const relays = suite('body relays');
 
-relays('reads are short only while something can be moved', async () => {
+relays('reads are kept short only while the relay can move bytes', async () => {
 	const pipe = { closed: false, taken: 0, given: 0, rest: undefined, hasMore: () => false, move };
 	function move(): boolean {
 		pipe.taken = pipe.closed ? 0 : 1000;
@@ -21,7 +21,7 @@ relays('reads are short only while something can be moved', async () => {
 		moved() {},
 		relayFailed() {},
 	})!;
-	assert.ok(relay.short, 'once, to find out');
+	assert.ok(relay.short, 'the first read is short, to try the relay');
 	assert.not(relay.short);
 	body.push(Buffer.from('first'));
 	assert.instance(body.pull(), Uint8Array);
@@ -30,7 +30,7 @@ relays('reads are short only while something can be moved', async () => {
 	assert.instance(pulled, Promise);
 	assert.ok(relay.short);
 	pipe.closed = true;
-	assert.not(relay.short, 'or all of it would be read in such pieces');
+	assert.not(relay.short, 'after the relay has closed, reads are no longer short');
 	body.end(undefined);
 	assert.is(await pulled, null);
 });

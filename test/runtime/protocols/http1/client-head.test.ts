@@ -1,4 +1,4 @@
-/** Heads of the client's side: what is read from upstreams, what is written to them. */
+/** Message heads on the client side: reading those of upstreams, and writing requests. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
@@ -41,7 +41,7 @@ heads('framing follows RFC 9112 section 6.3', () => {
 	}
 });
 
-heads('fields that frame or belong to one connection are taken out', () => {
+heads('framing and hop-by-hop fields are removed', () => {
 	const head = parse(
 		'HTTP/1.1 200 OK\r\nConnection: X-A ,keep-alive\r\nx-a: 1\r\nB:\t b \t\r\nKeep-Alive: 1\r\nContent-Length: 1\r\nUpgrade: x',
 	);
@@ -49,7 +49,7 @@ heads('fields that frame or belong to one connection are taken out', () => {
 	assert.equal([...parse('HTTP/1.1 200 OK\r\nContent-Length: 9, 9', 'HEAD').headers], [['Content-Length', '9']]);
 });
 
-heads('101 only for a request that asked', () => {
+heads('101 is accepted only for a request that asked for an upgrade', () => {
 	assert.throws(
 		() => parse('HTTP/1.1 101 X\r\nUpgrade: a'),
 		(error: unknown) => error instanceof InvalidResponse,
@@ -59,7 +59,7 @@ heads('101 only for a request that asked', () => {
 	assert.equal([...head.headers], [['Upgrade', 'a']]);
 });
 
-heads('a head with a character that cannot stand in one is refused', () => {
+heads('a head with an invalid character is refused', () => {
 	const malformed = [
 		'HTTP/1.1 200 OK\nA: b',
 		'HTTP/1.1 200 OK\r\nA: b\nC: d',
@@ -87,7 +87,7 @@ heads('a head with a character that cannot stand in one is refused', () => {
 	assert.equal([...parse('HTTP/1.1 200 \xe9\r\nA: \t\xe9\tb').headers], [['A', '\xe9\tb']]);
 });
 
-heads('requests say how long their body is', () => {
+heads('requests are framed by the length of their body', () => {
 	assert.is(requestFraming(0, 'GET'), 'none');
 	assert.is(requestFraming(0, 'POST'), 'length');
 	assert.is(requestFraming(3, 'GET'), 'length');
@@ -106,7 +106,7 @@ heads('requests say how long their body is', () => {
 	assert.is(formatLastChunk(undefined), '0\r\n\r\n');
 });
 
-heads('a head in pieces is found wherever it is cut, and bounded', () => {
+heads('a split head is recognized wherever it is split, and its size is limited', () => {
 	const whole = Buffer.from('HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody');
 	for (let cut = 1; cut < 25; cut++) {
 		const pending = new PendingHead();
@@ -126,19 +126,19 @@ heads('a head in pieces is found wherever it is cut, and bounded', () => {
 	assert.throws(() => bare.add(Buffer.from('\n'), 1, 100), 'bare LF');
 });
 
-heads('a response head that comes again is known, until another comes', () => {
+heads('a repeated response head is remembered until a different one arrives', () => {
 	const remembered = new RememberedHead(new KnownHeads());
 	const text = 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n';
 	const data = Buffer.from(`xx${text}\r\nok`);
 	const see = () => remembered.seen(text, data, 2, parseResponseHead(text, 'GET', false));
 	assert.is(remembered.find(data, 2, data.length), undefined);
 	see();
-	assert.is(remembered.find(data, 2, data.length), undefined, 'once is not enough');
+	assert.is(remembered.find(data, 2, data.length), undefined, 'a head must be seen twice to be remembered');
 	see();
 	const known = remembered.find(data, 2, data.length)!;
 	assert.is(remembered.size, text.length + 2);
 	assert.equal([known.status, known.framing, known.length, [...known.headers]], [200, 'length', 2, [['A', 'b']]]);
-	// What is made of one answer is not in the next.
+	// Changes to one response must not appear in the next.
 	known.headers.add('Via', '1.1 svc');
 	assert.equal([...remembered.find(data, 2, data.length)!.headers], [['A', 'b']]);
 	const cut = data.length - 3;
@@ -152,7 +152,7 @@ heads('a response head that comes again is known, until another comes', () => {
 	}
 });
 
-heads('field lines that are sent again are those of the fields, whatever was sent between', () => {
+heads('remembered field lines match the fields, whatever was sent in between', () => {
 	const remembered = new RememberedLines();
 	for (let i = 0; i < 400; i++) {
 		const value = String(i % 3);

@@ -1,4 +1,7 @@
-/** RFC 9110 and RFC 9112 row by row, over real sockets, against the real server and an upstream that says what a row wants. */
+/**
+ * RFC 9110 and RFC 9112 row by row, over real sockets, with the real server and an upstream that sends what a row
+ * specifies.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
@@ -14,7 +17,7 @@ const ALL: readonly Requirement[] = [...SERVER_REQUIREMENTS, ...PROXY_REQUIREMEN
 
 const conformance = suite('RFC 9110 and 9112');
 
-/** Sends what a row says; gives all that came back. */
+/** Sends the bytes of a row and returns everything received. */
 async function answerTo(port: number, send: Requirement['send']): Promise<string> {
 	const wire = await open(port);
 	const pieces = typeof send === 'string' ? [send] : send;
@@ -60,10 +63,10 @@ conformance('every row of the table holds', async () => {
 			for (const part of row.has ?? []) if (!found(text, part)) complain(`lacks ${part}`);
 			for (const part of row.lacks ?? []) if (found(text, part)) complain(`has ${part}`);
 			for (const part of row.upstreamHas ?? []) {
-				if (!found(upstream.received, part)) complain(`the upstream did not get ${part}`);
+				if (!found(upstream.received, part)) complain(`the upstream did not receive ${part}`);
 			}
 			for (const part of row.upstreamLacks ?? []) {
-				if (found(upstream.received, part)) complain(`the upstream got ${part}`);
+				if (found(upstream.received, part)) complain(`the upstream received ${part}`);
 			}
 			const requests = row.upstreamRequests;
 			if (requests !== undefined && upstream.requests !== requests) complain(`${upstream.requests} upstream requests`);

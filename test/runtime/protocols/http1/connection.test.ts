@@ -1,4 +1,4 @@
-/** Connections over time: keep-alive, pipelining, bodies that wait, deadlines, ends of every kind. */
+/** Connections over time: keep-alive, pipelining, waiting bodies, deadlines, and every kind of end. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
@@ -14,7 +14,7 @@ const answers = (text: string): number => text.split('HTTP/1.1 200 OK').length -
 
 const connections = suite('HTTP/1.1: connections');
 
-/** A test with a server of its own, which must end with every exchange finished and every connection closed. */
+/** Runs a test with its own server, which must end with every exchange finished and every connection closed. */
 function test(
 	name: string,
 	handler: Handler,
@@ -40,13 +40,13 @@ function test(
 const path: Handler = x => {
 	x.response.body = x.request.path;
 };
-/** Answers later the earlier it was asked: answers out of order would show. */
+/** Answers earlier requests later, so that responses out of order would show. */
 const slowThenFast: Handler = async x => {
 	await wait(x.request.path === '/0' ? 30 : 1);
 	x.response.body = x.request.path;
 };
 
-test('requests one after another on one connection', path, {}, async server => {
+test('sequential requests share one connection', path, {}, async server => {
 	const wire = await open(server.port);
 	for (let i = 1; i <= 3; i++) {
 		wire.send(`GET /${i} HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -86,7 +86,7 @@ test('pipelined small responses go out together', path, {}, async server => {
 });
 
 test(
-	'a client that pipelines without end and does not read is not served without end',
+	'a client that pipelines endlessly without reading is served only up to a limit',
 	x => {
 		x.response.body = 'x'.repeat(4000);
 	},
@@ -102,10 +102,10 @@ test(
 		await wait(50);
 		const served = server.exchanges.length;
 		await wait(50);
-		assert.is(server.exchanges.length, served, 'no more is served');
+		assert.is(server.exchanges.length, served, 'no more requests are served');
 		wire.socket.resume();
 		await wait(100);
-		assert.ok(server.exchanges.length > served, 'until the client reads');
+		assert.ok(server.exchanges.length > served, 'serving continues when the client reads');
 		wire.socket.destroy();
 	},
 );
@@ -119,7 +119,7 @@ const VERSIONS: readonly (readonly [request: string, connection: string | undefi
 	['GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n', 'keep-alive'],
 	['GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n', 'close'],
 ];
-test('keep-alive follows version and Connection', path, {}, async server => {
+test('keep-alive depends on the HTTP version and Connection', path, {}, async server => {
 	for (const [request, connection] of VERSIONS) {
 		const text = await send(server.port, request + LAST);
 		assert.is(/^Connection: (.*)\r$/m.exec(text.split('\r\n\r\n')[0]!.concat('\r\n'))?.[1], connection, request);
@@ -128,7 +128,7 @@ test('keep-alive follows version and Connection', path, {}, async server => {
 });
 
 test(
-	'Connection: close of a handler closes',
+	'a handler can close the connection with Connection: close',
 	x => {
 		x.response.headers.add('connection', 'Close');
 	},
@@ -141,14 +141,19 @@ test(
 	},
 );
 
-test('as many requests as the limit says', path, { maxRequestsPerConnection: 3 }, async server => {
-	const text = await send(server.port, GET.repeat(5));
-	assert.is(answers(text), 3);
-	assert.is(text.split('Connection: close').length, 2);
-});
+test(
+	'a connection serves at most the configured number of requests',
+	path,
+	{ maxRequestsPerConnection: 3 },
+	async server => {
+		const text = await send(server.port, GET.repeat(5));
+		assert.is(answers(text), 3);
+		assert.is(text.split('Connection: close').length, 2);
+	},
+);
 
 test(
-	'100 Continue is sent when the body is asked for, once',
+	'100 Continue is sent once, when the body is first read',
 	async x => {
 		await wait(10);
 		x.response.body = await bodyOf(x);
@@ -163,12 +168,12 @@ test(
 		assert.is(wire.text.split('100 Continue').length, 2);
 		wire.send(LAST);
 		await wire.whole();
-		assert.is(answers(wire.text), 2, 'the connection goes on');
+		assert.is(answers(wire.text), 2, 'the connection stays usable');
 	},
 );
 
 test(
-	'no 100 Continue to HTTP/1.0, nor to who does not wait',
+	'100 Continue is not sent to HTTP/1.0, nor to a client that did not wait',
 	async x => {
 		x.response.body = await bodyOf(x);
 	},
@@ -183,7 +188,7 @@ test(
 );
 
 test(
-	'who is refused before 100 Continue is closed: its next bytes could be read in two ways',
+	'a connection is closed after a refusal without 100 Continue, because its next bytes are ambiguous',
 	path,
 	{},
 	async server => {
@@ -197,7 +202,7 @@ test(
 	},
 );
 
-test('a body that is not read is thrown away up to the limit', path, { maxDrain: 1000 }, async server => {
+test('an unread body is discarded up to the limit', path, { maxDrain: 1000 }, async server => {
 	const post = (length: number, pieces: string[]): Promise<string> =>
 		send(server.port, `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`, ...pieces, LAST);
 	assert.is(answers(await post(900, ['a'.repeat(400), 'a'.repeat(500)])), 2);
@@ -208,11 +213,11 @@ test('a body that is not read is thrown away up to the limit', path, { maxDrain:
 	const chunk = `100\r\n${'a'.repeat(256)}\r\n`;
 	assert.is(answers(await send(server.port, chunked, chunk.repeat(3), `0\r\n\r\n${LAST}`)), 2);
 	assert.is(answers(await send(server.port, chunked, chunk.repeat(5), `0\r\n\r\n${LAST}`)), 1);
-	assert.is(answers(await send(server.port, chunked, 'x\r\n', LAST)), 1, 'a malformed rest closes');
+	assert.is(answers(await send(server.port, chunked, 'x\r\n', LAST)), 1, 'a malformed remainder closes the connection');
 });
 
 test(
-	'a body waits in the socket while nobody pulls',
+	'a body stays in the socket while nobody pulls',
 	async x => {
 		if (x.request.path === '/last') return;
 		await wait(150);
@@ -233,7 +238,7 @@ test(
 );
 
 test(
-	'a body that is given up is not read for ever',
+	'a canceled body is not read indefinitely',
 	async x => {
 		(x.request.body as BodySource).cancel();
 		await wait(100);
@@ -276,11 +281,11 @@ test(
 		wire.socket.resume();
 		const text = await wire.whole();
 		const expected = Array.from({ length: 200 }, (_, i) => String.fromCharCode(65 + (i % 26)).repeat(50_000)).join('');
-		assert.ok(text.slice(text.indexOf('\r\n\r\n') + 4) === expected, 'no piece was overwritten before it was out');
+		assert.ok(text.slice(text.indexOf('\r\n\r\n') + 4) === expected, 'no piece was overwritten before it was sent');
 	},
 );
 
-test('a head that is slow gives 408', path, { headTimeout: 80 }, async server => {
+test('a slow head gives 408', path, { headTimeout: 80 }, async server => {
 	const wire = await open(server.port);
 	wire.send('GET / HTTP/1.1\r\n');
 	const drip = setInterval(() => wire.send('X: a\r\n'), 20);
@@ -292,7 +297,7 @@ test('a head that is slow gives 408', path, { headTimeout: 80 }, async server =>
 });
 
 test(
-	'a connection without a request closes in silence, before and between requests',
+	'a connection without a request is closed silently, before the first request and between requests',
 	path,
 	{ headTimeout: 80, idleTimeout: 80 },
 	async server => {
@@ -305,7 +310,7 @@ test(
 );
 
 test(
-	'a body that stops coming gives 408',
+	'a stalled body gives 408',
 	async x => {
 		x.response.body = await bodyOf(x);
 	},
@@ -317,7 +322,7 @@ test(
 			wire.send('a');
 			await wait(30);
 		}
-		assert.is(wire.text, '', 'progress keeps it alive');
+		assert.is(wire.text, '', 'progress extends the deadline');
 		const text = await wire.whole();
 		assert.is(statusOf(text), 408);
 		assert.match(text, 'Connection: close');
@@ -325,7 +330,7 @@ test(
 );
 
 test(
-	'a client that takes no bytes is dropped',
+	'a client that stops reading is disconnected',
 	x => {
 		x.response.body = Buffer.alloc(20_000_000);
 	},
@@ -346,7 +351,7 @@ for (const [name, leave] of [
 	['closes', (wire: Wire) => wire.socket.destroy()],
 ] as const) {
 	test(
-		`a client that ${name} is gone: handlers learn it`,
+		`handlers are notified of a client that ${name}`,
 		async x => {
 			await new Promise<void>(resolve => x.onGone(resolve));
 			x.response.body = 'late';
@@ -366,7 +371,7 @@ for (const [name, leave] of [
 }
 
 test(
-	'a client that leaves in the middle of its body fails the body',
+	'a client that disconnects during its request body makes reading the body fail',
 	async x => {
 		x.response.body = await bodyOf(x);
 	},
@@ -381,7 +386,7 @@ test(
 );
 
 test(
-	'a client that leaves in the middle of a stream cancels it',
+	'a client that disconnects during a streamed response cancels the stream',
 	x => {
 		x.response.body = {
 			length: undefined,
@@ -403,14 +408,14 @@ test(
 	},
 );
 
-test('a client that closes its side after its requests gets all answers', slowThenFast, {}, async server => {
+test('a client that closes its side after its requests gets all responses', slowThenFast, {}, async server => {
 	const wire = await open(server.port);
 	wire.socket.end('GET /0 HTTP/1.1\r\nHost: a\r\n\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HT');
 	assert.is(answers(await wire.whole()), 2);
 });
 
 test(
-	'draining closes idle connections at once and others after their answer',
+	'draining closes idle connections at once and others after their response',
 	async x => {
 		await wait(x.request.path === '/slow' ? 50 : 0);
 	},
@@ -436,7 +441,7 @@ test(
 );
 
 test(
-	'close() ends all at once',
+	'close() ends all connections at once',
 	() => wait(50),
 	{},
 	async server => {
@@ -448,7 +453,7 @@ test(
 	},
 );
 
-test('the last answer reaches a client that is still sending', path, {}, async server => {
+test('the last response reaches a client that is still sending', path, {}, async server => {
 	for (let i = 0; i < 5; i++) {
 		const wire = await open(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 50000000\r\n\r\n');
@@ -461,7 +466,7 @@ test('the last answer reaches a client that is still sending', path, {}, async s
 });
 
 test(
-	'addresses of the connection',
+	'handlers see the addresses of the connection',
 	x => {
 		const { remoteAddress, remotePort, localAddress, localPort, tls } = x.connection;
 		x.response.body = JSON.stringify([remoteAddress, remotePort, localAddress, localPort, tls]);
@@ -476,7 +481,7 @@ test(
 	},
 );
 test(
-	'a pipelined request whose body is cut short learns it, though the client closed before it began',
+	'a truncated body of a pipelined request fails, even if the client closed before the request started',
 	async x => {
 		if (x.request.path === '/0') await wait(20);
 		x.response.body = await bodyOf(x);
@@ -490,7 +495,7 @@ test(
 );
 
 test(
-	'an upgrade that comes to nothing is told to whoever holds the other side',
+	'after a failed upgrade the exchange counts as gone, so that the other side can be closed',
 	async x => {
 		await wait(20);
 		x.response.headers.add('Upgrade', 'websocket');

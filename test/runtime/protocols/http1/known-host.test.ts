@@ -1,4 +1,4 @@
-/** The host of a connection's requests, and what it keeps in memory. */
+/** The parsed host of a connection's requests, and its memory use. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
@@ -8,7 +8,7 @@ import { KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
 
 const hosts = suite('hosts of a connection');
 
-hosts('each authority has its own host, a malformed one none, and what was known stays', () => {
+hosts('each authority has its own host, and a malformed one has none and does not replace the known one', () => {
 	const known = new KnownHost();
 	assert.is(known.of('one.example:8080', 100), 'one.example');
 	assert.is(known.of('ONE.example', 100), 'one.example');
@@ -18,7 +18,7 @@ hosts('each authority has its own host, a malformed one none, and what was known
 	assert.is(known.of('', 100), '');
 });
 
-hosts('the authority of a long read does not keep the read', () => {
+hosts('remembering an authority does not keep the whole read buffer in memory', () => {
 	setFlagsFromString('--expose-gc');
 	const gc = runInNewContext('gc') as () => void;
 	const held: KnownHost[] = [];
@@ -31,11 +31,11 @@ hosts('the authority of a long read does not keep the read', () => {
 		held.push(known);
 	}
 	gc();
-	assert.ok(process.memoryUsage().heapUsed - before < 3_000_000, 'of 12 MB');
+	assert.ok(process.memoryUsage().heapUsed - before < 3_000_000, 'most of 12 MB is still in memory');
 	assert.is(held.length, 200);
 });
 
-hosts('texts are compared as they are, however they came about', () => {
+hosts('authorities are compared by content, however the strings were created', () => {
 	const whole = 'host: www.example.com\r\n';
 	assert.ok(sameText(whole.slice(6, 21), 'www.example.com'));
 	assert.not(sameText(whole.slice(6, 21), 'www.example.con'));

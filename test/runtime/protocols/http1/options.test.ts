@@ -1,11 +1,11 @@
-/** Options of `Connection`: what stands around them is blanks and tabs, and nothing else. */
+/** Options of `Connection` are separated by spaces and tabs only. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ourReader } from '../../../fuzz/readings.ts';
 
 const options = suite('options of Connection');
 
-options('a no-break space is part of an option: the connection is not kept for it', async () => {
+options('a no-break space is part of an option, so the connection is not kept alive', async () => {
 	const read = ourReader();
 	const messages = async (value: string): Promise<number> => {
 		const head = `GET /old HTTP/1.0\r\nConnection:${value}\r\n\r\n`;

@@ -1,12 +1,12 @@
-/** An upstream that keeps every byte it gets and answers with bytes that a test gives. */
+/** An upstream that records every byte it receives and answers with bytes given by the test. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-/** A raw server. It takes a message for whole when its length or its last chunk says so. */
+/** A raw server that recognizes the end of a message by its length or last chunk. */
 export class RecordingUpstream {
-	/** Everything received since `expect`, as latin1, connection after connection. */
+	/** Everything received since `expect`, as latin1, in the order of connections. */
 	received = '';
 	/** Requests answered since then. */
 	requests = 0;
@@ -21,7 +21,7 @@ export class RecordingUpstream {
 		server.on('connection', socket => this.#serve(socket));
 	}
 
-	/** Starts one on a free port of 127.0.0.1. */
+	/** Starts an upstream on a free port of 127.0.0.1. */
 	static async start(): Promise<RecordingUpstream> {
 		const server = createServer({ noDelay: true });
 		const upstream = new RecordingUpstream(server);
@@ -34,7 +34,9 @@ export class RecordingUpstream {
 		return (this.#server.address() as AddressInfo).port;
 	}
 
-	/** Forgets, drops connections, and answers with these bytes from now on: one after another, the last for all further requests. */
+	/**
+	 * Resets the recording and connections, and sets the responses: one per request, the last for all further requests.
+	 */
 	expect(answers: string | readonly string[] | undefined, closes = false, continues = false): void {
 		this.#continues = continues;
 		for (const socket of this.#sockets) socket.destroy();
@@ -72,7 +74,7 @@ export class RecordingUpstream {
 	}
 }
 
-/** Index behind the first message in text, −1 while it is not whole. */
+/** Returns the index after the first message, or −1 while it is incomplete. */
 function messageEnd(text: string): number {
 	const head = text.indexOf('\r\n\r\n');
 	if (head === -1) return -1;

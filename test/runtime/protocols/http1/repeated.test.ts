@@ -1,4 +1,4 @@
-/** Requests and responses that repeat an earlier one byte for byte, and some that are merely similar. */
+/** Requests and responses that repeat an earlier one byte for byte, and others that are only similar. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { OK } from '../../../../runtime/protocols/http1/field-parser.ts';
@@ -6,9 +6,9 @@ import { RequestHeadParser } from '../../../../runtime/protocols/http1/head-pars
 import { RepeatedAnswers } from '../../../../runtime/protocols/http1/repeated-answers.ts';
 import { open, serve, statusOf } from './wire.ts';
 
-const repeated = suite('HTTP/1.1: what comes again');
+const repeated = suite('HTTP/1.1: repeated messages');
 
-repeated('what a handler does to the fields of a request is not seen by the next that is the same', async () => {
+repeated('changes that a handler makes to request fields do not appear in the next identical request', async () => {
 	const server = await serve(x => {
 		const before = [...x.request.headers].join(';');
 		x.request.headers.set('X-Seen', 'yes');
@@ -35,7 +35,7 @@ repeated('what a handler does to the fields of a request is not seen by the next
 	await server.stop();
 });
 
-repeated('a head is remembered with all that it says, and nothing that stands behind it', () => {
+repeated('a head is remembered with everything in it, and nothing after it', () => {
 	const parser = new RequestHeadParser(100);
 	const read = (text: string): object => {
 		assert.is(parser.parse(text, 0, text.length), OK);
@@ -45,7 +45,7 @@ repeated('a head is remembered with all that it says, and nothing that stands be
 	};
 	const post =
 		'POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n';
-	// Of one slot: each drives out the other.
+	// Both map to the same slot, so each evicts the other.
 	const plain = `GET /${'c'.repeat(post.length - 26)} HTTP/1.0\r\nHost: h\r\n\r\n`;
 	const first = [read(post), read(plain)];
 	for (let round = 0; round < 3; round++) {
@@ -65,7 +65,7 @@ repeated('a head is remembered with all that it says, and nothing that stands be
 	assert.is(parser.parse(post, 0, post.length), 431);
 });
 
-repeated('what a load has changed holds for a head that was seen before', async () => {
+repeated('a configuration load takes effect for previously seen heads', async () => {
 	let body = 'one';
 	const server = await serve(x => {
 		x.response.body = `${body}|`;
@@ -84,7 +84,7 @@ repeated('what a load has changed holds for a head that was seen before', async 
 	await server.stop();
 });
 
-repeated('an answer is joined anew when any part of it is another', () => {
+repeated('a response is assembled again if any part of it differs', () => {
 	const answers = new RepeatedAnswers();
 	const parts = ['HTTP/1.1 200 OK\r\n', 'Server: svc\r\n', 'Date: now\r\n', '\r\n', 'hello'] as const;
 	const text = (changed: Record<number, string> = {}): string | undefined => {
@@ -110,7 +110,7 @@ repeated('an answer is joined anew when any part of it is another', () => {
 		assert.is(text({ [at]: part }), joined(at, part), part);
 	}
 	assert.is(text({ 4: 'hellö' }), undefined);
-	assert.is(text({ 4: 'hellö' }), undefined, 'bytes are not characters');
+	assert.is(text({ 4: 'hellö' }), undefined, 'non-ASCII text cannot be joined as latin1');
 });
 
 repeated.run();

@@ -1,4 +1,4 @@
-/** A request's body, as handlers pull it. */
+/** Request bodies as pulled by handlers. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CHUNKED } from '../../../../runtime/protocols/http1/head-parser.ts';
@@ -7,7 +7,7 @@ import { RequestBody } from '../../../../runtime/protocols/http1/request-body.ts
 
 const test = suite('request body');
 
-test('chunks of one byte that nobody reads yet are not kept byte by byte', () => {
+test('unread chunks of one byte are merged, not stored one by one', () => {
 	const feeder = { bodyAwaited() {}, bodyWhole() {}, bodyRelieved() {} };
 	const body = new RequestBody(feeder, CHUNKED, DEFAULT_LIMITS, undefined);
 	const content = Buffer.from(Array.from({ length: 60_000 }, (_, at) => at % 251));
@@ -20,7 +20,7 @@ test('chunks of one byte that nobody reads yet are not kept byte by byte', () =>
 	}
 	body.feed(Buffer.from('0\r\n\r\n'), 0);
 	const pieces = [first!];
-	// Those that were handed out stay what they were.
+	// Pieces already returned do not change.
 	assert.equal(first, content.subarray(0, 2000));
 	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(piece as Uint8Array);
 	assert.ok(pieces.length < 20, `${pieces.length} pieces`);

@@ -1,4 +1,4 @@
-/** Responses as they stand on the wire: framing, fields, streams, upgrades. */
+/** Responses on the wire: framing, fields, streams, upgrades. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
@@ -8,7 +8,7 @@ import { open, send, serve, undated, type WireServer } from './wire.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-/** A body that gives these pieces, each later when `later`; an Error among them is thrown. */
+/** A body that returns these pieces, each after a delay if `later`. An Error among them is thrown. */
 function streamOf(
 	pieces: readonly (string | Error)[],
 	later: boolean,
@@ -35,7 +35,7 @@ function streamOf(
 
 interface Context {
 	server: WireServer;
-	/** Answers the next requests. */
+	/** Responds to subsequent requests. */
 	answer: (x: Exchange) => void | Promise<void>;
 }
 
@@ -53,12 +53,12 @@ const BODIES: readonly (readonly [name: string, body: () => Exchange['response']
 	['bytes', () => new Uint8Array([104, 255, 0]), 'Content-Length: 3\r\nConnection: close\r\n\r\nh\xff\0'],
 	['no bytes', () => new Uint8Array(0), 'Content-Length: 0\r\nConnection: close\r\n\r\n'],
 	[
-		'a stream of known length',
+		'a stream with a known length',
 		() => streamOf(['ab', 'c'], false, 3),
 		'Content-Length: 3\r\nConnection: close\r\n\r\nabc',
 	],
 	[
-		'a late stream of known length',
+		'a delayed stream with a known length',
 		() => streamOf(['ab', 'c'], true, 3),
 		'Content-Length: 3\r\nConnection: close\r\n\r\nabc',
 	],
@@ -76,7 +76,7 @@ const BODIES: readonly (readonly [name: string, body: () => Exchange['response']
 
 for (const [name, body, text] of BODIES) {
 	for (const later of [false, true]) {
-		responses(`${name}${later ? ', after a wait' : ''}`, async context => {
+		responses(`${name}${later ? ', after a delay' : ''}`, async context => {
 			context.answer = x => {
 				x.response.body = body();
 				if (later) return new Promise(resolve => setTimeout(resolve, 5));
@@ -96,7 +96,7 @@ responses('large bodies and streams arrive byte for byte', async context => {
 	const expected = bytes.toString('latin1');
 	const part = (size: number, later: boolean): BodySource => {
 		let at = 0;
-		// One buffer for all pieces: it is the consumer's only until the next pull.
+		// The same buffer serves all pieces, because a piece belongs to the consumer only until the next pull.
 		const shared = Buffer.alloc(size);
 		return {
 			length: undefined,
@@ -135,13 +135,13 @@ const BODILESS: readonly (readonly [name: string, request: string, answer: (x: E
 		'200 OK\r\nServer: svc\r\nContent-Length: 5',
 	],
 	[
-		'HEAD of a stream',
+		'HEAD for a stream',
 		'HEAD',
 		x => void Object.assign(x.response, { body: streamOf(['a'], false) }),
 		'200 OK\r\nServer: svc',
 	],
 	[
-		'HEAD of a length',
+		'HEAD for a known length',
 		'HEAD',
 		x => x.response.headers.add('Content-Length', '7'),
 		'200 OK\r\nServer: svc\r\nContent-Length: 7',
@@ -179,7 +179,7 @@ for (const [name, method, answer, head] of BODILESS) {
 	});
 }
 
-responses('a stream that is not sent is cancelled', async context => {
+responses('a stream that is not sent is canceled', async context => {
 	const body = streamOf(['a'], false);
 	context.answer = x => {
 		x.response.body = body;
@@ -201,7 +201,7 @@ const STATUSES: readonly (readonly [status: number, line: string])[] = [
 	[Number.NaN, '500 Internal Server Error'],
 ];
 for (const [status, line] of STATUSES) {
-	responses(`status ${status} goes out as ${line}`, async context => {
+	responses(`status ${status} is sent as ${line}`, async context => {
 		context.answer = x => {
 			x.response.status = status;
 		};
@@ -209,7 +209,7 @@ for (const [status, line] of STATUSES) {
 	});
 }
 
-responses('a field that could end its line never reaches the wire, and is counted', async context => {
+responses('a field that contains a line end is never sent, and is counted', async context => {
 	const bad: readonly (readonly [string, string])[] = [
 		['X', 'a\r\nSet-Cookie: b'],
 		['X', 'a\nb'],
@@ -224,7 +224,7 @@ responses('a field that could end its line never reaches the wire, and is counte
 	context.answer = x => {
 		for (const [name, value] of bad) x.response.headers.add(name, value);
 		x.response.headers.add('X-Ok', 'ü');
-		// Cut to a byte each, these would be CR LF.
+		// Truncated to one byte each, these characters would be CR LF.
 		x.response.headers.add('X-Wide', '\u010d\u010aX: y');
 		x.response.headers.add('X-Text', '→');
 	};
@@ -240,7 +240,7 @@ responses('a field that could end its line never reaches the wire, and is counte
 	);
 });
 
-responses('framing is the protocol’s: what handlers say of it does not count', async context => {
+responses('framing fields set by handlers are ignored', async context => {
 	context.answer = x => {
 		const { headers } = x.response;
 		headers.add('Content-Length', '99');
@@ -257,7 +257,7 @@ responses('framing is the protocol’s: what handlers say of it does not count',
 	);
 });
 
-responses('a date of now, and Server unless a handler removes it', async context => {
+responses('responses have the current Date, and Server unless a handler removes it', async context => {
 	context.answer = x => {
 		x.response.headers.delete('server');
 	};
@@ -275,7 +275,7 @@ responses('trailers follow the last chunk', async context => {
 	assert.match(await send(context.server.port, GET), '2\r\nab\r\n0\r\nX-To: client\r\nX-From: source\r\n\r\n');
 });
 
-responses('a stream of unknown length ends with the connection for HTTP/1.0', async context => {
+responses('a stream of unknown length ends with the connection in HTTP/1.0', async context => {
 	context.answer = x => {
 		x.response.body = streamOf(['ab', 'c'], true);
 	};
@@ -289,11 +289,11 @@ const BROKEN: readonly (readonly [name: string, body: () => BodySource])[] = [
 	['throws at once', () => streamOf([new Error('x')], false)],
 	['throws later', () => streamOf(['ab', new Error('x')], true)],
 	['is shorter than its length', () => streamOf(['ab'], true, 3)],
-	['is shorter than its length, at once', () => streamOf(['ab'], false, 3)],
+	['is shorter than its length without delay', () => streamOf(['ab'], false, 3)],
 	['is longer than its length', () => streamOf(['ab', 'cd'], true, 3)],
 ];
 for (const [name, body] of BROKEN) {
-	responses(`a stream that ${name} breaks the connection off`, async context => {
+	responses(`a stream that ${name} aborts the connection`, async context => {
 		const finished = context.server.finished.length;
 		context.answer = x => {
 			x.response.body = body();
@@ -302,11 +302,11 @@ for (const [name, body] of BROKEN) {
 		assert.not.match(text, '\r\n0\r\n');
 		assert.not.match(text, /Content-Length: 3.*\r\n\r\n.{3}/s);
 		assert.is(context.server.exchanges.length, context.server.finished.length);
-		assert.is(context.server.finished.length, finished + 1, 'the request behind it is not served');
+		assert.is(context.server.finished.length, finished + 1, 'the next pipelined request is not served');
 	});
 }
 
-responses('interim responses come before the response, for HTTP/1.1 only', async context => {
+responses('interim responses precede the response, in HTTP/1.1 only', async context => {
 	context.answer = async x => {
 		x.inform(103, new HeaderList(['Link', '</a>']));
 		await new Promise(resolve => setTimeout(resolve, 5));
@@ -323,7 +323,7 @@ responses('interim responses come before the response, for HTTP/1.1 only', async
 	assert.ok((await send(context.server.port, 'GET / HTTP/1.0\r\n\r\n')).startsWith('HTTP/1.1 200'));
 });
 
-responses('an upgrade gets the byte stream with what came behind the head', async context => {
+responses('an upgrade gets the byte stream, including bytes that arrived after the head', async context => {
 	context.answer = x => {
 		x.response.headers.add('Upgrade', 'echo');
 		x.upgrade(client => {
@@ -342,7 +342,7 @@ responses('an upgrade gets the byte stream with what came behind the head', asyn
 	const finished = context.server.finished.length;
 	wire.send(' second');
 	await wire.until(text => text.endsWith('first second'));
-	assert.is(context.server.finished.length, finished, 'the exchange lasts as long as the stream');
+	assert.is(context.server.finished.length, finished, 'the exchange ended before the stream');
 	wire.socket.end();
 	await wire.until(text => text.endsWith('bye'));
 	await wire.whole();
@@ -350,7 +350,7 @@ responses('an upgrade gets the byte stream with what came behind the head', asyn
 	assert.is(context.server.finished.length, finished + 1);
 });
 
-responses('an upgrade that fails closes the connection, and nothing else', async context => {
+responses('an upgrade that fails closes only its own connection', async context => {
 	context.answer = x =>
 		x.upgrade(() => {
 			throw new Error('x');
@@ -361,7 +361,7 @@ responses('an upgrade that fails closes the connection, and nothing else', async
 	assert.ok((await send(context.server.port, GET)).startsWith('HTTP/1.1 200 '));
 });
 
-responses('426 names what to upgrade to, 205 has no content', async context => {
+responses('426 names the protocol to upgrade to, and 205 has no content', async context => {
 	context.answer = x => {
 		x.response.status = 426;
 		x.response.headers.add('Upgrade', 'TLS/1.3');
@@ -381,7 +381,7 @@ responses('an upgrade with an unread body, or for HTTP/1.0, is an error', async 
 	assert.ok((await send(context.server.port, 'GET / HTTP/1.0\r\n\r\n')).startsWith('HTTP/1.1 500 '));
 });
 
-responses('CONNECT: 405 unless a handler takes the stream', async context => {
+responses('CONNECT gives 405 unless a handler takes the stream', async context => {
 	context.answer = x => {
 		x.response.body = 'hello';
 	};
@@ -401,7 +401,7 @@ responses('CONNECT: 405 unless a handler takes the stream', async context => {
 	assert.is(context.server.exchanges.at(-1)!.received.authority, 'b:443');
 });
 
-responses('abort drops the connection without an answer', async context => {
+responses('abort closes the connection without a response', async context => {
 	for (const later of [false, true]) {
 		context.answer = x => {
 			x.abort();

@@ -1,4 +1,4 @@
-/** Clients that keep a connection busy with little: rates and whole times, for bodies and for responses. */
+/** Clients that occupy a connection with little traffic: minimum rates and total times for requests and responses. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -21,7 +21,7 @@ async function withServer(
 	}
 }
 
-/** Sends a byte each 20 ms until an answer has come or twenty seconds are over; gives how long it took. */
+/** Sends a byte every 20 ms until a response arrives or 20 seconds have passed. Returns the elapsed time. */
 async function drip(wire: Wire): Promise<number> {
 	const began = performance.now();
 	while (wire.text === '' && !wire.ended && performance.now() - began < 20_000) {
@@ -36,7 +36,7 @@ const reading: Handler = async x => {
 };
 const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n';
 
-slow('a body that comes too slowly on average gives 408, though it never stops', async () => {
+slow('a request body below the minimum average rate gives 408, even if it never stops', async () => {
 	await withServer(reading, { bodyIdleTimeout: 300, bodyRate: 1000 }, async server => {
 		const wire = await open(server.port);
 		wire.send(POST);
@@ -47,7 +47,7 @@ slow('a body that comes too slowly on average gives 408, though it never stops',
 	});
 });
 
-slow('a body must be whole in the time that it has in all', async () => {
+slow('a request body must be complete within its total time', async () => {
 	await withServer(reading, { bodyIdleTimeout: 5000, bodyTimeout: 300 }, async server => {
 		const wire = await open(server.port);
 		wire.send(POST);
@@ -57,7 +57,7 @@ slow('a body must be whole in the time that it has in all', async () => {
 	});
 });
 
-slow('a body that waits for its reader is not the client’s fault', async () => {
+slow('time spent waiting for the handler to read a body is not held against the client', async () => {
 	const late: Handler = async x => {
 		await wait(400);
 		x.response.body = await bodyOf(x);
@@ -69,7 +69,7 @@ slow('a body that waits for its reader is not the client’s fault', async () =>
 	});
 });
 
-slow('a handler sets other bounds for its exchange', async () => {
+slow('a handler can set other limits for its exchange', async () => {
 	const hasty: Handler = async x => {
 		x.bound({ readTimeout: 200, readRate: 100_000 });
 		x.response.body = await bodyOf(x);
@@ -83,13 +83,14 @@ slow('a handler sets other bounds for its exchange', async () => {
 	});
 });
 
-slow('a response that is taken too slowly on average is cut, though it never stops', async () => {
+slow('a response read below the minimum average rate is cut off, even if reading never stops', async () => {
 	const large: Handler = x => {
 		x.response.body = Buffer.alloc(50_000_000);
 	};
 	await withServer(large, { writeIdleTimeout: 300, writeRate: 100_000_000 }, async server => {
 		const wire = await open(server.port);
-		// Reads by itself, at most a megabyte at a time: a machine however fast takes 25 MB a second, a quarter of the rate.
+		// Reads by itself, at most a megabyte at a time. However fast the machine, that is 25 MB/s, a quarter of the
+		// required rate.
 		wire.socket.removeAllListeners('data');
 		wire.socket.pause();
 		wire.socket.on('readable', () => {});
@@ -109,7 +110,7 @@ slow('a response that is taken too slowly on average is cut, though it never sto
 	});
 });
 
-slow('a response must be out in the time that it has in all', async () => {
+slow('a response must be sent within its total time', async () => {
 	const never: Handler = () => new Promise(() => {});
 	await withServer(never, { writeTimeout: 200 }, async server => {
 		const wire = await open(server.port);
@@ -121,7 +122,7 @@ slow('a response must be out in the time that it has in all', async () => {
 	});
 });
 
-slow('an unread body that drips does not hold its connection for longer than it has in all', async () => {
+slow('a slowly arriving unread body does not keep its connection open beyond the total time', async () => {
 	const own: Handler = x => {
 		x.response.body = 'ok';
 	};

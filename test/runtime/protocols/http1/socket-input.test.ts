@@ -1,4 +1,4 @@
-/** Reading of a server's sockets: what is kept of bytes that the next read overwrites, whoever it is of. */
+/** Reading from sockets: which bytes must be copied before the next read of any socket overwrites the buffer. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -25,7 +25,7 @@ for (const asStreams of [false, true]) {
 	};
 
 	test(
-		'bodies that wait for their reader are those of their own connection',
+		'waiting bodies keep the bytes of their own connection',
 		async x => {
 			await wait(20);
 			x.response.body = await bodyOf(x);
@@ -50,7 +50,7 @@ for (const asStreams of [false, true]) {
 	);
 
 	test(
-		'chunked bodies and requests behind a slow one are kept',
+		'chunked bodies and requests pipelined behind a slow one are kept',
 		async x => {
 			const body = await bodyOf(x);
 			await wait(10);
@@ -73,7 +73,7 @@ for (const asStreams of [false, true]) {
 	);
 
 	test(
-		'an upgraded stream gives what came with the head, what comes later, and the end',
+		'an upgraded stream delivers bytes that came with the head, later bytes, and the end',
 		x => {
 			x.response.headers.add('Upgrade', 'echo');
 			x.upgrade(stream => {
@@ -98,7 +98,7 @@ for (const asStreams of [false, true]) {
 	);
 
 	test(
-		'an upgraded stream is not read faster than its reader reads',
+		'an upgraded stream is not read faster than its consumer reads',
 		x => {
 			x.response.headers.add('Upgrade', 'slow');
 			x.upgrade(stream => {
@@ -128,7 +128,7 @@ for (const asStreams of [false, true]) {
 	);
 
 	test(
-		'a head is refused for what is wrong with it, however it comes',
+		'an invalid head is refused for the same reason however it is split',
 		() => {},
 		async server => {
 			for (const last of ['\x01', '\x01\r\n', ' b\x01\r\n\r\n']) {
@@ -148,7 +148,7 @@ for (const asStreams of [false, true]) {
 
 const pending = suite('HTTP/1.1: pending bytes');
 
-pending('a head that comes byte by byte is not looked at after each', () => {
+pending('a head that arrives byte by byte is not scanned after every byte', () => {
 	const head = Buffer.from(
 		`GET / HTTP/1.1\r\nHost: a\r\n${Array.from({ length: 90 }, (_, i) => `X-${i}: ${'v'.repeat(150)}\r\n`).join('')}\r\n`,
 	);

@@ -1,4 +1,4 @@
-/** Streamed responses over TLS, where what is written stays in the process for a while. */
+/** Streamed responses over TLS, where written data stays in the process for a while. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:tls';
 import { suite } from 'uvu';
@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import { TestAuthority } from '../../../certificates.ts';
 import { tlsGet } from '../../tls/tls-client.ts';
 
-/** Gives pieces out one after another, each a moment later. */
+/** Returns the pieces one after the other with a short delay. */
 function drip(pieces: readonly number[]): BodySource {
 	let next = 0;
 	return {

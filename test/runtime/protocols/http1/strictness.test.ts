@@ -1,4 +1,7 @@
-/** Requests that are refused, and those that must not be: one reading or none. */
+/**
+ * Requests that must be refused and requests that must be accepted: every request has exactly one interpretation or
+ * none.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { bodyOf, open, send, serve, statusOf, type WireServer } from './wire.ts';
@@ -6,12 +9,12 @@ import { bodyOf, open, send, serve, statusOf, type WireServer } from './wire.ts'
 const H = 'Host: a\r\n';
 const C = 'Connection: close\r\n';
 
-/** What is sent, and the status of the only answer; the connection closes after it. */
+/** The request and the status of the only response, after which the connection closes. */
 type Row = readonly [name: string, request: string, status: number];
 
 const REFUSED: readonly Row[] = [
 	['an empty method', ` / HTTP/1.1\r\n${H}\r\n`, 400],
-	['a method that is no token', `G@T / HTTP/1.1\r\n${H}\r\n`, 400],
+	['a method that is not a token', `G@T / HTTP/1.1\r\n${H}\r\n`, 400],
 	['a NUL in the method', `G\0T / HTTP/1.1\r\n${H}\r\n`, 400],
 	['a method longer than 32 characters', `${'M'.repeat(33)} / HTTP/1.1\r\n${H}\r\n`, 405],
 	['a TLS ClientHello', '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03', 400],
@@ -23,7 +26,7 @@ const REFUSED: readonly Row[] = [
 	['two empty lines before', `\r\n\r\nGET / HTTP/1.1\r\n${H}\r\n`, 400],
 	['a space before the method', ` GET / HTTP/1.1\r\n${H}\r\n`, 400],
 	['HTTP/0.9', 'GET /\r\n', 400],
-	['HTTP/0.9 with its number', `GET / HTTP/0.9\r\n${H}\r\n`, 505],
+	['an explicit HTTP/0.9', `GET / HTTP/0.9\r\n${H}\r\n`, 505],
 	['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505],
 	['HTTP/1.2', `GET / HTTP/1.2\r\n${H}\r\n`, 505],
 	['a version with two digits', `GET / HTTP/1.10\r\n${H}\r\n`, 400],
@@ -66,7 +69,7 @@ const REFUSED: readonly Row[] = [
 	['an empty Host', 'GET / HTTP/1.1\r\nHost:\r\n\r\n', 400],
 	['two Hosts', `GET / HTTP/1.1\r\n${H}${H}\r\n`, 400],
 	['two Hosts in HTTP/1.0', `GET / HTTP/1.0\r\n${H}${H}\r\n`, 400],
-	['a list as Host', 'GET / HTTP/1.1\r\nHost: a, b\r\n\r\n', 400],
+	['a list in Host', 'GET / HTTP/1.1\r\nHost: a, b\r\n\r\n', 400],
 	['a path in Host', 'GET / HTTP/1.1\r\nHost: a/b\r\n\r\n', 400],
 	['user information in Host', 'GET / HTTP/1.1\r\nHost: u@a\r\n\r\n', 400],
 	['a bad port in Host', 'GET / HTTP/1.1\r\nHost: a:b\r\n\r\n', 400],
@@ -87,7 +90,7 @@ const REFUSED: readonly Row[] = [
 	['a hexadecimal length', `POST / HTTP/1.1\r\n${H}Content-Length: 0x3\r\n\r\nabc`, 400],
 	['an empty length', `POST / HTTP/1.1\r\n${H}Content-Length:\r\n\r\nabc`, 400],
 	['a length of many digits', `POST / HTTP/1.1\r\n${H}Content-Length: 18446744073709551619\r\n\r\nabc`, 400],
-	['a coding after chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`, 400],
+	['another coding after chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`, 400],
 	['chunked twice', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n`, 400],
 	[
 		'chunked in two fields',
@@ -103,27 +106,23 @@ const REFUSED: readonly Row[] = [
 	['nearly chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`, 400],
 	['quoted chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n`, 400],
 	['an empty coding', `POST / HTTP/1.1\r\n${H}Transfer-Encoding:\r\n\r\n`, 400],
-	[
-		'a coding that nobody knows before chunked',
-		`POST / HTTP/1.1\r\n${H}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
-		501,
-	],
+	['an unknown coding before chunked', `POST / HTTP/1.1\r\n${H}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, 501],
 	['chunked in HTTP/1.0', `POST / HTTP/1.0\r\n${H}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
-	['an expectation that nobody knows', `POST / HTTP/1.1\r\n${H}Expect: 200-ok\r\nContent-Length: 1\r\n\r\na`, 417],
-	['a request line without an end', `GET /${'a'.repeat(33_000)}`, 414],
-	['a target that is too long', `GET /${'a'.repeat(33_000)} HTTP/1.1\r\n${H}\r\n`, 414],
-	['a field that is too long', `GET / HTTP/1.1\r\n${H}X: ${'a'.repeat(33_000)}\r\n\r\n`, 431],
-	['a head without an end', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(6000)}`, 431],
+	['an unknown expectation', `POST / HTTP/1.1\r\n${H}Expect: 200-ok\r\nContent-Length: 1\r\n\r\na`, 417],
+	['an endless request line', `GET /${'a'.repeat(33_000)}`, 414],
+	['an oversized target', `GET /${'a'.repeat(33_000)} HTTP/1.1\r\n${H}\r\n`, 414],
+	['an oversized field', `GET / HTTP/1.1\r\n${H}X: ${'a'.repeat(33_000)}\r\n\r\n`, 431],
+	['an endless head', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(6000)}`, 431],
 	['too many fields', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(100)}\r\n`, 431],
 ];
 
-/** Chunked bodies, after a head that announces them. */
+/** Chunked bodies, sent after a head that announces one. */
 const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
 	['no size', '\r\nabc\r\n0\r\n\r\n'],
 	['a size with 0x', '0x3\r\nabc\r\n0\r\n\r\n'],
 	['a size with a sign', '+3\r\nabc\r\n0\r\n\r\n'],
 	['a negative size', '-3\r\nabc\r\n0\r\n\r\n'],
-	['a size that is no number', 'g\r\nabc\r\n0\r\n\r\n'],
+	['a size that is not a number', 'g\r\nabc\r\n0\r\n\r\n'],
 	['a size with an underscore', '0_3\r\nabc\r\n0\r\n\r\n'],
 	['a space before the size', ' 3\r\nabc\r\n0\r\n\r\n'],
 	['a space after the size', '3 \r\nabc\r\n0\r\n\r\n'],
@@ -140,11 +139,11 @@ const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
 	['a NUL in an extension', '3;a="\0"\r\nabc\r\n0\r\n\r\n'],
 	['a flood of extensions', `3;${'a'.repeat(5000)}\r\nabc\r\n0\r\n\r\n`],
 	['a bare LF at the end', '3\r\nabc\r\n0\r\n\n'],
-	['a trailer that is no field', '3\r\nabc\r\n0\r\nabc\r\n\r\n'],
+	['a trailer that is not a field', '3\r\nabc\r\n0\r\nabc\r\n\r\n'],
 	['a folded trailer', '3\r\nabc\r\n0\r\nX: a\r\n b\r\n\r\n'],
 	['a length in a trailer', '3\r\nabc\r\n0\r\nContent-Length: 3\r\n\r\n'],
 	['a coding in a trailer', '3\r\nabc\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n'],
-	['trailers that are too large', `3\r\nabc\r\n0\r\nX: ${'a'.repeat(33_000)}\r\n\r\n`],
+	['oversized trailers', `3\r\nabc\r\n0\r\nX: ${'a'.repeat(33_000)}\r\n\r\n`],
 ];
 
 const refused = suite<{ server: WireServer }>('HTTP/1.1: refused requests');
@@ -161,7 +160,7 @@ for (const [name, request, status] of REFUSED) {
 	refused(`${name} gives ${status}`, async ({ server }) => {
 		const seen = server.exchanges.length;
 		const counted = server.refused.length;
-		// A second request follows: it must never be read out of the bytes of the first.
+		// A second request follows. The bytes of the first must never be taken for it.
 		const text = await send(server.port, `${request}GET /smuggled HTTP/1.1\r\n${H}\r\n`);
 		assert.is(statusOf(text), status);
 		assert.match(text, /\r\nConnection: close\r\n/);
@@ -201,7 +200,7 @@ async function trickle(port: number, request: string): Promise<string> {
 	return text;
 }
 
-/** Requests that are fine: what the exchange holds, as `method path?query authority host body`. */
+/** Valid requests and the resulting exchange, as `method path?query authority host body`. */
 const ACCEPTED: readonly (readonly [name: string, request: string, read: string])[] = [
 	[
 		'origin form',
@@ -212,19 +211,23 @@ const ACCEPTED: readonly (readonly [name: string, request: string, read: string]
 	['two slashes', `GET //b/c HTTP/1.1\r\n${H}${C}\r\n`, 'GET //b/c a a '],
 	['characters that browsers send raw', `GET /{a}|^"<> HTTP/1.1\r\n${H}${C}\r\n`, 'GET /{a}|^"<> a a '],
 	['a broken percent encoding in a query', `GET /?100% HTTP/1.1\r\n${H}${C}\r\n`, 'GET /?100% a a '],
-	['absolute form: its authority counts', `GET http://B:8080/x?y HTTP/1.1\r\n${H}${C}\r\n`, 'GET /x?y B:8080 b '],
+	[
+		'absolute form, whose authority takes precedence',
+		`GET http://B:8080/x?y HTTP/1.1\r\n${H}${C}\r\n`,
+		'GET /x?y B:8080 b ',
+	],
 	['absolute form without a path', `GET http://b HTTP/1.1\r\n${H}${C}\r\n`, 'GET / b b '],
 	['absolute form with a query only', `GET HTTP://b?y HTTP/1.1\r\n${H}${C}\r\n`, 'GET /?y b b '],
 	['asterisk form', `OPTIONS * HTTP/1.1\r\n${H}${C}\r\n`, 'OPTIONS * a a '],
 	['asterisk form through a proxy', `OPTIONS http://b HTTP/1.1\r\n${H}${C}\r\n`, 'OPTIONS * b b '],
 	['an IPv6 host', `GET / HTTP/1.1\r\nHost: [::1]:80\r\n${C}\r\n`, 'GET / [::1]:80 ::1 '],
 	['an empty line before', `\r\nGET / HTTP/1.1\r\n${H}${C}\r\n`, 'GET / a a '],
-	['a method of its own', `X-My.Method / HTTP/1.1\r\n${H}${C}\r\n`, 'X-My.Method / a a '],
+	['a custom method', `X-My.Method / HTTP/1.1\r\n${H}${C}\r\n`, 'X-My.Method / a a '],
 	['a method of 32 characters', `${'M'.repeat(32)} / HTTP/1.1\r\n${H}${C}\r\n`, `${'M'.repeat(32)} / a a `],
 	['HTTP/1.0 without a Host', 'GET / HTTP/1.0\r\n\r\n', 'GET /   '],
 	['a length', `POST / HTTP/1.1\r\n${H}${C}Content-Length: 3\r\n\r\nabc`, 'POST / a a abc'],
 	['a length of zero', `POST / HTTP/1.1\r\n${H}${C}Content-Length: 0\r\n\r\n`, 'POST / a a '],
-	['a body of a GET', `GET / HTTP/1.1\r\n${H}${C}Content-Length: 3\r\n\r\nabc`, 'GET / a a abc'],
+	['a GET with a body', `GET / HTTP/1.1\r\n${H}${C}Content-Length: 3\r\n\r\nabc`, 'GET / a a abc'],
 	[
 		'chunks',
 		`POST / HTTP/1.1\r\n${H}${C}Transfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n`,
@@ -281,21 +284,24 @@ for (const size of [17_000, 32_768]) {
 	});
 }
 
-accepted('fields keep their order and spelling; Host is apart; names with _ or . are gone', async ({ server }) => {
-	await send(
-		server.port,
-		`GET / HTTP/1.1\r\nX-B: 1\r\n${H}x-a:2\r\nX_C: 3\r\nX.D: 4\r\nContent_Length: 5\r\nX-B: 6\xe9\r\n${C}\r\n`,
-	);
-	const headers = [...server.exchanges.at(-1)!.request.headers];
-	assert.equal(headers, [
-		['X-B', '1'],
-		['x-a', '2'],
-		['X-B', '6\xe9'],
-		['Connection', 'close'],
-	]);
-});
+accepted(
+	'fields keep their order and spelling; Host is separate; names with _ or . are dropped',
+	async ({ server }) => {
+		await send(
+			server.port,
+			`GET / HTTP/1.1\r\nX-B: 1\r\n${H}x-a:2\r\nX_C: 3\r\nX.D: 4\r\nContent_Length: 5\r\nX-B: 6\xe9\r\n${C}\r\n`,
+		);
+		const headers = [...server.exchanges.at(-1)!.request.headers];
+		assert.equal(headers, [
+			['X-B', '1'],
+			['x-a', '2'],
+			['X-B', '6\xe9'],
+			['Connection', 'close'],
+		]);
+	},
+);
 
-accepted('trailers come with the end of the body, without fields of routing', async ({ server }) => {
+accepted('trailers are available at the end of the body, without routing fields', async ({ server }) => {
 	await send(
 		server.port,
 		`POST / HTTP/1.1\r\n${H}${C}Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\nHost: b\r\nX_Z: y\r\n\r\n`,

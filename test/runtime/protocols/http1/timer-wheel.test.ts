@@ -1,4 +1,4 @@
-/** Deadlines in a wheel: each is met once it has passed and never before, however it moved meanwhile. */
+/** Deadlines in a timer wheel: each fires after it has passed and never before, however it was changed. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Pace } from '../../../../runtime/protocols/http1/pace.ts';
@@ -24,7 +24,7 @@ class Item implements Timed {
 	}
 }
 
-wheels('deadlines near and far are met within a tick', () => {
+wheels('near and distant deadlines fire within two ticks and a check interval', () => {
 	const wheel = new TimerWheel<Item>(10, 5);
 	const items = [1, 9, 10, 11, 500, 5115, 5125, 60_000, 123_456].map(deadline => new Item(deadline));
 	for (const item of items) wheel.add(item);
@@ -33,12 +33,12 @@ wheels('deadlines near and far are met within a tick', () => {
 	items.forEach((item, index) => {
 		assert.is(item.fired.length, 1, `${wanted[index]}`);
 		const late = item.fired[0]! - wanted[index]!;
-		assert.ok(late >= 0 && late <= 24, `${wanted[index]} met at ${item.fired[0]}`);
-		assert.ok(item.looks < 60, `looked at ${item.looks} times`);
+		assert.ok(late >= 0 && late <= 24, `${wanted[index]} fired at ${item.fired[0]}`);
+		assert.ok(item.looks < 60, `checked ${item.looks} times`);
 	});
 });
 
-wheels('a deadline that moves forward is met then, one that moves back later', () => {
+wheels('a deadline moved earlier fires earlier, and one moved later fires later', () => {
 	const wheel = new TimerWheel<Item>(10, 0);
 	const forward = new Item(5000);
 	const back = new Item(100);
@@ -54,7 +54,7 @@ wheels('a deadline that moves forward is met then, one that moves back later', (
 	assert.is(back.looks, 2);
 });
 
-wheels('what has been removed is not looked at, and a stall loses nothing', () => {
+wheels('removed items are not checked, and a stall loses no deadline', () => {
 	const wheel = new TimerWheel<Item>(10, 0);
 	const removed = new Item(100);
 	const late = new Item(200);
@@ -66,15 +66,15 @@ wheels('what has been removed is not looked at, and a stall loses nothing', () =
 	assert.equal(late.fired, [1_000_000]);
 });
 
-wheels('a rate counts only while the client is waited for', () => {
+wheels('a rate is measured only while waiting for the client', () => {
 	const pace = new Pace();
 	pace.begin(1000, 100, Infinity);
 	assert.is(pace.wait(0, 0), 1000);
 	pace.go(400);
-	// A minute in which nobody waited for the client changes nothing.
+	// A minute without waiting for the client changes nothing.
 	assert.is(pace.wait(60_400, 40), 60_400 + 1000);
 	pace.go(60_900);
-	// 900 ms waited for 40 bytes, which are worth 400 ms: half a second of the second is left.
+	// Waiting 900 ms for 40 bytes, which are worth 400 ms, leaves half of the initial second.
 	assert.is(pace.wait(61_000, 40), 61_000 + 500);
 	pace.begin(0, 0, 5000);
 	assert.is(pace.wait(100, 0), 5000);

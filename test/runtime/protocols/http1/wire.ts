@@ -1,4 +1,4 @@
-/** A server of the HTTP/1.1 engine with a scripted host, and a client that writes bytes as they are. */
+/** An HTTP/1.1 server with a scripted host, and a client that writes raw bytes. */
 import { once } from 'node:events';
 import { connect, createServer, Socket } from 'node:net';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
@@ -8,7 +8,7 @@ import { createHttp1Server } from '../../../../runtime/protocols/http1/http1-ser
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
 
-/** What a scripted host has seen. */
+/** What a scripted host has recorded. */
 export interface WireServer {
 	readonly port: number;
 	readonly protocol: ProtocolServer;
@@ -18,16 +18,16 @@ export interface WireServer {
 	readonly opened: () => number;
 	readonly closed: () => number;
 	draining: boolean;
-	/** What a load has set. */
+	/** The current limits, as set by a configuration load. */
 	limits: ProtocolLimits;
 	stop(): Promise<void>;
 }
 
-/** A socket that the engine does not know: it reads such a one as a stream. */
+/** A socket class unknown to the engine, which it therefore reads as a stream. */
 class OtherSocket extends Socket {}
 
 /**
- * Serves on a free port of 127.0.0.1; a handler that throws is answered with its status, as the runtime does. With
+ * Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. With
  * `asStreams`, sockets are of a class that cannot be read into shared memory.
  */
 export async function serve(
@@ -97,12 +97,12 @@ export async function serve(
 	};
 }
 
-/** A client's end of a connection. */
+/** The client's end of a connection. */
 export class Wire {
 	readonly socket: Socket;
 	/** Everything received, as latin1. */
 	text = '';
-	/** The server has closed its side. */
+	/** True if the server has closed its side. */
 	ended = false;
 	reset = false;
 	#changed: () => void = () => {};
@@ -129,7 +129,9 @@ export class Wire {
 		this.socket.write(text, 'latin1');
 	}
 
-	/** Waits until the text received passes a test; rejects after ten seconds or, unless it passes, at the end. */
+	/**
+	 * Waits until the received text passes a test. Rejects after ten seconds, or if the connection ends without passing.
+	 */
 	async until(test: (text: string) => boolean, milliseconds = 10_000): Promise<string> {
 		const end = performance.now() + milliseconds;
 		while (!test(this.text)) {
@@ -147,7 +149,7 @@ export class Wire {
 		return this.text;
 	}
 
-	/** Waits until the server has closed its side; gives what was received. */
+	/** Waits until the server has closed its side, and returns everything received. */
 	async whole(milliseconds = 10_000): Promise<string> {
 		await this.until(() => this.ended, milliseconds).catch(error => {
 			if (!this.ended) throw error;
@@ -164,7 +166,7 @@ export async function open(port: number): Promise<Wire> {
 	return new Wire(socket);
 }
 
-/** Sends text (in several writes when it is several) and gives all that comes until the server closes. */
+/** Sends text, one write per piece, and returns everything received until the server closes. */
 export async function send(port: number, ...pieces: string[]): Promise<string> {
 	const wire = await open(port);
 	for (const piece of pieces) {
@@ -176,21 +178,22 @@ export async function send(port: number, ...pieces: string[]): Promise<string> {
 	return text;
 }
 
-/** Status of the first response in text, 0 when there is none. */
+/** Returns the status of the first response in a text, or 0 if there is none. */
 export function statusOf(text: string): number {
 	return Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(text)?.[1] ?? 0);
 }
 
-/** A response without its `Date`, so that it can be compared. */
+/** Returns a response without its `Date`, for comparisons. */
 export function undated(text: string): string {
 	return text.replace(/Date: [^\r]+\r\n/g, '');
 }
 
-/** Reads a request's body whole, as latin1. */
+/** Reads the whole request body as latin1. */
 export async function bodyOf(x: Exchange): Promise<string> {
 	const body = x.request.body;
 	if (body === null) return '';
-	if (typeof body === 'string' || body instanceof Uint8Array) throw new Error('a request body is a stream');
+	if (typeof body === 'string' || body instanceof Uint8Array)
+		throw new Error('expected the request body to be a stream');
 	let text = '';
 	for (;;) {
 		const piece = await body.pull();

@@ -1,8 +1,8 @@
-/** What RFC 9113 asks of a server's frames and streams, as data: what a client sends, and what has to come of it. */
+/** What RFC 9113 requires of a server's frames and streams, as data: what a client sends, and the required outcome. */
 import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { block, frame, numbers, POST, REQUEST, request, settings } from './frames.ts';
 
-/** What has to come. A connection error is a GOAWAY and the end; after all else the connection goes on. */
+/** The required outcome. A connection error is a GOAWAY followed by the end; otherwise the connection stays usable. */
 export type Outcome =
 	| { readonly connection: number }
 	| { readonly stream: number; readonly code: number }
@@ -13,11 +13,11 @@ export type Outcome =
 export interface Requirement {
 	readonly section: string;
 	readonly asks: string;
-	/** Sent after the preface and empty settings, unless `bare`. */
+	/** Sent after the preface and empty SETTINGS, unless `bare`. */
 	readonly sends: readonly Uint8Array[];
 	readonly bare?: boolean;
 	readonly outcome: Outcome;
-	/** Node's core does otherwise, or leaves it to the application. */
+	/** Node's HTTP/2 core behaves differently, or leaves this to the application. */
 	readonly beyondNode?: boolean;
 }
 
@@ -30,9 +30,9 @@ const malformed: Outcome = { stream: 1, code: H2_ERROR.protocol };
 const withField = (name: string, value: string) => [...REQUEST, [name, value] as const];
 const data = (stream: number, text: string, flags = 0) => frame(FRAME.data, flags, stream, Buffer.from(text));
 
-/** Sections 3 to 6. */
+/** RFC 9113, sections 3 to 6. */
 export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
-	// Starting
+	// Connection preface
 	{
 		section: '3.4',
 		asks: 'a bad preface ends the connection',
@@ -40,17 +40,23 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		sends: [Buffer.from(PREFACE.replace('SM', 'XX'))],
 		outcome: protocol,
 	},
-	{ section: '3.4', asks: 'the first frame is SETTINGS', bare: true, sends: [HELLO, request(1)], outcome: protocol },
 	{
 		section: '3.4',
-		asks: 'an acknowledgement is no first SETTINGS',
+		asks: 'a first frame other than SETTINGS ends the connection',
+		bare: true,
+		sends: [HELLO, request(1)],
+		outcome: protocol,
+	},
+	{
+		section: '3.4',
+		asks: 'an acknowledgment as the first SETTINGS ends the connection',
 		bare: true,
 		sends: [HELLO, frame(FRAME.settings, FLAG.ack, 0)],
 		outcome: protocol,
 	},
 	{
 		section: '3.4',
-		asks: 'frames may follow the preface at once',
+		asks: 'frames may follow the preface immediately',
 		bare: true,
 		sends: [Buffer.concat([HELLO, settings(), request(1)])],
 		outcome: { stream: 1, status: '200' },
@@ -76,13 +82,13 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.2',
-		asks: 'a DATA frame beyond the maximum size is an error',
+		asks: 'a DATA frame over the maximum size is an error',
 		sends: [request(1, POST, OPEN), frame(FRAME.data, 0, 1, Buffer.alloc(16_385))],
 		outcome: frameSize,
 	},
 	{
 		section: '4.2',
-		asks: 'a HEADERS frame beyond the maximum size is an error',
+		asks: 'a HEADERS frame over the maximum size is an error',
 		sends: [frame(FRAME.headers, OPEN, 1, Buffer.alloc(16_385))],
 		outcome: frameSize,
 	},
@@ -94,19 +100,19 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.3',
-		asks: 'another frame within a header block ends the connection',
+		asks: 'another frame inside a header block ends the connection',
 		sends: [frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)), frame(FRAME.ping, 0, 0, Buffer.alloc(8))],
 		outcome: protocol,
 	},
 	{
 		section: '4.3',
-		asks: 'an unknown frame within a header block ends the connection',
+		asks: 'an unknown frame inside a header block ends the connection',
 		sends: [frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)), frame(0xfa, 0, 1)],
 		outcome: protocol,
 	},
 	{
 		section: '4.3',
-		asks: 'CONTINUATION of another stream ends the connection',
+		asks: 'CONTINUATION on another stream ends the connection',
 		sends: [frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)), frame(FRAME.continuation, FLAG.endHeaders, 3)],
 		outcome: protocol,
 	},
@@ -137,20 +143,20 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '5.1',
-		asks: 'PRIORITY on an idle stream is let pass',
+		asks: 'PRIORITY on an idle stream is ignored',
 		sends: [frame(FRAME.priority, 0, 9, Buffer.from([0, 0, 0, 1, 5]))],
 		outcome: 'served',
 	},
 	{
 		section: '5.1',
-		asks: 'DATA after the end of a request is an error of its stream',
+		asks: 'DATA after the end of a request is a stream error',
 		sends: [request(1, [...REQUEST.slice(0, 2), [':path', '/slow'], REQUEST[3]!]), data(1, 'x')],
 		outcome: { stream: 1, code: H2_ERROR.streamClosed },
 		beyondNode: true,
 	},
 	{
 		section: '5.1',
-		asks: 'HEADERS after the end of a request are an error of its stream',
+		asks: 'HEADERS after the end of a request are a stream error',
 		sends: [request(1, [...REQUEST.slice(0, 2), [':path', '/slow'], REQUEST[3]!]), request(1)],
 		outcome: { stream: 1, code: H2_ERROR.streamClosed },
 		beyondNode: true,
@@ -178,7 +184,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '5.1',
-		asks: 'WINDOW_UPDATE, RST_STREAM and PRIORITY on a closed stream are let pass',
+		asks: 'WINDOW_UPDATE, RST_STREAM and PRIORITY on a closed stream are ignored',
 		sends: [
 			request(1),
 			frame(FRAME.windowUpdate, 0, 1, numbers(9)),
@@ -189,31 +195,41 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '5.1',
-		asks: 'DATA that was under way to a stream that we reset is let pass',
+		asks: 'DATA in transit to a stream that the server has reset is ignored',
 		sends: [request(1, withField('bad name', 'x'), OPEN), data(1, 'late'), data(1, 'later', FLAG.endStream)],
 		outcome: 'served',
 	},
 	{
 		section: '5.1',
-		asks: 'trailers that were under way to a stream that we reset are let pass',
+		asks: 'trailers in transit to a stream that the server has reset are ignored',
 		sends: [
 			request(1, withField('bad name', 'x'), OPEN),
 			frame(FRAME.headers, OPEN | FLAG.endStream, 1, block([['x', 'y']])),
 		],
 		outcome: 'served',
 	},
-	{ section: '5.1.1', asks: 'a client opens odd streams only', sends: [request(2)], outcome: protocol },
+	{
+		section: '5.1.1',
+		asks: 'an even stream opened by a client ends the connection',
+		sends: [request(2)],
+		outcome: protocol,
+	},
 	{ section: '5.1.1', asks: 'stream 0 carries no request', sends: [request(0)], outcome: protocol },
 	{
 		section: '5.1.1',
-		asks: 'a stream below the last one cannot be opened',
+		asks: 'opening a stream below the last one ends the connection',
 		sends: [request(5), request(3)],
 		outcome: { connection: H2_ERROR.streamClosed },
 		beyondNode: true,
 	},
-	{ section: '5.1.1', asks: 'streams may be left out', sends: [request(7)], outcome: { stream: 7, status: '200' } },
+	{
+		section: '5.1.1',
+		asks: 'stream identifiers may be skipped',
+		sends: [request(7)],
+		outcome: { stream: 7, status: '200' },
+	},
 	// DATA
-	{ section: '6.1', asks: 'DATA belongs to a stream', sends: [data(0, 'x')], outcome: protocol },
+	{ section: '6.1', asks: 'DATA on stream 0 ends the connection', sends: [data(0, 'x')], outcome: protocol },
 	{
 		section: '6.1',
 		asks: 'padding longer than its frame ends the connection',
@@ -222,7 +238,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '6.1',
-		asks: 'padding is taken off',
+		asks: 'padding is removed',
 		sends: [
 			request(1, POST, OPEN),
 			frame(FRAME.data, FLAG.padded | FLAG.endStream, 1, Buffer.from([2, 0x68, 0x69, 0, 0])),
@@ -232,7 +248,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	// HEADERS
 	{
 		section: '6.2',
-		asks: 'padding of HEADERS longer than the frame ends the connection',
+		asks: 'HEADERS padding longer than the frame ends the connection',
 		sends: [
 			frame(FRAME.headers, OPEN | FLAG.padded | FLAG.endStream, 1, Buffer.concat([Buffer.from([255]), block(REQUEST)])),
 		],
@@ -240,7 +256,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '6.2',
-		asks: 'padding and priority of HEADERS are taken off',
+		asks: 'padding and priority of HEADERS are removed',
 		sends: [
 			frame(
 				FRAME.headers,
@@ -260,63 +276,63 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	// PRIORITY, RST_STREAM
 	{
 		section: '6.3',
-		asks: 'PRIORITY belongs to a stream',
+		asks: 'PRIORITY on stream 0 ends the connection',
 		sends: [frame(FRAME.priority, 0, 0, Buffer.alloc(5))],
 		outcome: protocol,
 	},
 	{
 		section: '6.3',
-		asks: 'PRIORITY has five bytes',
+		asks: 'PRIORITY of a length other than five bytes is an error',
 		sends: [frame(FRAME.priority, 0, 1, Buffer.alloc(4))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.4',
-		asks: 'RST_STREAM belongs to a stream',
+		asks: 'RST_STREAM on stream 0 ends the connection',
 		sends: [frame(FRAME.resetStream, 0, 0, numbers(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.4',
-		asks: 'RST_STREAM has four bytes',
+		asks: 'RST_STREAM of a length other than four bytes is an error',
 		sends: [request(1, POST, OPEN), frame(FRAME.resetStream, 0, 1, Buffer.alloc(3))],
 		outcome: frameSize,
 	},
 	// SETTINGS
 	{
 		section: '6.5',
-		asks: 'an acknowledgement has no payload',
+		asks: 'an acknowledgment with a payload is an error',
 		sends: [frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(6))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.5',
-		asks: 'SETTINGS belong to the connection',
+		asks: 'SETTINGS on a stream are an error',
 		sends: [frame(FRAME.settings, 0, 1)],
 		outcome: protocol,
 	},
 	{
 		section: '6.5',
-		asks: 'SETTINGS come in sixes of bytes',
+		asks: 'SETTINGS of a length that is not a multiple of six are an error',
 		sends: [frame(FRAME.settings, 0, 0, Buffer.alloc(7))],
 		outcome: frameSize,
 	},
 	{ section: '6.5.2', asks: 'ENABLE_PUSH is 0 or 1', sends: [settings(2, 2)], outcome: protocol },
 	{
 		section: '6.5.2',
-		asks: 'a window cannot begin above its maximum',
+		asks: 'an initial window above the maximum is an error',
 		sends: [settings(4, 0x80000000)],
 		outcome: flowControl,
 	},
 	{
 		section: '6.5.2',
-		asks: 'the maximum frame size cannot be below 16384',
+		asks: 'a maximum frame size below 16384 is an error',
 		sends: [settings(5, 16_383)],
 		outcome: protocol,
 	},
 	{
 		section: '6.5.2',
-		asks: 'the maximum frame size cannot be above 16777215',
+		asks: 'a maximum frame size above 16777215 is an error',
 		sends: [settings(5, 16_777_216)],
 		outcome: protocol,
 	},
@@ -324,77 +340,77 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	// PUSH_PROMISE, PING, GOAWAY
 	{
 		section: '6.6',
-		asks: 'a client cannot push',
+		asks: 'PUSH_PROMISE from a client is an error',
 		sends: [frame(FRAME.pushPromise, FLAG.endHeaders, 1, Buffer.alloc(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.7',
-		asks: 'PING belongs to the connection',
+		asks: 'PING on a stream is an error',
 		sends: [frame(FRAME.ping, 0, 1, Buffer.alloc(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.7',
-		asks: 'PING has eight bytes',
+		asks: 'PING of a length other than eight bytes is an error',
 		sends: [frame(FRAME.ping, 0, 0, Buffer.alloc(6))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.7',
-		asks: 'an acknowledged PING is not answered and no error',
+		asks: 'an unsolicited PING acknowledgment is ignored',
 		sends: [frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8))],
 		outcome: 'served',
 		beyondNode: true,
 	},
 	{
 		section: '6.8',
-		asks: 'GOAWAY belongs to the connection',
+		asks: 'GOAWAY on a stream is an error',
 		sends: [frame(FRAME.goAway, 0, 1, Buffer.alloc(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.8',
-		asks: 'GOAWAY has eight bytes at least',
+		asks: 'GOAWAY shorter than eight bytes is an error',
 		sends: [frame(FRAME.goAway, 0, 0, Buffer.alloc(7))],
 		outcome: frameSize,
 	},
 	// WINDOW_UPDATE
 	{
 		section: '6.9',
-		asks: 'an increment of 0 ends the connection',
+		asks: 'a WINDOW_UPDATE of 0 ends the connection',
 		sends: [frame(FRAME.windowUpdate, 0, 0, numbers(0))],
 		outcome: protocol,
 	},
 	{
 		section: '6.9',
-		asks: 'an increment of 0 on a stream is an error of it',
+		asks: 'a WINDOW_UPDATE of 0 on a stream is a stream error',
 		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, numbers(0))],
 		outcome: malformed,
 	},
 	{
 		section: '6.9',
-		asks: 'WINDOW_UPDATE has four bytes',
+		asks: 'WINDOW_UPDATE of a length other than four bytes is an error',
 		sends: [frame(FRAME.windowUpdate, 0, 0, Buffer.alloc(5))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.9.1',
-		asks: 'the window of the connection cannot overflow',
+		asks: 'an overflow of the connection window ends the connection',
 		sends: [frame(FRAME.windowUpdate, 0, 0, numbers(0x7fffffff))],
 		outcome: flowControl,
 		beyondNode: true,
 	},
 	{
 		section: '6.9.1',
-		asks: 'the window of a stream cannot overflow',
+		asks: 'an overflow of a stream window is a stream error',
 		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, numbers(0x7fffffff))],
 		outcome: { stream: 1, code: H2_ERROR.flowControl },
 		beyondNode: true,
 	},
 	{
 		section: '6.9.1',
-		asks: 'more DATA than the window of a stream is an error of it',
+		asks: "more DATA than a stream's window allows is an error",
 		sends: [
 			request(1, [[':method', 'POST'], ...REQUEST.slice(1, 2), [':path', '/unread'], REQUEST[3]!], OPEN),
 			...Array.from({ length: 5 }, () => frame(FRAME.data, 0, 1, Buffer.alloc(16_384))),
@@ -403,7 +419,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '6.9.2',
-		asks: 'settings cannot make the window of an open stream overflow',
+		asks: 'settings that overflow the window of an open stream end the connection',
 		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, numbers(0x7fffffff - 65_535)), settings(4, 65_536)],
 		outcome: flowControl,
 		beyondNode: true,
@@ -411,7 +427,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	// CONTINUATION
 	{
 		section: '6.10',
-		asks: 'a header block may come in parts',
+		asks: 'a header block may be split',
 		sends: [
 			frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST).subarray(0, 9)),
 			frame(FRAME.continuation, 0, 1, block(REQUEST).subarray(9, 20)),
@@ -421,7 +437,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '6.10',
-		asks: 'CONTINUATION follows a block that has not ended',
+		asks: 'CONTINUATION after a complete header block ends the connection',
 		sends: [request(1), frame(FRAME.continuation, FLAG.endHeaders, 1, block(REQUEST))],
 		outcome: protocol,
 	},

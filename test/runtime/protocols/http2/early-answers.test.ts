@@ -1,13 +1,13 @@
-/** Answers over HTTP/2 to requests whose bodies have not come whole, and which nobody reads. */
+/** HTTP/2 responses to requests whose bodies are incomplete and that no handler reads. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FLAG, FRAME } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { type FrameClient, frame, POST, request, withClient } from './frames.ts';
 
-const test = suite('HTTP/2: early answers');
+const test = suite('HTTP/2: early responses');
 
-/** Bytes of the requests here, which is more than is ever thrown away for the sake of a connection. */
+/** Length of the request bodies, more than the server ever discards to keep a connection. */
 const LENGTH = 1_000_000;
 const UPLOAD = [...POST, ['content-length', String(LENGTH)]] as const;
 
@@ -24,7 +24,7 @@ function begin(client: FrameClient, fields: typeof POST = UPLOAD): void {
 	client.send(request(1, fields, FLAG.endHeaders));
 }
 
-/** Sends content as far as windows allow, from `sent` on; gives how much has been sent in all. */
+/** Sends content from `sent` on as far as the windows allow. Returns the total sent so far. */
 async function upload(client: FrameClient, sent: number, end: number): Promise<number> {
 	let at = sent;
 	while (at < end) {
@@ -45,25 +45,25 @@ async function upload(client: FrameClient, sent: number, end: number): Promise<n
 	return at;
 }
 
-test('a refusal goes out at once, and its reset only when the client has had time to read it', async () => {
+test('an error response is sent at once, and the reset only after the client has had time to read it', async () => {
 	await withClient(answering(413), async client => {
 		begin(client);
 		client.send(frame(FRAME.data, 0, 1, Buffer.alloc(1000)));
 		assert.is(await client.body(1), 'early');
-		// What a client sends before it has read the answer is let come.
+		// Data sent by the client before it has read the response is accepted.
 		await upload(client, 1000, 200_000);
 		await client.alive();
 		assert.not.ok(client.frames.some(({ type }) => type === FRAME.resetStream));
 		const answered = performance.now();
 		await client.until(({ type }) => type === FRAME.resetStream, 4000);
 		assert.is(await client.reset(1), 0);
-		assert.ok(performance.now() - answered > 500, 'not before the client can have read');
+		assert.ok(performance.now() - answered > 500, 'the reset came before the client could have read the response');
 		client.send(request(3, [...POST, ['content-length', '0']]));
 		assert.is(await client.status(3), '413');
 	});
 });
 
-test('a success goes out when the request has come, whose windows are raised all the time', async () => {
+test('a success response is sent when the request is complete, and its windows are raised until then', async () => {
 	await withClient(answering(200), async (client, server) => {
 		begin(client);
 		await upload(client, 0, LENGTH - 1);
@@ -79,7 +79,7 @@ test('a success goes out when the request has come, whose windows are raised all
 	});
 });
 
-/** Answers with a body that comes in pieces, one of them later. */
+/** Responds with a body in two delayed pieces. */
 const streaming: Handler = x => {
 	const pieces = [Buffer.from('ear'), Buffer.from('ly')];
 	x.response.status = 200;
@@ -90,7 +90,7 @@ const streaming: Handler = x => {
 	};
 };
 
-test('a streamed success goes out at once, but ends when the request has come', async () => {
+test('a streamed success response starts at once but ends when the request is complete', async () => {
 	await withClient(streaming, async (client, server) => {
 		begin(client);
 		await client.until(({ type, payload }) => type === FRAME.data && payload.toString() === 'ly');
@@ -105,7 +105,7 @@ test('a streamed success goes out at once, but ends when the request has come', 
 	});
 });
 
-test('a streamed success ends, and the request is reset, for a client that sends nothing more', async () => {
+test('if the client stops sending, a streamed success response ends and the request is reset', async () => {
 	await withClient(streaming, async client => {
 		begin(client);
 		await upload(client, 0, 100_000);
@@ -115,7 +115,7 @@ test('a streamed success ends, and the request is reset, for a client that sends
 	});
 });
 
-test('a client that leaves while the end of its response waits ends the exchange', async () => {
+test('a client that resets the stream before the end of its response ends the exchange', async () => {
 	await withClient(streaming, async (client, server) => {
 		begin(client);
 		await client.until(({ type, payload }) => type === FRAME.data && payload.toString() === 'ly');
@@ -125,7 +125,7 @@ test('a client that leaves while the end of its response waits ends the exchange
 	});
 });
 
-test('a success waits no longer for a client that sends nothing', async () => {
+test('if the client stops sending, a success response is sent and the request is reset', async () => {
 	await withClient(answering(200), async client => {
 		begin(client);
 		await upload(client, 0, 100_000);
@@ -135,7 +135,7 @@ test('a success waits no longer for a client that sends nothing', async () => {
 	});
 });
 
-test('a client that has not said how much it sends has its success at once', async () => {
+test('without Content-Length, a success response is sent at once', async () => {
 	await withClient(answering(200), async client => {
 		begin(client, POST);
 		client.send(frame(FRAME.data, 0, 1, Buffer.alloc(1000)));
@@ -145,7 +145,7 @@ test('a client that has not said how much it sends has its success at once', asy
 	});
 });
 
-test('a client that waits to be asked for its content has its success at once', async () => {
+test('with Expect: 100-continue, a success response is sent at once', async () => {
 	await withClient(answering(200), async client => {
 		const asked = performance.now();
 		begin(client, [...UPLOAD, ['expect', '100-continue']]);
@@ -154,7 +154,7 @@ test('a client that waits to be asked for its content has its success at once', 
 	});
 });
 
-test('a client that leaves, or lies about its length, ends what was held back for it', async () => {
+test('a held-back response is dropped if the client resets the stream or the length is wrong', async () => {
 	await withClient(answering(200), async (client, server) => {
 		begin(client);
 		client.send(frame(FRAME.data, FLAG.endStream, 1, Buffer.alloc(1000)));
@@ -167,7 +167,7 @@ test('a client that leaves, or lies about its length, ends what was held back fo
 	});
 });
 
-test('an upload that nobody wants is no flood', async () => {
+test('a large unread upload does not count as a flood', async () => {
 	await withClient(answering(200), async (client, server) => {
 		const length = 60_000_000;
 		begin(client, [...POST, ['content-length', String(length)]]);

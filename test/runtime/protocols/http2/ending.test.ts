@@ -1,4 +1,4 @@
-/** How HTTP/2 connections end: drained, idle, used up, cut short. */
+/** How HTTP/2 connections end: by draining, when idle, after the maximum number of requests, or abruptly. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -6,7 +6,7 @@ import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame
 import { bodyOf } from '../http1/wire.ts';
 import { type FrameClient, frame, numbers, POST, REQUEST, request, settings, withClient } from './frames.ts';
 
-const test = suite('Ends of HTTP/2 connections');
+const test = suite('HTTP/2: the end of connections');
 
 const prompt: Handler = x => {
 	x.response.body = 'hello';
@@ -22,13 +22,13 @@ async function ended(client: FrameClient): Promise<void> {
 	assert.ok(client.ended);
 }
 
-/** Answers the server's PING, which tells it that its GOAWAY has been read. */
+/** Answers the server's PING, which shows the server that its GOAWAY has been read. */
 async function acknowledge(client: FrameClient): Promise<void> {
 	const { payload } = await client.until(({ type, flags }) => type === FRAME.ping && flags === 0);
 	client.send(frame(FRAME.ping, FLAG.ack, 0, payload));
 }
 
-test('draining says so first, serves what was under way, and then ends', async () => {
+test('draining sends GOAWAY, completes requests in progress, and then ends the connection', async () => {
 	let answer = (): void => {};
 	const slow: Handler = x => {
 		if (x.request.path !== '/slow') return prompt(x);
@@ -43,12 +43,12 @@ test('draining says so first, serves what was under way, and then ends', async (
 		client.send(request(1, [...REQUEST.slice(0, 2), [':path', '/slow'], REQUEST[3]!]));
 		await client.alive();
 		server.protocol.drain();
-		// Opened before the client could know.
+		// Opened before the client could know about the GOAWAY.
 		client.send(request(3));
 		assert.is(await client.status(3), '200');
 		await acknowledge(client);
 		await client.until(({ type, payload }) => type === FRAME.goAway && payload.readUInt32BE(0) === 3);
-		// Opened after it knew: not served, and not an error.
+		// Opened after the client knew: not served, but not an error.
 		client.send(request(5), frame(FRAME.data, 0, 5));
 		await client.alive();
 		answer();
@@ -63,7 +63,7 @@ test('draining says so first, serves what was under way, and then ends', async (
 	});
 });
 
-test('a client that goes on opening streams after it was told is cut off', async () => {
+test('a client that keeps opening streams after GOAWAY is cut off', async () => {
 	const never: Handler = () => new Promise(() => {});
 	await withClient(never, async (client, server) => {
 		client.send(request(1));
@@ -78,7 +78,7 @@ test('a client that goes on opening streams after it was told is cut off', async
 	});
 });
 
-test('an idle connection drains at once when its client answers, and soon when it does not', async () => {
+test('an idle connection drains at once if its client answers the PING, and soon if it does not', async () => {
 	await withClient(prompt, async (client, server) => {
 		client.send(request(1));
 		await client.body(1);
@@ -101,7 +101,7 @@ test('an idle connection drains at once when its client answers, and soon when i
 	);
 });
 
-test('an idle connection ends after its time, PINGs or not', async () => {
+test('an idle connection ends after the idle timeout, even if the client sends PINGs', async () => {
 	await withClient(
 		prompt,
 		async client => {
@@ -119,7 +119,7 @@ test('an idle connection ends after its time, PINGs or not', async () => {
 	);
 });
 
-test('a connection that has served its requests ends gracefully', async () => {
+test('a connection that has served the maximum number of requests ends gracefully', async () => {
 	await withClient(
 		prompt,
 		async (client, server) => {
@@ -137,7 +137,7 @@ test('a connection that has served its requests ends gracefully', async () => {
 	);
 });
 
-test('a client that says GOAWAY is served to the end of its streams', async () => {
+test('a client that sends GOAWAY still gets its open streams completed', async () => {
 	await withClient(
 		async x => {
 			x.response.body = await bodyOf(x);
@@ -152,7 +152,7 @@ test('a client that says GOAWAY is served to the end of its streams', async () =
 	);
 });
 
-test('an upload that is cut short fails for who reads it, by its reset or by the end of its connection', async () => {
+test('reading an upload fails if its stream is reset or its connection ends', async () => {
 	const failures: number[] = [];
 	const handler: Handler = async x => {
 		await bodyOf(x).catch((error: { status: number }) => failures.push(error.status));

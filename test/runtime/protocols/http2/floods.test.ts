@@ -1,4 +1,4 @@
-/** Clients that attack: each is cut off, for the right reason, and what it had under way ends. */
+/** Attacking clients: each is cut off for the right reason, and its requests in progress end. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -17,20 +17,18 @@ const prompt: Handler = x => {
 	x.response.body = 'hello';
 };
 
-/** Waits for the end of the client. */
+/** Waits until the client disconnects. */
 const waits: Handler = x => new Promise(resolve => x.onGone(() => resolve()));
 
 const reset = (stream: number) => frame(FRAME.resetStream, 0, stream, numbers(H2_ERROR.cancel));
 const many = (count: number, make: (index: number) => Uint8Array) => Array.from({ length: count }, (_, i) => make(i));
 
-/** What floods a connection, and the reason that it is cut off for. */
+/** Floods, by the reason for which the connection is cut off. */
 const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, frames: Uint8Array[]])[] } = {
-	rapid_reset: [
-		['streams that are reset at once', many(2000, i => Buffer.concat([request(i * 2 + 1), reset(i * 2 + 1)]))],
-	],
+	rapid_reset: [['streams reset immediately', many(2000, i => Buffer.concat([request(i * 2 + 1), reset(i * 2 + 1)]))]],
 	made_you_reset: [
 		[
-			'streams that we have to reset',
+			'streams that the server must reset',
 			many(600, i =>
 				Buffer.concat([request(i * 2 + 1, POST, FLAG.endHeaders), frame(FRAME.windowUpdate, 0, i * 2 + 1, numbers(0))]),
 			),
@@ -40,7 +38,7 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 	],
 	continuation_flood: [
 		[
-			'a header block that does not end',
+			'an endless header block',
 			[
 				frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)),
 				...many(40, () => frame(FRAME.continuation, 0, 1, Buffer.alloc(8192))),
@@ -58,7 +56,7 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 	],
 	ping_flood: [
 		['pings', many(5000, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8)))],
-		['answers to no ping', many(5000, () => frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8)))],
+		['unsolicited PING acknowledgments', many(5000, () => frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8)))],
 	],
 	priority_flood: [['priorities', many(5000, i => frame(FRAME.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
 	window_update_flood: [['window updates', many(5000, () => frame(FRAME.windowUpdate, 0, 0, numbers(1)))]],
@@ -69,15 +67,15 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 			[request(1, POST, FLAG.endHeaders), ...many(2000, () => frame(FRAME.data, FLAG.padded, 1, Buffer.from([1, 0])))],
 		],
 		[
-			'DATA of a stream that is gone',
+			'DATA on a finished stream',
 			[request(1, POST, FLAG.endHeaders), ...many(4000, () => frame(FRAME.data, 0, 1, Buffer.from('x')))],
 		],
 		['unknown frames', many(2000, () => frame(0x42, 0, 0))],
 	],
 };
 
-/** Those that need streams that stay open. */
-const WAITING = new Set(['streams that we have to reset', 'streams beyond the limit', 'padding alone']);
+/** Floods that need streams that stay open. */
+const WAITING = new Set(['streams that the server must reset', 'streams beyond the limit', 'padding alone']);
 
 for (const [reason, floods] of Object.entries(FLOODS)) {
 	for (const [what, frames] of floods) {
@@ -103,7 +101,7 @@ for (const [reason, floods] of Object.entries(FLOODS)) {
 	}
 }
 
-test('content that comes byte by byte, and that nobody reads yet, is not kept byte by byte', () => {
+test('unread content that arrives byte by byte is not stored byte by byte', () => {
 	let taken = 0;
 	const feeder = {
 		bodyAwaited() {},
@@ -117,7 +115,7 @@ test('content that comes byte by byte, and that nobody reads yet, is not kept by
 	for (let at = 0; at < content.length; at++) {
 		body.feed(content, at, at + 1);
 		if (at === 1000) body.feed(large, 0, large.length);
-		// Those that were handed out stay what they were.
+		// Pieces already returned do not change.
 		if (at === 2000) assert.equal(body.pull(), content.subarray(0, 1001));
 	}
 	body.end();
@@ -128,7 +126,7 @@ test('content that comes byte by byte, and that nobody reads yet, is not kept by
 	assert.is(taken, content.length + large.length);
 });
 
-test('streams that waited for the window of the connection and were reset are not kept', () => {
+test('streams that were reset while waiting for the connection window are released', () => {
 	const queue = new OutputQueue({ frames: { full: false }, settle: () => {} });
 	const nothing = { wantsTurn: () => {}, dataSent: () => {}, holds: () => {} };
 	const session = { frames: {} as FrameWriter, sendWindow: 0, share: 65_535, ...nothing };
@@ -149,12 +147,12 @@ test('streams that waited for the window of the connection and were reset are no
 	}
 	turns = 0;
 	queue.fed();
-	// A run ends after a few turns.
+	// A run yields after a few turns.
 	for (let runs = 0; runs < 200; runs++) queue.run();
 	assert.ok(turns >= 100 && turns < 400, `${turns} were kept`);
 });
 
-test('a client that cancels now and then is no attacker', async () => {
+test('a client that cancels occasionally is not cut off', async () => {
 	await withClient(prompt, async (client, server) => {
 		for (let i = 0; i < 1500; i++) {
 			const stream = i * 2 + 1;
@@ -167,7 +165,7 @@ test('a client that cancels now and then is no attacker', async () => {
 	});
 });
 
-test('a large download with its window updates is no flood', async () => {
+test('the window updates of a large download do not count as a flood', async () => {
 	const large = Buffer.alloc(30_000_000);
 	const handler: Handler = x => {
 		x.response.body = large;
@@ -190,9 +188,9 @@ test('a large download with its window updates is no flood', async () => {
 	});
 });
 
-test('exchanges of streams that were reset count against the limit until they have ended', async () => {
+test('exchanges of reset streams count against the concurrency limit until they have ended', async () => {
 	const ends: (() => void)[] = [];
-	// Such as an upstream that goes on working for a client that has left.
+	// Like an upstream that keeps working for a client that has disconnected.
 	const stubborn: Handler = () => new Promise(resolve => ends.push(resolve));
 	await withClient(stubborn, async (client, server) => {
 		for (let i = 0; i < 160; i++) client.send(request(i * 2 + 1), reset(i * 2 + 1));
@@ -205,7 +203,7 @@ test('exchanges of streams that were reset count against the limit until they ha
 	});
 });
 
-test('a client that does not read the answers to its pings is cut off', async () => {
+test('a client that does not read its PING acknowledgments is cut off', async () => {
 	await withClient(prompt, async (client, server) => {
 		client.socket.pause();
 		const pings = Buffer.concat(many(200, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))));
@@ -217,7 +215,7 @@ test('a client that does not read the answers to its pings is cut off', async ()
 	});
 });
 
-test('a client that opens no window is reset in time, and others are not', async () => {
+test('a stream without a window is reset after the timeout, and others are not', async () => {
 	const cancelled: string[] = [];
 	const handler: Handler = x => {
 		if (x.request.path === '/') {
@@ -247,7 +245,7 @@ test('a client that opens no window is reset in time, and others are not', async
 	);
 });
 
-test('a connection whose client takes nothing ends in time; one that takes a little does not', async () => {
+test('a connection whose client reads nothing times out; one whose client reads a little does not', async () => {
 	const large = Buffer.alloc(40_000_000);
 	const handler: Handler = x => {
 		x.response.body = large;
@@ -265,7 +263,7 @@ test('a connection whose client takes nothing ends in time; one that takes a lit
 				for (let i = 0; i < 40 && server.cut.length === 0; i++) {
 					await new Promise(resolve => setTimeout(resolve, 25));
 					if (!slowly) continue;
-					// A few reads, so that the system's buffers have room for more.
+					// Read repeatedly, so that the system's buffers have room for more.
 					let reads = 0;
 					const read = (): void => {
 						if (++reads < 16) return;
@@ -284,7 +282,7 @@ test('a connection whose client takes nothing ends in time; one that takes a lit
 	assert.equal(await run(true), []);
 });
 
-test('a window opened a byte at a time does not hold a response for ever', async () => {
+test('a window opened byte by byte does not keep a response open indefinitely', async () => {
 	const handler: Handler = x => {
 		x.response.body = Buffer.alloc(200_000);
 	};
@@ -303,7 +301,7 @@ test('a window opened a byte at a time does not hold a response for ever', async
 	);
 });
 
-test('a body that does not come in time fails for who reads it', async () => {
+test('reading a body that arrives too late fails', async () => {
 	const handler: Handler = async x => {
 		x.response.body = await bodyOf(x);
 	};
@@ -319,7 +317,7 @@ test('a body that does not come in time fails for who reads it', async () => {
 	);
 });
 
-test('bounds of one exchange count instead of those of its listener', async () => {
+test('limits of an exchange override those of its listener', async () => {
 	const handler: Handler = async x => {
 		x.bound({ writeTimeout: 100 });
 		if (x.request.body !== null) {
@@ -336,7 +334,7 @@ test('bounds of one exchange count instead of those of its listener', async () =
 	});
 });
 
-test('a header block, or a frame, that does not end in time ends the connection', async () => {
+test('an incomplete header block or frame ends the connection after the timeout', async () => {
 	for (const bytes of [
 		frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)),
 		request(1).subarray(0, 20),
@@ -355,7 +353,7 @@ test('a header block, or a frame, that does not end in time ends the connection'
 	}
 });
 
-test('a connection that says nothing ends in time', async () => {
+test('a connection that sends nothing is closed after the timeout', async () => {
 	await withClient(
 		prompt,
 		async (_client, server) => {

@@ -1,4 +1,4 @@
-/** A server of the HTTP/2 engine with a scripted host, and a client that writes frames as they are, however wrong. */
+/** An HTTP/2 server with a scripted host, and a client that writes frames exactly as given, valid or not. */
 import { once } from 'node:events';
 import { connect, createServer, Socket } from 'node:net';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
@@ -9,7 +9,7 @@ import { HpackDecoder, StringMemory } from '../../../../runtime/protocols/http2/
 import { createHttp2Server } from '../../../../runtime/protocols/http2/http2-server.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
 
-/** What a scripted host has seen. */
+/** What a scripted host has recorded. */
 export interface FrameServer {
 	readonly port: number;
 	readonly protocol: ProtocolServer;
@@ -22,10 +22,10 @@ export interface FrameServer {
 	stop(): Promise<void>;
 }
 
-/** A socket that the engine does not know: it reads such a one as a stream, as it does TLS. */
+/** A socket class unknown to the engine, which it therefore reads as a stream, like TLS. */
 class OtherSocket extends Socket {}
 
-/** Serves on a free port of 127.0.0.1; a handler that throws is answered with its status, as the runtime does. */
+/** Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. */
 export async function serve(
 	handler: Handler,
 	limits: Partial<ProtocolLimits> = {},
@@ -85,17 +85,17 @@ export async function serve(
 	};
 }
 
-/** A frame as it came. */
+/** A received frame. */
 export interface ReceivedFrame {
 	readonly type: number;
 	readonly flags: number;
 	readonly stream: number;
 	readonly payload: Buffer;
-	/** Of HEADERS: the fields, decoded. */
+	/** For HEADERS, the decoded fields. */
 	readonly fields?: { readonly [name: string]: string };
 }
 
-/** One frame's bytes. */
+/** Builds a frame. */
 export function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
 	const bytes = Buffer.alloc(9 + payload.length);
 	bytes.writeUIntBE(payload.length, 0, 3);
@@ -106,14 +106,14 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
 	return bytes;
 }
 
-/** Numbers of 32 bits. */
+/** Encodes 32-bit numbers. */
 export function numbers(...values: number[]): Buffer {
 	const bytes = Buffer.alloc(values.length * 4);
 	for (const [at, value] of values.entries()) bytes.writeUInt32BE(value, at * 4);
 	return bytes;
 }
 
-/** Settings, as identifier and value in turn. */
+/** Builds a SETTINGS frame; the arguments alternate between identifiers and values. */
 export function settings(...entries: number[]): Buffer {
 	const bytes = Buffer.alloc(entries.length * 3);
 	for (let i = 0; i < entries.length; i += 2) {
@@ -123,7 +123,7 @@ export function settings(...entries: number[]): Buffer {
 	return frame(FRAME.settings, 0, 0, bytes);
 }
 
-/** A block of literal fields without indexing and without Huffman coding. */
+/** Encodes fields as literals without indexing and Huffman coding. */
 export function block(fields: readonly (readonly [name: string, value: string])[]): Buffer {
 	const parts: Buffer[] = [];
 	for (const [name, value] of fields) {
@@ -142,7 +142,7 @@ function text(value: string): Buffer {
 	return Buffer.concat([Buffer.from([...prefix, rest]), bytes]);
 }
 
-/** The fields that every request has. */
+/** The fields of a minimal request. */
 export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 	[':method', 'GET'],
 	[':scheme', 'http'],
@@ -150,15 +150,15 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 	[':authority', 'localhost'],
 ];
 
-/** The same with another method. */
+/** The same with the method POST. */
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
-/** HEADERS of a request, whole. */
+/** Builds a complete HEADERS frame of a request. */
 export function request(stream: number, fields = REQUEST, flags: number = FLAG.endStream | FLAG.endHeaders): Buffer {
 	return frame(FRAME.headers, flags, stream, block(fields));
 }
 
-/** A client's end of a connection. */
+/** The client's end of a connection. */
 export class FrameClient {
 	readonly socket: Socket;
 	readonly frames: ReceivedFrame[] = [];
@@ -187,7 +187,7 @@ export class FrameClient {
 		this.socket.write(Buffer.concat(frames));
 	}
 
-	/** Waits for a frame; rejects after two seconds, or at the end. */
+	/** Waits for a frame. Rejects after two seconds, or when the connection ends. */
 	async until(test: (frame: ReceivedFrame) => boolean, milliseconds = 2000): Promise<ReceivedFrame> {
 		const end = performance.now() + milliseconds;
 		for (;;) {
@@ -210,7 +210,7 @@ export class FrameClient {
 		}
 	}
 
-	/** Waits for a response's head. */
+	/** Waits for a response's HEADERS and returns the status. */
 	async status(stream: number, milliseconds?: number): Promise<string> {
 		const head = await this.until(
 			found => found.type === FRAME.headers && found.stream === stream && found.fields![':status']! >= '200',
@@ -219,7 +219,7 @@ export class FrameClient {
 		return head.fields![':status']!;
 	}
 
-	/** Waits for the end of a stream; gives its content. */
+	/** Waits for the end of a stream and returns its content. */
 	async body(stream: number): Promise<string> {
 		await this.until(
 			found => found.stream === stream && found.type <= FRAME.headers && (found.flags & FLAG.endStream) !== 0,
@@ -228,19 +228,22 @@ export class FrameClient {
 		return Buffer.concat(data.map(found => found.payload)).toString('latin1');
 	}
 
-	/** Waits for a reset of a stream; gives its code. */
+	/** Waits for a stream's reset and returns the code. */
 	async reset(stream: number): Promise<number> {
 		const found = await this.until(({ type, stream: id }) => type === FRAME.resetStream && id === stream);
 		return found.payload.readUInt32BE(0);
 	}
 
-	/** Waits for a GOAWAY; gives its code and last stream. */
+	/** Waits for a GOAWAY and returns its code and last stream. */
 	async goAway(milliseconds?: number): Promise<{ code: number; last: number }> {
 		const found = await this.until(({ type }) => type === FRAME.goAway, milliseconds);
 		return { code: found.payload.readUInt32BE(4), last: found.payload.readUInt32BE(0) };
 	}
 
-	/** Sends a PING and waits for its answer: what was sent before has then been read, and did not end the connection. */
+	/**
+	 * Sends a PING and waits for its acknowledgment, which shows that everything before was read without ending the
+	 * connection.
+	 */
 	async alive(): Promise<void> {
 		this.#pings++;
 		const payload = numbers(this.#pings, 0x70696e67);
@@ -266,7 +269,7 @@ export class FrameClient {
 					},
 				};
 				if (!this.#decoder.decode(payload, 0, length, sink))
-					throw new Error('a header block of the server is malformed');
+					throw new Error('the server sent a malformed header block');
 				this.frames.push({ ...found, fields });
 			} else this.frames.push(found);
 			rest = rest.subarray(9 + length);
@@ -275,7 +278,7 @@ export class FrameClient {
 	}
 }
 
-/** Opens a connection; sends the preface and empty settings unless told otherwise. */
+/** Opens a connection and, unless told otherwise, sends the preface and empty SETTINGS. */
 export async function open(port: number, preface = true): Promise<FrameClient> {
 	const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
 	await once(socket, 'connect');
@@ -284,7 +287,7 @@ export async function open(port: number, preface = true): Promise<FrameClient> {
 	return client;
 }
 
-/** Runs a test with a server and a client that has said hello. */
+/** Runs a test with a server and a client that has sent the preface and SETTINGS. */
 export async function withClient(
 	handler: Handler,
 	test: (client: FrameClient, server: FrameServer) => Promise<void>,

@@ -1,4 +1,4 @@
-/** Random frames: none may stop the server, and what it began must end. */
+/** Random frames: none may crash the server, and every exchange must end. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -11,7 +11,7 @@ const test = suite('HTTP/2 under random frames');
 const CONNECTIONS = 150;
 const FRAMES = 40;
 
-/** Numbers that are the same in every run. */
+/** A seeded generator: the same numbers in every run. */
 function generator(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {
@@ -20,7 +20,7 @@ function generator(seed: number): (below: number) => number {
 	};
 }
 
-/** A frame that is mostly right, or mostly not. */
+/** Returns a frame that is mostly valid, or mostly not. */
 function randomFrame(random: (below: number) => number, next: () => number): Buffer {
 	const stream = random(4) === 0 ? random(40) : 1 + 2 * random(12);
 	switch (random(14)) {
@@ -69,7 +69,7 @@ const handler: Handler = async x => {
 	x.response.body = x.request.body === null ? 'h'.repeat(x.request.headers.size * 5000) : await bodyOf(x);
 };
 
-test('they are survived, and counted to zero', async () => {
+test('the server survives them, and its counters return to zero', async () => {
 	const server = await serve(handler);
 	const random = generator(2026);
 	try {

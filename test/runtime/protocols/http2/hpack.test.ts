@@ -1,4 +1,4 @@
-/** Header compression: the examples of RFC 7541, and blocks that want more than they may. */
+/** Header compression: the examples of RFC 7541, and blocks that exceed the limits. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
@@ -11,7 +11,7 @@ const test = suite('HPACK');
 
 const memory = new StringMemory(65_536);
 
-/** Decodes a block in hexadecimal; `name: value` each, or undefined when it is malformed. */
+/** Decodes a block in hexadecimal into `name: value` strings, or undefined if it is malformed. */
 function decode(decoder: HpackDecoder, hexadecimal: string): string[] | undefined {
 	const bytes = Buffer.from(hexadecimal.replaceAll(' ', ''), 'hex');
 	const fields: string[] = [];
@@ -49,7 +49,7 @@ test('requests with Huffman code (RFC 7541 C.4)', () => {
 
 test('a table that is too small drops its oldest entries', () => {
 	const decoder = new HpackDecoder(memory);
-	// Room for one entry of 1 + 1 + 32 bytes and no other.
+	// Room for a single entry of 1 + 1 + 32 bytes.
 	assert.equal(decode(decoder, '3f03 4001 6101 31'), ['a: 1']);
 	assert.equal(decode(decoder, 'be'), ['a: 1']);
 	assert.equal(decode(decoder, '4001 6201 32 be'), ['b: 2', 'b: 2']);
@@ -63,7 +63,7 @@ test('a table that is too small drops its oldest entries', () => {
 
 test('a table holds its 128 entries, and a 129th drops the first', () => {
 	const decoder = new HpackDecoder(memory);
-	// Empty names and values: 32 bytes each.
+	// Entries with an empty name and value take 32 bytes each.
 	for (let i = 0; i < 128; i++) assert.equal(decode(decoder, '400000'), [': ']);
 	assert.equal(decode(decoder, 'ff7f'), undefined);
 	assert.equal(decode(decoder, 'ff3e'), [': ']);
@@ -72,7 +72,7 @@ test('a table holds its 128 entries, and a 129th drops the first', () => {
 	assert.is(decode(decoder, 'ff3e'), undefined);
 });
 
-test('every byte survives the Huffman code, alone and in company', () => {
+test('every byte survives Huffman coding, alone and combined with others', () => {
 	const to = Buffer.alloc(2048);
 	const back = Buffer.alloc(2048);
 	for (let byte = 0; byte < 256; byte++) {
@@ -89,14 +89,14 @@ test('every byte survives the Huffman code, alone and in company', () => {
 	}
 });
 
-test('a string that its memory cannot hold is refused', () => {
+test('a string larger than the string memory is refused', () => {
 	const to = Buffer.alloc(64);
 	const end = huffmanEncode('0'.repeat(50), to, 0);
 	assert.is(huffmanDecode(to, 0, end, Buffer.alloc(40)), -1);
 	assert.is(huffmanDecode(to, 0, end, Buffer.alloc(52)), 50);
 });
 
-test('what is encoded is decoded to the same, whatever the fields', () => {
+test('encoded fields decode to the same fields', () => {
 	const encoder = new ResponseFields(() => {});
 	const headers = new HeaderList([
 		...['Server', 'svc', 'Content-Type', 'text/html; charset=utf-8', 'Set-Cookie', 'a=b; Path=/', 'X-Empty', ''],
@@ -110,7 +110,7 @@ test('what is encoded is decoded to the same, whatever the fields', () => {
 			fields,
 			[...headers].map(([name, value]) => `${name.toLowerCase()}: ${value}`),
 		);
-		// Nothing that we send has to be kept by whoever reads it.
+		// The server's encoder never adds anything to the client's dynamic table.
 		assert.is(decode(decoder, 'be'), undefined);
 	}
 	assert.is(encoder.encode(new HeaderList()).bytes.length, 0);

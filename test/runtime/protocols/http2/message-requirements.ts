@@ -1,4 +1,4 @@
-/** What RFC 9113 §8, RFC 7541 and RFC 8441 ask of a server, as data. */
+/** What RFC 9113 §8, RFC 7541 and RFC 8441 require of a server, as data. */
 import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import type { Outcome, Requirement } from './connection-requirements.ts';
 import { block, frame, POST, REQUEST, request } from './frames.ts';
@@ -14,7 +14,7 @@ const data = (stream: number, text: string, flags = 0) => frame(FRAME.data, flag
 export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.1',
-		asks: 'trailers end the request',
+		asks: 'trailers complete the request',
 		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN, 1, block([['x', 'y']]))],
 		outcome: malformed,
 	},
@@ -26,71 +26,76 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '8.1.1',
-		asks: 'less content than its length is malformed',
+		asks: 'less content than Content-Length is malformed',
 		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab', FLAG.endStream)],
 		outcome: malformed,
 	},
 	{
 		section: '8.1.1',
-		asks: 'more content than its length is malformed',
+		asks: 'more content than Content-Length is malformed',
 		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab'), data(1, 'cd')],
 		outcome: malformed,
 	},
 	{
 		section: '8.1.1',
-		asks: 'a length without content is malformed',
+		asks: 'a Content-Length without content is malformed',
 		sends: [request(1, [...POST, ['content-length', '3']])],
 		outcome: malformed,
 	},
 	{
 		section: '8.1.1',
-		asks: 'two lengths are malformed',
+		asks: 'two Content-Lengths are malformed',
 		sends: [request(1, [...POST, ['content-length', '1'], ['content-length', '1']], OPEN)],
 		outcome: malformed,
 	},
 	{
 		section: '8.1.1',
-		asks: 'a length that is no number is malformed',
+		asks: 'a non-numeric Content-Length is malformed',
 		sends: [request(1, [...POST, ['content-length', '+1']], OPEN)],
 		outcome: malformed,
 	},
 	{
 		section: '8.2.1',
-		asks: 'names are in lower case',
+		asks: 'an uppercase name is malformed',
 		sends: [request(1, withField('X-Upper', 'x'))],
 		outcome: malformed,
 	},
 	{ section: '8.2.1', asks: 'names are tokens', sends: [request(1, withField('bad name', 'x'))], outcome: malformed },
-	{ section: '8.2.1', asks: 'a name is not empty', sends: [request(1, withField('', 'x'))], outcome: malformed },
+	{ section: '8.2.1', asks: 'an empty name is malformed', sends: [request(1, withField('', 'x'))], outcome: malformed },
 	{
 		section: '8.2.1',
-		asks: 'a colon stands in no name',
+		asks: 'a name with a colon is malformed',
 		sends: [request(1, withField('a:b', 'x'))],
 		outcome: malformed,
 	},
 	{
 		section: '8.2.1',
-		asks: 'a value holds no line feed',
+		asks: 'a value with a line feed is malformed',
 		sends: [request(1, withField('x', 'a\nb: c'))],
 		outcome: malformed,
 	},
 	{
 		section: '8.2.1',
-		asks: 'a value holds no carriage return',
+		asks: 'a value with a carriage return is malformed',
 		sends: [request(1, withField('x', 'a\rb'))],
 		outcome: malformed,
 	},
-	{ section: '8.2.1', asks: 'a value holds no NUL', sends: [request(1, withField('x', 'a\0b'))], outcome: malformed },
 	{
 		section: '8.2.1',
-		asks: 'a value does not begin with a blank',
+		asks: 'a value with NUL is malformed',
+		sends: [request(1, withField('x', 'a\0b'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.1',
+		asks: 'a value with a leading space is malformed',
 		sends: [request(1, withField('x', ' a'))],
 		outcome: malformed,
 		beyondNode: true,
 	},
 	{
 		section: '8.2.1',
-		asks: 'a value does not end with a blank',
+		asks: 'a value with a trailing space is malformed',
 		sends: [request(1, withField('x', 'a\t'))],
 		outcome: malformed,
 		beyondNode: true,
@@ -127,7 +132,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '8.2.2',
-		asks: '`te` says trailers or nothing',
+		asks: '`te` other than trailers is malformed',
 		sends: [request(1, withField('te', 'gzip'))],
 		outcome: malformed,
 	},
@@ -145,7 +150,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '8.3',
-		asks: 'pseudo-headers that nobody defined are malformed',
+		asks: 'undefined pseudo-headers are malformed',
 		sends: [request(1, [[':test', 'x'], ...REQUEST])],
 		outcome: malformed,
 	},
@@ -157,7 +162,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '8.3',
-		asks: 'trailers have no pseudo-headers',
+		asks: 'pseudo-headers in trailers are malformed',
 		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN | FLAG.endStream, 1, block([[':path', '/']]))],
 		outcome: malformed,
 	},
@@ -172,7 +177,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '8.3.1',
-		asks: '`:path` begins with a slash',
+		asks: 'a `:path` without a leading slash is malformed',
 		sends: [request(1, [[':path', 'http://localhost/'], ...without(':path')])],
 		outcome: malformed,
 		beyondNode: true,
@@ -216,14 +221,14 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '8.3.1',
-		asks: 'a request names its host',
+		asks: 'a request without a host is refused',
 		sends: [request(1, without(':authority'))],
 		outcome: { stream: 1, status: '400' },
 		beyondNode: true,
 	},
 	{
 		section: '8.3.1',
-		asks: '`host` serves where there is no `:authority`',
+		asks: '`host` is used if there is no `:authority`',
 		sends: [request(1, [...without(':authority'), ['host', 'localhost']])],
 		outcome: { stream: 1, status: '200' },
 	},
@@ -236,13 +241,13 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '8.3.1',
-		asks: '`host` that says the same is taken',
+		asks: '`host` equal to `:authority` is accepted',
 		sends: [request(1, withField('host', 'LOCALHOST'))],
 		outcome: { stream: 1, status: '200' },
 	},
 	{
 		section: '8.3.1',
-		asks: '`:authority` has no user information',
+		asks: 'an `:authority` with user information is malformed',
 		sends: [request(1, [...without(':authority'), [':authority', 'me@localhost']])],
 		outcome: { stream: 1, status: '400' },
 		beyondNode: true,
@@ -250,14 +255,14 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	// CONNECT
 	{
 		section: '8.5',
-		asks: 'CONNECT has no `:scheme` and no `:path`',
+		asks: 'CONNECT with `:scheme` or `:path` is malformed',
 		sends: [request(1, [[':method', 'CONNECT'], ...REQUEST.slice(1)], OPEN)],
 		outcome: malformed,
 	},
 	{ section: '8.5', asks: 'CONNECT needs `:authority`', sends: [connect()], outcome: malformed },
 	{
 		section: '8.5',
-		asks: 'CONNECT that nobody tunnels is not answered 2xx',
+		asks: 'CONNECT without a handler for it is not answered 2xx',
 		sends: [connect([':authority', 'localhost:80'])],
 		outcome: { stream: 1, status: '405' },
 	},
@@ -275,7 +280,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: 'RFC 8441 5',
-		asks: 'extended CONNECT that nobody upgrades is not answered 2xx',
+		asks: 'extended CONNECT without a handler for it is not answered 2xx',
 		sends: [connect([':protocol', 'websocket'], ...REQUEST.slice(1))],
 		outcome: { stream: 1, status: '501' },
 	},
@@ -288,13 +293,13 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: 'RFC 7541 4.2',
-		asks: 'a size update stands first in a block',
+		asks: 'a table size update after a field ends the connection',
 		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([block(REQUEST), Buffer.from([0x20])]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 4.2',
-		asks: 'a table cannot grow beyond what was allowed',
+		asks: 'a table size above the limit ends the connection',
 		sends: [
 			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([Buffer.from([0x3f, 0xe2, 0x1f]), block(REQUEST)])),
 		],
@@ -302,25 +307,25 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: 'RFC 7541 5.1',
-		asks: 'an integer without an end ends the connection',
+		asks: 'an endless integer ends the connection',
 		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
-		asks: 'padding of Huffman code longer than seven bits ends the connection',
+		asks: 'Huffman padding longer than seven bits ends the connection',
 		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x82, 0x1f, 0xff, 0x01, 0x61]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
-		asks: 'padding of Huffman code is of ones',
+		asks: 'Huffman padding other than ones ends the connection',
 		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x81, 0x18, 0x01, 0x61]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
-		asks: 'the end of a string stands in no string',
+		asks: 'the Huffman EOS symbol inside a string ends the connection',
 		sends: [
 			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x84, 0xff, 0xff, 0xff, 0xff, 0x01, 0x61])),
 		],

@@ -1,4 +1,4 @@
-/** Requests and responses over HTTP/2, with Node's client at the other end. */
+/** HTTP/2 requests and responses, with Node's client. */
 import { once } from 'node:events';
 import {
 	type ClientHttp2Session,
@@ -19,13 +19,13 @@ import { type FrameServer, serve } from './frames.ts';
 
 const test = suite('HTTP/2 messages');
 
-/** What came of a request. */
+/** The result of a request. */
 interface Answer {
 	readonly headers: IncomingHttpHeaders & { ':status'?: number | undefined };
 	readonly body: Buffer;
 	readonly trailers: IncomingHttpHeaders | undefined;
 	readonly informed: number[];
-	/** Code of a reset; 0 for none, or for one that says no error. */
+	/** Code of the reset; 0 for no reset or NO_ERROR. */
 	readonly code: number;
 }
 
@@ -45,7 +45,7 @@ async function ask(client: ClientHttp2Session, request: OutgoingHttpHeaders, bod
 	stream.on('data', (piece: Buffer) => received.push(piece));
 	stream.on('error', () => {});
 	if (body !== undefined) stream.end(body);
-	// Not `once`, which fails with the stream.
+	// `once` would fail if the stream fails.
 	await new Promise(resolve => stream.on('close', resolve));
 	return { headers, body: Buffer.concat(received), trailers, informed, code: stream.rstCode ?? 0 };
 }
@@ -67,7 +67,7 @@ async function withNode(
 	}
 }
 
-/** A body of pieces, each a moment after it was asked for. */
+/** A body whose pieces each arrive shortly after they are pulled. */
 function pieces(texts: readonly string[], more: Partial<BodySource> = {}): BodySource {
 	let at = 0;
 	return {
@@ -88,7 +88,7 @@ const answer =
 		x.response.body = body;
 	};
 
-test('an exchange says what the request said', async () => {
+test('an exchange has the values of the request', async () => {
 	let seen: Exchange | undefined;
 	await withNode(
 		x => {
@@ -122,7 +122,7 @@ test('an exchange says what the request said', async () => {
 	);
 });
 
-test('fields with `_` or `.` in their names are dropped, but for those that the listener expects', async () => {
+test('fields with `_` or `.` in their names are dropped, except those the listener expects', async () => {
 	const handler = (x: Exchange) => {
 		x.response.body = [...x.request.headers].map(([name]) => name).join(' ');
 	};
@@ -140,7 +140,7 @@ test('fields with `_` or `.` in their names are dropped, but for those that the 
 	);
 });
 
-test('fields that say how HTTP/1.1 connects are left out of responses, and what cannot be sent is counted', async () => {
+test('connection-specific fields are removed from responses, and fields that cannot be sent are counted', async () => {
 	await withNode(
 		x => {
 			const { headers } = x.response;
@@ -164,7 +164,7 @@ test('fields that say how HTTP/1.1 connects are left out of responses, and what 
 	);
 });
 
-test('large heads come and go in parts', async () => {
+test('large heads are split in both directions', async () => {
 	await withNode(
 		x => {
 			for (let i = 0; i < 40; i++) x.response.headers.add(`x-${i}`, x.request.headers.get(`x-${i}`)!.repeat(2));
@@ -181,7 +181,7 @@ test('large heads come and go in parts', async () => {
 
 test('a head beyond the limit is answered 431, and the next request is served', async () => {
 	await withNode(answer('ok'), async (client, server) => {
-		// What a browser with many cookies, or a client with a long token, sends.
+		// A request with many cookies or a long token.
 		assert.is((await ask(client, { 'x-large': 'a'.repeat(17_000) })).headers[':status'], 200);
 		assert.is((await ask(client, { 'x-large': 'a'.repeat(32_000) })).headers[':status'], 200);
 		const large = { 'x-large': 'a'.repeat(33_000) };
@@ -193,7 +193,7 @@ test('a head beyond the limit is answered 431, and the next request is served', 
 	});
 });
 
-test('all bytes that a value may hold survive the coding', async () => {
+test('all bytes allowed in a value survive encoding', async () => {
 	let text = '';
 	for (let code = 33; code < 256; code++) if (code !== 127) text += String.fromCharCode(code);
 	await withNode(
@@ -210,7 +210,7 @@ test('all bytes that a value may hold survive the coding', async () => {
 
 for (const asStreams of [false, true]) {
 	const how = asStreams ? 'read as a stream' : 'read into shared memory';
-	test(`uploads and downloads of megabytes pass whole, ${how}`, async () => {
+	test(`uploads and downloads of megabytes arrive complete, ${how}`, async () => {
 		const bytes = Buffer.alloc(3_000_000);
 		for (let i = 0; i < bytes.length; i += 4) bytes.writeUInt32LE(i, i);
 		await withNode(
@@ -227,7 +227,7 @@ for (const asStreams of [false, true]) {
 	});
 }
 
-test('streams share a connection fairly: a small answer overtakes large ones', async () => {
+test('streams share a connection fairly: a small response overtakes large ones', async () => {
 	const large = Buffer.alloc(4_000_000);
 	await withNode(
 		x => {
@@ -244,7 +244,7 @@ test('streams share a connection fairly: a small answer overtakes large ones', a
 	);
 });
 
-test('a hundred streams at once are answered each with its own', async () => {
+test('a hundred concurrent streams each get their own response', async () => {
 	await withNode(
 		async x => {
 			await new Promise(resolve => setTimeout(resolve, 10));
@@ -261,7 +261,7 @@ test('a hundred streams at once are answered each with its own', async () => {
 	);
 });
 
-test('trailers pass both ways', async () => {
+test('trailers pass in both directions', async () => {
 	await withNode(
 		async x => {
 			const text = await bodyOf(x);
@@ -289,7 +289,7 @@ test('trailers pass both ways', async () => {
 	);
 });
 
-test('trailers without content follow the head', async () => {
+test('trailers can follow the head without content', async () => {
 	await withNode(
 		x => {
 			x.response.body = null;
@@ -303,7 +303,7 @@ test('trailers without content follow the head', async () => {
 	);
 });
 
-test('interim responses go before the final one', async () => {
+test('interim responses precede the final one', async () => {
 	await withNode(
 		async x => {
 			x.inform(103, new HeaderList(['link', '</style.css>; rel=preload']));
@@ -340,7 +340,7 @@ test('HEAD, 204 and 304 have no content', async () => {
 	);
 });
 
-test('an answer before the end of the request ends the request too, without an error', async () => {
+test('a response before the end of the request ends the request without an error', async () => {
 	await withNode(
 		x => {
 			x.response.status = 413;
@@ -357,7 +357,7 @@ test('an answer before the end of the request ends the request too, without an e
 	);
 });
 
-test('a body that breaks, lies about its length or is aborted resets its stream and nothing else', async () => {
+test('a response body that fails, has the wrong length or is aborted resets only its stream', async () => {
 	await withNode(
 		x => {
 			const { response } = x;
@@ -428,7 +428,7 @@ test('a client that resets its stream ends the exchange at once', async () => {
 	);
 });
 
-test('a client that leaves ends all its exchanges', async () => {
+test('a client that disconnects ends all its exchanges', async () => {
 	let gone = 0;
 	await withNode(
 		x => {
@@ -452,7 +452,7 @@ test('a client that leaves ends all its exchanges', async () => {
 	);
 });
 
-test('bodies that nobody reads do not stop other uploads of the connection', async () => {
+test('unread bodies do not block other uploads on the connection', async () => {
 	const bytes = Buffer.alloc(600_000, 'u');
 	await withNode(
 		async x => {
@@ -476,7 +476,7 @@ test('bodies that nobody reads do not stop other uploads of the connection', asy
 			await new Promise(resolve => setTimeout(resolve, 30));
 			const { body } = await ask(client, { ':method': 'POST' }, bytes);
 			assert.is(body.toString(), String(bytes.length));
-			// What was held for streams that are gone counts no more: uploads go on for ever.
+			// Memory held for finished streams is released, so uploads never get stuck.
 			for (const stream of unread) stream.close(8);
 			for (let i = 0; i < 8; i++)
 				assert.is((await ask(client, { ':method': 'POST' }, bytes)).body.toString(), String(bytes.length));

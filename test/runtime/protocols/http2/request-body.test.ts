@@ -1,4 +1,4 @@
-/** Request bodies of HTTP/2: frames fill blocks of memory, readers have whole pieces, and blocks are used again. */
+/** HTTP/2 request bodies: frames are collected in blocks of memory, readers get whole pieces, and blocks are reused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PieceMemory } from '../../../../runtime/protocols/http1/piece-memory.ts';
@@ -11,10 +11,10 @@ const FRAME = 16_384;
 
 interface Feed {
 	readonly body: StreamBody;
-	/** Bytes whose room the client may use again, and how often the reader had taken everything. */
+	/** Bytes for which the client's window may be raised again, and how often the reader had consumed everything. */
 	taken: number;
 	keptUp: number;
-	/** Feeds frames of random-looking content; returns that content. */
+	/** Feeds frames with varied content and returns that content. */
 	frames(count: number, size?: number): Buffer;
 }
 
@@ -40,7 +40,7 @@ function feed(memory: PieceMemory | undefined): Feed {
 				seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;
 				content[at] = seed >> 16;
 			}
-			// Frames stand in memory that the next read overwrites.
+			// Frames are in memory that the next read overwrites.
 			const read = Buffer.alloc(size + 9);
 			for (let frame = 0; frame < count; frame++) {
 				content.copy(read, 9, frame * size, (frame + 1) * size);
@@ -53,7 +53,7 @@ function feed(memory: PieceMemory | undefined): Feed {
 	return state;
 }
 
-/** Pulls everything there is; returns the pull that waits for more. */
+/** Pulls everything available and returns the pull that waits for more. */
 function drain(body: StreamBody): Promise<Uint8Array | null> {
 	for (;;) {
 		const piece = body.pull();
@@ -73,7 +73,7 @@ test('frames of a large body become pieces of a whole block', () => {
 	assert.ok(sizes.filter(size => size === BLOCK).length >= 8, sizes.join(' '));
 });
 
-test('a piece stays what it is until the next pull, and then its memory is used again', async () => {
+test('a piece stays unchanged until the next pull, after which its memory is reused', async () => {
 	const { body, frames } = feed(new PieceMemory());
 	frames(8);
 	let waiting = drain(body);
@@ -83,7 +83,7 @@ test('a piece stays what it is until the next pull, and then its memory is used 
 		body.deliver();
 		const piece = (await waiting)!;
 		seen.add(piece.buffer);
-		// What comes next does not touch it.
+		// Further frames do not overwrite it.
 		frames(8);
 		assert.ok(content.equals(piece));
 		waiting = drain(body);
@@ -91,7 +91,7 @@ test('a piece stays what it is until the next pull, and then its memory is used 
 	assert.ok(seen.size <= 4, `${seen.size} blocks`);
 });
 
-test('a reader that waits gets all frames of one read at once, and the client its room back', async () => {
+test("a waiting reader gets all frames of one read at once, and the client's window is raised", async () => {
 	const state = feed(new PieceMemory());
 	const { body, frames } = state;
 	frames(8);
@@ -104,7 +104,7 @@ test('a reader that waits gets all frames of one read at once, and the client it
 	assert.ok(content.equals((await waiting)!));
 });
 
-test('what came before a failure or the end is still read', async () => {
+test('data received before a failure or the end can still be read', async () => {
 	for (const ending of ['end', 'fail'] as const) {
 		const { body, frames } = feed(new PieceMemory());
 		const first = body.pull() as Promise<Uint8Array | null>;
@@ -117,7 +117,7 @@ test('what came before a failure or the end is still read', async () => {
 	}
 });
 
-test('frames that nobody wants any more are not kept', () => {
+test('frames of a canceled body are not kept', () => {
 	const state = feed(new PieceMemory());
 	state.frames(10);
 	state.body.cancel();
@@ -126,7 +126,7 @@ test('frames that nobody wants any more are not kept', () => {
 	assert.is(state.taken, 20 * FRAME);
 });
 
-test('a tunnel keeps its pieces', () => {
+test('pieces of a tunnel stay valid', () => {
 	const { body, frames } = feed(new PieceMemory());
 	body.keepPieces();
 	const content = frames(40);

@@ -1,4 +1,4 @@
-/** Every requirement of the table, over sockets: whole, and a byte at a time. */
+/** Every requirement of the tables, over sockets: sent at once, and byte by byte. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
@@ -12,7 +12,7 @@ const test = suite('RFC 9113');
 let server: FrameServer;
 let streamed: FrameServer;
 
-/** Reads the body, then answers; `/slow` answers later, `/unread` reads nothing. */
+/** Reads the body, then responds; `/slow` responds later, `/unread` does not read the body. */
 const handler: Handler = async x => {
 	if (x.request.path === '/slow') await new Promise(resolve => setTimeout(resolve, 50));
 	if (x.request.path === '/unread') await new Promise(resolve => x.onGone(() => resolve(undefined)));
@@ -22,7 +22,7 @@ const handler: Handler = async x => {
 	x.response.body = 'hello';
 };
 
-/** Answers at once, unless there is a body to read. */
+/** Responds at once unless there is a body to read. */
 const prompt: Handler = x => {
 	if (x.request.body !== null || x.request.path !== '/') return handler(x);
 	x.response.body = 'hello';
@@ -76,7 +76,7 @@ async function expect(client: FrameClient, outcome: Requirement['outcome']): Pro
 	assert.is(await client.body(101), 'hello');
 }
 
-test('servers name their limits and no push in their first settings', async () => {
+test("the server's first SETTINGS contain its limits and disable push", async () => {
 	const client = await open(server.port);
 	const { payload } = await client.until(({ type, flags }) => type === 4 && flags === 0);
 	const named = new Map<number, number>();

@@ -16,7 +16,7 @@ const CONNECT = [
 const open = request(1, CONNECT, FLAG.endHeaders);
 const data = (text: string, flags = 0) => frame(FRAME.data, flags, 1, Buffer.from(text));
 
-/** Sends back what comes, in upper case, and ends when the client does. */
+/** Echoes what it receives in upper case, and ends when the client does. */
 const echo: Handler = x => {
 	x.response.headers.add('Upgrade', 'websocket');
 	x.response.headers.add('Connection', 'Upgrade');
@@ -28,7 +28,7 @@ const echo: Handler = x => {
 	});
 };
 
-test('an extended CONNECT is an upgrade to handlers, and a tunnel to the client', async () => {
+test('an extended CONNECT is an upgrade for handlers and a tunnel for the client', async () => {
 	await withClient(echo, async (client, server) => {
 		client.send(open, data('early '));
 		assert.is(await client.status(1), '200');
@@ -50,7 +50,7 @@ test('an extended CONNECT is an upgrade to handlers, and a tunnel to the client'
 	});
 });
 
-test('a tunnel ends with a reset from either side', async () => {
+test('a reset from either side ends a tunnel', async () => {
 	let ended: Promise<Error | null> = Promise.resolve(null);
 	const handler: Handler = x => {
 		x.upgrade(client => {
@@ -79,7 +79,7 @@ test('a tunnel ends with a reset from either side', async () => {
 	});
 });
 
-test('a tunnel keeps to the windows of both sides', async () => {
+test('a tunnel respects the windows of both sides', async () => {
 	const size = 400_000;
 	let written = 0;
 	const handler: Handler = x => {
@@ -93,7 +93,7 @@ test('a tunnel keeps to the windows of both sides', async () => {
 				}
 			};
 			more();
-			// Nothing is read until the client has had everything.
+			// Nothing is read until the client has received everything.
 			client.on('finish', () => {
 				let read = 0;
 				client.on('data', (bytes: Buffer) => {
@@ -121,7 +121,7 @@ test('a tunnel keeps to the windows of both sides', async () => {
 	});
 });
 
-test('a plain CONNECT that a handler takes is a tunnel', async () => {
+test('a plain CONNECT accepted by a handler is a tunnel', async () => {
 	const handler: Handler = x => {
 		x.upgrade(client => {
 			client.end('through');
@@ -140,7 +140,7 @@ test('a plain CONNECT that a handler takes is a tunnel', async () => {
 	});
 });
 
-test('an upgrade that is refused is an answer like any other', async () => {
+test('a refused upgrade is an ordinary response', async () => {
 	const handler: Handler = x => {
 		x.response.status = 403;
 		x.response.body = 'no';

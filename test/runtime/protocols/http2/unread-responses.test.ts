@@ -1,4 +1,4 @@
-/** What the server does for clients that take nothing, or little: bodies are asked for what their windows have room for. */
+/** Clients that read little or nothing: bodies are pulled only as far as the client's windows have room. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
@@ -9,9 +9,9 @@ import { MAX_HELD } from '../../../../runtime/protocols/http2/limits.ts';
 import { TextSource } from '../../../../runtime/protocols/http2/text-source.ts';
 import { type FrameClient, type FrameServer, frame, numbers, open, request, serve, settings } from './frames.ts';
 
-const test = suite('HTTP/2: responses that are not read');
+const test = suite('HTTP/2: unread responses');
 
-/** A body of so many bytes, `known` beforehand or not, that tells what it was asked for. */
+/** A body of the given length, declared if `known`, that records how much is pulled. */
 class Watched implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
@@ -41,7 +41,7 @@ class Watched implements BodySource {
 	cancel(): void {}
 }
 
-/** Opens a connection whose streams begin with so large a window. */
+/** Opens a connection with the given initial stream window. */
 async function openWith(port: number, window: number): Promise<FrameClient> {
 	const client = await open(port, false);
 	client.send(Buffer.from(PREFACE), settings(4, window));
@@ -70,7 +70,7 @@ const bytesOf = (client: FrameClient, stream: number) =>
 		.reduce((sum, { payload }) => sum + payload.length, 0);
 
 for (const known of [true, false]) {
-	test(`nothing is pulled before the stream has a window; then what there is room for (known length: ${known})`, async () => {
+	test(`nothing is pulled before the stream has a window, and then only what fits (known length: ${known})`, async () => {
 		const body = new Watched(100_000, known);
 		await withWindow(
 			0,
@@ -87,7 +87,7 @@ for (const known of [true, false]) {
 				await client.until(() => bytesOf(client, 1) === 5000);
 				await client.alive();
 				assert.is(body.asked[0], 5000);
-				// Whether that was all has to be asked where the length does not say so, for no more than a little.
+				// Without a known length, another small pull is needed to find out whether the body has ended.
 				assert.equal(body.asked.slice(1), known ? [] : [5000]);
 				client.send(widen(1, 40_000));
 				await client.until(() => bytesOf(client, 1) === 45_000);
@@ -101,7 +101,7 @@ for (const known of [true, false]) {
 	});
 }
 
-test('nothing is pulled while the window of the connection is used up, however large those of streams are', async () => {
+test('nothing is pulled while the connection window is exhausted, however large the stream windows are', async () => {
 	const bodies: Watched[] = [];
 	await withWindow(
 		1_000_000,
@@ -126,7 +126,7 @@ test('nothing is pulled while the window of the connection is used up, however l
 	);
 });
 
-test('a body that ends where the window does ends its stream, trailers and all', async () => {
+test('a body that exactly fills the window ends its stream, with trailers', async () => {
 	const trailing = new Watched(1000, false);
 	const plain = new Watched(1000, false);
 	await withWindow(
@@ -151,7 +151,7 @@ test('a body that ends where the window does ends its stream, trailers and all',
 	);
 });
 
-test('a client that stops in the middle has memory let go after a while, and goes on where it was', async () => {
+test('if a client stops reading, memory is released after a while, and the response can continue where it stopped', async () => {
 	const body = new Watched(100_000);
 	await withWindow(
 		30_000,
@@ -171,7 +171,7 @@ test('a client that stops in the middle has memory let go after a while, and goe
 	);
 });
 
-test('streams share what may be pulled for them', async () => {
+test('streams share the limit of pulled bytes', async () => {
 	const bodies: Watched[] = [];
 	await withWindow(
 		0x7fffffff,
@@ -194,7 +194,7 @@ test('streams share what may be pulled for them', async () => {
 });
 
 for (const text of ['a'.repeat(3_000_000), '\u{1f600}\u00e9'.repeat(400_000)]) {
-	test(`requests wait while much is unread, and begin one by one (text of ${text.length} characters)`, async () => {
+	test(`requests wait while much is unread, and start one by one (text of ${text.length} characters)`, async () => {
 		const server = await serve(x => {
 			x.response.body = text;
 		});
@@ -205,8 +205,8 @@ for (const text of ['a'.repeat(3_000_000), '\u{1f600}\u00e9'.repeat(400_000)]) {
 			await client.alive();
 			const begun = server.exchanges.length;
 			const most = Math.ceil(MAX_HELD / Buffer.byteLength(text));
-			assert.is(begun, most, 'no more than there is room for');
-			// A client that means to read another first waits a second, not for ever.
+			assert.is(begun, most, 'as many requests as fit within the limit');
+			// A client that wants to read another response first waits about a second, not forever.
 			await client.until(() => server.exchanges.length > most, 5000);
 			client.send(...streams.map(stream => widen(stream, 0x7fffff00)), widen(0, 0x7fff0000 - 65_535));
 			for (const stream of streams) {
@@ -221,7 +221,7 @@ for (const text of ['a'.repeat(3_000_000), '\u{1f600}\u00e9'.repeat(400_000)]) {
 	});
 }
 
-test('a request that waits takes its body, and may be taken back', async () => {
+test('a waiting request still receives its body, and can be reset', async () => {
 	const bodies: string[] = [];
 	const server = await serve(async x => {
 		const { body } = x.request;
@@ -262,7 +262,7 @@ test('a request that waits takes its body, and may be taken back', async () => {
 	}
 });
 
-test('a text is cut between characters, whatever is asked for', () => {
+test('a text is split between characters at any requested size', () => {
 	const text = 'a\u{1f600}b\u00e9\u{10ffff}\u20acc'.repeat(50);
 	const bytes = Buffer.from(text);
 	for (let most = 1; most < 40; most++) {

@@ -1,4 +1,4 @@
-/** A server of the HTTP/3 engine over real QUIC with a scripted host, and frames as a client writes them, however wrong. */
+/** An HTTP/3 server over real QUIC with a scripted host, and frames written as given, valid or not. */
 import type { Exchange, TlsInfo } from '../../../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
@@ -15,7 +15,7 @@ import { TestAuthority } from '../../../certificates.ts';
 import { freePorts, until } from '../../../harness.ts';
 import type { ClientStream, QuicClient } from './quic-client.ts';
 
-/** What a scripted host has seen. */
+/** What a scripted host has recorded. */
 export interface FrameServer {
 	readonly port: number;
 	readonly protocol: Http3Server;
@@ -32,7 +32,7 @@ export interface FrameServer {
 	stop(): void;
 }
 
-/** Changes to the server. */
+/** Overrides of the server's defaults. */
 export interface ServerTerms {
 	readonly limits?: Partial<ProtocolLimits>;
 	readonly handshakeLimit?: number;
@@ -40,18 +40,18 @@ export interface ServerTerms {
 	readonly admit?: (address: string) => (() => void) | undefined;
 }
 
-/** The certificate of these servers. */
+/** The certificate of all test servers. */
 export const certificate: Promise<{ readonly serial: number; readonly chain: string; readonly key: string }> =
 	TestAuthority.make()
 		.then(authority => authority.issue({ names: ['localhost'] }))
 		.then(({ certificate: chain, key }) => ({ serial: 1, chain, key }));
 
-/** Resolves once this thread's poller works, without which nothing is read. */
+/** Resolves once this thread's poller works. Nothing is read without it. */
 export async function polled(): Promise<void> {
 	await until('the poller', () => threadPoller() !== undefined);
 }
 
-/** Serves on a free port of 127.0.0.1; a handler that throws is answered with its status, as the runtime does. */
+/** Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. */
 export async function serve(handler: Handler, terms: ServerTerms = {}): Promise<FrameServer> {
 	await polled();
 	const exchanges: Exchange[] = [];
@@ -117,7 +117,7 @@ export async function serve(handler: Handler, terms: ServerTerms = {}): Promise<
 	};
 }
 
-/** An integer's bytes. */
+/** Encodes variable-length integers. */
 export function varint(...values: number[]): Buffer {
 	return Buffer.concat(
 		values.map(value => {
@@ -128,12 +128,12 @@ export function varint(...values: number[]): Buffer {
 	);
 }
 
-/** One frame's bytes. */
+/** Builds a frame. */
 export function frame(type: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
 	return Buffer.concat([varint(type, payload.length), payload]);
 }
 
-/** A field section of literals without Huffman coding. */
+/** Encodes fields as literals without Huffman coding. */
 export function section(fields: readonly (readonly [name: string, value: string])[]): Buffer {
 	const parts: Buffer[] = [Buffer.of(0, 0)];
 	for (const [name, value] of fields) {
@@ -143,7 +143,7 @@ export function section(fields: readonly (readonly [name: string, value: string]
 	return Buffer.concat(parts);
 }
 
-/** An integer after the bits of `first` (RFC 7541 §5.1). */
+/** Encodes an integer after the bits of `first` (RFC 7541 §5.1). */
 export function prefixed(first: number, prefix: number, value: number): Buffer {
 	const mask = (1 << prefix) - 1;
 	if (value < mask) return Buffer.of(first | value);
@@ -154,7 +154,7 @@ export function prefixed(first: number, prefix: number, value: number): Buffer {
 	return Buffer.from(bytes);
 }
 
-/** Fields of a plain request. */
+/** The fields of a minimal request. */
 export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 	[':method', 'GET'],
 	[':scheme', 'https'],
@@ -162,28 +162,28 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 	[':path', '/'],
 ];
 
-/** The same with a body. */
+/** The same with the method POST. */
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
-/** A HEADERS frame of fields. */
+/** Builds a HEADERS frame. */
 export function headers(fields: readonly (readonly [name: string, value: string])[] = REQUEST): Buffer {
 	return frame(0x1, section(fields));
 }
 
-/** A DATA frame of text. */
+/** Builds a DATA frame with text. */
 export function data(text: string): Buffer {
 	return frame(0x0, Buffer.from(text));
 }
 
-/** A frame as it came. */
+/** A received frame. */
 export interface ReceivedFrame {
 	readonly type: number;
 	readonly payload: Buffer;
-	/** Of HEADERS: the fields, decoded. */
+	/** For HEADERS, the decoded fields. */
 	readonly fields?: { readonly [name: string]: string };
 }
 
-/** The whole frames that a stream has brought so far; `skip` bytes come before them. */
+/** Returns the complete frames received on a stream so far, after skipping `skip` bytes. */
 export function framesOf(bytes: Buffer, skip = 0): ReceivedFrame[] {
 	const found: ReceivedFrame[] = [];
 	const decoder = new QpackDecoder(new StringMemory(65_536));
@@ -205,15 +205,15 @@ export function framesOf(bytes: Buffer, skip = 0): ReceivedFrame[] {
 				fields[name] = value;
 			},
 		});
-		if (!whole) throw new Error('the server sent a section that is malformed');
+		if (!whole) throw new Error('the server sent a malformed field section');
 		found.push({ type, payload, fields });
 	}
 	return found;
 }
 
-/** A whole response. */
+/** A complete response. */
 export interface ReceivedResponse {
-	/** Interim heads, the head, and trailers, in order. */
+	/** Interim heads, the final head and trailers, in order. */
 	readonly heads: readonly { readonly [name: string]: string }[];
 	readonly status: string;
 	readonly fields: { readonly [name: string]: string };

@@ -1,10 +1,12 @@
-/** Suites whose cases need HTTP/3, which needs `direct` I/O. */
+/** Suites for HTTP/3, which needs `direct` I/O. */
 import { type Context, suite, type uvu } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../../runtime/sockets/io-mode.ts';
 import { quicSupport } from '../../../../runtime/sockets/quic/quic-library.ts';
 
-/** Makes a suite. With `node` I/O it has one case instead of its own: there is no HTTP/3, and a reason. */
+/**
+ * Creates a suite. With `node` I/O, all its cases are replaced by one that checks the reason why HTTP/3 is unavailable.
+ */
 export function http3Suite(name: string): uvu.Test<Context> {
 	if (isDirectIo()) return suite(name);
 	const instead = suite(name);

@@ -1,4 +1,6 @@
-/** Messages over HTTP/3: bodies with backpressure both ways, trailers, interim responses, cancellation, and the end. */
+/**
+ * HTTP/3 messages: bodies with backpressure in both directions, trailers, interim responses, cancellation, and the end.
+ */
 
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
@@ -45,7 +47,7 @@ test.after.each(() => {
 	for (const server of servers.splice(0)) server.stop();
 });
 
-/** A body of pieces; counts how many have been pulled. */
+/** A body of pieces that counts how many have been pulled. */
 function source(
 	pieces: number,
 	size: number,
@@ -66,7 +68,7 @@ function source(
 	} as BodySource & { pulled: number; cancelled: boolean };
 }
 
-test('the facts of a connection', async () => {
+test("handlers see the connection's addresses and TLS facts", async () => {
 	const [server, client] = await start(x => {
 		x.response.body = x.protocol;
 	});
@@ -82,7 +84,7 @@ test('the facts of a connection', async () => {
 	assert.is(localPort, server.port);
 });
 
-test('heads: status, fields, Date, Content-Length', async () => {
+test('response heads have status, fields, Date and Content-Length', async () => {
 	const [, client] = await start(x => {
 		x.response.status = 418;
 		x.response.headers.add('X-Some', 'thing');
@@ -115,7 +117,7 @@ test('HEAD, 204 and 304 have no body', async () => {
 	}
 });
 
-test('trailers of requests and responses', async () => {
+test('trailers pass in requests and responses', async () => {
 	let seen: HeaderList | undefined;
 	const [, client] = await start(async x => {
 		const { body } = x.request;
@@ -134,7 +136,7 @@ test('trailers of requests and responses', async () => {
 	assert.equal(heads.at(-1), { 'x-sum': '42' });
 });
 
-test('an interim response comes first', async () => {
+test('an interim response precedes the final one', async () => {
 	let go = (): void => {};
 	const [, client] = await start(async x => {
 		const hints = new HeaderList();
@@ -153,7 +155,7 @@ test('an interim response comes first', async () => {
 	assert.is((await response(client, stream)).body, 'done');
 });
 
-test('100 (Continue) when the body is waited for', async () => {
+test('100 (Continue) is sent when the handler reads the body', async () => {
 	const [, client] = await start(async x => {
 		const { body } = x.request;
 		if (isStream(body)) while ((await body.pull()) !== null);
@@ -166,7 +168,7 @@ test('100 (Continue) when the body is waited for', async () => {
 	assert.is((await response(client, stream)).body, 'done');
 });
 
-test('a client that does not read holds up the source, and then gets the whole', async () => {
+test('a client that does not read stops the source, and later gets the whole response', async () => {
 	const body = source(400, 65_536);
 	const [, client] = await start(x => {
 		x.response.body = body;
@@ -175,9 +177,9 @@ test('a client that does not read holds up the source, and then gets the whole',
 	stream.paused = true;
 	stream.write(headers(), true);
 	const other = client.open();
-	await until('the source to be held up', () => body.pulled > 0);
+	await until('the source to be pulled', () => body.pulled > 0);
 	let before = -1;
-	// Each look is a round of packets at least; two hundred without a pull are a standstill.
+	// Each wait takes at least one round of packets; two hundred without a pull mean that the source has stopped.
 	for (let quiet = 0; quiet < 200; ) {
 		await new Promise(resolve => setImmediate(resolve));
 		client.look();
@@ -191,7 +193,7 @@ test('a client that does not read holds up the source, and then gets the whole',
 	other.reset(H3_ERROR.cancel);
 });
 
-test('a body that nobody reads is held up, and comes whole when it is read', async () => {
+test('an unread request body is stopped by flow control, and arrives complete once it is read', async () => {
 	let read = (): void => {};
 	let length = 0;
 	const [, client] = await start(async x => {
@@ -221,7 +223,7 @@ test('a body that nobody reads is held up, and comes whole when it is read', asy
 	assert.is((await response(client, stream)).body, String(size));
 });
 
-test('a client that cancels ends the exchange', async () => {
+test('a client that cancels its request ends the exchange', async () => {
 	const body = source(100_000, 65_536);
 	const [server, client] = await start(x => {
 		x.response.body = body;
@@ -234,12 +236,12 @@ test('a client that cancels ends the exchange', async () => {
 	await until('the end of the exchange', () => server.finished.length === 1);
 	assert.ok(body.cancelled);
 	assert.is(server.counts.resetsByClient, 1);
-	// The connection goes on.
+	// The connection stays usable.
 	body.pulled = 100_000;
 	assert.is((await response(client, client.open().write(headers(), true))).status, '200');
 });
 
-test('a request that is reset in the middle of its body fails for its reader', async () => {
+test('reading a request body fails if the stream is reset', async () => {
 	let failure: unknown;
 	const [server, client] = await start(async x => {
 		const { body } = x.request;
@@ -269,7 +271,7 @@ test('a source that fails resets the stream', async () => {
 	assert.is(stream.resetCode, H3_ERROR.internal);
 });
 
-test('a thousand requests on one connection, a hundred at once', async () => {
+test('one connection serves a thousand requests, a hundred at a time', async () => {
 	const [server, client] = await start(x => {
 		x.response.body = x.request.path;
 	});
@@ -289,7 +291,7 @@ test('a thousand requests on one connection, a hundred at once', async () => {
 	assert.is(server.finished.length, 1000);
 });
 
-test('draining: GOAWAY, what is under way ends, then the connection', async () => {
+test('draining sends GOAWAY, completes requests in progress, and then closes the connection', async () => {
 	let go = (): void => {};
 	const [server, client] = await start(async x => {
 		await new Promise<void>(resolve => {
@@ -300,7 +302,7 @@ test('draining: GOAWAY, what is under way ends, then the connection', async () =
 	const stream = client.open().write(headers(), true);
 	await until('the request', () => server.exchanges.length === 1);
 	server.protocol.drain();
-	// 2^53 − 4: any request that is on its way is still served (RFC 9114 §5.2).
+	// 2^53 − 4: any request already on its way is still served (RFC 9114 §5.2).
 	const goAway = Buffer.from('0708c01ffffffffffffc', 'hex');
 	await client.until('the first GOAWAY', () => Buffer.from(client.stream(3)!.bytes).includes(goAway));
 	assert.is(client.closed, undefined);
@@ -311,12 +313,12 @@ test('draining: GOAWAY, what is under way ends, then the connection', async () =
 	assert.is(server.protocol.connections, 0);
 });
 
-test('a connection that is idle for too long ends', async () => {
+test('an idle connection is closed after the timeout', async () => {
 	const [, client] = await start(() => {}, { limits: { idleTimeout: 200 } });
 	assert.is((await client.end()).code, H3_ERROR.none);
 });
 
-test('a head that does not come in time resets its stream', async () => {
+test('a head that is not complete in time resets its stream', async () => {
 	const [server, client] = await start(() => {}, { limits: { headTimeout: 200 } });
 	const stream = client.open().write(headers().subarray(0, 3));
 	await client.until('the reset', () => stream.resetCode !== undefined);
@@ -324,7 +326,7 @@ test('a head that does not come in time resets its stream', async () => {
 	assert.ok(server.refused.includes('header_timeout'));
 });
 
-test('a client that takes nothing of a response loses it in time', async () => {
+test('a response that the client does not read is reset after the timeout', async () => {
 	const [server, client] = await start(
 		x => {
 			x.response.body = source(1000, 65_536);
@@ -338,7 +340,7 @@ test('a client that takes nothing of a response loses it in time', async () => {
 	assert.ok(server.refused.includes('write_timeout'));
 });
 
-test('sessions are resumed', async () => {
+test('TLS sessions are resumed', async () => {
 	const [server, client] = await start(x => {
 		x.response.body = 'again';
 	});
@@ -361,7 +363,7 @@ test('a client without h3 is refused', async () => {
 	assert.not.ok(other.connected);
 });
 
-test('a certificate that comes late', async () => {
+test('a handshake waits for a certificate that arrives late', async () => {
 	const own = await certificate;
 	let resumeLater: (() => void) | undefined;
 	const [, client] = await start(

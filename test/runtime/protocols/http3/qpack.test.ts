@@ -1,4 +1,4 @@
-/** QPACK and frames by themselves: the examples of RFC 9204, what we write read back, and bytes of every kind. */
+/** QPACK and frames on their own: the examples of RFC 9204, round trips, and random bytes. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
@@ -29,13 +29,13 @@ test('RFC 9204 B.1: a literal with the name of a static entry', () => {
 	assert.equal(decode(hex('0000 510b 2f69 6e64 6578 2e68 746d 6c')), [[':path', '/index.html']]);
 });
 
-test('RFC 9204 B.2 to B.5: what refers to a dynamic table is refused, for there is none', () => {
+test('RFC 9204 B.2 to B.5: references to the dynamic table are refused, because its capacity is 0', () => {
 	for (const section of ['0381 10 11', '0500 80 c1 81', '0500 80 81', '0505 80 81', '0600 10']) {
 		assert.is(decode(hex(section)), undefined);
 	}
 });
 
-test('the static table has all entries in their order', () => {
+test('the static table has all entries in order', () => {
 	assert.is(QPACK_STATIC_FIELDS.length, QPACK_STATIC_COUNT * 2);
 	const at = (index: number) => decode(Buffer.concat([Buffer.of(0, 0), prefixed(0xc0, 6, index)]))?.[0];
 	assert.equal(at(0), [':authority', '']);
@@ -51,8 +51,8 @@ test('the static table has all entries in their order', () => {
 	assert.is(at(99), undefined);
 });
 
-test('Huffman-coded names and values, names of every length', () => {
-	// `custom-key: custom-value`, as RFC 7541 C.4.3 codes it.
+test('Huffman-coded names and values, and names of every length, are decoded', () => {
+	// `custom-key: custom-value`, encoded as in RFC 7541 C.4.3.
 	const name = hex('25a849e95ba97d7f');
 	const value = hex('25a849e95bb8e8b4bf');
 	const section = Buffer.concat([
@@ -70,7 +70,7 @@ test('Huffman-coded names and values, names of every length', () => {
 	}
 });
 
-test('what we write is what we mean', () => {
+test('encoded response fields decode to the same fields', () => {
 	const fields = new ResponseFields(() => {}, QPACK);
 	const list = new HeaderList();
 	const wanted: [string, string][] = [
@@ -98,7 +98,7 @@ test('what we write is what we mean', () => {
 	}
 });
 
-test('integers of variable length', () => {
+test('variable-length integers survive a round trip', () => {
 	for (const value of [0, 63, 64, 16_383, 16_384, 1_073_741_823, 1_073_741_824, 2 ** 53 - 1]) {
 		const bytes = Buffer.alloc(8);
 		const end = writeVarint(bytes, 0, value);
@@ -113,7 +113,7 @@ test('integers of variable length', () => {
 	assert.equal([...varint(494_878_333)], [0x9d, 0x7f, 0x3e, 0x7d]);
 });
 
-test('frames come out the same however their bytes are cut', () => {
+test('frames are read the same however their bytes are split', () => {
 	const bytes = Buffer.concat([
 		frame(0x21, Buffer.from('grease')),
 		headers(),
@@ -153,7 +153,7 @@ test('frames come out the same however their bytes are cut', () => {
 		);
 });
 
-test('no section and no frame is too odd: half a million of each', () => {
+test('half a million random sections and frames do no harm', () => {
 	let seed = 11;
 	const random = (): number => {
 		seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;

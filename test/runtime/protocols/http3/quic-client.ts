@@ -1,4 +1,4 @@
-/** A QUIC client over OpenSSL's own, which writes bytes on streams as they are, however wrong. */
+/** A QUIC client built on OpenSSL's, which writes bytes on streams exactly as given, valid or not. */
 import { foreignFunctions, foreignFunctionsOf } from '../../../../runtime/sockets/foreign-functions.ts';
 import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
 
@@ -57,24 +57,24 @@ const resultsAt: bigint = memoryAt + 65_536n;
 const result = (): Buffer => memory.subarray(65_536);
 const AF_INET = 2;
 const SOCK_DGRAM_NONBLOCK = 2 | 0o4000 | 0o2000000;
-/** Milliseconds between two looks: what this client waits for is told by nothing but OpenSSL. */
-const LOOK = 2;
+/** Milliseconds between two polls. OpenSSL gives no notification of what this client waits for. */
+const POLL_INTERVAL = 2;
 const RESET = 5;
 const FINISHED = 3;
 
-/** One stream as the client sees it. */
+/** A stream as seen by the client. */
 export class ClientStream {
 	readonly id: number;
-	/** What has come. */
+	/** Bytes received so far. */
 	get bytes(): Buffer {
 		if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)];
 		return this.#pieces[0] ?? Buffer.alloc(0);
 	}
-	/** The server has ended its side. */
+	/** True if the server has ended its side. */
 	ended = false;
 	/** The code of the server's reset. */
 	resetCode: number | undefined = undefined;
-	/** While true nothing is read. */
+	/** Set to true to stop reading. */
 	paused = false;
 	readonly #client: QuicClient;
 	readonly #ssl: bigint;
@@ -87,7 +87,7 @@ export class ClientStream {
 		this.id = Number(f.SSL_get_stream_id(ssl));
 	}
 
-	/** Writes bytes, the rest of them later if there is no room. */
+	/** Writes bytes; the rest is written later if there is no room. */
 	write(bytes: Uint8Array, fin = false): this {
 		const before = this.#unwritten;
 		this.#unwritten = { bytes: Buffer.concat([before?.bytes ?? Buffer.alloc(0), bytes]), fin };
@@ -96,7 +96,7 @@ export class ClientStream {
 		return this;
 	}
 
-	/** Ends our side with a code. */
+	/** Resets the sending side with a code. */
 	reset(code: number): void {
 		result().writeBigUInt64LE(BigInt(code), 0);
 		f.SSL_stream_reset(this.#ssl, resultsAt, 8n);
@@ -104,14 +104,14 @@ export class ClientStream {
 		this.#client.look();
 	}
 
-	/** Frees it: asks the server to stop. */
+	/** Frees the stream, which asks the server to stop sending. */
 	stop(): void {
 		this.#client.streams.delete(this.#ssl);
 		f.SSL_free(this.#ssl);
 		this.#client.look();
 	}
 
-	/** Reads and writes what can be. */
+	/** Reads and writes as much as possible. */
 	move(): void {
 		this.#give();
 		if (this.paused || this.ended || this.resetCode !== undefined) return;
@@ -149,22 +149,22 @@ export class ClientStream {
 	}
 }
 
-/** How the server ended a connection. */
+/** How the server closed a connection. */
 export interface Closed {
 	readonly code: number;
 	readonly transport: boolean;
 	readonly byServer: boolean;
 }
 
-/** What a connection begins with. */
+/** Options of a connection. */
 export interface ClientTerms {
 	readonly serverName?: string;
 	readonly alpn?: string;
-	/** A session of an earlier client. */
+	/** A session of an earlier client, for resumption. */
 	readonly session?: bigint;
 }
 
-/** A connection. */
+/** A client connection. */
 export class QuicClient {
 	readonly streams: Map<bigint, ClientStream> = new Map();
 	closed: Closed | undefined = undefined;
@@ -195,7 +195,7 @@ export class QuicClient {
 		const bio = f.BIO_new_dgram(this.#fd, 0) as bigint;
 		f.SSL_set_bio(this.#ssl, bio, bio);
 		const peer = f.BIO_ADDR_new() as bigint;
-		// The port is in network order.
+		// The port must be in network byte order.
 		f.BIO_ADDR_rawmake(peer, AF_INET, ffi.getRawPointer(addressAt.subarray(4)), 4n, ((port & 0xff) << 8) | (port >> 8));
 		f.SSL_set1_initial_peer_addr(this.#ssl, peer);
 		f.BIO_ADDR_free(peer);
@@ -204,11 +204,11 @@ export class QuicClient {
 		f.SSL_set_incoming_stream_policy(this.#ssl, 1, 0n);
 		if (session !== undefined) f.SSL_set_session(this.#ssl, session);
 		f.ERR_clear_error();
-		this.#timer = setInterval(() => this.look(), LOOK);
+		this.#timer = setInterval(() => this.look(), POLL_INTERVAL);
 		this.look();
 	}
 
-	/** Handles events, and wakes whoever waits for what they brought. */
+	/** Handles events and wakes those waiting for the result. */
 	look(): void {
 		if (this.#gone) return;
 		if (!this.connected) {
@@ -234,7 +234,7 @@ export class QuicClient {
 		for (const wake of [...this.#waiting]) wake();
 	}
 
-	/** Resolves once a condition holds; rejects after a generous time, or when the connection has ended before. */
+	/** Resolves once a condition holds. Rejects after a generous time, or if the connection ends first. */
 	until(what: string, condition: () => boolean): Promise<void> {
 		return new Promise((resolve, reject) => {
 			const end = (error?: Error): void => {
@@ -256,13 +256,13 @@ export class QuicClient {
 		});
 	}
 
-	/** Resolves to how the connection was ended. */
+	/** Waits for the end of the connection and returns how it was closed. */
 	async end(): Promise<Closed> {
 		await this.until('the end of the connection', () => this.closed !== undefined);
 		return this.closed!;
 	}
 
-	/** Opens a stream, of both directions or of one. */
+	/** Opens a bidirectional or unidirectional stream. */
 	open(uni = false): ClientStream {
 		const ssl = f.SSL_new_stream(this.#ssl, uni ? 3n : 2n) as bigint;
 		f.ERR_clear_error();
@@ -272,7 +272,7 @@ export class QuicClient {
 		return stream;
 	}
 
-	/** The stream with a number; undefined if there is none yet. */
+	/** Returns the stream with the given id, or undefined if there is none yet. */
 	stream(id: number): ClientStream | undefined {
 		for (const stream of this.streams.values()) if (stream.id === id) return stream;
 		return undefined;
@@ -282,12 +282,12 @@ export class QuicClient {
 		return (f.SSL_session_reused(this.#ssl) as number) === 1;
 	}
 
-	/** The session, for another client. Free with `freeSession`. */
+	/** Returns the TLS session, for another client. It must be freed with `freeSession`. */
 	session(): bigint {
 		return f.SSL_get1_session(this.#ssl) as bigint;
 	}
 
-	/** Ends the connection with a code, and frees it. */
+	/** Closes the connection with a code and frees it. */
 	close(code = 0x100): void {
 		if (this.#gone) return;
 		if (this.connected && this.closed === undefined) {
@@ -299,7 +299,7 @@ export class QuicClient {
 		this.destroy();
 	}
 
-	/** Frees it without a word to the server. */
+	/** Frees the connection without notifying the server. */
 	destroy(): void {
 		if (this.#gone) return;
 		this.#gone = true;
@@ -313,14 +313,13 @@ export class QuicClient {
 	}
 }
 
-/** Connects, and resolves once the handshake is done. */
+/** Connects and resolves once the handshake is complete. */
 export async function connect(port: number, terms: ClientTerms = {}): Promise<QuicClient> {
 	const client = new QuicClient(port, terms);
 	await client.until('the handshake', () => client.connected);
 	return client;
 }
 
-/** Frees a session. */
 export function freeSession(session: bigint): void {
 	f.SSL_SESSION_free(session);
 }

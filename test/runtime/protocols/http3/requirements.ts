@@ -1,8 +1,8 @@
-/** What RFC 9114 and RFC 9204 ask of a server, as data: what a client sends, and what has to come of it. */
+/** What RFC 9114 and RFC 9204 require of a server, as data: what a client sends, and the required outcome. */
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import { data, frame, headers, POST, prefixed, REQUEST, section, varint } from './frames.ts';
 
-/** What has to come. After all but a connection error the connection serves another request. */
+/** The required outcome. Except after a connection error, the connection must serve another request. */
 export type Outcome =
 	| { readonly connection: number }
 	| { readonly stream: number }
@@ -13,17 +13,17 @@ export type Outcome =
 export interface Requirement {
 	readonly section: string;
 	readonly asks: string;
-	/** Written on a request stream. */
+	/** Bytes written on a request stream. */
 	readonly request?: Uint8Array;
-	/** The request stream stays open. */
+	/** True if the request stream stays open. */
 	readonly open?: boolean;
-	/** Written on the control stream after its type, instead of empty settings. */
+	/** Bytes written on the control stream after its type, instead of empty SETTINGS. */
 	readonly control?: Uint8Array;
-	/** Written on streams of one direction, their types included. */
+	/** Bytes written on unidirectional streams, including their types. */
 	readonly uni?: readonly Uint8Array[];
-	/** These end. */
+	/** True if the unidirectional streams end. */
 	readonly uniEnds?: boolean;
-	/** The control stream ends. */
+	/** True if the control stream ends. */
 	readonly controlEnds?: boolean;
 	readonly outcome: Outcome;
 }
@@ -36,7 +36,6 @@ const without = (name: string) => headers(REQUEST.filter(([other]) => other !== 
 const withControl = (...frames: Uint8Array[]) => Buffer.concat([SETTINGS, ...frames]);
 const sectionOf = (...bytes: number[]) => frame(1, Buffer.from(bytes));
 
-/** The table. */
 export const REQUIREMENTS: readonly Requirement[] = [
 	// Requests
 	{ section: '4.1', asks: 'a request is served', request: headers(), outcome: { status: '200' } },
@@ -66,7 +65,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.1.1',
-		asks: 'a stream that ends before its head is an incomplete request',
+		asks: 'a stream that ends before its HEADERS is an incomplete request',
 		request: Buffer.alloc(0),
 		outcome: { stream: H3_ERROR.incomplete },
 	},
@@ -84,14 +83,14 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.1.2',
-		asks: 'a length that nothing follows is malformed',
+		asks: 'a Content-Length without a body is malformed',
 		request: headers([...POST, ['content-length', '3']]),
 		outcome: malformed,
 	},
 	// Fields
 	{
 		section: '4.2',
-		asks: 'a name with capitals is malformed',
+		asks: 'an uppercase name is malformed',
 		request: withFields(['X-Big', '1']),
 		outcome: malformed,
 	},
@@ -103,7 +102,12 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		outcome: malformed,
 	},
 	{ section: '4.2', asks: 'TE may be trailers', request: withFields(['te', 'trailers']), outcome: { status: '200' } },
-	{ section: '4.2', asks: 'TE may be nothing else', request: withFields(['te', 'gzip']), outcome: malformed },
+	{
+		section: '4.2',
+		asks: 'TE other than trailers is malformed',
+		request: withFields(['te', 'gzip']),
+		outcome: malformed,
+	},
 	{
 		section: '4.2',
 		asks: 'a value with a line break is malformed',
@@ -118,13 +122,13 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.2.2',
-		asks: 'a section that is too large is refused with 431',
+		asks: 'an oversized field section is refused with 431',
 		request: withFields(['x-large', 'x'.repeat(40_000)]),
 		outcome: { status: '431' },
 	},
 	{
 		section: '4.2.2',
-		asks: 'a frame that no allowed section can fill is refused with 431',
+		asks: 'a HEADERS frame larger than any allowed section is refused with 431',
 		request: withFields(['x-huge', 'x'.repeat(200_000)]),
 		outcome: { status: '431' },
 	},
@@ -170,13 +174,13 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.3.1',
-		asks: 'Host stands in for :authority',
+		asks: 'Host is used if there is no :authority',
 		request: headers([...REQUEST.filter(([name]) => name !== ':authority'), ['host', 'localhost']]),
 		outcome: { status: '200' },
 	},
 	{
 		section: '4.3.1',
-		asks: 'a Host that is another than :authority is malformed',
+		asks: 'a Host that differs from :authority is malformed',
 		request: withFields(['host', 'other']),
 		outcome: malformed,
 	},
@@ -205,32 +209,32 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '6.2.1',
-		asks: 'the control stream begins with SETTINGS',
+		asks: 'a control stream that does not start with SETTINGS ends the connection',
 		control: frame(0xd, varint(1)),
 		outcome: fails(H3_ERROR.missingSettings),
 	},
 	{
 		section: '6.2.1',
-		asks: 'even an unknown frame is no first one',
+		asks: 'an unknown frame before SETTINGS ends the connection',
 		control: frame(0x21),
 		outcome: fails(H3_ERROR.missingSettings),
 	},
 	{
 		section: '6.2.1',
-		asks: 'the control stream must not end',
+		asks: 'the end of the control stream ends the connection',
 		controlEnds: true,
 		outcome: fails(H3_ERROR.closedCriticalStream),
 	},
 	{
 		section: '6.2.2',
-		asks: 'a push stream of a client ends the connection',
+		asks: 'a push stream from a client ends the connection',
 		uni: [varint(1, 0)],
 		outcome: fails(H3_ERROR.streamCreation),
 	},
 	// Frames
 	{
 		section: '7.1',
-		asks: 'a frame that is cut short ends the connection',
+		asks: 'a truncated frame ends the connection',
 		request: Buffer.concat([headers(POST), Buffer.from([0, 10, 1, 2])]),
 		outcome: fails(H3_ERROR.frame),
 	},
@@ -242,7 +246,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '7.1',
-		asks: 'a frame with half an integer ends the connection',
+		asks: 'a frame with a truncated integer ends the connection',
 		control: withControl(frame(0xd, Buffer.of(0x40))),
 		outcome: fails(H3_ERROR.frame),
 	},
@@ -286,13 +290,13 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '7.2.4',
-		asks: 'a setting that comes twice ends the connection',
+		asks: 'a repeated setting ends the connection',
 		control: frame(4, varint(6, 100, 6, 100)),
 		outcome: fails(H3_ERROR.settings),
 	},
 	{
 		section: '7.2.4.1',
-		asks: 'a setting of HTTP/2 ends the connection',
+		asks: 'an HTTP/2 setting ends the connection',
 		control: frame(4, varint(2, 0)),
 		outcome: fails(H3_ERROR.settings),
 	},
@@ -310,20 +314,20 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '7.2.5',
-		asks: 'PUSH_PROMISE of a client ends the connection',
+		asks: 'PUSH_PROMISE from a client ends the connection',
 		request: Buffer.concat([headers(POST), frame(5, varint(0))]),
 		open: true,
 		outcome: fails(H3_ERROR.frameUnexpected),
 	},
 	{
 		section: '7.2.6',
-		asks: 'GOAWAY of a client is taken',
+		asks: 'GOAWAY from a client is accepted',
 		control: withControl(frame(7, varint(0))),
 		outcome: 'served',
 	},
 	{
 		section: '5.2',
-		asks: 'a GOAWAY may not go up',
+		asks: 'a GOAWAY with a larger identifier ends the connection',
 		control: withControl(frame(7, varint(1)), frame(7, varint(2))),
 		outcome: fails(H3_ERROR.id),
 	},
@@ -342,7 +346,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '7.2.7',
-		asks: 'MAX_PUSH_ID may not go down',
+		asks: 'a smaller MAX_PUSH_ID ends the connection',
 		control: withControl(frame(0xd, varint(5)), frame(0xd, varint(1))),
 		outcome: fails(H3_ERROR.id),
 	},
@@ -355,14 +359,14 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	...[0x2, 0x6, 0x8, 0x9].flatMap((type): Requirement[] => [
 		{
 			section: '7.2.8',
-			asks: `frame 0x${type} of HTTP/2 on a request stream ends the connection`,
+			asks: `HTTP/2 frame 0x${type} on a request stream ends the connection`,
 			request: frame(type),
 			open: true,
 			outcome: fails(H3_ERROR.frameUnexpected),
 		},
 		{
 			section: '7.2.8',
-			asks: `frame 0x${type} of HTTP/2 on the control stream ends the connection`,
+			asks: `HTTP/2 frame 0x${type} on the control stream ends the connection`,
 			control: withControl(frame(type)),
 			outcome: fails(H3_ERROR.frameUnexpected),
 		},
@@ -382,13 +386,13 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: 'QPACK 3.1',
-		asks: 'an entry beyond the static table ends the connection',
+		asks: 'an index beyond the static table ends the connection',
 		request: frame(1, Buffer.concat([Buffer.of(0, 0), prefixed(0xc0, 6, 99)])),
 		outcome: fails(H3_ERROR.decompression),
 	},
 	{
 		section: 'QPACK 4.1.2',
-		asks: 'a string beyond its section ends the connection',
+		asks: 'a string longer than its section ends the connection',
 		request: sectionOf(0, 0, 0x51, 10, 47),
 		outcome: fails(H3_ERROR.decompression),
 	},
@@ -412,46 +416,46 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: 'QPACK 4.2',
-		asks: 'the encoder stream must not end',
+		asks: 'the end of the encoder stream ends the connection',
 		uni: [varint(2)],
 		uniEnds: true,
 		outcome: fails(H3_ERROR.closedCriticalStream),
 	},
 	{
 		section: 'QPACK 4.2',
-		asks: 'the decoder stream must not end',
+		asks: 'the end of the decoder stream ends the connection',
 		uni: [varint(3)],
 		uniEnds: true,
 		outcome: fails(H3_ERROR.closedCriticalStream),
 	},
-	{ section: 'QPACK 4.3.1', asks: 'a capacity of 0 is taken', uni: [Buffer.of(2, 0x20)], outcome: 'served' },
+	{ section: 'QPACK 4.3.1', asks: 'a capacity of 0 is accepted', uni: [Buffer.of(2, 0x20)], outcome: 'served' },
 	{
 		section: 'QPACK 4.3.1',
-		asks: 'a capacity above what was offered ends the connection',
+		asks: 'a capacity above the limit ends the connection',
 		uni: [Buffer.of(2, 0x21)],
 		outcome: fails(H3_ERROR.encoderStream),
 	},
 	{
 		section: 'QPACK 4.3.2',
-		asks: 'an insertion ends the connection',
+		asks: 'an insertion into the dynamic table ends the connection',
 		uni: [Buffer.concat([Buffer.of(2, 0xc1, 1), Buffer.from('/')])],
 		outcome: fails(H3_ERROR.encoderStream),
 	},
 	{
 		section: 'QPACK 4.4.1',
-		asks: 'an acknowledgment of nothing ends the connection',
+		asks: 'an acknowledgment without a pending section ends the connection',
 		uni: [Buffer.of(3, 0x80)],
 		outcome: fails(H3_ERROR.decoderStream),
 	},
 	{
 		section: 'QPACK 4.4.2',
-		asks: 'a stream cancellation is taken',
+		asks: 'a stream cancellation is accepted',
 		uni: [Buffer.concat([Buffer.of(3), prefixed(0x40, 6, 400), Buffer.of(0x44)])],
 		outcome: 'served',
 	},
 	{
 		section: 'QPACK 4.4.3',
-		asks: 'an increment of what was never inserted ends the connection',
+		asks: 'an insert count increment without insertions ends the connection',
 		uni: [Buffer.of(3, 0x01)],
 		outcome: fails(H3_ERROR.decoderStream),
 	},

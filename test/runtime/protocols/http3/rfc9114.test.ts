@@ -1,4 +1,4 @@
-/** Every requirement of the table, over real QUIC connections: whole, and a byte at a time. */
+/** Every requirement of the table, over real QUIC connections: sent at once, and byte by byte. */
 
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
@@ -56,7 +56,7 @@ async function check(requirement: Requirement, size: number): Promise<void> {
 	}
 }
 
-/** Writes bytes in pieces; those of long texts are longer. */
+/** Writes bytes in pieces, which are larger for long inputs. */
 function write(
 	client: QuicClient,
 	stream: ReturnType<QuicClient['open']>,

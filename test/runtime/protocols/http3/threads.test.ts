@@ -1,4 +1,4 @@
-/** HTTP/3 of a process whose threads bind as soon as they start. */
+/** HTTP/3 on worker threads that bind as soon as they start. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';
@@ -10,7 +10,7 @@ import { connect } from './quic-client.ts';
 
 const test = http3Suite('HTTP/3 and threads');
 
-test('it is served from the first turn on', async () => {
+test('HTTP/3 is served from the first event-loop turn on', async () => {
 	const folder = temporaryFolder();
 	const { chain, key } = await certificate;
 	const files = { certificate: path.join(folder, 'c.pem'), key: path.join(folder, 'k.pem') };

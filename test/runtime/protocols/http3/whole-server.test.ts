@@ -1,4 +1,6 @@
-/** HTTP/3 of the whole server: all threads, certificates by name, reloads under load, and where it is not available. */
+/**
+ * HTTP/3 of the whole server: all threads, certificates by name, reloads under load, and where HTTP/3 is unavailable.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import { request as secureRequest } from 'node:https';
 import path from 'node:path';
@@ -89,7 +91,7 @@ test.after(async () => {
 	rmSync(folder, { recursive: true, force: true });
 });
 
-/** Asks over HTTP/3 for the body of `/`. */
+/** Requests `/` over HTTP/3 and returns the body. */
 async function get(client: QuicClient, authority = `localhost:${port}`): Promise<string> {
 	const asked = REQUEST.map(([name, value]) => [name, name === ':authority' ? authority : value] as const);
 	const stream = client.open();
@@ -98,7 +100,7 @@ async function get(client: QuicClient, authority = `localhost:${port}`): Promise
 	return body;
 }
 
-/** `Alt-Svc` of an answer over TCP. */
+/** Returns the `Alt-Svc` field of a response over TCP. */
 function advertised(to: number, servername: string): Promise<string | undefined> {
 	return new Promise((resolve, reject) => {
 		const options = { host: '127.0.0.1', port: to, servername, rejectUnauthorized: false, agent: false };
@@ -115,7 +117,7 @@ async function metric(name: string): Promise<number> {
 	return Number(new RegExp(`^${name.replaceAll(/[{}]/g, '\\$&')} (.*)$`, 'm').exec(text)?.[1] ?? Number.NaN);
 }
 
-test('many connections, whichever thread they reach', async () => {
+test('many connections are served, whichever thread they reach', async () => {
 	const clients = await Promise.all(Array.from({ length: 16 }, () => connect(port)));
 	for (const client of clients) control(client);
 	const bodies = await Promise.all(clients.map(client => get(client)));
@@ -126,7 +128,7 @@ test('many connections, whichever thread they reach', async () => {
 	await until('the end of the connections', async () => (await metric('svc_http3_connections')) === 0);
 });
 
-test('the access log has the protocol and the facts of TLS', async () => {
+test('access log entries have the protocol and TLS facts', async () => {
 	const { readFileSync } = await import('node:fs');
 	await until('the entries', () => readFileSync(path.join(folder, 'access.log'), 'utf8').split('\n').length > 16);
 	const entry = JSON.parse(readFileSync(path.join(folder, 'access.log'), 'utf8').split('\n')[0]!);
@@ -135,13 +137,13 @@ test('the access log has the protocol and the facts of TLS', async () => {
 	assert.is(entry.request.tls.server_name, 'localhost');
 });
 
-test('certificates and sites by name', async () => {
+test('certificates and sites are selected by name', async () => {
 	const client = await connect(port, { serverName: 'other.test' });
 	assert.is(await get(client, `other.test:${port}`), 'other');
 	client.close();
 });
 
-test('Alt-Svc over TCP, for sites that are served over HTTP/3 only', async () => {
+test('Alt-Svc is sent over TCP, only for sites served over HTTP/3', async () => {
 	assert.is(await advertised(port, 'localhost'), `h3=":${port}"; ma=2592000`);
 	assert.is(await advertised(tcpOnly, 'localhost'), undefined);
 });
@@ -154,7 +156,7 @@ test('a site that asks for client certificates is not served over HTTP/3', async
 	client.close();
 });
 
-test('reloads and new certificates under open connections lose no request', async () => {
+test('reloads and new certificates lose no request on open connections', async () => {
 	const client = await connect(port);
 	control(client);
 	let done = false;
@@ -195,7 +197,7 @@ test('HTTP/3 can be turned off and on again', async () => {
 	again.close();
 });
 
-test('noise is dropped, and the next request is served', async () => {
+test('random datagrams are dropped, and the next request is served', async () => {
 	const { createSocket } = await import('node:dgram');
 	const { randomBytes } = await import('node:crypto');
 	const socket = createSocket('udp4');
@@ -211,7 +213,7 @@ test('noise is dropped, and the next request is served', async () => {
 	assert.ok((await metric('svc_http3_refused_total{reason="noise"}')) > 0);
 });
 
-test('a version that nobody speaks is answered with those that there are', async () => {
+test('an unsupported QUIC version is answered with the supported ones', async () => {
 	const { createSocket } = await import('node:dgram');
 	const socket = createSocket('udp4');
 	const answer = new Promise<Buffer>(resolve => socket.once('message', resolve));
@@ -220,13 +222,13 @@ test('a version that nobody speaks is answered with those that there are', async
 	socket.send(packet, port, '127.0.0.1');
 	const got = await answer;
 	assert.equal([...got.subarray(1, 5)], [0, 0, 0, 0]);
-	// Its ids are ours, swapped.
+	// The connection ids are swapped.
 	assert.equal([...got.subarray(5, 19)], [4, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
 	assert.is(got.readUInt32BE(19), 1);
 	socket.close();
 });
 
-test('`h3` written out is refused where it is not available', async () => {
+test('an explicit `h3` is refused where HTTP/3 is unavailable', async () => {
 	const { status, stderr } = await runCommand(['validate', '-c', file], { env: { SVC_IO: 'node' } });
 	assert.is(status, 1);
 	assert.match(stderr, /HTTP\/3 \(`h3`\) is unavailable here: it needs `direct` I\/O/);
@@ -245,7 +247,7 @@ test('`h3` written out is refused where it is not available', async () => {
 	await failing.stop();
 });
 
-test('a stop lets requests end', async () => {
+test('a stop lets requests complete', async () => {
 	const client = await connect(port);
 	control(client);
 	assert.match(await get(client), /HTTP\/3\.0/);

@@ -1,4 +1,4 @@
-/** What RFC 9110 and RFC 9112 ask of the client half of a connection, here towards upstreams. */
+/** What RFC 9110 and RFC 9112 require of a client, which the server is towards upstreams. */
 import { CLOSE, GET_UP, LAST, type Requirement } from './requirement.ts';
 
 const row = (
@@ -11,21 +11,27 @@ const row = (
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
 
-/** In the order of the documents. */
+/** In the order of the RFCs. */
 export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 	row(
 		'9112 §2.3',
 		'MUST',
-		'refuse an answer of another major version',
+		'refuse a response with another major version',
 		'HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n',
 		{
 			statuses: [502],
 		},
 	),
-	row('9112 §4', 'MUST', 'read the status of a line without a reason', 'HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok', {
-		statuses: [200],
-		has: [/ok$/],
-	}),
+	row(
+		'9112 §4',
+		'MUST',
+		'accept a status line without a reason phrase',
+		'HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok',
+		{
+			statuses: [200],
+			has: [/ok$/],
+		},
+	),
 	row('9112 §4', 'SHOULD', 'ignore the reason', 'HTTP/1.1 200 Never Mind\r\nContent-Length: 2\r\n\r\nok', {
 		has: [/^HTTP\/1\.1 200 OK\r\n/],
 	}),
@@ -42,25 +48,25 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 	row(
 		'9110 §15',
 		'SHOULD',
-		'take a status outside of 100 to 599 for an error',
+		'treat a status outside 100 to 599 as an error',
 		'HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n',
 		{
 			statuses: [502],
 		},
 	),
-	row('9112 §5.1', 'MUST', 'not pass on whitespace before a colon', `${HEAD}X : a\r\nContent-Length: 0\r\n\r\n`, {
+	row('9112 §5.1', 'MUST', 'not forward whitespace before a colon', `${HEAD}X : a\r\nContent-Length: 0\r\n\r\n`, {
 		statuses: [502],
 	}),
 	row('9112 §5.2', 'MUST', 'refuse or unfold line folding', `${HEAD}X: a\r\n b\r\nContent-Length: 0\r\n\r\n`, {
 		statuses: [502],
 	}),
-	row('9112 §2.2', 'MUST NOT', 'take a bare LF for the end of a head', `HTTP/1.1 200 OK\nContent-Length: 0\n\n`, {
+	row('9112 §2.2', 'MUST NOT', 'accept a bare LF as the end of a head', `HTTP/1.1 200 OK\nContent-Length: 0\n\n`, {
 		statuses: [502],
 	}),
 	row(
 		'9112 §6.1',
 		'MUST',
-		'not believe both lengths',
+		'not trust a message with both Transfer-Encoding and Content-Length',
 		`${HEAD}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
 		{
 			statuses: [502],
@@ -76,17 +82,17 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 		},
 	),
 	row('9112 §6.3', 'MUST', 'refuse an invalid length', `${HEAD}Content-Length: 2x\r\n\r\nok`, { statuses: [502] }),
-	row('9112 §6.3', 'MUST', 'refuse lengths that differ', `${HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\nok`, {
+	row('9112 §6.3', 'MUST', 'refuse differing lengths', `${HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\nok`, {
 		statuses: [502],
 	}),
-	row('9112 §6.3', 'MAY', 'take a length that is said twice for one', `${HEAD}Content-Length: 2, 2\r\n\r\nok`, {
+	row('9112 §6.3', 'MAY', 'accept a repeated identical length', `${HEAD}Content-Length: 2, 2\r\n\r\nok`, {
 		statuses: [200],
 		has: ['Content-Length: 2\r\n'],
 	}),
 	row(
 		'9112 §6.3',
 		'MUST',
-		'read until the end when nothing frames the answer',
+		'read until the connection closes if nothing frames the response',
 		'HTTP/1.1 200 OK\r\n\r\nuntil the end',
 		{
 			upstreamCloses: true,
@@ -96,21 +102,21 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 	row(
 		'9112 §6.3',
 		'MUST',
-		'take answers to HEAD for ones without a body, whatever they say',
+		'treat responses to HEAD as having no body, whatever they declare',
 		`${HEAD}Content-Length: 50\r\n\r\n`,
 		{
 			send: `HEAD /up/x HTTP/1.1\r\nHost: a\r\n\r\n${LAST}`,
 			statuses: [200, 200],
 		},
 	),
-	row('9112 §6.3', 'MUST', 'take 204 for one without a body', 'HTTP/1.1 204 No Content\r\n\r\n', {
+	row('9112 §6.3', 'MUST', 'treat 204 as having no body', 'HTTP/1.1 204 No Content\r\n\r\n', {
 		send: `${GET_UP}\r\n${LAST}`,
 		statuses: [204, 200],
 	}),
 	row(
 		'9112 §7.1',
 		'MUST',
-		'read the chunked coding, extensions and all',
+		'decode the chunked coding, including extensions',
 		`${HEAD}Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\n\r\n`,
 		{
 			statuses: [200],
@@ -118,14 +124,14 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 			lacks: ['a=b'],
 		},
 	),
-	row('9112 §8', 'MUST', 'show the client that an answer was cut', `${HEAD}Content-Length: 10\r\n\r\nok`, {
+	row('9112 §8', 'MUST', 'show the client that a response was truncated', `${HEAD}Content-Length: 10\r\n\r\nok`, {
 		upstreamCloses: true,
 		has: ['Content-Length: 10\r\n', /\r\n\r\nok$/],
 	}),
 	row(
 		'9112 §8',
 		'MUST',
-		'not end a chunked answer that was cut',
+		'not terminate a truncated chunked response',
 		`${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n`,
 		{
 			upstreamCloses: true,
@@ -135,7 +141,7 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 	row(
 		'9112 §9.3',
 		'MUST',
-		'not use a connection again that says close',
+		'not reuse a connection that says close',
 		`${HEAD}Connection: close\r\nContent-Length: 2\r\n\r\nok`,
 		{
 			send: `${GET_UP}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
@@ -146,7 +152,7 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 	row(
 		'9112 §9.2',
 		'MUST NOT',
-		'take bytes that come without a request for an answer',
+		'take unsolicited bytes for a response',
 		`${HEAD}Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nX-Stray: 1\r\nContent-Length: 5\r\n\r\nstray`,
 		{
 			send: `${GET_UP}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,

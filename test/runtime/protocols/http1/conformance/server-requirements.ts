@@ -1,4 +1,4 @@
-/** What RFC 9110 and RFC 9112 ask of an origin server. */
+/** What RFC 9110 and RFC 9112 require of an origin server. */
 import { CLOSE, GET, LAST, POST_UP, type Requirement } from './requirement.ts';
 
 const row = (
@@ -8,9 +8,9 @@ const row = (
 	rest: Omit<Requirement, 'section' | 'level' | 'says' | 'who'>,
 ): Requirement => ({ section, level, who: 'server', says, ...rest });
 
-/** In the order of the documents. */
+/** In the order of the RFCs. */
 export const SERVER_REQUIREMENTS: readonly Requirement[] = [
-	row('9112 §2.2', 'MUST', 'parse a message as octets in a superset of ASCII: obs-text in values is kept', {
+	row('9112 §2.2', 'MUST', 'parse a message as octets in a superset of ASCII: keep obs-text in values', {
 		send: `${GET.replace('/own', '/up/x')}X-Name: caf\xe9\r\n${CLOSE}\r\n`,
 		statuses: [200],
 		upstreamHas: ['X-Name: caf\xe9\r\n'],
@@ -29,7 +29,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [400],
 		has: ['Connection: close\r\n'],
 	}),
-	row('9112 §2.3', 'MUST', 'answer with the version of the engine, 1.1, to a client of 1.0', {
+	row('9112 §2.3', 'MUST', 'answer an HTTP/1.0 client with its own version, 1.1', {
 		send: 'GET /own HTTP/1.0\r\n\r\n',
 		statuses: [200],
 		has: [/^HTTP\/1\.1 200 /],
@@ -46,7 +46,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `${'M'.repeat(40)} / HTTP/1.1\r\nHost: a\r\n\r\n`,
 		statuses: [405],
 	}),
-	row('9112 §3', 'MUST', 'answer 414 to a target that is longer than what is read', {
+	row('9112 §3', 'MUST', 'answer 414 to a target over the limit', {
 		send: `GET /${'a'.repeat(40_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
 		statuses: [414],
 	}),
@@ -67,7 +67,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `GET http://a.example/own HTTP/1.1\r\nHost: a.example\r\n${CLOSE}\r\n`,
 		statuses: [200],
 	}),
-	row('9112 §3.2.2', 'MUST', 'let the authority of an absolute form replace Host', {
+	row('9112 §3.2.2', 'MUST', 'replace Host with the authority of an absolute-form target', {
 		send: `GET http://b.example/up/x HTTP/1.1\r\nHost: a.example\r\n${CLOSE}\r\n`,
 		statuses: [200],
 		upstreamHas: ['Host: b.example\r\n'],
@@ -77,7 +77,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\nGET * HTTP/1.1\r\nHost: a\r\n\r\n`,
 		statuses: [200, 400],
 	}),
-	row('9110 §9.3.6', 'MUST', 'not answer 2xx to a CONNECT that makes no tunnel', {
+	row('9110 §9.3.6', 'MUST', 'not answer 2xx to a CONNECT that does not create a tunnel', {
 		send: 'CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n',
 		statuses: [405],
 	}),
@@ -85,7 +85,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `${GET}X : a\r\n\r\n`,
 		statuses: [400],
 	}),
-	row('9112 §5.1', 'MUST', 'leave whitespace around a value out of it', {
+	row('9112 §5.1', 'MUST', 'trim whitespace around a value', {
 		send: `${GET.replace('/own', '/up/x')}X-Blank: \t a b \t\r\n${CLOSE}\r\n`,
 		statuses: [200],
 		upstreamHas: ['X-Blank: a b\r\n'],
@@ -95,7 +95,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [400],
 	}),
 	row('9110 §5.5', 'MUST', 'refuse NUL, CR and LF in a value', { send: `${GET}X: a\0b\r\n\r\n`, statuses: [400] }),
-	row('9110 §5.4', 'MUST', 'answer 4xx to more fields than are read', {
+	row('9110 §5.4', 'MUST', 'answer 4xx to fields over the limit', {
 		send: `${GET}${'X: a\r\n'.repeat(150)}\r\n`,
 		statuses: [431],
 	}),
@@ -104,7 +104,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [200],
 		upstreamHas: ['abc'],
 	}),
-	row('9112 §6.1', 'SHOULD', 'answer 501 to a transfer coding that is not known', {
+	row('9112 §6.1', 'SHOULD', 'answer 501 to an unknown transfer coding', {
 		send: `${POST_UP}Transfer-Encoding: gzip, chunked\r\n\r\n`,
 		statuses: [501],
 		upstreamRequests: 0,
@@ -128,28 +128,28 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [400],
 		upstreamRequests: 0,
 	}),
-	row('9112 §6.3', 'MUST', 'refuse lengths that differ', {
+	row('9112 §6.3', 'MUST', 'refuse differing lengths', {
 		send: `${POST_UP}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`,
 		statuses: [400],
 	}),
-	row('9112 §6.3', 'MUST', 'take a request without either field for one without a body', {
+	row('9112 §6.3', 'MUST', 'treat a request with neither length field as having no body', {
 		send: `POST /own HTTP/1.1\r\nHost: a\r\n\r\n${LAST}`,
 		statuses: [200, 200],
 	}),
-	row('9112 §6.3', 'SHOULD', 'answer an error when the body is cut short', {
+	row('9112 §6.3', 'SHOULD', 'answer an error if the body is truncated', {
 		send: [`${POST_UP}Content-Length: 10\r\n\r\nabc`, '<end>'],
 		statuses: [400],
 	}),
-	row('9112 §7.1', 'MUST', 'ignore chunk extensions that are not known', {
+	row('9112 §7.1', 'MUST', 'ignore unknown chunk extensions', {
 		send: `${POST_UP}${CLOSE}Transfer-Encoding: chunked\r\n\r\n3;a=b;c="d\\"e"\r\nabc\r\n0;f\r\n\r\n`,
 		statuses: [200],
 		upstreamLacks: ['a=b'],
 	}),
-	row('9112 §7.1', 'MUST', 'bound the length of chunk extensions', {
+	row('9112 §7.1', 'MUST', 'limit the length of chunk extensions', {
 		send: `${POST_UP}Transfer-Encoding: chunked\r\n\r\n3;${'a'.repeat(10_000)}\r\nabc\r\n0\r\n\r\n`,
 		statuses: [400],
 	}),
-	row('9112 §7.1', 'MUST', 'not overflow at a large chunk size', {
+	row('9112 §7.1', 'MUST', 'not overflow on a large chunk size', {
 		send: `${POST_UP}Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n0\r\n\r\n`,
 		statuses: [400],
 	}),
@@ -158,11 +158,11 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [200],
 		upstreamLacks: [/X-Trailer: t[\s\S]*\r\n\r\n[\s\S]*a\r\n/],
 	}),
-	row('9110 §6.5.1', 'MUST NOT', 'believe framing in a trailer', {
+	row('9110 §6.5.1', 'MUST NOT', 'trust framing fields in a trailer', {
 		send: `${POST_UP}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n`,
 		statuses: [400],
 	}),
-	row('9112 §8', 'MUST', 'answer 400 to a request whose end does not come', {
+	row('9112 §8', 'MUST', 'answer 400 to an incomplete request', {
 		send: ['POST /up/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab', '<end>'],
 		statuses: [400],
 	}),
@@ -176,12 +176,12 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `GET /own HTTP/1.0\r\n\r\n${LAST}`,
 		statuses: [200],
 	}),
-	row('9112 §9.3', 'MAY', 'keep alive for HTTP/1.0 that asks, and say so', {
+	row('9112 §9.3', 'MAY', 'keep an HTTP/1.0 connection alive if asked, and say so', {
 		send: `GET /own HTTP/1.0\r\nConnection: keep-alive\r\n\r\n${LAST}`,
 		statuses: [200, 200],
 		has: [/^[\s\S]*?Connection: keep-alive\r\n/],
 	}),
-	row('9112 §9.3', 'MUST', 'read a body whole, or close: an unread one is not the next request', {
+	row('9112 §9.3', 'MUST', 'read the whole body or close: an unread body must not become the next request', {
 		send: `POST /own HTTP/1.1\r\nHost: a\r\nContent-Length: ${LAST.length}\r\n\r\n${LAST}${LAST}`,
 		statuses: [200, 200],
 	}),
@@ -194,7 +194,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `${GET}${CLOSE}\r\n${GET}\r\n${GET}\r\n`,
 		statuses: [200],
 	}),
-	row('9112 §9.6', 'SHOULD', 'let the last answer arrive although the client goes on sending', {
+	row('9112 §9.6', 'SHOULD', 'deliver the last response even though the client keeps sending', {
 		send: [`${POST_UP}Content-Length: nonsense\r\n\r\n`, 'x'.repeat(100_000), 'x'.repeat(100_000)],
 		statuses: [400],
 	}),
@@ -206,7 +206,10 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `${GET}${CLOSE}\r\n`,
 		has: [/\r\nDate: (Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n/],
 	}),
-	row('9110 §6.6.1', 'MUST', 'send Date with a refusal too', { send: 'nonsense\r\n\r\n', has: [/\r\nDate: /] }),
+	row('9110 §6.6.1', 'MUST', 'also send Date with an error response', {
+		send: 'nonsense\r\n\r\n',
+		has: [/\r\nDate: /],
+	}),
 	row('9110 §7.2', 'MUST', 'treat Host and the authority without regard to case', {
 		send: `GET /own HTTP/1.1\r\nHost: A.EXAMPLE\r\n${CLOSE}\r\n`,
 		statuses: [200],
@@ -215,7 +218,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: `${GET}Connection: Foo, CLOSE\r\n\r\n${LAST}`,
 		statuses: [200],
 	}),
-	row('9110 §7.8', 'MUST', 'ignore an Upgrade that nobody here speaks', {
+	row('9110 §7.8', 'MUST', 'ignore an Upgrade to an unsupported protocol', {
 		send: `${GET}Connection: Upgrade, close\r\nUpgrade: irc/1\r\n\r\n`,
 		statuses: [200],
 	}),
@@ -259,7 +262,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: ['POST /up/x HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n', 'abc'],
 		statuses: [200],
 	}),
-	row('9110 §10.1.1', 'MAY', 'leave 100 out when the body has already come', {
+	row('9110 §10.1.1', 'MAY', 'omit 100 if the body has already arrived', {
 		send: `${POST_UP}${CLOSE}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`,
 		statuses: [200],
 	}),
@@ -272,7 +275,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		upstream: 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
 		statuses: [200],
 	}),
-	row('9112 §4', 'MUST', 'send the blank behind a status that has no reason', {
+	row('9112 §4', 'MUST', 'send the space after a status without a reason phrase', {
 		send: `${GET.replace('/own', '/up/x')}${CLOSE}\r\n`,
 		upstream: 'HTTP/1.1 299\r\nContent-Length: 0\r\n\r\n',
 		has: [/^HTTP\/1\.1 299 \r\n/],
