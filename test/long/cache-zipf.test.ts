@@ -33,7 +33,7 @@ function lruRatio(bytes: number): number {
 			kept.set(rank, size);
 			continue;
 		}
-		// Varnish has about 1 KiB of overhead per object, as we do.
+		// Varnish's overhead is about 1 KiB per object, like that of this cache.
 		const needed = sizeOf(rank) + 1024;
 		kept.set(rank, needed);
 		used += needed;

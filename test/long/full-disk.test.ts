@@ -50,7 +50,10 @@ disk('entries that do not fit on a 3 MB disk are counted as dropped, and none is
 		// The path of the file in the server's own mount namespace.
 		const file = `/proc/${server.child.pid}/root${logs}/access.log`;
 		const lines = (): string[] => readFileSync(file, 'utf8').split('\n');
-		await eventually('all lines', async () => lines().length - 1 + (await dropped()) >= REQUESTS);
+		await eventually(
+			'every line is written or counted',
+			async () => lines().length - 1 + (await dropped()) >= REQUESTS,
+		);
 		const written = lines();
 		assert.is(written.pop(), '');
 		for (const line of written) assert.is(JSON.parse(line).status, 200);

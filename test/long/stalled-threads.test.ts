@@ -72,7 +72,7 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 		assert.is(result, 'applied');
 		assert.is(runtime.ready, false);
 		assert.is(runtime.unready, 'Worker thread 0 did not answer; the server is replacing it.');
-		const replaced = await until('replaced', scale * REPLACED_WITHIN, () =>
+		const replaced = await until('the thread is replaced', scale * REPLACED_WITHIN, () =>
 			log.text().includes('a worker thread was replaced'),
 		);
 		assert.is(runtime.ready, true);
@@ -98,7 +98,9 @@ async function replacedWithoutLoad(): Promise<void> {
 		const { runtime, log } = server;
 		const stop = asking(server);
 		runtime.crashWorker(1, 'stall');
-		const took = await until('replaced', REPLACED_WITHIN, () => log.text().includes('a worker thread was replaced'));
+		const took = await until('the thread is replaced', REPLACED_WITHIN, () =>
+			log.text().includes('a worker thread was replaced'),
+		);
 		await stop();
 		assert.ok(took < REPLACED_WITHIN, `${took} ms`);
 		assert.is(runtime.ready, true);
@@ -121,7 +123,7 @@ stalled(
 			runtime.crashWorker(0, 'stall');
 			const began = performance.now();
 			const load = runtime.load(json(document('two')));
-			await until('reported', LOADED_WITHIN, () => !runtime.ready);
+			await until('the stall is reported', LOADED_WITHIN, () => !runtime.ready);
 			const waiting = connect(port, '127.0.0.1');
 			waiting.setEncoding('latin1');
 			let text = '';

@@ -153,11 +153,11 @@ stalls('a large file that is not in memory is read by the thread pool', async ()
 		if (piece instanceof Promise) waited += 1;
 		const bytes = await piece;
 		if (bytes === null) break;
-		assert.ok(bytes.length <= 128 * 1024, 'a bounded piece');
+		assert.ok(bytes.length <= 128 * 1024, 'the piece is larger than 128 KiB');
 		count += bytes.length;
 	}
 	assert.is(count, SIZES['huge.bin']);
-	console.log(`${waited} of ${Math.ceil(count / 131_072)} pieces were waited for by the pool`);
+	console.log(`${waited} of ${Math.ceil(count / 131_072)} pieces were read by the thread pool`);
 	assert.ok(waited > 0);
 	assert.is(readdirSync('/proc/self/fd').length, before);
 });

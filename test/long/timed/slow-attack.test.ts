@@ -66,7 +66,7 @@ slow("a normal client's p99 stays below three times its p99 without the attack",
 		await new Promise(resolve => setTimeout(resolve, 1000));
 		// Measured again afterwards, because other load on the machine varies.
 		const own = Math.max(before, await windows(2));
-		const said = `p99 ${during.toFixed(2)} ms beside ${report.open} attackers, ${own.toFixed(2)} ms without`;
+		const said = `p99 ${during.toFixed(2)} ms with ${report.open} attacking connections, ${own.toFixed(2)} ms without`;
 		console.log(said);
 		assert.ok(report.open > EACH, said);
 		assert.ok(during < 3 * Math.max(0.5, own), said);

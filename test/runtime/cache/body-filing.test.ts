@@ -157,9 +157,9 @@ for (const how of ['purged', 'evicted'] as const) {
 		}
 		assert.is(threads[0].find('a').length, 0);
 		const body = bytesOf('a', 900_000);
-		assert.ok(Buffer.concat([first, rest(slow)]).equals(body), 'from blocks');
+		assert.ok(Buffer.concat([first, rest(slow)]).equals(body), 'the body read from blocks differs');
 		assert.is(files(), before + 1, 'the file stays open while the body is being sent');
-		assert.ok(Buffer.concat([second, rest(fast)]).equals(body), 'from the file');
+		assert.ok(Buffer.concat([second, rest(fast)]).equals(body), 'the body read from the file differs');
 		assert.is(files(), before);
 	});
 }

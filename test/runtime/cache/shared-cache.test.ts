@@ -163,7 +163,7 @@ sharing('a removed response is not served by any thread, and its readers still g
 	threads[0].invalidate('example.test', '/a', undefined);
 	for (const thread of threads) assert.is(thread.find('a').length, 0);
 	assert.is(threads[2].body(found!, 0, 10), undefined);
-	// Other entries need the room meanwhile.
+	// Other entries compete for the space.
 	for (let i = 0; i < 60; i++) put(threads[2], `b${i}`, bytesOf('b', 100_000));
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
 	assert.equal(Buffer.concat(pieces), body);

@@ -118,24 +118,24 @@ internal(
 			...plan(policy(['a.internal', 'b.internal']), policy(['c.internal'], [{ issuer: 'internal', ca: 'lab' }])),
 			authorities: ['local', 'lab'],
 		};
-		const told = (part: string) => test.entries.filter(({ message }) => message.includes(part));
+		const logged = (part: string) => test.entries.filter(({ message }) => message.includes(part));
 		await serveDocument(test, wanted, { renew_interval: 20, pki: { authorities: { lab: {} } } });
 		assert.equal(
-			told('a certificate was obtained')
+			logged('a certificate was obtained')
 				.map(({ level, fields }) => `${level} ${(fields as { name: string }).name}`)
 				.sort(),
 			['info a.internal', 'info b.internal', 'info c.internal'],
 		);
 		assert.equal(
-			told('svc trust')
+			logged('svc trust')
 				.map(({ level, logger, message }) => `${level} ${logger} ${message.split(': ')[1]}`)
 				.sort(),
 			['info pki svc trust', 'info pki svc trust --ca lab'],
 		);
 		now += 8.5 * 3_600_000;
-		await eventually('renewed', () => told('a certificate was renewed').length === 3);
-		for (const { level } of told('a certificate was renewed')) assert.is(level, 'info');
-		assert.is(told('svc trust').length, 2);
+		await eventually('renewed', () => logged('a certificate was renewed').length === 3);
+		for (const { level } of logged('a certificate was renewed')) assert.is(level, 'info');
+		assert.is(logged('svc trust').length, 2);
 		await test.manager.close();
 	},
 );

@@ -7,7 +7,7 @@ import { ocspResponder, type Responder } from './ocsp-responder.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
 
 const HOUR = 3_600_000;
-const statuses = suite('stapled statuses');
+const statuses = suite('OCSP stapling');
 
 const folder = temporaryFolder();
 let acme: ScriptedAcmeServer;
@@ -58,7 +58,7 @@ statuses('a revoked certificate is replaced', async () => {
 	const test = testManager();
 	ocsp.status = 'revoked';
 	await serveDocument(test, wanted(), { renew_interval: 20 });
-	await eventually('asked', () => ocsp.requests > 0);
+	await eventually('the responder is asked', () => ocsp.requests > 0);
 	const { chain } = test.sink.for('a.example.com')!;
 	ocsp.status = 'good';
 	await eventually('replaced', () => test.sink.for('a.example.com')!.chain !== chain);
@@ -71,7 +71,7 @@ statuses('an OCSP response is refreshed halfway through its lifetime; stapling c
 	await serveDocument(test, wanted(), { renew_interval: 20, ocsp_interval: 20 });
 	await eventually('stapled', () => test.sink.for('a.example.com')?.ocsp !== undefined);
 	now += 30 * HOUR;
-	await eventually('asked again', () => ocsp.requests > 1);
+	await eventually('the responder is asked again', () => ocsp.requests > 1);
 	await test.manager.close();
 	const off = testManager();
 	await serveDocument(off, wanted(), { ocsp_stapling: false });

@@ -207,7 +207,7 @@ encode('short, partial, image, already encoded, no-transform, empty and error re
 	assert.is(response.headers['content-encoding'], 'gzip');
 	let text = '';
 	for await (const piece of response) text += piece;
-	assert.is(text, 'not really', 'never encoded twice');
+	assert.is(text, 'not really', 'the body was encoded twice');
 });
 
 encode(

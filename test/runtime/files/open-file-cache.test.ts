@@ -151,7 +151,7 @@ kept('a large file is kept open, and closed when it changes', async () => {
 	assert.is(descriptors() - before, 1);
 });
 
-kept('descriptors are bounded', () => {
+kept('the number of open descriptors is limited', () => {
 	const before = descriptors();
 	for (let times = 0; times < 3; times++) {
 		for (let index = 0; index < 300; index++) open(`large-ones/${index}`).close();

@@ -22,7 +22,7 @@ bodies('a body is returned once, and its page becomes free with the pull after t
 	const first = one.pull()!;
 	assert.is(text(first), 'one');
 	const two = filled(pages, 'two');
-	assert.is(text(first), 'one', 'another page');
+	assert.is(text(first), 'one', 'the second body overwrote the page of the first');
 	assert.is(one.pull(), null);
 	assert.is(one.pull(), null);
 	assert.is(pages.take().memory.buffer, first.buffer);

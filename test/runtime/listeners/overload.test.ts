@@ -81,9 +81,9 @@ overload('requests over the limit wait in a queue, and are refused when it is fu
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
 		const { port } = server;
 		const running = [request(port), request(port)];
-		await eventually('two in flight', () => upstream.held.length === 2);
+		await eventually('two requests are in progress', () => upstream.held.length === 2);
 		const waiting = [request(port), request(port)];
-		await eventually('two wait', async () => (await counter(server, 'svc_overload_queue')) === 2);
+		await eventually('two requests wait', async () => (await counter(server, 'svc_overload_queue')) === 2);
 		const refused = await request(port);
 		assert.is(refused.status, 503);
 		assert.is(refused.retryAfter, '7');
@@ -108,7 +108,7 @@ overload('waiting requests get slots that become free on any thread', async () =
 	await withServer(documentOf({ limits: { requests: 1, queue_time: 5000 } }, upstream.port), {}, async ({ port }) => {
 		const answers = Promise.all(Array.from({ length: 6 }, () => request(port)));
 		for (let served = 0; served < 6; served++) {
-			await eventually('one in flight', () => upstream.held.length > 0);
+			await eventually('one request is in progress', () => upstream.held.length > 0);
 			assert.is(upstream.held.length, 1);
 			upstream.release();
 		}
@@ -122,14 +122,14 @@ overload('a client that disconnects frees its place in the queue', async () => {
 	const limits = { requests: 1, queue: 1, queue_time: 20_000 };
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
 		const first = request(server.port);
-		await eventually('one in flight', () => upstream.held.length === 1);
+		await eventually('one request is in progress', () => upstream.held.length === 1);
 		const gone = await open(server.port);
 		gone.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-		await eventually('one waits', async () => (await counter(server, 'svc_overload_queue')) === 1);
+		await eventually('one request waits', async () => (await counter(server, 'svc_overload_queue')) === 1);
 		gone.socket.destroy();
-		await eventually('none waits', async () => (await counter(server, 'svc_overload_queue')) === 0);
+		await eventually('no request waits', async () => (await counter(server, 'svc_overload_queue')) === 0);
 		const second = request(server.port);
-		await eventually('one waits again', async () => (await counter(server, 'svc_overload_queue')) === 1);
+		await eventually('one request waits again', async () => (await counter(server, 'svc_overload_queue')) === 1);
 		upstream.release();
 		assert.is((await first).status, 200);
 		await eventually('the second request runs', () => upstream.held.length === 1);
@@ -150,10 +150,10 @@ overload('a single client cannot exhaust the limits shared by all', async () => 
 				signal: AbortSignal.timeout(10_000),
 			}).then(response => response.status);
 		const mine = [from('2001:db8::1'), from('2001:db8::2')];
-		await eventually('two in flight', () => upstream.held.length === 2);
+		await eventually('two requests are in progress', () => upstream.held.length === 2);
 		assert.is(await from('2001:db8:0:0:ffff::3'), 503);
 		const others = [from('2001:db8:0:1::1'), from('192.0.2.1')];
-		await eventually('four in flight', () => upstream.held.length === 4);
+		await eventually('four requests are in progress', () => upstream.held.length === 4);
 		upstream.release();
 		assert.equal(await Promise.all([...mine, ...others]), [200, 200, 200, 200]);
 	});

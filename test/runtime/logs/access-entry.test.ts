@@ -7,7 +7,7 @@ import { eventually, respondingSite, type TestServer, withServer } from '../runn
 
 const entries = suite('access entries');
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever JSON came back
+// biome-ignore lint/suspicious/noExplicitAny: parsed JSON of any shape
 type Entry = any;
 
 async function entry(server: TestServer, request: string): Promise<Entry> {

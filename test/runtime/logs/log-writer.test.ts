@@ -92,7 +92,7 @@ writers(
 		batch.write('one\n');
 		batch.write('zwö 二 😀\n');
 		assert.equal(posted, []);
-		await until('they are posted', () => posted.length > 0);
+		await until('the batch is sent', () => posted.length > 0);
 		assert.equal(
 			posted.map(({ text, entries }) => [text, entries]),
 			[['one\nzwö 二 😀\n', 2]],

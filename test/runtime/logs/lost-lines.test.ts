@@ -183,8 +183,8 @@ lost('collectors: lines in transit when the connection breaks, and lines left at
 	const [socket] = await accepted;
 	socket.resetAndDestroy();
 	server.close();
-	// Lines already in the system's buffers may or may not have reached the collector, which nobody can know.
-	await eventually('counted', () => sinks.lost('access') > 0);
+	// Lines already in the system's buffers may or may not have reached the collector, and the server cannot know.
+	await eventually('the losses are counted', () => sinks.lost('access') > 0);
 	await writer.flush();
 	const before = sinks.lost('access');
 	sinks.write(sinkKey(output), 'a\nb\n', 2);
@@ -204,11 +204,11 @@ lost('the first loss is reported at once, further losses periodically, and recov
 		entries.map(({ level, message, fields }) => [level, message, fields]),
 		[['error', 'log entries were lost', { output: 'file a.log', cause: 'ENOSPC', lost: 1 }]],
 	);
-	await eventually('the rest', () => entries.length === 2);
+	await eventually('the other losses are reported', () => entries.length === 2);
 	assert.equal(entries[1]!.fields, { output: 'file a.log', cause: 'ENOSPC', lost: 999 });
 	losses.lost(3, 'process', 'EIO');
 	losses.written();
-	await eventually('works again', () => entries.length === 4);
+	await eventually('the recovery is reported', () => entries.length === 4);
 	assert.equal(entries[2]!.fields, { output: 'file a.log', cause: 'EIO', lost: 3 });
 	assert.equal([entries[3]!.level, entries[3]!.message], ['info', 'a log output works again']);
 	assert.equal(entries[3]!.fields, { output: 'file a.log', lost: 1003 });
@@ -216,7 +216,7 @@ lost('the first loss is reported at once, further losses periodically, and recov
 	losses.close();
 });
 
-lost('lines of bytes', () => {
+lost('lines in bytes are counted by their line ends', () => {
 	const counts = ['', 'a', 'a\n', 'a\nb', 'a\nb\n', '\n\n'].map(text => linesIn(Buffer.from(text)));
 	assert.equal(counts, [0, 1, 1, 2, 2, 2]);
 });
@@ -228,7 +228,7 @@ lost('a loss is reported to the working outputs, or to standard error if there i
 	const full = { writer: 'file', path: '/dev/full' };
 	log.use(log.prepare({ logs: { default: { output: full } } } as never));
 	log.log('info', 'a', 'nobody reads this');
-	await eventually('reported', () => stderr.entries.length === 1);
+	await eventually('the loss is reported', () => stderr.entries.length === 1);
 	assert.is(stderr.entries[0]!.msg, 'log entries were lost');
 	assert.is(stderr.entries[0]!.output, 'file /dev/full');
 	assert.is(sinks.lost('process'), 1);
@@ -247,7 +247,9 @@ lost('a server counts access entries lost to a full device, and reports the loss
 	const sites = [respondingSite('hello', { logs } as never)];
 	await withServer({ settings: { metrics: {} }, sites }, {}, async ({ runtime, get, log }) => {
 		for (let i = 0; i < 10; i++) await get();
-		await eventually('counted', async () => /^svc_access_log_dropped_total 10$/m.test(await runtime.metrics()));
+		await eventually('the losses are counted', async () =>
+			/^svc_access_log_dropped_total 10$/m.test(await runtime.metrics()),
+		);
 		const reports = log.entries.filter(({ logger }) => logger === 'logs');
 		assert.is(reports.length, 1);
 		assert.is(reports[0]!.cause, 'ENOSPC');

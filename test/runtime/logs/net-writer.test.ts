@@ -69,7 +69,7 @@ net('lines arrive in order over TCP, also after a reconnect', async () => {
 	await second.stop();
 });
 
-net('lines come over a Unix socket', async () => {
+net('lines are sent over a Unix socket', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-log-'));
 	const path = join(folder, 'log.sock');
 	const collector = new Collector({ path });
@@ -153,7 +153,7 @@ net('a collector that stops reading blocks nothing: lines are dropped and report
 	await new Promise(resolve => slow.close(resolve));
 });
 
-net('addresses', () => {
+net('collector addresses are parsed', () => {
 	assert.equal(parseCollectorAddress('tcp/[::1]:514'), { network: 'tcp', host: '::1', port: 514 });
 	assert.equal(parseCollectorAddress('logs.example:514'), { network: 'tcp', host: 'logs.example', port: 514 });
 	assert.equal(parseCollectorAddress('udp/10.0.0.1:514'), { network: 'udp', host: '10.0.0.1', port: 514 });

@@ -70,7 +70,7 @@ stopped(
 			for (const child of halted) child.kill('SIGCONT');
 			for (const socket of sockets) socket.resume();
 			const sum = async (): Promise<number> => piped.lines() + named.lines() + collected + (await dropped());
-			await eventually('all lines', async () => (await sum()) >= 3 * REQUESTS);
+			await eventually('every line is written or counted', async () => (await sum()) >= 3 * REQUESTS);
 			assert.is(await sum(), 3 * REQUESTS);
 			// A server stop does not wait for a stopped reader either.
 			for (const child of halted) child.kill('SIGSTOP');

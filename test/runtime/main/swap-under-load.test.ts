@@ -56,7 +56,7 @@ swap('no response fails or mixes generations, and none is older than the last co
 	});
 });
 
-swap('a killed thread ends its own connections only', async () => {
+swap('a killed thread ends only its own connections', async () => {
 	await withServer(numbered(0), {}, async ({ runtime, port, log }) => {
 		const load = startLoad({ port, connections: 32, request: REQUEST, check, reconnect: true });
 		await pace(200);
@@ -83,7 +83,7 @@ swap('hundreds of loads leak no thread, descriptor or old generation', async () 
 		const before = { open: open(), running: running() };
 		for (let number = 21; number <= 220; number++) await runtime.load(json(document(number)));
 		assert.is((await get()).body, '220');
-		await eventually('no descriptor more', () => open() <= before.open + 2);
+		await eventually('no additional descriptor is open', () => open() <= before.open + 2);
 		assert.ok(running() <= before.running, `${running()} threads, ${before.running} before`);
 	});
 });

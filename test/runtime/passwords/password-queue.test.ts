@@ -127,7 +127,7 @@ queues('a check that nobody waits for any longer is not verified', async () => {
 	parts.queue.withdraw(second!.id);
 	parts.queue.withdraw(third!.id);
 	parts.queue.withdraw('never asked');
-	assert.equal(await orderOf(parts), ['a', 'c'], 'one still waits for c');
+	assert.equal(await orderOf(parts), ['a', 'c'], 'c must still be verified, because one client waits for it');
 	assert.is(await alsoThird.answer, false);
 	assert.is(parts.queue.pending, 0);
 });

@@ -103,13 +103,13 @@ test('with h1 and h2c, the first bytes of a connection select the protocol', asy
 			assert.is(await metric(server, 'svc_http2_connections'), 1);
 		});
 		const access = () => server.log.entries.filter(entry => entry.logger === 'http.log.access');
-		await eventually('all are logged', () => access().length === 4);
+		await eventually('all requests are logged', () => access().length === 4);
 		assert.equal(
 			access().map(({ request }) => (request as { proto: string }).proto),
 			['HTTP/1.1', 'HTTP/2.0', 'HTTP/2.0', 'HTTP/2.0'],
 		);
 		await eventually(
-			'the connection is counted closed',
+			'the connection is counted as closed',
 			async () => (await metric(server, 'svc_http2_connections')) === 0,
 		);
 		assert.is(await metric(server, 'svc_connections'), 0);

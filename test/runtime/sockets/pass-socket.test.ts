@@ -32,7 +32,7 @@ function ask(at: { socketPath: string } | { port: number }): Promise<string> {
 	});
 }
 
-passing('two threads serve a Unix socket and an inherited socket, and go on after a reload', async () => {
+passing('two threads serve a Unix socket and an inherited socket, also after a reload', async () => {
 	const folder = temporaryFolder();
 	const socketPath = path.join(folder, 'site.sock');
 	const file = path.join(folder, 'Configfile');
@@ -82,7 +82,7 @@ passing('two threads serve a Unix socket and an inherited socket, and go on afte
 	assert.not.match(output, /"level":"error"/);
 });
 
-passing('a thread gets the socket on a descriptor of its own', async () => {
+passing('a thread receives the socket on a descriptor of its own', async () => {
 	const { server, descriptor, port } = await listening();
 	const received = await receiveServer(descriptor);
 	server.close();

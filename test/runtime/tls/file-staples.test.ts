@@ -85,7 +85,7 @@ staples('other certificates are served at once, and stapled once there is a resp
 		answer = resolve;
 	});
 	await serving(await keep('plain'), async () => {
-		await eventually('asked', () => responder.requests === 1);
+		await eventually('the responder is asked', () => responder.requests === 1);
 		assert.is(await stapled(), 0);
 		answer();
 		await eventually('stapled', async () => (await stapled()) > 0);
@@ -111,7 +111,7 @@ staples('a new certificate gets its own response; an unchanged one keeps the res
 		assert.is(responder.requests, 1);
 		responder.status = 'good';
 		await keep('changing', true);
-		await eventually('asked for the new one', () => responder.requests === 2);
+		await eventually('the responder is asked for the new certificate', () => responder.requests === 2);
 		await eventually('stapled', async () => (await stapled()) > 0);
 	});
 });
@@ -120,7 +120,7 @@ for (const how of ['revoked', 'wrong-key', 'stale', 'error'] as const) {
 	staples(`a response of kind ${how} is not stapled, and serving continues`, async () => {
 		responder.status = how;
 		await serving(await keep('bad', true), async ({ log }) => {
-			await eventually('told', () => log.entries.some(({ logger }) => logger === 'tls.ocsp'));
+			await eventually('the problem is logged', () => log.entries.some(({ logger }) => logger === 'tls.ocsp'));
 			assert.is(await stapled(), 0);
 			if (how === 'revoked') assert.match(log.text(), 'its files must be replaced');
 		});

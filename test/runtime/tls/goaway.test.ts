@@ -68,7 +68,7 @@ async function get({ session }: Client, target: string): Promise<{ status: numbe
 }
 
 async function release(): Promise<void> {
-	await eventually('a held answer', () => held.length > 0);
+	await eventually('a held-back response', () => held.length > 0);
 	held.pop()!.end('late');
 }
 
@@ -100,7 +100,7 @@ goaway(
 		assert.is((await get(leaving, '/now')).body, 'first');
 		const slow = get(leaving, '/slow');
 		const other = get(staying, '/slow');
-		await eventually('both wait', () => held.length === 2);
+		await eventually('both requests wait', () => held.length === 2);
 		const outcome = await server.load(json(document('second', ['h1'])));
 		assert.is(outcome.result, 'applied', JSON.stringify(outcome));
 		await eventually('GOAWAY', () => leaving.said.length > 0);
@@ -120,7 +120,7 @@ goaway(
 goaway('on a stop, clients get GOAWAY, open requests are answered, and then the server exits', async () => {
 	const one = await client(keeps);
 	const slow = get(one, '/slow');
-	await eventually('it waits', () => held.length === 1);
+	await eventually('the request waits', () => held.length === 1);
 	const stopped = server.stop();
 	await eventually('GOAWAY', () => one.said.length > 0);
 	assert.is(one.said[0]![0], 0);

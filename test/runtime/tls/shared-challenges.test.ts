@@ -126,7 +126,7 @@ shared('an answer is only for its own token or name, and is removed with the cha
 		await challenges.put('tls-alpn-01', 'a.test', 'Token.thumbprint'),
 	];
 	assert.equal(await challenges.answer(token), { authorization: 'Token.thumbprint' });
-	assert.is(await challenges.answer({ ...token, token: 'token' }), undefined, 'letter case counts');
+	assert.is(await challenges.answer({ ...token, token: 'token' }), undefined, 'tokens are case-sensitive');
 	const found = await challenges.answer(name);
 	assert.ok(found && 'certificate' in found && new X509Certificate(found.certificate.chain).checkHost('a.test'));
 	assert.is(await challenges.answer({ ...name, name: 'b.test' }), undefined);
@@ -189,7 +189,7 @@ shared('lookups are limited in a flood of unknown tokens; other clients are answ
 		return answerChallenge(x, { tls, clientIp: () => client });
 	};
 	for (let i = 0; i < 10_000; i++) assert.is(await ask(`token${i}`, `2001:db8:1:2::${(i % 999) + 1}`), false);
-	assert.ok(asked >= 50 && asked < 1000, `${asked} looks for 10,000 tokens of one network`);
+	assert.ok(asked >= 50 && asked < 1000, `${asked} lookups for 10,000 tokens from one network`);
 	assert.is(await ask('known', '192.0.2.1'), true);
 });
 

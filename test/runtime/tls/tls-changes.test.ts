@@ -74,7 +74,7 @@ tls('a load that adds a TLS hostname, or client certificates, needs a restart; o
 		assert.match(await tlsFailure(port, { servername: 'a.test', maxVersion: 'TLSv1.2' }), /VERSION|PROTOCOL/);
 		const { session } = await tlsGet(port, { servername: 'a.test' });
 		await runtime.terminateWorker(0);
-		await eventually('the thread is back', () => log.text().includes('was replaced'));
+		await eventually('the thread is replaced', () => log.text().includes('was replaced'));
 		const after = await tlsGet(port, { servername: 'a.test', session: session! });
 		assert.is(after.reused, true, 'the replacement of a thread has the same certificates and ticket keys');
 		writeFileSync(other.key, 'gone');

@@ -89,7 +89,7 @@ trust.before.each(() => {
 for (const [how, version] of [
 	['a load', 'TLSv1.3'],
 	['a load', 'TLSv1.2'],
-	['a look at the file', 'TLSv1.3'],
+	['a periodic check', 'TLSv1.3'],
 ] as const) {
 	trust(`after ${how} clients of a removed CA are rejected (${version})`, async () => {
 		await withServer(document(), { threads: 1 }, async ({ runtime, log }) => {
@@ -105,10 +105,13 @@ for (const [how, version] of [
 
 			writeFileSync(ca, second.pem);
 			if (how === 'a load') assert.ok(await loaded(runtime, document()), 'it is not what was being served');
-			else await eventually('it is noticed', () => log.text().includes('trusted client certificates reloaded'));
+			else await eventually('the change is noticed', () => log.text().includes('trusted client certificates reloaded'));
 
 			assert.not.ok(await letIn(ofFirst));
-			assert.not.ok(await letIn(ofFirst, { maxVersion: version, session: session! }), 'by its ticket');
+			assert.not.ok(
+				await letIn(ofFirst, { maxVersion: version, session: session! }),
+				'the client was accepted by its session ticket',
+			);
 			assert.ok(await letIn(ofSecond));
 			await closed;
 		});
@@ -177,7 +180,7 @@ trust('a load is unchanged only if the files are unchanged; it can be forced', a
 		assert.not.ok(await loaded(runtime, document()));
 		const later = new Date(Date.now() + 5000);
 		utimesSync(ca, later, later);
-		assert.not.ok(await loaded(runtime, document()), 'times say nothing');
+		assert.not.ok(await loaded(runtime, document()), 'changed file times alone must not count as a change');
 		const before = runtime.generation;
 		assert.ok(await loaded(runtime, document(), true));
 		assert.is(runtime.generation, before + 1);
@@ -223,7 +226,7 @@ async function proxied(
 	}
 }
 
-for (const how of ['a load', 'a look at the file']) {
+for (const how of ['a load', 'a periodic check']) {
 	upstreams(`after ${how} an upstream is verified by the new contents of the file, on a new connection`, async () => {
 		const file = path.join(folder, 'upstream-ca.pem');
 		writeFileSync(file, first.pem);
@@ -237,7 +240,7 @@ for (const how of ['a load', 'a look at the file']) {
 			} else await eventually('the idle connection is closed', async () => (await status()) === 502);
 			writeFileSync(file, first.pem);
 			if (how === 'a load') assert.ok(await loaded(runtime, same));
-			await eventually('it is verified again', async () => (await status()) === 200);
+			await eventually('the upstream is verified again', async () => (await status()) === 200);
 			assert.not.ok(await loaded(runtime, same));
 			assert.ok(await loaded(runtime, same, true));
 			assert.is(await status(), 200);

@@ -111,10 +111,13 @@ tracing.before(async () => {
 			await ask('unsampled', { traceparent: `00-${TRACE}-${SPAN}-00` });
 			await ask('again', {}, '/again');
 			await ask('named', { 'x-name': '{env.PATH}' }, '/api/x');
-			await eventually('the spans come', () => collector.spans.length === 12);
+			await eventually('the spans are received', () => collector.spans.length === 12);
 			// The collector has the spans before the exporter has read its response.
 			await eventually('the spans are counted', async () => /exported_total 12$/m.test(await runtime.metrics()));
-			await eventually('the entries come', () => log.entries.filter(entry => entry.traceID !== undefined).length >= 10);
+			await eventually(
+				'the entries are logged',
+				() => log.entries.filter(entry => entry.traceID !== undefined).length >= 10,
+			);
 			seen = {
 				upstream: upstreamSaw[0]!,
 				first: { ids, before, port, up: upstreamPort },

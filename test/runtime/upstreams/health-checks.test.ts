@@ -89,7 +89,7 @@ test('the state changes after the configured number of consecutive results', asy
 		response.end();
 	});
 	watched = watch([up], { uri: '/', fails: 3, passes: 2 });
-	await eventually('all were asked', () => asked > 10);
+	await eventually('more than ten checks have run', () => asked > 10);
 	// Each entry is the state before the response of that number.
 	assert.equal(states.slice(0, 11), [true, true, true, true, true, true, false, false, false, false, true]);
 });
@@ -141,7 +141,7 @@ test('a slow response fails the check, and so does a body that never ends', asyn
 		response.on('close', () => clearInterval(timer));
 	});
 	const watched = watch([silent, dripping], { uri: '/', timeout: 80 });
-	await eventually('both are down', () => watched.healthy().every(healthy => !healthy));
+	await eventually('both upstreams are unhealthy', () => watched.healthy().every(healthy => !healthy));
 	assert.is(watched.logged[0]!.cause, 'it took too long');
 });
 
@@ -156,7 +156,10 @@ test('redirects fail the check, or are followed if configured', async () => {
 	const strict = watch([up], { uri: '/' });
 	const following = watch([up], { uri: '/', follow_redirects: true, body: 'ok' });
 	const looping = watch([up], { uri: '/loop', follow_redirects: true });
-	await eventually('two are down', () => strict.healthy()[0] === false && looping.healthy()[0] === false);
+	await eventually(
+		'two upstreams are unhealthy',
+		() => strict.healthy()[0] === false && looping.healthy()[0] === false,
+	);
 	assert.is(looping.logged[0]!.cause, 'too many redirects');
 	assert.ok(following.healthy()[0]);
 });

@@ -121,7 +121,7 @@ test('a managed client certificate is presented, and a missing one is a clear er
 });
 
 test('health checks use the same TLS settings', async () => {
-	await eventually('checks pass', () => runtime!.upstreams().every(({ healthy }) => healthy));
+	await eventually('the health checks pass', () => runtime!.upstreams().every(({ healthy }) => healthy));
 	assert.match(await get('/checked'), /^200/);
 });
 

@@ -87,7 +87,7 @@ test("each upstream appears in the Admin API's list, the metrics and log entries
 		assert.match(metrics, new RegExp(`svc_upstream_connect_seconds_count\\{upstream="${up.address}"\\} [12]\n`));
 		assert.match(metrics, 'svc_upstream_queue 0\n');
 		const entries = () => log.entries.filter(({ msg }) => msg === 'handled request');
-		await eventually('both are logged', () => entries().length === 2);
+		await eventually('both entries are logged', () => entries().length === 2);
 		// Each thread writes its own entries, so those of two threads arrive in any order.
 		const [second, first] = entries()
 			.map(({ upstream }) => upstream as { readonly address: string; readonly tries: number; readonly latency: number })
@@ -187,7 +187,7 @@ test('the list contains dynamically found upstreams with their state', async () 
 		const dead = await deadPort();
 		assert.is((await get('/', { to: String(dead) })).status, 502);
 		const all = () => runtime.upstreams().map(({ address, fails, healthy }) => ({ address, fails, healthy }));
-		await eventually('both are listed', () => all().length === 3);
+		await eventually('both upstreams are listed', () => all().length === 3);
 		const found = [
 			{ address: up.address, fails: 0, healthy: true },
 			{ address: `127.0.0.1:${dead}`, fails: 1, healthy: false },
@@ -224,7 +224,7 @@ test('a truncated response is logged and counted, although the client already go
 		});
 		assert.equal([response.status, broken], [200, true]);
 		const find = (message: string) => log.entries.find(({ msg }) => msg === message) as unknown as Entry;
-		await eventually('both are logged', () => !!find('handled request') && !!find('a response was cut short'));
+		await eventually('both entries are logged', () => !!find('handled request') && !!find('a response was cut short'));
 		const cause = 'the connection was closed within the response body';
 		assert.match(JSON.stringify(find('handled request').upstream), `"error":"${cause}"`);
 		const { level, upstream, cause: told } = find('a response was cut short');

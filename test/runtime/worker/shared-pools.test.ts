@@ -52,7 +52,7 @@ pools(
 				}
 				assert.ok(upstream.taken() <= 2, `${upstream.taken()} connections`);
 				assert.is((await runtime.load(json({ sites: [respondingSite('none')] }))).result, 'applied');
-				await eventually('connections ended', () => upstream.open() === 0);
+				await eventually('the connections are closed', () => upstream.open() === 0);
 			});
 		});
 	},

@@ -14,7 +14,7 @@ function generator(seed: number): (below: number) => number {
 	};
 }
 
-index('finds, replaces and removes like a plain list', async () => {
+index('the index finds, replaces and removes entries like a plain list', async () => {
 	const random = generator(7);
 	const onDisk = new Map<number, number>();
 	const all = new DiskIndex(1, (a, by) => onDisk.set(a, (onDisk.get(a) ?? 0) + by));

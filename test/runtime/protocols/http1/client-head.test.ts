@@ -142,7 +142,7 @@ heads('a repeated response head is remembered until a different one arrives', ()
 	known.headers.add('Via', '1.1 svc');
 	assert.equal([...remembered.find(data, 2, data.length)!.headers], [['A', 'b']]);
 	const cut = data.length - 3;
-	assert.is(remembered.find(data, 2, cut), undefined, 'not whole');
+	assert.is(remembered.find(data, 2, cut), undefined, 'an incomplete head was recognized');
 	see();
 	for (let at = 2; at < cut; at++) {
 		const other = Buffer.from(data);

@@ -48,8 +48,8 @@ responses.after(context => context.server.stop());
 const BODIES: readonly (readonly [name: string, body: () => Exchange['response']['body'], text: string])[] = [
 	['no body', () => null, 'Content-Length: 0\r\nConnection: close\r\n\r\n'],
 	['text', () => 'hello', 'Content-Length: 5\r\nConnection: close\r\n\r\nhello'],
-	['text beyond ASCII', () => 'é', 'Content-Length: 2\r\nConnection: close\r\n\r\n\xc3\xa9'],
-	['text beyond latin1', () => '→', 'Content-Length: 3\r\nConnection: close\r\n\r\n\xe2\x86\x92'],
+	['text with non-ASCII characters', () => 'é', 'Content-Length: 2\r\nConnection: close\r\n\r\n\xc3\xa9'],
+	['text with non-latin1 characters', () => '→', 'Content-Length: 3\r\nConnection: close\r\n\r\n\xe2\x86\x92'],
 	['bytes', () => new Uint8Array([104, 255, 0]), 'Content-Length: 3\r\nConnection: close\r\n\r\nh\xff\0'],
 	['no bytes', () => new Uint8Array(0), 'Content-Length: 0\r\nConnection: close\r\n\r\n'],
 	[
@@ -68,7 +68,7 @@ const BODIES: readonly (readonly [name: string, body: () => Exchange['response']
 		'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n',
 	],
 	[
-		'a late stream',
+		'a delayed stream',
 		() => streamOf(['ab', '', 'c'], true),
 		'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n',
 	],
@@ -286,7 +286,7 @@ responses('a stream of unknown length ends with the connection in HTTP/1.0', asy
 });
 
 const BROKEN: readonly (readonly [name: string, body: () => BodySource])[] = [
-	['throws at once', () => streamOf([new Error('x')], false)],
+	['throws immediately', () => streamOf([new Error('x')], false)],
 	['throws later', () => streamOf(['ab', new Error('x')], true)],
 	['is shorter than its length', () => streamOf(['ab'], true, 3)],
 	['is shorter than its length without delay', () => streamOf(['ab'], false, 3)],

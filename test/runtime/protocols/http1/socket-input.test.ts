@@ -115,7 +115,7 @@ for (const asStreams of [false, true]) {
 			await wait(100);
 			const stream = server.exchanges[0]!.variable('stream') as import('node:stream').Duplex;
 			assert.ok(stream.readableLength < 300_000, `${stream.readableLength} bytes are held`);
-			assert.ok(wire.socket.writableLength > 0, 'the client waits');
+			assert.ok(wire.socket.writableLength > 0, 'backpressure stops the client');
 			let got = 0;
 			stream.on('data', bytes => {
 				got += bytes.length;
@@ -156,7 +156,7 @@ pending('a head that arrives byte by byte is not scanned after every byte', () =
 	let looks = 0;
 	for (let i = 1; i < head.length; i++) if (held.add(head.subarray(i, i + 1))) looks++;
 	assert.ok(held.bytes.equals(head));
-	assert.is(looks, 93, 'once a line');
+	assert.is(looks, 93, 'more than one scan per line');
 	const line = new PendingBytes(Buffer.from('G'), 0, 1);
 	looks = 0;
 	for (let i = 0; i < 16_384; i++) if (line.add(Buffer.from('E'))) looks++;

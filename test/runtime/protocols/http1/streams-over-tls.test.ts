@@ -49,7 +49,7 @@ streams.after(() => {
 });
 
 for (const pieces of [[10, 10, 10], [300], [5000, 10, 5000, 10], [100_000, 1, 1], [4096, 4097, 1]]) {
-	streams(`pieces of ${pieces.join(', ')} bytes come whole`, async () => {
+	streams(`pieces of ${pieces.join(', ')} bytes arrive complete`, async () => {
 		const { port } = server.address() as { port: number };
 		const { text } = await tlsGet(port, { path: `/${pieces.join(',')}`, hostHeader: 'example.test' });
 		assert.is(

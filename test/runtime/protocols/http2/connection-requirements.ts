@@ -214,7 +214,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		sends: [request(2)],
 		outcome: protocol,
 	},
-	{ section: '5.1.1', asks: 'stream 0 carries no request', sends: [request(0)], outcome: protocol },
+	{ section: '5.1.1', asks: 'a request on stream 0 ends the connection', sends: [request(0)], outcome: protocol },
 	{
 		section: '5.1.1',
 		asks: 'opening a stream below the last one ends the connection',
@@ -317,7 +317,12 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		sends: [frame(FRAME.settings, 0, 0, Buffer.alloc(7))],
 		outcome: frameSize,
 	},
-	{ section: '6.5.2', asks: 'ENABLE_PUSH is 0 or 1', sends: [settings(2, 2)], outcome: protocol },
+	{
+		section: '6.5.2',
+		asks: 'ENABLE_PUSH other than 0 or 1 ends the connection',
+		sends: [settings(2, 2)],
+		outcome: protocol,
+	},
 	{
 		section: '6.5.2',
 		asks: 'an initial window above the maximum is an error',

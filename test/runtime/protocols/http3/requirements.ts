@@ -116,7 +116,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.2.1',
-		asks: 'crumbs of Cookie are joined',
+		asks: 'several Cookie fields are joined',
 		request: withFields(['cookie', 'a=1'], ['cookie', 'b=2']),
 		outcome: { status: '200' },
 	},
@@ -151,9 +151,9 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		request: Buffer.concat([headers(POST), data('a'), headers([[':path', '/']])]),
 		outcome: malformed,
 	},
-	{ section: '4.3.1', asks: ':method is needed', request: without(':method'), outcome: malformed },
-	{ section: '4.3.1', asks: ':scheme is needed', request: without(':scheme'), outcome: malformed },
-	{ section: '4.3.1', asks: ':path is needed', request: without(':path'), outcome: malformed },
+	{ section: '4.3.1', asks: 'a missing :method is malformed', request: without(':method'), outcome: malformed },
+	{ section: '4.3.1', asks: 'a missing :scheme is malformed', request: without(':scheme'), outcome: malformed },
+	{ section: '4.3.1', asks: 'a missing :path is malformed', request: without(':path'), outcome: malformed },
 	{
 		section: '4.3.1',
 		asks: 'an empty :path is malformed',
@@ -168,7 +168,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '4.3.1',
-		asks: 'no authority at all is refused',
+		asks: 'a request without any authority is refused',
 		request: without(':authority'),
 		outcome: { status: '400' },
 	},
@@ -340,7 +340,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	},
 	{
 		section: '7.2.7',
-		asks: 'MAX_PUSH_ID is taken',
+		asks: 'MAX_PUSH_ID is accepted',
 		control: withControl(frame(0xd, varint(1)), frame(0xd, varint(5))),
 		outcome: 'served',
 	},

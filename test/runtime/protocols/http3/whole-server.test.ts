@@ -130,7 +130,7 @@ test('many connections are served, whichever thread they reach', async () => {
 
 test('access log entries have the protocol and TLS facts', async () => {
 	const { readFileSync } = await import('node:fs');
-	await until('the entries', () => readFileSync(path.join(folder, 'access.log'), 'utf8').split('\n').length > 16);
+	await until('the log entries', () => readFileSync(path.join(folder, 'access.log'), 'utf8').split('\n').length > 16);
 	const entry = JSON.parse(readFileSync(path.join(folder, 'access.log'), 'utf8').split('\n')[0]!);
 	assert.is(entry.request.proto, 'HTTP/3.0');
 	assert.is(entry.request.tls.proto, 'h3');

@@ -32,7 +32,7 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 			has: [/ok$/],
 		},
 	),
-	row('9112 §4', 'SHOULD', 'ignore the reason', 'HTTP/1.1 200 Never Mind\r\nContent-Length: 2\r\n\r\nok', {
+	row('9112 §4', 'SHOULD', 'ignore the reason phrase', 'HTTP/1.1 200 Never Mind\r\nContent-Length: 2\r\n\r\nok', {
 		has: [/^HTTP\/1\.1 200 OK\r\n/],
 	}),
 	row(
@@ -75,7 +75,7 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 	row(
 		'9112 §6.1',
 		'MUST',
-		'not believe Transfer-Encoding of HTTP/1.0',
+		'not trust Transfer-Encoding in HTTP/1.0',
 		'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
 		{
 			statuses: [502],

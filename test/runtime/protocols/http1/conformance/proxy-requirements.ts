@@ -87,7 +87,7 @@ export const PROXY_REQUIREMENTS: readonly Requirement[] = [
 		upstream: 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nContent-Length: 9\r\n\r\n',
 		lacks: ['Content-Length: 9'],
 	}),
-	row('9110 §15.2', 'MUST', 'pass on 1xx answers', {
+	row('9110 §15.2', 'MUST', 'forward 1xx responses', {
 		send: `${GET_UP}${CLOSE}\r\n`,
 		upstream: `HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n${OK}\r\nok`,
 		statuses: [103, 200],

@@ -24,7 +24,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [400],
 	}),
 	row('9112 §2.2', 'MUST', 'refuse a bare CR in a field', { send: `${GET}X: a\rb\r\n\r\n`, statuses: [400] }),
-	row('9112 §2.2', 'MUST', 'refuse what is not an HTTP message, and close', {
+	row('9112 §2.2', 'MUST', 'refuse input that is not an HTTP message, and close', {
 		send: `\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03`,
 		statuses: [400],
 		has: ['Connection: close\r\n'],
@@ -42,7 +42,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: 'GET /a b HTTP/1.1\r\nHost: a\r\n\r\n',
 		statuses: [400],
 	}),
-	row('9112 §3', 'SHOULD', 'answer 501 or 405 to a method that is longer than any known', {
+	row('9112 §3', 'SHOULD', 'answer 501 or 405 to a method longer than any known one', {
 		send: `${'M'.repeat(40)} / HTTP/1.1\r\nHost: a\r\n\r\n`,
 		statuses: [405],
 	}),
@@ -202,7 +202,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		send: [`${GET}\r\n${GET}\r\n`, '<end>'],
 		statuses: [200, 200],
 	}),
-	row('9110 §6.6.1', 'MUST', 'send Date, in the format of RFC 5322, with every answer', {
+	row('9110 §6.6.1', 'MUST', 'send Date, in the format of RFC 5322, with every response', {
 		send: `${GET}${CLOSE}\r\n`,
 		has: [/\r\nDate: (Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n/],
 	}),
@@ -238,7 +238,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		lacks: ['Transfer-Encoding'],
 		has: [/\r\n\r\nok$/],
 	}),
-	row('9110 §9.1', 'MUST', 'tell methods apart by case', {
+	row('9110 §9.1', 'MUST', 'distinguish methods by case', {
 		send: `get /up/x HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
 		upstreamHas: [/^get \/up\/x /],
 	}),
@@ -252,7 +252,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [200],
 		lacks: ['HTTP/1.1 100'],
 	}),
-	row('9110 §10.1.1', 'MUST', 'send 100 before the final answer when the body is read', {
+	row('9110 §10.1.1', 'MUST', 'send 100 before the final response when the body is read', {
 		send: [`${POST_UP}${CLOSE}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n`, 'abc'],
 		upstreamContinues: true,
 		statuses: [100, 200],
