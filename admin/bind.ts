@@ -1,6 +1,7 @@
 /** Binds the Admin API's address. */
-import { chmodSync, fstatSync, lstatSync, unlinkSync } from 'node:fs';
+import { chmodSync, fstatSync, lstatSync, renameSync, unlinkSync } from 'node:fs';
 import type { ListenOptions, Server } from 'node:net';
+import path from 'node:path';
 import { someoneListens } from '../runtime/listeners/someone-listens.ts';
 import type { AdminAddress, AdminEndpointAddress } from './listen-address.ts';
 
@@ -23,41 +24,66 @@ export class AdminBindError extends Error {
 export async function bind(server: Server, address: AdminAddress): Promise<AdminEndpointAddress> {
 	try {
 		if (address.kind === 'fd' && !fstatSync(address.descriptor).isSocket()) throw systemError('ENOTSOCK');
-		await listen(server, address).catch(async error => {
-			if (address.kind !== 'unix' || !(await isStale(address.path, error))) throw error;
-			unlinkSync(address.path);
-			await listen(server, address);
-		});
+		if (address.kind === 'unix') await listenOnUnix(server, address);
+		else await listen(server, listenOptions(address));
 		return bound(server, address);
 	} catch (error) {
 		throw new AdminBindError(address.text, error);
 	}
 }
 
-async function isStale(path: string, error: NodeJS.ErrnoException): Promise<boolean> {
-	// A file that is not a socket refuses connections too, but is not ours to remove.
-	return error.code === 'EADDRINUSE' && lstatSync(path).isSocket() && !(await someoneListens(path));
+/** The listening socket of the process that this one succeeds. */
+export interface InheritedAdmin {
+	readonly descriptor: number;
+	/** The address that it listens on. */
+	readonly bound: AdminEndpointAddress;
 }
 
-function listen(server: Server, address: AdminAddress): Promise<void> {
+/** Like {@link bind}, on a socket that another process has bound and still uses. */
+export async function bindInherited(
+	server: Server,
+	{ descriptor, bound }: InheritedAdmin,
+): Promise<AdminEndpointAddress> {
+	try {
+		await listen(server, { fd: descriptor });
+		return bound;
+	} catch (error) {
+		throw new AdminBindError(bound.text, error);
+	}
+}
+
+/**
+ * Binds under a temporary name and renames: Node would remove the file when the server closes, also if another process has
+ * inherited the socket.
+ */
+async function listenOnUnix(server: Server, { path: file, mode }: AdminAddress & { kind: 'unix' }): Promise<void> {
+	const there = lstatSync(file, { throwIfNoEntry: false });
+	// A file that is not a socket refuses connections too, but is not ours to replace.
+	if (there && (!there.isSocket() || (await someoneListens(file)))) throw systemError('EADDRINUSE');
+	const own = path.join(path.dirname(file), `.${process.pid.toString(36)}-admin~`);
+	if (lstatSync(own, { throwIfNoEntry: false })?.isSocket()) unlinkSync(own);
+	await listen(server, { path: own });
+	try {
+		// Until here, the umask keeps others out, because connecting requires write permission.
+		chmodSync(own, mode);
+		renameSync(own, file);
+	} catch (error) {
+		server.close();
+		throw error;
+	}
+}
+
+function listen(server: Server, options: ListenOptions & { fd?: number }): Promise<void> {
 	return new Promise((resolve, reject) => {
 		server.once('error', reject);
-		server.listen(listenOptions(address), () => {
+		server.listen(options, () => {
 			server.off('error', reject);
-			try {
-				// Until here, the umask keeps others out, because connecting requires write permission.
-				if (address.kind === 'unix') chmodSync(address.path, address.mode);
-				resolve();
-			} catch (error) {
-				server.close();
-				reject(error);
-			}
+			resolve();
 		});
 	});
 }
 
-function listenOptions(address: AdminAddress): ListenOptions & { fd?: number } {
-	if (address.kind === 'unix') return { path: address.path };
+function listenOptions(address: Exclude<AdminAddress, { kind: 'unix' }>): ListenOptions & { fd?: number } {
 	if (address.kind === 'fd') return { fd: address.descriptor };
 	return { port: address.port, ...(address.host === '' ? {} : { host: address.host }) };
 }

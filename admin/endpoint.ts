@@ -1,9 +1,23 @@
 /** The interface of the Admin API's endpoints. */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
+import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
 import type { Confirmation } from './confirmation.ts';
 import type { AdminErrorCode } from './errors.ts';
+
+/** A handover to a new process. */
+export interface HandoverRequest {
+	/** Its configuration; the running one if undefined. */
+	readonly input?: ConfigInput | undefined;
+	/** Absolute path of its program; the running one's if undefined. */
+	readonly binary?: string | undefined;
+	/** Milliseconds in which the new process must be ready; a default if undefined. */
+	readonly within?: number | undefined;
+	/** The configuration is saved for `run --resume` once it is served. */
+	readonly saves: boolean;
+}
 
 /** Dependencies of endpoints. */
 export interface AdminContext {
@@ -20,6 +34,8 @@ export interface AdminContext {
 	changed(x: Exchange, outcome: LoadOutcome, tentative?: boolean): Promise<LoadOutcome>;
 	/** Saves a tentative change, which has been confirmed. Resolves to warnings for the answer. */
 	confirmed(): Promise<DiagnosticReport[]>;
+	/** Hands over to another process. Throws AdminError if that fails; then this process goes on. */
+	handOver(request: HandoverRequest): Promise<Extract<HandoverResult, { result: 'done' }>>;
 	/** Requests a graceful stop after this exchange has been answered. */
 	stopAfter(x: Exchange): void;
 }

@@ -46,6 +46,10 @@ export const ADMIN_ERRORS = {
 	confirmation_pending: { status: 409, description: 'Another load awaits its confirmation.' },
 	nothing_to_confirm: { status: 404, description: 'There is no load to confirm or roll back.' },
 	load_failed: { status: 503, description: 'The configuration is valid, but the worker threads could not apply it.' },
+	handover_failed: {
+		status: 503,
+		description: 'The new process did not take over; this one serves on as before, and `message` says why.',
+	},
 	purge_not_kept: {
 		status: 503,
 		description:

@@ -19,6 +19,10 @@
  *
  * `?force` loads even an unchanged configuration.
  *
+ * `?handover` carries out what would be 409 `restart_required`: a new process takes over every listening socket, and this one
+ * ends once its connections have. 200 has `"handover":{"pid"}` then. If the new process fails, or is not ready within two
+ * minutes (`?handover=30s` for another time, 1s to 1h), it is ended, and this one serves on: 503 `handover_failed`.
+ *
  * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes"}`, and `reasons` for a restart. `result` is `swap`,
  * `unchanged`, `restart_required` or `refused`; `changes` are JSON Patch operations, secrets redacted, with the old values
  * in `from` and the new ones in `to`.
@@ -43,7 +47,7 @@ import {
 	answerJson,
 } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { answerOutcome, CHANGE_ERRORS, DIAGNOSTICS, OUTCOME } from './outcome.ts';
+import { answerHandover, answerOutcome, CHANGE_ERRORS, DIAGNOSTICS, OUTCOME } from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupported } from './request-text.ts';
 
 /** A document with the places of its steps, for logs. */
@@ -70,6 +74,11 @@ const QUERY: AdminOperation['query'] & object = {
 		description:
 			'Loads even an unchanged configuration: everything is built again, and data outside the document, such as trust pools, is read again.',
 		schema: { type: 'boolean' },
+	},
+	handover: {
+		description:
+			'Carries out what needs a restart by handing over to a new process, without losing a connection. A duration, 1s to 1h, is the time in which the new process must be ready.',
+		schema: { type: 'string' },
 	},
 	confirm: {
 		description: 'Rolls the load back unless it is confirmed within this time, 1s to 1h.',
@@ -141,7 +150,7 @@ export const load: AdminEndpoint = {
 				type: 'application/json',
 				schema: { anyOf: [OUTCOME, PREVIEW] },
 			},
-			errors: CHANGE_ERRORS,
+			errors: [...CHANGE_ERRORS, 'handover_failed'],
 			run: loadWhole,
 		},
 	},
@@ -151,6 +160,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	const { runtime, confirmation } = cx;
 	const query = new URLSearchParams(x.request.query);
 	const terms = termsOf(query);
+	const handover = handoverOf(query, terms);
 	const format = formatOf(x, 'json');
 	const input = {
 		format,
@@ -165,7 +175,12 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		return;
 	}
 	cx.changeable();
-	const outcome = await cx.changed(x, await runtime.load(input, how), terms !== undefined);
+	const loaded = await runtime.load(input, how);
+	if (loaded.result === 'restart_required' && handover) {
+		answerHandover(x, await cx.handOver({ input, saves: true, ...handover }));
+		return;
+	}
+	const outcome = await cx.changed(x, loaded, terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
 		confirmation.await(outcome.generation, outcome.replaced!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });
@@ -228,6 +243,20 @@ function isSet(query: URLSearchParams, name: string): boolean {
 	if (value === null || value === '0' || value === 'false') return false;
 	if (value === '' || value === '1' || value === 'true') return true;
 	throw new AdminError(400, 'bad_request', `\`${name}\` must be true or false.`);
+}
+
+/** Parses `handover`: undefined if it is not asked for. */
+function handoverOf(
+	query: URLSearchParams,
+	terms: ConfirmationTerms | undefined,
+): { readonly within?: number } | undefined {
+	const text = query.get('handover');
+	const within = text === null ? undefined : parseDuration(text);
+	if (within === undefined && !isSet(query, 'handover')) return undefined;
+	if (terms) throw new AdminError(400, 'bad_request', '`handover` and `confirm` cannot be combined.');
+	if (within === undefined || text === '0' || text === '1') return {};
+	if (within >= 1000 && within <= LONGEST_CONFIRMATION) return { within };
+	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 1s to 1h.');
 }
 
 function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {

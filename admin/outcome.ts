@@ -2,6 +2,7 @@
 import { match } from 'ts-pattern';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { EditRefused, LoadOutcome } from '../runtime/main/control.ts';
+import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
 import { type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';
 
@@ -15,6 +16,12 @@ export const OUTCOME: AnswerSchema = {
 		generation: { type: 'integer', minimum: 0, description: 'Number of the generation being served.' },
 		unchanged: { const: true, description: 'The configuration equals the running one.' },
 		diagnostics: DIAGNOSTICS,
+		handover: {
+			type: 'object',
+			description: 'The process that has taken over; this one ends once its connections have.',
+			properties: { pid: { type: 'integer' } },
+			required: ['pid'],
+		},
 		confirm: {
 			type: 'object',
 			description: 'What is rolled back unless it is confirmed.',
@@ -78,4 +85,10 @@ const EDIT_ERRORS: { readonly [reason in EditRefused['reason']]: readonly [statu
 export function editError({ reason, message, nearest }: EditRefused): AdminError {
 	const [status, code] = EDIT_ERRORS[reason];
 	return new AdminError(status, code, message, reason === 'missing' ? { nearest } : {});
+}
+
+/** Answers 200 for a handover. */
+export function answerHandover(x: Exchange, done: Extract<HandoverResult, { result: 'done' }>): void {
+	const { generation, pid, warnings } = done;
+	answerJson(x, 200, JSON.stringify({ generation, handover: { pid }, diagnostics: warnings }));
 }

@@ -10,11 +10,13 @@
  * | `POST /load`, `/load/confirm`, `/load/revert` | load.ts |
  * | `POST /adapt` | adapt.ts |
  * | `POST /stop` | stop.ts |
+ * | `POST /upgrade` | upgrade.ts |
  * | `GET /reverse_proxy/upstreams` | upstreams.ts |
  *
  * Access control is in access.ts, the form of errors in errors.ts. HEAD is GET without a body. Unknown paths are 404, other
  * methods 405 with `Allow`. Answers are never cached.
  */
+import { lstatSync, unlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
@@ -23,6 +25,7 @@ import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { PlaceMaker } from '../runtime/listeners/place-maker.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
+import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
 import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
 import {
@@ -31,12 +34,13 @@ import {
 	type ProtocolServer,
 	UNIX_PEER,
 } from '../runtime/protocols/protocol.ts';
+import { descriptorOf } from '../runtime/sockets/duplicate-descriptor.ts';
 import { AdminAccess } from './access.ts';
-import { AdminBindError, bind } from './bind.ts';
+import { AdminBindError, bind, bindInherited, type InheritedAdmin } from './bind.ts';
 import { Confirmation } from './confirmation.ts';
-import type { AdminContext, AdminEndpoint, AdminOperation } from './endpoint.ts';
+import type { AdminContext, AdminEndpoint, AdminOperation, HandoverRequest } from './endpoint.ts';
 import { ENDPOINTS } from './endpoints.ts';
-import { AdminError } from './errors.ts';
+import { AdminError, refusalMessage } from './errors.ts';
 import {
 	type AdminAddress,
 	type AdminEndpointAddress,
@@ -92,11 +96,19 @@ export interface AdminOptions {
 	readonly onApplied?: (document: string) => Promise<string | undefined>;
 	/** Called once, after the answer to `POST /stop` has been sent. */
 	readonly onStop: () => void;
+	/** Hands over to another process. Never rejects. */
+	readonly handOver?: (request: HandoverRequest) => Promise<HandoverResult>;
+	/** The socket of the process that this one succeeds, to be used instead of binding the address. */
+	readonly inherited?: InheritedAdmin | undefined;
 }
 
 export interface AdminServer {
 	/** The address it listens on: `127.0.0.1:2019` with the real port, `unix//run/svc.sock`; '' if it is off. */
 	readonly address: string;
+	/** The listening socket, for another process to inherit; undefined if there is none. */
+	readonly socket: InheritedAdmin | undefined;
+	/** Leaves the file of a Unix socket to another process. */
+	leave(): void;
 	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
 	close(): Promise<void>;
 }
@@ -108,10 +120,11 @@ export interface AdminServer {
  */
 export async function startAdmin(runtime: RuntimeControl, options: AdminOptions): Promise<AdminServer> {
 	const settings = runtime.admin ?? options.settings;
-	if (settings === undefined || settings.off === true) return { address: '', close: async () => {} };
+	if (settings === undefined || settings.off === true) return NO_ADMIN;
 	const server = createServer();
 	server.maxConnections = MAX_CONNECTIONS;
-	const address = await bind(server, addressOf(settings));
+	const { inherited } = options;
+	const address = inherited ? await bindInherited(server, inherited) : await bind(server, addressOf(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
 	// No connection has been accepted yet: that happens in a later turn of the event loop.
@@ -131,7 +144,14 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	);
 	if (settings.token === undefined) options.log('warn', NO_TOKEN, { address: address.text });
 	options.log('info', 'the admin API listens', { address: address.text });
-	return new ListeningAdmin(address.text, server, protocol, host);
+	return new ListeningAdmin(address, server, protocol, host);
+}
+
+const NO_ADMIN: AdminServer = { address: '', socket: undefined, leave: () => {}, close: async () => {} };
+
+/** Returns the address in the settings as it is written; undefined if the Admin API is off. */
+export function wantedAddress(settings: AdminSettings | undefined): string | undefined {
+	return settings === undefined || settings.off === true ? undefined : (settings.listen ?? DEFAULT_ADMIN_LISTEN);
 }
 
 function addressOf(settings: AdminSettings): AdminAddress {
@@ -143,16 +163,33 @@ function addressOf(settings: AdminSettings): AdminAddress {
 
 class ListeningAdmin implements AdminServer {
 	readonly address: string;
+	/** The file of a Unix socket, to be removed at the end. */
+	#file: { readonly path: string; readonly inode: bigint } | undefined;
+	readonly #bound: AdminEndpointAddress;
 	readonly #server: Server;
 	readonly #protocol: ProtocolServer;
 	readonly #host: AdminHost;
 	#closing: Promise<void> | undefined = undefined;
 
-	constructor(address: string, server: Server, protocol: ProtocolServer, host: AdminHost) {
-		this.address = address;
+	constructor(address: AdminEndpointAddress, server: Server, protocol: ProtocolServer, host: AdminHost) {
+		this.address = address.text;
+		this.#bound = address;
+		this.#file = address.kind === 'unix' && address.path !== '' ? socketFile(address.path) : undefined;
 		this.#server = server;
 		this.#protocol = protocol;
 		this.#host = host;
+	}
+
+	get socket(): InheritedAdmin | undefined {
+		try {
+			return { descriptor: descriptorOf(this.#server), bound: this.#bound };
+		} catch {
+			return undefined;
+		}
+	}
+
+	leave(): void {
+		this.#file = undefined;
 	}
 
 	close(): Promise<void> {
@@ -162,6 +199,9 @@ class ListeningAdmin implements AdminServer {
 
 	async #close(): Promise<void> {
 		this.#host.draining = true;
+		const file = this.#file;
+		// Another server may have taken over the name.
+		if (file && socketFile(file.path)?.inode === file.inode) unlinkSync(file.path);
 		const closed = new Promise<void>(resolve => this.#server.close(() => resolve()));
 		this.#protocol.drain();
 		const end = performance.now() + CLOSE_GRACE;
@@ -172,6 +212,11 @@ class ListeningAdmin implements AdminServer {
 		this.#host.confirmation.close();
 		await closed;
 	}
+}
+
+function socketFile(path: string): { readonly path: string; readonly inode: bigint } | undefined {
+	const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+	return found && { path, inode: found.ino };
 }
 
 /** Routes requests to endpoints, counts and logs them. */
@@ -259,6 +304,14 @@ class AdminHost implements ProtocolHost, AdminContext {
 		if (x !== this.#stopsAfter || this.#stopAsked) return;
 		this.#stopAsked = true;
 		this.#options.onStop();
+	}
+
+	async handOver(request: HandoverRequest): Promise<Extract<HandoverResult, { result: 'done' }>> {
+		const result = await this.#options.handOver?.(request);
+		if (result?.result === 'done') return result;
+		const { message, diagnostics } = result ?? { message: 'This server cannot hand over to another process.' };
+		if (diagnostics) throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });
+		throw new AdminError(503, 'handover_failed', `The server goes on as before. ${message}`);
 	}
 
 	stopAfter(x: Exchange): void {
@@ -367,7 +420,8 @@ function rollbackFailure(outcome: Exclude<LoadOutcome, { result: 'applied' }>): 
 	return { result, problems: errors.map(({ message }) => message) };
 }
 
-function notSaved(reason: string): DiagnosticReport {
+/** Returns the warning that a configuration could not be saved; `reason` is a sentence. */
+export function notSaved(reason: string): DiagnosticReport {
 	return toReport({
 		code: 'admin/not-saved',
 		severity: 'warning',

@@ -1,6 +1,7 @@
 /** The entry point: passes the command line to sade, which calls the command. */
 import './first.ts';
 import sade from 'sade';
+import { isSuccessor } from '../runtime/main/handover/predecessor-channel.ts';
 import { PASS_SOCKET, passSocket } from '../runtime/sockets/pass-socket.ts';
 import { invocation, parseArguments, scan } from './arguments.ts';
 import type { Invocation } from './command.ts';
@@ -12,6 +13,7 @@ process.on('uncaughtException', error => {
 });
 
 if (process.argv[2] === PASS_SOCKET) passSocket();
+else if (isSuccessor()) void import('./successor.ts').then(({ succeed }) => succeed());
 else start(process.argv.slice(2));
 
 function start(words: readonly string[]): void {

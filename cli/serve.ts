@@ -1,15 +1,23 @@
 /** The life of a server process: start, signals, reloads from the file, stop, exit status. */
 import { availableParallelism } from 'node:os';
-import { AdminBindError } from '../admin/bind.ts';
-import { type AdminLog, type AdminServer, startAdmin } from '../admin/server.ts';
+import type { Readable } from 'node:stream';
+import { AdminBindError, type InheritedAdmin } from '../admin/bind.ts';
+import type { HandoverRequest } from '../admin/endpoint.ts';
+import { type AdminLog, type AdminServer, notSaved, startAdmin, wantedAddress } from '../admin/server.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import { takePassedSockets } from '../runtime/listeners/passed-sockets.ts';
+import type { AdminSettings } from '../compiler/document/document.ts';
+import { inheritedPassedSockets, takePassedSockets } from '../runtime/listeners/passed-sockets.ts';
 import { exitWithoutThreads } from '../runtime/main/exit-without-threads.ts';
+import type { Offer } from '../runtime/main/handover/handover-protocol.ts';
+import type { PredecessorChannel } from '../runtime/main/handover/predecessor-channel.ts';
+import type { HandoverResult, SuccessorProcess } from '../runtime/main/handover/successor-process.ts';
 import { type Runtime, StartError, startRuntime } from '../runtime/main/runtime.ts';
 import { Autosave, stateFolder } from './autosave.ts';
 import { CommandFailure, EXIT } from './command.ts';
-import { type ConfigurationSource, readConfiguration } from './configuration.ts';
+import { readConfiguration } from './configuration.ts';
 import { sentenceOf } from './failure-report.ts';
+import { type OfferedProcess, OWN_KEEPER, type Predecessor, type ServedAs, startSuccessor } from './handover.ts';
+import { Keeper, tellKeeper } from './keeper.ts';
 import { refusal } from './refusal.ts';
 import type { ServiceManager } from './service-manager.ts';
 import { printError } from './terminal.ts';
@@ -17,18 +25,11 @@ import { version } from './version.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
 /** What is served, and how. */
-export interface ServeOptions {
+export interface ServeOptions extends ServedAs {
 	/** The configuration; undefined starts without sites. */
 	readonly input: ConfigInput | undefined;
-	/** Turns the Admin API on at its default address even if the configuration does not mention it. */
-	readonly adminAnyway?: boolean;
-	/** The file to read again on SIGUSR1; undefined if there is none. */
-	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
-	/** The configuration was made from flags: mistakes are reported without places in a document that nobody wrote. */
-	readonly madeOfFlags?: boolean;
-	readonly verbose: boolean;
-	/** Reload when a configuration file changes. */
-	readonly watch?: boolean;
+	/** For a process that takes over from another. */
+	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<OfferedProcess> } | undefined;
 	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;
 }
@@ -61,6 +62,14 @@ class ServerProcess {
 	readonly #adminEntries: Parameters<AdminLog>[] = [];
 	#isReady = false;
 	#stopping = false;
+	/** A successor that is not serving yet. */
+	#successor: SuccessorProcess | undefined;
+	/** A stop was asked for when the successor could no longer be kept from serving. */
+	#stopsAfterHandover = false;
+	/** Set once another process serves. */
+	#handedOver: { readonly keeper: Keeper | undefined; signaled: boolean } | undefined;
+	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
+	#keeper: number | undefined;
 	/** Cause of a reload to be done as soon as the start is over. */
 	#reloadWanted: string | undefined;
 	#reloading: Promise<void> = Promise.resolve();
@@ -78,6 +87,7 @@ class ServerProcess {
 		process.on('SIGQUIT', this.#quit);
 		process.on('SIGUSR1', this.#reloadFromSignal);
 		process.on('SIGHUP', this.#hangUp);
+		process.on('SIGUSR2', this.#handOverFromSignal);
 		const { input, source, watch } = this.#options;
 		if (watch && source && input) {
 			const { ConfigurationWatch } = await import('./watch.ts');
@@ -91,34 +101,60 @@ class ServerProcess {
 		};
 		const status = await Promise.race([this.#ended, started.then(() => this.#ended, failed)]);
 		this.#watch?.close();
+		if (!this.#handedOver) tellKeeper(this.#keeper, `ended ${status}`);
 		// Remaining connections and threads must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
 		process.exit(status);
 	}
 
 	async #start(): Promise<void> {
-		const { input, verbose } = this.#options;
+		const { input, verbose, succession } = this.#options;
+		const inheritance = succession?.offer.inheritance;
 		const runtime = await startRuntime({
 			input,
 			verbose,
-			passed: takePassedSockets(process.env, process.pid),
+			passed: inheritance
+				? inheritedPassedSockets(inheritance.sockets.passed)
+				: takePassedSockets(process.env, process.pid),
+			inheritance,
 			version,
 			// It reports that the server is not ready yet; sites are not served if it cannot listen.
 			beforeListening: starting => this.#openAdmin(starting),
 		}).catch(async error => {
 			await this.#admin?.close();
-			throw startFailure(error, this.#options);
+			// The predecessor reports the diagnostics.
+			throw succession && error instanceof StartError ? error : startFailure(error, this.#options);
 		});
+		if (succession) await this.#takeOver(runtime, succession);
 		process.removeAllListeners('uncaughtException');
 		process.on('uncaughtException', this.#crash);
 		if (this.#stopping) return;
 		this.#isServing = true;
 		for (const entry of this.#adminEntries.splice(0)) this.#logAdmin(...entry);
-		await this.#tellManager(runtime);
+		if (!succession) await this.#tellManager(runtime);
 		if (this.#stopping) return;
 		this.#options.onReady?.(runtime);
 		this.#isReady = true;
 		if (this.#reloadWanted) this.#reloadSoon(this.#reloadWanted);
+	}
+
+	/** Serves in place of the process that started this one. */
+	async #takeOver(runtime: Runtime, succession: NonNullable<ServeOptions['succession']>): Promise<void> {
+		const { channel, offer } = succession;
+		await channel.ready();
+		await runtime.accept();
+		const { admin, saves } = offer.process;
+		if (admin && this.#admin === undefined) await this.#listenOnAdmin(runtime, admin);
+		await this.#tellManager(runtime);
+		if (this.#manager && !(await this.#manager.isMain())) {
+			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
+		}
+		runtime.takeOver();
+		const failure =
+			saves && runtime.settings.persist_config !== false && (await this.#autosave?.save(runtime.document));
+		this.#keeper = offer.process.keeper;
+		tellKeeper(this.#keeper, `serving ${process.pid}`);
+		channel.done(runtime.generation, failure ? [notSaved(failure.message)] : []);
 	}
 
 	async #openAdmin(runtime: Runtime): Promise<void> {
@@ -126,6 +162,17 @@ class ServerProcess {
 		this.#autosave = new Autosave(stateFolder(process.env), error =>
 			runtime.log('error', 'admin', 'the configuration could not be saved', { cause: error.message }),
 		);
+		const { admin } = this.#options.succession?.offer.process ?? {};
+		// The predecessor still listens on it.
+		if (admin && admin.wanted === wantedAddress(this.#adminSettings)) return;
+		await this.#listenOnAdmin(runtime);
+	}
+
+	get #adminSettings(): AdminSettings | undefined {
+		return this.#runtime?.admin ?? (this.#options.adminAnyway ? {} : undefined);
+	}
+
+	async #listenOnAdmin(runtime: Runtime, inherited?: InheritedAdmin): Promise<void> {
 		this.#admin = await startAdmin(runtime, {
 			...(this.#options.adminAnyway ? { settings: {} } : {}),
 			log: this.#logAdmin,
@@ -134,6 +181,8 @@ class ServerProcess {
 				return (await this.#autosave?.save(document))?.message;
 			},
 			onStop: () => this.#stop(),
+			handOver: request => this.#handOver(request),
+			inherited,
 		});
 		// A stop during the start had nothing to close yet.
 		if (this.#stopping) await this.#admin.close();
@@ -157,23 +206,130 @@ class ServerProcess {
 	}
 
 	/** The first signal stops gracefully, the second at once. */
-	readonly #interrupt = (): void => {
-		if (this.#stopping) this.#quit();
+	readonly #interrupt = (signal: NodeJS.Signals): void => {
+		if (this.#handedOver) this.#passOn(signal);
+		else if (this.#stopping) this.#quit('SIGQUIT');
 		else this.#stop();
 	};
 
-	readonly #quit = (): void => {
+	readonly #quit = (signal: NodeJS.Signals): void => {
+		if (this.#handedOver) {
+			this.#passOn(signal);
+			return;
+		}
 		this.#runtime?.kill();
 		this.#end(EXIT.forced);
 	};
 
+	/** The process has handed over: its successor gets the signal; a second one also ends the rest of its own connections. */
+	#passOn(signal: NodeJS.Signals): void {
+		this.#handedOver!.keeper?.signal(signal);
+		if (this.#handedOver!.signaled) this.#runtime?.kill();
+		this.#handedOver!.signaled = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
+	}
+
+	readonly #handOverFromSignal = (signal: NodeJS.Signals): void => {
+		if (this.#handedOver) this.#passOn(signal);
+		else if (!this.#isReady) this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the server serves');
+		else void this.#handOver({ saves: false });
+	};
+
+	/** Hands over to another process. Never rejects. */
+	async #handOver(request: HandoverRequest): Promise<HandoverResult> {
+		const runtime = this.#runtime!;
+		let result = { result: 'failed', message: 'The server is stopping.' } as HandoverResult;
+		try {
+			await runtime.handOver(async inheritance => {
+				runtime.log('info', 'runtime', 'handing over to a new process', { binary: request.binary });
+				this.#manager?.reloading();
+				const input = request.input ?? this.#runningInput(runtime);
+				const successor = startSuccessor(request, input, inheritance, this.#predecessor, () => runtime.rollLogs(false));
+				this.#successor = successor;
+				result = await successor.run().finally(() => {
+					this.#successor = undefined;
+				});
+				if (result.result === 'failed') return false;
+				this.#left(result.pid, successor.pipe);
+				return true;
+			});
+		} catch (error) {
+			result = { result: 'failed', message: sentenceOf(error) };
+		}
+		if (result.result === 'done') {
+			runtime.log('info', 'runtime', 'a new process has taken over', { pid: result.pid });
+			if (this.#stopsAfterHandover) process.kill(result.pid, 'SIGTERM');
+			void this.#leave(runtime);
+			return result;
+		}
+		runtime.rollLogs(true);
+		if (!this.#stopping) {
+			void this.#manager?.isMain();
+			runtime.log('error', 'runtime', 'the handover failed; serving on as before', { cause: result.message });
+		}
+		if (this.#stopsAfterHandover) this.#stop();
+		return result;
+	}
+
+	get #predecessor(): Predecessor {
+		const { adminAnyway, source, madeOfFlags, verbose, watch, background } = this.#options;
+		const served = { adminAnyway, source, madeOfFlags, verbose, watch, background };
+		const first = this.#keeper === undefined && !background && !process.env.NOTIFY_SOCKET;
+		return {
+			served,
+			admin: this.#admin,
+			adminSettings: this.#adminSettings,
+			keeper: first ? OWN_KEEPER : this.#keeper,
+		};
+	}
+
+	/** The configuration being served; undefined if there is none. */
+	#runningInput(runtime: Runtime): ConfigInput | undefined {
+		if (runtime.generation === 0) return undefined;
+		return { format: 'json', text: runtime.document, name: 'the running configuration' };
+	}
+
+	/** Notes that another process serves. */
+	#left(pid: number, pipe: Readable | undefined): void {
+		this.#stopping = true;
+		this.#handedOver = { keeper: pipe && new Keeper(pipe, pid), signaled: false };
+		this.#watch?.close();
+		this.#admin?.leave();
+	}
+
+	/** Ends once open connections have, and the first process once its successors have as well. */
+	async #leave(runtime: Runtime): Promise<void> {
+		try {
+			await Promise.all([runtime.stop(), this.#admin?.close()]);
+			await this.#autosave?.settled();
+			await this.#manager?.settled();
+			const { keeper } = this.#handedOver!;
+			if (!keeper) {
+				this.#end(EXIT.ok);
+				return;
+			}
+			const status = await keeper.ended;
+			if (status === undefined) printError('error: the process that served has ended unexpectedly.\n');
+			this.#end(status ?? EXIT.endedInError);
+		} catch (error) {
+			printError(`error: the handover could not be completed: ${sentenceOf(error)}\n`);
+			this.#end(EXIT.endedInError);
+		}
+	}
+
 	readonly #hangUp = (): void => {
+		if (this.#handedOver) {
+			this.#passOn('SIGHUP');
+			return;
+		}
 		// With a file, reload like other servers do; without one, a closing terminal must not end the server.
 		if (this.#options.source) this.#reloadSoon('SIGHUP');
 		else this.#runtime?.log('info', 'signals', 'SIGHUP is ignored: the configuration did not come from a file');
 	};
 
-	readonly #reloadFromSignal = (): void => this.#reloadSoon('SIGUSR1');
+	readonly #reloadFromSignal = (): void => {
+		if (this.#handedOver) this.#passOn('SIGUSR1');
+		else this.#reloadSoon('SIGUSR1');
+	};
 
 	#reloadSoon(cause: string): void {
 		if (!this.#isReady) this.#reloadWanted = cause;
@@ -190,6 +346,10 @@ class ServerProcess {
 
 	#stop(): void {
 		if (this.#stopping) return;
+		if (this.#successor?.abort('The server was told to stop.') === false) {
+			this.#stopsAfterHandover = true;
+			return;
+		}
 		this.#stopping = true;
 		this.#watch?.close();
 		const runtime = this.#runtime;

@@ -43,6 +43,13 @@ export class ServiceManager {
 		this.#tell('WATCHDOG=1');
 	}
 
+	/** Tells which process is the service's: this one, which serves. Resolves to false if that could not be told. */
+	async isMain(): Promise<boolean> {
+		this.#tell(`MAINPID=${process.pid}`, 'READY=1');
+		await this.#told;
+		return !this.#hasFailed;
+	}
+
 	reloading(): void {
 		this.#tell('RELOADING=1');
 	}
@@ -64,13 +71,13 @@ export class ServiceManager {
 	}
 
 	/** Sends notifications one after another, because their order matters. */
-	#tell(state: string): void {
+	#tell(...state: string[]): void {
 		this.#told = this.#told.then(() => this.#send(state));
 	}
 
-	#send(state: string): Promise<void> {
+	#send(state: readonly string[]): Promise<void> {
 		return new Promise(resolve => {
-			const child = spawn(PROGRAM, [state], { env: this.#env, stdio: 'ignore', timeout: PATIENCE });
+			const child = spawn(PROGRAM, state, { env: this.#env, stdio: 'ignore', timeout: PATIENCE });
 			const end = (cause: string | undefined): void => {
 				if (cause !== undefined && !this.#hasFailed) {
 					this.#hasFailed = true;

@@ -78,6 +78,7 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 		source: source?.kind === 'file' ? source : undefined,
 		verbose: invocation.verbose,
 		watch,
+		background: invocation.value('report-fd') !== undefined,
 		onReady: runtime =>
 			report({ ready: true, listeners: runtime.listeners.map(({ address, port }) => `${bracketed(address)}:${port}`) }),
 	});

@@ -2,13 +2,14 @@
  * The process's listening sockets. Threads bind TCP ports themselves, but not Unix sockets and inherited sockets: these are
  * held by the main thread, and every thread listens on a duplicate.
  */
-import { chmodSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
+import { chmodSync, closeSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { parseListenHost, SOCKET_MODE } from '../../compiler/document/listen-host.ts';
 import type { ExpandText } from '../logs/machine-text.ts';
 import { type HeldSocket, holdUnixSocket } from '../sockets/held-socket.ts';
 import { BACKLOG } from '../sockets/node-listening-socket.ts';
 import type { ListenerAddress, LogEntry } from '../threads/messages.ts';
+import { type BequeathedSocket, type BequeathedSockets, InheritedSockets, settled } from './inherited-sockets.ts';
 import { PassedSockets } from './passed-sockets.ts';
 import { listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
@@ -27,6 +28,8 @@ interface SocketFile {
 	readonly path: string;
 	readonly inode: bigint;
 	mode: number;
+	/** False while the file belongs to another process: before this one takes over, and after its successor has. */
+	own: boolean;
 }
 
 /** The sockets of one process. */
@@ -36,14 +39,22 @@ export class ListenerSockets {
 	readonly #passed: PassedSockets;
 	#bound = new Map<string, ListenerAddress>();
 	readonly #held = new Map<string, Held>();
+	/** Sockets of the process that this one succeeds, until this one accepts connections. */
+	#inherited: InheritedSockets | undefined;
 
-	/** `expand` expands placeholders in addresses. `log` receives failures to change or remove files. `passed` are sockets from a service manager. */
+	/**
+	 * `expand` expands placeholders in addresses. `log` receives failures to change or remove files. `passed` are sockets from a
+	 * service manager, `inherited` those of the process that this one succeeds.
+	 */
 	constructor(
 		expand: ExpandText,
 		log: (entry: LogEntry) => void,
 		passed: PassedSockets = new PassedSockets(undefined),
+		inherited?: BequeathedSockets,
 	) {
 		this.#passed = passed;
+		this.#inherited = inherited && new InheritedSockets(inherited);
+
 		this.#expand = expand;
 		this.#log = log;
 	}
@@ -58,15 +69,50 @@ export class ListenerSockets {
 		const listeners: ListenerAddress[] = [];
 		for (const address of wanted) {
 			if (address.host.includes('/')) listeners.push(await this.#open(address));
-			else listeners.push(this.#bound.get(address.key) ?? (await probeListener(address)));
+			else {
+				const known = this.#bound.get(address.key) ?? this.#inherited?.deferred(address);
+				listeners.push(known ?? (await probeListener(address)));
+			}
 		}
 		return listeners;
 	}
 
 	/** Marks these listeners as served, and sets their permissions. */
 	serve(listeners: readonly ListenerAddress[]): void {
-		this.#bound = new Map(listeners.map(listener => [listener.key, listener]));
+		this.#bound = new Map(listeners.map(listener => [listener.key, settled(listener)]));
 		this.#keep(listeners);
+	}
+
+	/** Takes over from the process that this one succeeds: every thread listens by now. */
+	takeOver(): void {
+		const inherited = this.#inherited;
+		if (!inherited) return;
+		this.#inherited = undefined;
+		inherited.close();
+		for (const socket of inherited.abandoned(new Set(this.#held.keys()))) this.#held.set(socket.key, heldFrom(socket));
+		this.#ownFiles(true);
+		this.#keep(this.#bound.values());
+	}
+
+	/** Leaves the files of Unix sockets to the successor. */
+	leave(): void {
+		this.#ownFiles(false);
+	}
+
+	#ownFiles(own: boolean): void {
+		for (const { unix } of this.#held.values()) if (unix) unix.file.own = own;
+	}
+
+	/** Returns the sockets for a successor. `threadsOf` returns the descriptors of the threads' sockets for a listener. */
+	bequeathed(threadsOf: (key: string) => number[]): BequeathedSockets {
+		const listeners = this.bound
+			.filter(({ host }) => !host.includes('/'))
+			.map(({ key, port }) => ({ key, port, descriptors: distinct(threadsOf(key)) }));
+		const held = [...this.#held].map(([key, { descriptor, unix }]) => {
+			const file = unix && { path: unix.file.path, inode: String(unix.file.inode), mode: unix.file.mode };
+			return { key, descriptor, ...(file && { file }) };
+		});
+		return { listeners, held, passed: this.#passed.bequeathed() };
 	}
 
 	/** Closes what was opened for a failed load. */
@@ -82,12 +128,16 @@ export class ListenerSockets {
 	async #open(address: ListenerAddress): Promise<ListenerAddress> {
 		let held = this.#held.get(address.key);
 		if (!held) {
-			held = await this.#make(address).catch(error => {
-				throw listenError(error, address);
-			});
+			const inherited = this.#inherited?.held(address.key);
+			held = inherited
+				? heldFrom(inherited)
+				: await this.#make(address).catch(error => {
+						throw listenError(error, address);
+					});
 			this.#held.set(address.key, held);
 		}
-		return { ...address, descriptor: held.descriptor };
+		const deferred = this.#inherited?.held(address.key) !== undefined;
+		return { ...address, descriptor: held.descriptor, ...(deferred && { deferred }) };
 	}
 
 	#keep(addresses: Iterable<ListenerAddress>): void {
@@ -95,7 +145,7 @@ export class ListenerSockets {
 		for (const { key, mode = SOCKET_MODE } of addresses) {
 			kept.add(key);
 			const file = this.#held.get(key)?.unix?.file;
-			if (!file || file.mode === mode) continue;
+			if (!file || file.mode === mode || !file.own) continue;
 			this.#change(key, () => isStill(file) && chmodSync(file.path, mode));
 			file.mode = mode;
 		}
@@ -108,7 +158,7 @@ export class ListenerSockets {
 		if (!held?.unix) return;
 		const { file, socket } = held.unix;
 		// Another server may have taken over the name.
-		this.#change(key, () => isStill(file) && unlinkSync(file.path));
+		if (file.own) this.#change(key, () => isStill(file) && unlinkSync(file.path));
 		socket.close();
 	}
 
@@ -138,6 +188,25 @@ export class ListenerSockets {
 			throw systemError('EINVAL');
 		});
 	}
+}
+
+/** Returns an inherited socket as one of this process. */
+function heldFrom({ descriptor, file }: BequeathedSocket): Held {
+	if (!file) return { descriptor, unix: undefined };
+	const socket = { descriptor, close: () => closeSync(descriptor) };
+	return {
+		descriptor,
+		unix: { socket, file: { path: file.path, inode: BigInt(file.inode), mode: file.mode, own: false } },
+	};
+}
+
+/** Returns one descriptor for each socket: threads may share one. */
+function distinct(descriptors: readonly number[]): number[] {
+	const inodes = new Set<number>();
+	return descriptors.filter(descriptor => {
+		const { ino } = fstatSync(descriptor);
+		return !inodes.has(ino) && inodes.add(ino);
+	});
 }
 
 /** Returns the system's error code for what prevents binding a socket at a path, as far as that is visible without binding. */
@@ -170,7 +239,7 @@ async function bindUnix(file: string, mode: number): Promise<Held> {
 		inode = lstatSync(own, { bigint: true }).ino;
 		renameSync(own, file);
 	});
-	return { descriptor: socket.descriptor, unix: { socket, file: { path: file, inode, mode } } };
+	return { descriptor: socket.descriptor, unix: { socket, file: { path: file, inode, mode, own: true } } };
 }
 
 function isStill({ path: file, inode }: { readonly path: string; readonly inode: bigint }): boolean {

@@ -1,5 +1,7 @@
 /** Sockets that a service manager passes to the process (sd_listen_fds(3)): their descriptors and names. */
 
+import type { BequeathedPassed } from './inherited-sockets.ts';
+
 /** The first passed descriptor. */
 const FIRST = 3;
 /** Maximum number of sockets accepted. */
@@ -17,9 +19,21 @@ export class PassedSockets {
 	/** Names by descriptor, from 3 on; undefined if no service manager has passed sockets. */
 	readonly #names: readonly string[] | undefined;
 
+	/** In a process that succeeds another: the descriptors of sockets that were passed to the first one, by their number then. */
+	readonly #moved: ReadonlyMap<number, number> | undefined;
+
 	/** `names` are in the order passed; the first is for descriptor 3. */
-	constructor(names: readonly string[] | undefined) {
+	constructor(names: readonly string[] | undefined, moved?: ReadonlyMap<number, number>) {
 		this.#names = names;
+		this.#moved = moved;
+	}
+
+	/** Returns the sockets for a successor. */
+	bequeathed(): BequeathedPassed[] {
+		return (this.#names ?? []).map((name, at) => {
+			const number = FIRST + at;
+			return { number, name, descriptor: this.#moved?.get(number) ?? number };
+		});
 	}
 
 	/** Returns the descriptor for `fd/…`: a number or a name. Throws NotPassed. */
@@ -27,18 +41,27 @@ export class PassedSockets {
 		const names = this.#names;
 		if (/^\d+$/.test(text)) {
 			const descriptor = Number(text);
-			if (names === undefined || names[descriptor - FIRST] !== undefined) return descriptor;
+			if (names === undefined || names[descriptor - FIRST] !== undefined) {
+				return this.#moved?.get(descriptor) ?? descriptor;
+			}
 			throw new NotPassed(`the service manager did not pass this descriptor, but ${told(names)}`);
 		}
 		if (names === undefined) throw new NotPassed('no service manager has passed any sockets');
 		const descriptors = names.flatMap((name, at) => (name === text ? [FIRST + at] : []));
-		if (descriptors.length === 1) return descriptors[0]!;
+		if (descriptors.length === 1) return this.#moved?.get(descriptors[0]!) ?? descriptors[0]!;
 		if (descriptors.length === 0) {
 			throw new NotPassed(`the service manager did not pass a socket with this name, but ${told(names)}`);
 		}
 		const numbers = descriptors.map(descriptor => `fd/${descriptor}`).join(' and ');
 		throw new NotPassed(`${descriptors.length} sockets were passed with this name: write ${numbers}`);
 	}
+}
+
+/** Returns the sockets that a service manager passed to the process that this one succeeds, or to one before that. */
+export function inheritedPassedSockets(passed: readonly BequeathedPassed[]): PassedSockets {
+	if (passed.length === 0) return new PassedSockets(undefined);
+	const names = passed.map(({ name }) => name);
+	return new PassedSockets(names, new Map(passed.map(({ number, descriptor }) => [number, descriptor])));
 }
 
 /**

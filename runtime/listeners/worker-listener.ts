@@ -18,6 +18,7 @@ import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { PlaceMaker } from './place-maker.ts';
 import { bindOptions } from './port-probe.ts';
+import { checkProtocol } from './protocol-check.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { TurnAway } from './turn-away.ts';
 
@@ -37,7 +38,10 @@ export interface ListenerEvents {
 export class WorkerListener implements ListeningOwner {
 	readonly address: ListenerAddress;
 	readonly protocol: ProtocolServer;
+	/** One, but several for a thread that continues with the sockets of several threads of an earlier process. */
+	readonly #sockets: readonly ListeningSocket[];
 	readonly #socket: ListeningSocket;
+	#isBound = false;
 	readonly #events: ListenerEvents;
 	#held: Socket[] | undefined = [];
 	#admission: Admission | undefined;
@@ -56,9 +60,10 @@ export class WorkerListener implements ListeningOwner {
 			() => [protocol],
 			connections => events.gaveWay(connections),
 		);
-		this.#socket = createListeningSocket(this);
+		this.#sockets = Array.from({ length: address.inherited?.length || 1 }, () => createListeningSocket(this));
+		this.#socket = this.#sockets[0]!;
 		// For connections that arrive before the first settings do.
-		this.#socket.configure(keepAliveOf({}));
+		for (const socket of this.#sockets) socket.configure(keepAliveOf({}));
 	}
 
 	/** Sets the settings for new connections. Throws RangeError for an invalid IP range. */
@@ -69,20 +74,38 @@ export class WorkerListener implements ListeningOwner {
 		this.#proxyReader = header && new ProxyReader(header, reason => this.#events.refused(reason));
 		this.#admission = admission;
 		this.#settings = settings;
-		this.#socket.configure(keepAliveOf(settings));
+		for (const socket of this.#sockets) socket.configure(keepAliveOf(settings));
 	}
 
 	/**
-	 * Binds. Rejects with the system's error. Resolves to the socket's descriptors, for the main thread to keep; undefined if they
+	 * Binds. Rejects with the system's error. Resolves to the sockets' descriptors, for the main thread to keep; none if they
 	 * cannot be duplicated.
 	 * @param shared Other threads bind the same address.
 	 */
-	async bind(shared: boolean): Promise<SocketDescriptors | undefined> {
-		const { port, descriptor } = this.address;
-		await this.#socket.listen(
-			descriptor === undefined ? { port, reusePort: shared, ...bindOptions(this.address) } : { descriptor },
-		);
-		return this.#socket.duplicate();
+	async bind(shared: boolean): Promise<SocketDescriptors[]> {
+		const { port, descriptor, inherited } = this.address;
+		const given = inherited ?? (descriptor === undefined ? [] : [descriptor]);
+		for (const [at, socket] of this.#sockets.entries()) {
+			const from = given[at];
+			await socket.listen(
+				from === undefined ? { port, reusePort: shared, ...bindOptions(this.address) } : { descriptor: from },
+			);
+		}
+		this.#isBound = true;
+		return this.#sockets.flatMap(socket => socket.duplicate() ?? []);
+	}
+
+	/** False until a deferred listener has been bound. */
+	get isBound(): boolean {
+		return this.#isBound;
+	}
+
+	/**
+	 * Makes the protocol answer a malformed request, which no site sees, on a connection that does not come by the listener's
+	 * socket. Rejects if it does not answer.
+	 */
+	check(): Promise<void> {
+		return checkProtocol(this.protocol, this.address.scheme);
 	}
 
 	// ListeningOwner.
@@ -134,10 +157,10 @@ export class WorkerListener implements ListeningOwner {
 		return admission?.boundsConnections ? admission.connected(address, this.#places) : () => {};
 	}
 
-	/** Stops accepting; open connections end after their exchange. */
-	drain(): void {
-		this.#stopListening();
-		this.protocol.drain();
+	/** Stops accepting; open connections end after their exchange, or one more; see `ProtocolServer.drain`. */
+	drain(gently: boolean): void {
+		this.#stopListening(gently);
+		this.protocol.drain(gently);
 	}
 
 	/** Closes the listener and every connection at once. */
@@ -201,11 +224,11 @@ export class WorkerListener implements ListeningOwner {
 		this.#away.refuse(given, this.address.scheme, retryAfter);
 	}
 
-	#stopListening(): void {
-		this.#socket.close();
+	#stopListening(gently = false): void {
+		for (const socket of this.#sockets) socket.close();
 		for (const socket of this.#held ?? []) socket.destroy();
 		this.#held = undefined;
-		for (const socket of this.#unread) socket.destroy();
+		if (!gently) for (const socket of this.#unread) socket.destroy();
 		this.#away.close();
 	}
 }

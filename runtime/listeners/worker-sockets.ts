@@ -10,13 +10,13 @@ import type { ListenerAddress } from '../threads/messages.ts';
 /** The sockets of all threads. */
 export class WorkerSockets {
 	/** By thread, then by listener key. */
-	readonly #sockets = new Map<number, Map<string, SocketDescriptors>>();
+	readonly #sockets = new Map<number, Map<string, readonly SocketDescriptors[]>>();
 	#closed = false;
 
-	/** Adds a thread's listening socket. */
-	add(thread: number, key: string, socket: SocketDescriptors): void {
+	/** Adds a thread's listening sockets. */
+	add(thread: number, key: string, sockets: readonly SocketDescriptors[]): void {
 		if (this.#closed) {
-			closeSync(socket.copy);
+			closeAll(sockets);
 			return;
 		}
 		let ofThread = this.#sockets.get(thread);
@@ -24,17 +24,22 @@ export class WorkerSockets {
 			ofThread = new Map();
 			this.#sockets.set(thread, ofThread);
 		}
-		const before = ofThread.get(key);
-		if (before) closeSync(before.copy);
-		ofThread.set(key, socket);
+		closeAll(ofThread.get(key) ?? []);
+		ofThread.set(key, sockets);
+	}
+
+	/** Returns the descriptors of all threads' sockets for a listener. */
+	of(key: string): number[] {
+		return [...this.#sockets.values()].flatMap(ofThread => (ofThread.get(key) ?? []).map(({ copy }) => copy));
 	}
 
 	/** Returns the listeners for a thread's replacement, with the existing sockets. */
 	inherited(thread: number, listeners: readonly ListenerAddress[]): ListenerAddress[] {
 		const ofThread = this.#sockets.get(thread);
 		return listeners.map(listener => {
-			const descriptor = listener.descriptor ?? ofThread?.get(listener.key)?.copy;
-			return descriptor === undefined ? listener : { ...listener, descriptor };
+			const sockets = ofThread?.get(listener.key);
+			if (listener.descriptor !== undefined || sockets === undefined) return listener;
+			return { ...listener, inherited: sockets.map(({ copy }) => copy) };
 		});
 	}
 
@@ -43,23 +48,25 @@ export class WorkerSockets {
 	 * accept the waiting connections and never serve them.
 	 */
 	detach(thread: number): void {
-		for (const { own, copy } of this.#sockets.get(thread)?.values() ?? []) detachDescriptor(own, copy);
+		for (const sockets of this.#sockets.get(thread)?.values() ?? []) {
+			for (const { own, copy } of sockets) detachDescriptor(own, copy);
+		}
 	}
 
 	/** Closes the sockets of listeners that are no longer served. */
 	keep(keys: ReadonlySet<string>): void {
 		for (const ofThread of this.#sockets.values()) {
-			for (const [key, { copy }] of ofThread) {
+			for (const [key, sockets] of ofThread) {
 				if (keys.has(key)) continue;
 				ofThread.delete(key);
-				closeSync(copy);
+				closeAll(sockets);
 			}
 		}
 	}
 
 	/** Closes the sockets of one thread. */
 	release(thread: number): void {
-		for (const { copy } of this.#sockets.get(thread)?.values() ?? []) closeSync(copy);
+		for (const sockets of this.#sockets.get(thread)?.values() ?? []) closeAll(sockets);
 		this.#sockets.delete(thread);
 	}
 
@@ -68,4 +75,8 @@ export class WorkerSockets {
 		this.#closed = true;
 		for (const thread of [...this.#sockets.keys()]) this.release(thread);
 	}
+}
+
+function closeAll(sockets: readonly SocketDescriptors[]): void {
+	for (const { copy } of sockets) closeSync(copy);
 }

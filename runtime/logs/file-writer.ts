@@ -73,6 +73,7 @@ class FileWriter extends QueuedWriter {
 	readonly #mode: number;
 	readonly #limit: number;
 	readonly #rolled: RolledFiles | undefined;
+	readonly #rolling: { readonly allowed: boolean };
 	#descriptor: number;
 	/** Pipes and devices are not rolled. */
 	#isFile = true;
@@ -88,15 +89,16 @@ class FileWriter extends QueuedWriter {
 		const { mode, rolling = {} } = settings;
 		this.#path = path;
 		this.#settings = settings;
+		this.#rolling = options.rolling ?? { allowed: true };
 		this.#mode = mode === undefined ? 0o600 : Number.parseInt(mode, 8);
 		this.#limit = rolling === false ? Number.POSITIVE_INFINITY : (rolling.size ?? ROLLING_DEFAULTS.size);
 		this.#rolled = rolling === false ? undefined : new RolledFiles(path, rolling, this.#mode);
 		makeFolder(dirname(path), above => this.#folderMode(above));
-		this.#rolled?.finish();
+		if (this.#rolling.allowed) this.#rolled?.finish();
 		this.#descriptor = this.#open();
-		if (this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
+		if (this.#rolling.allowed && this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
 		// Files rolled by an earlier process may still have to be compressed.
-		void this.#rolled?.tidy();
+		if (this.#rolling.allowed) void this.#rolled?.tidy();
 	}
 
 	override async close(): Promise<void> {
@@ -206,6 +208,8 @@ class FileWriter extends QueuedWriter {
 	#roll(): void {
 		const now = Date.now();
 		try {
+			// Another process rolls it; the new file is found when the name is checked.
+			if (!this.#rolling.allowed) throw new Error('not now');
 			for (let attempt = 0; ; attempt++) {
 				try {
 					const name = this.#rolled!.nameAt(now, attempt);

@@ -81,6 +81,9 @@ export class LogSinks {
 	readonly #losses = new Set<LogLosses>();
 	readonly #lost: Record<LineKind, number> = { access: 0, process: 0 };
 
+	/** Whether files are rolled. False while another process that writes to the same files rolls them. */
+	readonly #rolling = { allowed: true };
+
 	/** `expand` expands placeholders in paths; by default it does nothing. `report` receives reports on lost lines. */
 	constructor(
 		standard: StandardWriters,
@@ -92,6 +95,11 @@ export class LogSinks {
 		this.#report = report;
 		this.#workingDirectory = workingDirectory;
 		this.#expand = expand;
+	}
+
+	/** Whether this process rolls log files; at most one of those that append to them may. */
+	set rolls(allowed: boolean) {
+		this.#rolling.allowed = allowed;
 	}
 
 	/** Acquires a writer, opening it if necessary. Throws LogOutputError. */
@@ -204,7 +212,7 @@ export class LogSinks {
 	#openFile(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		const { file: path } = placeOfOutput(output, this.#expand) as { readonly file: string };
 		try {
-			return openLogFile(path, this.#workingDirectory, output, { events });
+			return openLogFile(path, this.#workingDirectory, output, { events, rolling: this.#rolling });
 		} catch (error) {
 			const code = (error as { code?: string }).code ?? 'EIO';
 			throw new LogOutputError(`The log file ${path} cannot be opened: ${code}.`);

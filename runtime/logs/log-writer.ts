@@ -18,9 +18,11 @@ export interface LogWriter {
 	close(): Promise<void>;
 }
 
-/** Replacements for tests. */
+/** What a writer takes besides its settings; `write` is replaced by tests. */
 export interface WriterOptions {
 	readonly events?: WriterEvents | undefined;
+	/** Whether files may be rolled now. */
+	readonly rolling?: { readonly allowed: boolean } | undefined;
 	readonly write?: typeof write | undefined;
 }
 

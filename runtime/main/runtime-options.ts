@@ -2,6 +2,7 @@
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { PassedSockets } from '../listeners/passed-sockets.ts';
 import type { StandardWriters } from '../logs/log-sinks.ts';
+import type { Inheritance } from './handover/handover-protocol.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Options for starting a server. */
@@ -14,6 +15,8 @@ export interface RuntimeOptions {
 	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
 	/** Sockets passed by a service manager. */
 	readonly passed?: PassedSockets | undefined;
+	/** What the process that this one succeeds has left to it. The server then accepts no connections until {@link Runtime.accept}. */
+	readonly inheritance?: Inheritance | undefined;
 	/** Number of worker threads; overrides the setting `threads`. */
 	readonly threads?: number | undefined;
 	/** Sets the process log to level debug, overriding the configuration. */

@@ -9,6 +9,7 @@ import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import { CacheRegistry, type CacheReport } from '../cache/cache-registry.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
+import type { BequeathedSockets } from '../listeners/inherited-sockets.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { LogOutputError, LogSinks } from '../logs/log-sinks.ts';
@@ -30,6 +31,7 @@ import {
 	CONTROL_SLOTS,
 	type DocumentFacts,
 	type GenerationDelta,
+	type LogEntry,
 	type LogLevel,
 	type Prepared,
 	type WorkerStart,
@@ -50,6 +52,8 @@ import type {
 	RuntimeControl,
 } from './control.ts';
 import { expectedSettings } from './expected-settings.ts';
+import { HandoverImpossible } from './handover/handover-impossible.ts';
+import type { Inheritance } from './handover/handover-protocol.ts';
 import { loadEntry, outcomeOfError, refusal, STOPPING } from './load-outcomes.ts';
 import { LoadRecord } from './load-record.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
@@ -105,6 +109,8 @@ export class Runtime implements RuntimeControl {
 	#settings: Settings = {};
 	#files: readonly string[] = [];
 	#ready = false;
+	/** True while the process that this one succeeds still serves. */
+	#waits: boolean;
 	#generation = 0;
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
@@ -124,10 +130,14 @@ export class Runtime implements RuntimeControl {
 		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
 		this.#deps = { terminal, verbose: options.verbose === true, workingDirectory, environment };
 		const expand = machineText(hostFacts(workingDirectory, environment));
-		this.#sockets = new ListenerSockets(expand, entry => this.#log.entry(entry), options.passed);
+		const { inheritance } = options;
+		const log = (entry: LogEntry) => this.#log.entry(entry);
+		this.#sockets = new ListenerSockets(expand, log, options.passed, inheritance?.sockets);
+		this.#waits = inheritance !== undefined;
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand, (entry, key) =>
 			this.#log.report(entry, key),
 		);
+		this.#sinks.rolls = !this.#waits;
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
 		this.#pools = new PoolRegistry({
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
@@ -148,6 +158,7 @@ export class Runtime implements RuntimeControl {
 		this.#tls = new TlsControl({
 			workingDirectory,
 			environment,
+			ticketKeys: inheritance?.ticketKeys.map(key => Buffer.from(key, 'base64')),
 			broadcast: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
@@ -318,6 +329,50 @@ export class Runtime implements RuntimeControl {
 		return this.#threadsEnded ?? Promise.resolve(true);
 	}
 
+	/**
+	 * Accepts connections on the sockets of the process that this one succeeds. Rejects if a thread cannot; then the other process
+	 * must go on alone.
+	 */
+	async accept(): Promise<void> {
+		this.#waits = false;
+		this.#sinks.rolls = true;
+		this.#tls.activate();
+		await this.#pool?.acceptAll();
+		this.#serves();
+	}
+
+	/** Completes what {@link accept} began once the other process will not serve alone again. */
+	takeOver(): void {
+		this.#sockets.takeOver();
+	}
+
+	/**
+	 * Hands over to a successor, between two loads. `succeed` starts it and resolves to false if it did not take over; then this
+	 * process goes on as before. Otherwise this process stops accepting connections, and {@link stop} resolves once it has ended
+	 * those it has.
+	 */
+	handOver(succeed: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
+		return this.#serialize(async () => {
+			if (this.#stopping) return false;
+			const succeeded = await succeed(this.#inheritance());
+			if (succeeded) this.#stopping ??= this.#stop(true);
+			return succeeded;
+		});
+	}
+
+	/** Rolls log files or, while a successor starts to, leaves it to that process. */
+	rollLogs(rolls: boolean): void {
+		this.#sinks.rolls = rolls;
+	}
+
+	/** Throws HandoverImpossible. */
+	#inheritance(): Inheritance {
+		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? []);
+		const missing = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
+		if (missing) throw new HandoverImpossible(`The sockets of ${missing.key} cannot be passed to another process.`);
+		return { sockets, ticketKeys: this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64')) };
+	}
+
 	/** Ends a worker thread like a crash would, so that operators can test its replacement. */
 	async terminateWorker(index: number): Promise<void> {
 		await this.#pool?.kill(index);
@@ -354,6 +409,7 @@ export class Runtime implements RuntimeControl {
 		if (!input) {
 			await this.#beforeListening();
 			this.#startPool({});
+			if (this.#waits) return;
 			this.#ready = true;
 			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads, io: ioMode() });
 			return;
@@ -368,9 +424,14 @@ export class Runtime implements RuntimeControl {
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		if (outcome.result === 'refused') throw refusedStart(outcome.diagnostics);
 		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
-		this.#ready = true;
 		this.#loads.started();
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
+		if (this.#waits) await this.#pool!.checkAll();
+		else this.#serves();
+	}
+
+	#serves(): void {
+		this.#ready = true;
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
 			io: ioMode(),
@@ -514,7 +575,8 @@ export class Runtime implements RuntimeControl {
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
 			this.#pools.name(facts.pools);
 			pool.activateAll();
-			this.#tls.activate();
+			// The process that this one succeeds still answers challenges.
+			if (!this.#waits) this.#tls.activate();
 			this.#log.use(processLog);
 			this.#sockets.serve(listeners);
 			return { result: 'applied', generation, unchanged: false, diagnostics };
@@ -550,23 +612,28 @@ export class Runtime implements RuntimeControl {
 		for (const end of this.#relief.splice(0)) end();
 	}
 
-	async #stop(): Promise<void> {
+	/** `succeeded`: another process serves new connections on the same sockets. */
+	async #stop(succeeded = false): Promise<void> {
 		this.#endRelief();
 		this.#ready = false;
-		await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
-		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });
+		if (succeeded) this.#sockets.leave();
+		else await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
+		const message = succeeded ? 'handed over; finishing open connections' : 'stopping';
+		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
 		this.#pools.close();
 		// From now on, connections are refused, as if nothing listened.
 		this.#sockets.close();
-		if (this.#pool) await within(this.#pool.drain(), this.#settings.grace_period);
+		// The successor waits for the folders of caches.
+		if (succeeded) void this.#caches.close();
+		if (this.#pool) await within(this.#pool.drain(succeeded), this.#settings.grace_period);
 		await Promise.all([
 			this.#endThreads(),
 			this.#spans.close(EXPORT_LIMIT),
 			within(this.#caches.close(), FLUSH_LIMIT),
 			this.#tls.close(),
 		]);
-		await this.#queue.catch(() => {});
-		this.log('info', 'runtime', 'stopped');
+		if (!succeeded) await this.#queue.catch(() => {});
+		this.log('info', 'runtime', succeeded ? 'ended after a handover' : 'stopped');
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}

@@ -1,6 +1,7 @@
 /** Manages the worker threads: starts, feeds and counts them, and replaces those that die or stop responding. */
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
+import { sharedOut } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
 import type { MainThreadQuestion } from '../threads/main-thread-requests.ts';
@@ -146,10 +147,30 @@ export class WorkerPool {
 		}
 		this.#wanted = new Set(order.listeners.map(listener => listener.key));
 		this.#building = slots;
-		const prepared = Promise.all(slots.map(slot => this.#prepare(slot, order)));
+		const prepared = Promise.all(
+			slots.map(slot => {
+				const listeners = sharedOut(order.listeners, slot.index, this.size);
+				return this.#prepare(slot, { ...order, listeners });
+			}),
+		);
 		for (const slot of slots) if (slot.unresponsive) this.#replace(slot);
 		await prepared;
 		if (this.#building.length === 0) throw new NoThreadAnswers();
+	}
+
+	/** Makes every thread answer a request on each of its listeners. Rejects with BuildRefused or WorkerLost. */
+	async checkAll(): Promise<void> {
+		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'check', attempt }))));
+	}
+
+	/** Makes every thread accept connections on the addresses that were deferred. Rejects with BuildRefused or WorkerLost. */
+	async acceptAll(): Promise<void> {
+		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'accept', attempt }))));
+	}
+
+	/** Returns the descriptors of the threads' sockets for a listener, which another process may inherit. */
+	descriptorsOf(key: string): number[] {
+		return this.#sockets.of(key);
 	}
 
 	/** Waits for a thread that could serve. Resolves to the indices of threads that have been started but do not serve yet. */
@@ -195,14 +216,14 @@ export class WorkerPool {
 		this.#sockets.keep(this.#served);
 	}
 
-	/** Makes every thread finish its exchanges. Resolves when all have. */
-	drain(): Promise<void> {
+	/** Makes every thread finish its exchanges. Resolves when all have. `gently`: another process serves new connections. */
+	drain(gently = false): Promise<void> {
 		this.#stop();
 		return new Promise(resolve => {
 			this.#allDrained = resolve;
 			for (const slot of this.#slots) {
 				slot.attempt?.reject(new WorkerLost('The server is stopping.'));
-				this.#post(slot, { type: 'drain' });
+				this.#post(slot, { type: 'drain', gently });
 				if (slot.unresponsive) this.#replace(slot);
 			}
 			this.#checkDrained();
@@ -378,6 +399,11 @@ export class WorkerPool {
 	}
 
 	#prepare(slot: Slot, order: GenerationOrder): Promise<void> {
+		return this.#attempt(slot, attempt => ({ type: 'prepare', attempt, ...order }));
+	}
+
+	/** Sends a message to which the thread replies that it is prepared, or why it refuses. */
+	#attempt(slot: Slot, message: (attempt: number) => ToWorker): Promise<void> {
 		if (!slot.thread) return Promise.reject(new WorkerLost('A worker thread has died.'));
 		const number = ++this.#attempts;
 		return new Promise((resolve, reject) => {
@@ -395,14 +421,14 @@ export class WorkerPool {
 				resolve: () => settle(resolve),
 				reject: error => settle(() => reject(error)),
 			};
-			this.#post(slot, { type: 'prepare', attempt: number, ...order });
+			this.#post(slot, message(number));
 		});
 	}
 
 	#take(slot: Slot, message: FromWorker): void {
 		switch (message.type) {
 			case 'listening':
-				this.#sockets.add(slot.index, message.key, message.socket);
+				this.#sockets.add(slot.index, message.key, message.sockets);
 				return;
 			case 'prepared':
 				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();

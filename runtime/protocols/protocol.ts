@@ -114,8 +114,12 @@ export interface ProtocolServer {
 	 * with those of a PROXY header.
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
-	/** Stops keep-alive: idle connections close at once, busy ones after their exchange. */
-	drain(): void;
+	/**
+	 * Stops keep-alive: idle connections close at once, busy ones after their exchange.
+	 * @param gently Idle HTTP/1 connections may send one more request for a few seconds: a request that is already on its way to a
+	 * connection that closes would be lost.
+	 */
+	drain(gently?: boolean): void;
 	/**
 	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded ones continue.
 	 */

@@ -42,6 +42,10 @@ export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
 	/** The socket held by the main thread, of which each thread listens on a duplicate; undefined if each thread binds its own. */
 	readonly descriptor?: number;
+	/** Sockets of the process that this one succeeds, of which the thread listens on duplicates; see runtime/main/handover. */
+	readonly inherited?: readonly number[];
+	/** The thread binds it only once it is told to accept, because the process that this one succeeds still serves the address. */
+	readonly deferred?: true;
 }
 
 /** `[from, count]`: reused sites of the previous generation, starting at `from`; −1 takes the next `count` changed ones. */
@@ -196,7 +200,12 @@ export type ToWorker =
 	| { readonly type: 'discard' }
 	/** Memory requested with `memory_wanted`; undefined if the machine has not enough. */
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
-	| { readonly type: 'drain' }
+	/** Answers a request on each listener without its socket; the reply is `prepared` or `refused`. */
+	| { readonly type: 'check'; readonly attempt: number }
+	/** Listens on the addresses that were deferred; the reply is `prepared` or `refused`. */
+	| { readonly type: 'accept'; readonly attempt: number }
+	/** `gently`: another process serves new connections, so nobody is in a hurry. */
+	| { readonly type: 'drain'; readonly gently?: boolean }
 	/** The reply to `ask`; `failed` is set, with the reason, if there is none. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failed?: string }
 	/** Requests a `pong`, which a stuck thread does not send. */
@@ -229,7 +238,7 @@ export interface SeriesAnnouncement {
 export type FromWorker =
 	| { readonly type: 'prepared'; readonly attempt: number }
 	/** The thread listens on an address. */
-	| { readonly type: 'listening'; readonly key: string; readonly socket: SocketDescriptors }
+	| { readonly type: 'listening'; readonly key: string; readonly sockets: readonly SocketDescriptors[] }
 	| {
 			readonly type: 'refused';
 			readonly attempt: number;

@@ -13,7 +13,12 @@ const KEPT = 2;
 
 /** Generates and rotates ticket keys, on the main thread. */
 export class TicketKeys {
-	#keys: readonly Uint8Array[] = [randomBytes(KEY_BYTES)];
+	#keys: readonly Uint8Array[];
+
+	/** `inherited` are the keys of the process that this one succeeds: its sessions go on. */
+	constructor(inherited: readonly Uint8Array[] = []) {
+		this.#keys = inherited.length > 0 ? inherited : [randomBytes(KEY_BYTES)];
+	}
 
 	/** All keys, newest first. The newest one encrypts. */
 	get current(): readonly Uint8Array[] {

@@ -34,6 +34,8 @@ import { TrustWatch } from './trust-watch.ts';
 export interface TlsControlDeps {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
+	/** The ticket keys of the process that this one succeeds. */
+	readonly ticketKeys?: readonly Uint8Array[] | undefined;
 	/** Sends an update to every thread. Returns the indexes of the threads. */
 	broadcast(update: TlsUpdate): readonly number[];
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
@@ -74,7 +76,7 @@ export class TlsControl implements CertificateSink {
 	#storage: StoreSelection | undefined;
 	/** Open stores, by their settings. */
 	readonly #stores = new Map<string, Promise<Store>>();
-	readonly #ticketKeys = new TicketKeys();
+	readonly #ticketKeys: TicketKeys;
 	#rotation: NodeJS.Timeout | undefined;
 	#manager: Promise<CertificateManager> | undefined;
 	#sharedChallenges: Promise<SharedChallenges> | undefined;
@@ -87,6 +89,7 @@ export class TlsControl implements CertificateSink {
 
 	constructor(deps: TlsControlDeps) {
 		this.#deps = deps;
+		this.#ticketKeys = new TicketKeys(deps.ticketKeys);
 		this.#files = new CertificateFiles({
 			publish: certificates => this.publish(certificates),
 			drop: ids => this.drop(ids),
@@ -110,6 +113,11 @@ export class TlsControl implements CertificateSink {
 			...chunks([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
 			{ kind: 'challenges', number: 0, answers: this.#answers },
 		];
+	}
+
+	/** The keys that encrypt and decrypt session tickets, newest first. */
+	get ticketKeys(): readonly Uint8Array[] {
+		return this.#ticketKeys.current;
 	}
 
 	/** The certificate manager, if it has been started. */

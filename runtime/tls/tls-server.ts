@@ -91,6 +91,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#rate: HandshakeRate | undefined;
 	#limit = HANDSHAKE_LIMIT;
 	#draining = false;
+	/** No connection may come any more; one whose PROXY header was late still may when the server drains gently. */
+	#refuses = false;
 	#peekMemory: Buffer | undefined;
 	readonly #pending = new Map<Socket | DirectSocket, PendingHandshake>();
 	#watch: NodeJS.Timeout | undefined;
@@ -156,7 +158,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		if (socket.destroyed) return;
 		const direct = socket instanceof DirectSocket;
 		if (!direct) socket.on('error', ignore);
-		if (this.#draining || this.#pending.size >= MAX_HANDSHAKES) {
+		if (this.#refuses || this.#pending.size >= MAX_HANDSHAKES) {
 			this.#deps.failed('too_many_handshakes');
 			socket.destroy();
 			return;
@@ -217,9 +219,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		if (this.#draining) this.#deps.ended();
 	}
 
-	drain(): void {
+	drain(gently?: boolean): void {
 		this.#draining = true;
-		this.#deps.http1.drain();
+		this.#refuses = gently !== true;
+		this.#deps.http1.drain(gently);
 		this.#deps.http2?.drain();
 		this.datagrams?.drain();
 	}

@@ -211,8 +211,14 @@ class DataPlaneWorker implements ThreadState {
 			case 'answer':
 				this.#questions.answered(message);
 				return;
+			case 'check':
+				void this.#attempt(message.attempt, () => this.#check());
+				return;
+			case 'accept':
+				void this.#attempt(message.attempt, () => this.#accept());
+				return;
 			case 'drain':
-				this.#drain();
+				this.#drain(message.gently === true);
 				return;
 			case 'ping':
 				this.#send({ type: 'pong', number: message.number });
@@ -306,12 +312,45 @@ class DataPlaneWorker implements ThreadState {
 			);
 			this.#hosts.set(listener, host);
 			this.#binding.push(listener);
-			const socket = await listener.bind(this.#start.sharePorts).catch(error => {
-				throw listenError(error, address);
-			});
-			if (socket !== undefined) this.#send({ type: 'listening', key: address.key, socket });
+			if (!address.deferred) await this.#listen(listener);
 		}
-		for (const address of listeners) this.#bindQuic(address, shared);
+		for (const address of listeners) if (!address.deferred) this.#bindQuic(address, shared);
+	}
+
+	async #listen(listener: WorkerListener): Promise<void> {
+		const { address } = listener;
+		const sockets = await listener.bind(this.#start.sharePorts).catch(error => {
+			throw listenError(error, address);
+		});
+		if (sockets.length > 0) this.#send({ type: 'listening', key: address.key, sockets });
+	}
+
+	/** Replies to a message with an attempt's number. */
+	async #attempt(attempt: number, run: () => Promise<void>): Promise<void> {
+		try {
+			await run();
+			this.#send({ type: 'prepared', attempt });
+		} catch (error) {
+			this.#send({ type: 'refused', attempt, ...buildProblem(error) });
+		}
+	}
+
+	async #check(): Promise<void> {
+		for (const listener of this.#listeners.values()) {
+			await listener.check().catch((error: Error) => {
+				throw new ListenError('EIO', socketText(listener.address), `a test request failed: ${error.message}`);
+			});
+		}
+	}
+
+	/** Takes part in serving the addresses of the process that this one succeeds. */
+	async #accept(): Promise<void> {
+		for (const listener of this.#listeners.values()) {
+			if (listener.isBound) continue;
+			await this.#listen(listener);
+			this.#bindQuic(listener.address, this.#shared);
+			this.#configure(listener);
+		}
 	}
 
 	/** Binds the UDP socket of a listener that is to speak HTTP/3. */
@@ -541,10 +580,10 @@ class DataPlaneWorker implements ThreadState {
 		}
 	}
 
-	#drain(): void {
+	#drain(gently: boolean): void {
 		this.#discard();
 		this.draining = true;
-		for (const listener of this.#listeners.values()) listener.drain();
+		for (const listener of this.#listeners.values()) listener.drain(gently);
 		this.#reportDrained();
 	}
 

@@ -24,6 +24,9 @@ import { type InputSink, SocketInput } from './socket-input.ts';
 
 const NOTHING = Buffer.alloc(0);
 
+/** Milliseconds for which an idle connection of a server that drains gently may send one more request. */
+const LAST_REQUEST_WAIT = 5000;
+
 /** A connection. It exists until its socket has closed. */
 export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
 	readonly #socket: ClientSocket;
@@ -119,7 +122,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 
 	drain(alone = false): void {
 		this.#retired ||= alone;
-		if (this.#state === HEAD && this.#pending === undefined && !this.#running) this.#close();
+		if (this.#state !== HEAD || this.#pending !== undefined || this.#running) return;
+		if (!this.#engine.gently) {
+			this.#close();
+			return;
+		}
+		this.#engine.now = performance.now();
+		this.clock.readUntil(this.#engine.after(LAST_REQUEST_WAIT));
 	}
 
 	get idleSince(): number {
@@ -232,7 +241,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (at < length && this.#state <= BLOCKED) this.#hold(bytes, at);
 		this.#running = false;
 		if (this.#state === UPGRADED) this.#handOver(at < length ? bytes.subarray(at) : undefined);
-		else if (this.#state === HEAD && (this.#ended || (this.#draining && !this.#inHead))) this.#close();
+		else if (this.#state === HEAD && (this.#ended || (this.#closesIdle && !this.#inHead))) this.#close();
 		else this.#writer.flush();
 	}
 
@@ -401,7 +410,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#state = HEAD;
 		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
-		this.clock.readUntil(this.#engine.after(this.#engine.limits.idleTimeout));
+		const { gently, limits } = this.#engine;
+		this.clock.readUntil(this.#engine.after(gently ? LAST_REQUEST_WAIT : limits.idleTimeout));
 		this.#input.resume();
 	}
 
@@ -424,6 +434,11 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#writer.refuse(status);
 		this.#close();
 		return at;
+	}
+
+	/** True if no further request is awaited. */
+	get #closesIdle(): boolean {
+		return this.#draining && !this.#engine.gently;
 	}
 
 	get #draining(): boolean {

@@ -18,8 +18,9 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): Prot
 			engine.refresh();
 			new Connection(socket, scheme, engine, peer);
 		},
-		drain(): void {
+		drain(gently = false): void {
 			engine.draining = true;
+			engine.gently = gently;
 			for (const connection of engine.connections) connection.drain();
 		},
 		retire(which): void {

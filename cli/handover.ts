@@ -1,0 +1,90 @@
+/** What a server process does to hand over to another, and to take over from one; see runtime/main/handover. */
+import { isSea } from 'node:sea';
+import type { InheritedAdmin } from '../admin/bind.ts';
+import type { HandoverRequest } from '../admin/endpoint.ts';
+import { type AdminServer, wantedAddress } from '../admin/server.ts';
+import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import type { AdminSettings } from '../compiler/document/document.ts';
+import { HANDOVER_PROTOCOL, type Inheritance, type Offer } from '../runtime/main/handover/handover-protocol.ts';
+import {
+	InheritedDescriptors,
+	SuccessorProcess,
+	type SuccessorProgram,
+} from '../runtime/main/handover/successor-process.ts';
+import type { ConfigurationSource } from './configuration.ts';
+
+/** Milliseconds in which a new process must be ready, unless the request says otherwise. */
+const READY_LIMIT = 120_000;
+
+/** How a server was started, for the processes that succeed it. */
+export interface ServedAs {
+	readonly adminAnyway?: boolean | undefined;
+	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
+	readonly madeOfFlags?: boolean | undefined;
+	readonly verbose: boolean;
+	readonly watch?: boolean | undefined;
+	/** Nobody waits for the end of the first process: it was started by `svc start`. */
+	readonly background?: boolean | undefined;
+}
+
+/** What the command line and the Admin API add to an offer. */
+export interface OfferedProcess {
+	readonly served: ServedAs;
+	readonly admin?: (InheritedAdmin & { readonly wanted: string }) | undefined;
+	/** Descriptor of the pipe to the first process, if that waits; see {@link Keeper}. */
+	readonly keeper?: number | undefined;
+	/** The configuration is to be saved for `run --resume`. */
+	readonly saves: boolean;
+}
+
+/** The process that hands over. */
+export interface Predecessor {
+	readonly served: ServedAs;
+	readonly admin: AdminServer | undefined;
+	readonly adminSettings: AdminSettings | undefined;
+	/** See {@link OfferedProcess.keeper}; -1 if this process is the first and waits itself. */
+	readonly keeper: number | undefined;
+}
+
+/** Starts a successor for a request. Throws the system's error. */
+export function startSuccessor(
+	request: HandoverRequest,
+	input: ConfigInput | undefined,
+	inheritance: Inheritance,
+	predecessor: Predecessor,
+	onGo: () => void,
+): SuccessorProcess {
+	const { served, admin, keeper } = predecessor;
+	const descriptors = new InheritedDescriptors();
+	const moved = descriptors.of(inheritance);
+	const socket = admin?.socket;
+	const wanted = wantedAddress(predecessor.adminSettings);
+	const offeredAdmin = socket &&
+		wanted !== undefined && { wanted, bound: socket.bound, descriptor: descriptors.add(socket.descriptor) };
+	const keeps = keeper === OWN_KEEPER;
+	const pipe = keeper === undefined ? undefined : keeps ? descriptors.next : descriptors.add(keeper);
+	const added: OfferedProcess = {
+		served,
+		...(offeredAdmin && { admin: offeredAdmin }),
+		...(pipe !== undefined && { keeper: pipe }),
+		saves: request.saves,
+	};
+	const offer: Offer<OfferedProcess> = {
+		type: 'offer',
+		protocol: HANDOVER_PROTOCOL,
+		...(input && { input }),
+		inheritance: moved,
+		process: added,
+	};
+	const program = request.binary === undefined ? ownProgram() : { file: request.binary, args: process.argv.slice(2) };
+	return new SuccessorProcess(program, offer, descriptors.own, keeps, request.within ?? READY_LIMIT, onGo);
+}
+
+/** Stands for the pipe of a first process that has not handed over yet. */
+export const OWN_KEEPER = -1;
+
+/** Returns this program, started as it was: a file that has been replaced since is a new release. */
+function ownProgram(): SuccessorProgram {
+	const { argv, execArgv, execPath } = process;
+	return { file: execPath, args: isSea() ? argv.slice(2) : [...execArgv, argv[1]!, ...argv.slice(2)] };
+}

@@ -1,0 +1,95 @@
+/**
+ * The listening sockets that one process leaves to its successor. Both listen on the very same sockets for a moment, so that
+ * no connection waits in a queue that nobody accepts from. The successor binds no second socket to an inherited address.
+ */
+import { closeSync } from 'node:fs';
+import type { ListenerAddress } from '../threads/messages.ts';
+
+/** A TCP listener: all its sockets, one for each thread of the process that bound them. */
+export interface BequeathedListener {
+	/** `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
+	readonly key: string;
+	/** The bound port. */
+	readonly port: number;
+	readonly descriptors: readonly number[];
+}
+
+/** A socket that the main thread holds. */
+export interface BequeathedSocket {
+	/** `unix//run/svc.sock` or `fd/3`. */
+	readonly key: string;
+	readonly descriptor: number;
+	/** The file of a Unix socket; `inode` is a decimal number, because JSON has no large integers. */
+	readonly file?: { readonly path: string; readonly inode: string; readonly mode: number };
+}
+
+/** A socket that a service manager passed to the first of the processes. */
+export interface BequeathedPassed {
+	/** The number by which configurations call it. */
+	readonly number: number;
+	readonly name: string;
+	readonly descriptor: number;
+}
+
+/** All sockets of a server. */
+export interface BequeathedSockets {
+	readonly listeners: readonly BequeathedListener[];
+	readonly held: readonly BequeathedSocket[];
+	readonly passed: readonly BequeathedPassed[];
+}
+
+/** What a successor has inherited and not yet made its own. */
+export class InheritedSockets {
+	readonly #listeners: ReadonlyMap<string, BequeathedListener>;
+	readonly #held: ReadonlyMap<string, BequeathedSocket>;
+
+	constructor({ listeners, held }: BequeathedSockets) {
+		this.#listeners = new Map(listeners.map(listener => [listener.key, listener]));
+		this.#held = new Map(held.map(socket => [socket.key, socket]));
+	}
+
+	/**
+	 * Returns the address for threads if it must wait until the process accepts: because its sockets are inherited, or because it
+	 * shares a port with inherited sockets, so that it cannot be told from theirs before.
+	 */
+	deferred(address: ListenerAddress): ListenerAddress | undefined {
+		const found = this.#listeners.get(address.key);
+		if (found) return { ...address, port: found.port, inherited: found.descriptors, deferred: true };
+		const { port } = address;
+		for (const listener of this.#listeners.values()) if (listener.port === port) return { ...address, deferred: true };
+		return undefined;
+	}
+
+	/** Returns the inherited socket of a key. */
+	held(key: string): BequeathedSocket | undefined {
+		return this.#held.get(key);
+	}
+
+	/** Returns the inherited sockets of which the new configuration has none of these keys. */
+	abandoned(keys: ReadonlySet<string>): BequeathedSocket[] {
+		return [...this.#held.values()].filter(socket => !keys.has(socket.key));
+	}
+
+	/** Closes the descriptors of TCP sockets: threads have duplicates of those that are served. */
+	close(): void {
+		for (const { descriptors } of this.#listeners.values()) for (const descriptor of descriptors) closeSync(descriptor);
+	}
+}
+
+/**
+ * Returns the addresses for one of `threads` threads, with its share of the inherited sockets. Every socket gets a thread, also
+ * if there are fewer threads than sockets; with more threads, some share a socket.
+ */
+export function sharedOut(listeners: readonly ListenerAddress[], thread: number, threads: number): ListenerAddress[] {
+	return listeners.map(listener => {
+		const all = listener.inherited;
+		if (all === undefined || all.length === 0) return listener;
+		const own = all.filter((_, at) => at % threads === thread);
+		return { ...listener, inherited: own.length > 0 ? own : [all[thread % all.length]!] };
+	});
+}
+
+/** Returns an address as later loads see it, without what only concerned the succession. */
+export function settled({ inherited: _, deferred: __, ...address }: ListenerAddress): ListenerAddress {
+	return address;
+}

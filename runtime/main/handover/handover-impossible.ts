@@ -1,0 +1,9 @@
+/** The error of a handover that cannot begin. */
+
+/** The message is a full sentence. */
+export class HandoverImpossible extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = 'HandoverImpossible';
+	}
+}

@@ -1,0 +1,80 @@
+/** The successor's side of a handover: what it is told by the process that started it. */
+import {
+	type FromSuccessor,
+	HANDOVER_PROTOCOL,
+	type Offer,
+	SUCCESSOR_VARIABLE,
+	type ToSuccessor,
+} from './handover-protocol.ts';
+
+/** Milliseconds in which the offer must come. */
+const OFFER_LIMIT = 10_000;
+
+/** Reports whether this process was started as a successor. */
+export function isSuccessor(): boolean {
+	return process.env[SUCCESSOR_VARIABLE] !== undefined && process.send !== undefined;
+}
+
+/** The channel to the predecessor. */
+export class PredecessorChannel {
+	readonly #waiting: ToSuccessor[] = [];
+	#take: ((message: ToSuccessor | undefined) => void) | undefined;
+
+	constructor() {
+		process.on('message', message => {
+			if (this.#take) this.#take(message as ToSuccessor);
+			else this.#waiting.push(message as ToSuccessor);
+		});
+		process.once('disconnect', () => this.#take?.(undefined));
+	}
+
+	/** Resolves to the offer. Rejects if there is none that this program understands. */
+	async offer(): Promise<Offer> {
+		const wanted = process.env[SUCCESSOR_VARIABLE];
+		delete process.env[SUCCESSOR_VARIABLE];
+		if (wanted !== String(HANDOVER_PROTOCOL)) {
+			throw new Error(
+				`This release cannot take over from one that speaks version ${wanted} of the handover; restart the server instead.`,
+			);
+		}
+		const timer = setTimeout(() => this.#take?.(undefined), OFFER_LIMIT);
+		const message = await this.#next();
+		clearTimeout(timer);
+		if (message?.type !== 'offer') throw new Error('The running process did not say what to take over.');
+		return message;
+	}
+
+	/** Tells the predecessor that this process could serve. Resolves when it is to accept connections. */
+	async ready(): Promise<void> {
+		this.#send({ type: 'ready' });
+		// Undefined: the predecessor has died, and nobody else serves.
+		await this.#next();
+	}
+
+	/** Tells the predecessor that this process accepts connections, so that it can go. */
+	done(generation: number, warnings: Extract<FromSuccessor, { type: 'done' }>['warnings']): void {
+		this.#send({ type: 'done', generation, warnings });
+		process.removeAllListeners('message');
+	}
+
+	/** Tells the predecessor why this process cannot take over. Resolves once that is sent. */
+	async failed(failure: Omit<Extract<FromSuccessor, { type: 'failed' }>, 'type'>): Promise<void> {
+		await this.#send({ type: 'failed', ...failure });
+	}
+
+	#next(): Promise<ToSuccessor | undefined> {
+		const message = this.#waiting.shift();
+		if (message || !process.connected) return Promise.resolve(message);
+		return new Promise(resolve => {
+			this.#take = taken => {
+				this.#take = undefined;
+				resolve(taken);
+			};
+		});
+	}
+
+	#send(message: FromSuccessor): Promise<void> {
+		if (!process.connected) return Promise.resolve();
+		return new Promise(resolve => void process.send!(message, () => resolve()));
+	}
+}
