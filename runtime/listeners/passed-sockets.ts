@@ -1,6 +1,6 @@
 /** Sockets that a service manager passes to the process (sd_listen_fds(3)): their descriptors and names. */
 
-import type { BequeathedPassed } from './inherited-sockets.ts';
+import type { BequeathedPassed } from '../sockets/bequeathed-sockets.ts';
 
 /** The first passed descriptor. */
 const FIRST = 3;

@@ -18,7 +18,7 @@
  */
 import type { DiagnosticReport } from '../../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
-import type { BequeathedSockets } from '../../listeners/inherited-sockets.ts';
+import type { BequeathedSockets } from '../../sockets/bequeathed-sockets.ts';
 
 /** The version of the messages. A successor that speaks another one refuses the offer. */
 export const HANDOVER_PROTOCOL = 1;

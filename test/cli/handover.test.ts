@@ -1,0 +1,272 @@
+/** Handovers: nothing is lost when a process takes over from another, and nothing happens when it cannot. */
+import { once } from 'node:events';
+import { readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
+import { EchoClient, echoServer, startLoad } from './handover-load.ts';
+
+const handover = suite('handover');
+
+interface Running {
+	readonly server: ServerProcess;
+	readonly folder: string;
+	readonly file: string;
+	readonly ports: readonly number[];
+	/** Loads a configuration; status and body of the answer. */
+	load(sites: string, query?: string): Promise<{ status: number; body: { readonly [name: string]: unknown } }>;
+}
+
+/** Runs a server with an Admin API and the sites; `ports[0]` is the first site's. */
+async function running(
+	sites: (ports: readonly number[]) => string,
+	test: (running: Running) => Promise<void>,
+	options = '',
+): Promise<void> {
+	const folder = temporaryFolder();
+	const ports = await freePorts(6);
+	const socketPath = path.join(folder, 'admin.sock');
+	const file = path.join(folder, 'Configfile');
+	const global = `{\n\tadmin unix/${socketPath}\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system ${folder}/store\n${options}}\n`;
+	writeFileSync(file, `${global}${sites(ports)}`);
+	const server = await serve([file], ports[0]!, { env: { XDG_STATE_HOME: folder } });
+	const load: Running['load'] = (wanted, query = '?handover') => {
+		writeFileSync(file, `${global}${wanted}`);
+		return new Promise((resolve, reject) => {
+			const headers = { host: 'svc', connection: 'close', 'content-type': 'text/configfile' };
+			const asked = request({ socketPath, method: 'POST', path: `/load${query}`, headers }, response => {
+				let body = '';
+				response.setEncoding('utf8').on('data', chunk => {
+					body += chunk;
+				});
+				response.on('end', () => resolve({ status: response.statusCode!, body: JSON.parse(body) }));
+			});
+			asked.on('error', reject);
+			asked.end(`${global}${wanted}`);
+		});
+	};
+	try {
+		await test({ server, folder, file, ports, load });
+	} finally {
+		await server.stop();
+	}
+}
+
+/** The processes whose working directory or command line names the folder. */
+function processesOf(folder: string): number[] {
+	return readdirSync('/proc')
+		.filter(name => /^\d+$/.test(name))
+		.filter(pid => {
+			try {
+				return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(folder);
+			} catch {
+				return false;
+			}
+		})
+		.map(Number);
+}
+
+const plain = (port: number, text: string): string => `http://127.0.0.1:${port} {\n\trespond "${text}"\n}\n`;
+
+/** The answer on a new connection: one that is open may get one more from the process that has handed over. */
+async function bodyOf(port: number): Promise<string> {
+	const answer = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+	return answer.split('\r\n\r\n')[1] ?? '';
+}
+
+/** An application whose download lasts until `finish` is called, and that answers an upload with its size. */
+async function application(): Promise<{ port: number; finish(): void; close(): void }> {
+	const ends: (() => void)[] = [];
+	const server = createHttpServer((asked, answer) => {
+		if (asked.method === 'GET') {
+			const timer = setInterval(() => answer.write('x'.repeat(10_000)), 5);
+			ends.push(() => {
+				clearInterval(timer);
+				answer.end('the end');
+			});
+			return;
+		}
+		let size = 0;
+		asked.on('data', (chunk: Buffer) => {
+			size += chunk.length;
+		});
+		asked.on('end', () => answer.end(String(size)));
+	});
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return {
+		port: (server.address() as AddressInfo).port,
+		finish: () => {
+			for (const end of ends.splice(0)) end();
+		},
+		close: () => {
+			server.closeAllConnections();
+			server.close();
+		},
+	};
+}
+
+handover('under load loses nothing', async () => {
+	const echo = await echoServer();
+	const app = await application();
+	const echoPort = (echo.address() as AddressInfo).port;
+	const sites = (ports: readonly number[], more: string) =>
+		`http://127.0.0.1:${ports[0]} {\n\thandle /echo {\n\t\treverse_proxy 127.0.0.1:${echoPort}\n\t}\n\thandle /app {\n\t\treverse_proxy 127.0.0.1:${app.port}\n\t}\n\thandle {\n\t\trespond "plain"\n\t}\n}\nhttps://localhost:${ports[1]} {\n\ttls internal\n\trespond "tls"\n}\n${more}`;
+	const open: EchoClient[] = [];
+	try {
+		await running(
+			ports => sites(ports, ''),
+			async ({ ports, load }) => {
+				const [first, tls, third] = ports as [number, number, number];
+				for (let i = 0; i < 20; i++) open.push(await EchoClient.open(first, '/echo'));
+				const download = fetch(`http://127.0.0.1:${first}/app`).then(answer => answer.text());
+				const upload = request({ port: first, host: '127.0.0.1', method: 'POST', path: '/app' });
+				const uploaded = once(upload, 'response');
+				upload.write('y'.repeat(1000));
+				const clients = startLoad({ plain: first, tls });
+				await until('load', () => clients.done('HTTP/2') > 0 && clients.done('TLS resumption') > 2);
+				const port = plain(third, 'new port');
+				const changes = [port, `${port}https://other.localhost:${tls} {\n\ttls internal\n\trespond "name"\n}\n`];
+				for (const [round, change] of changes.entries()) {
+					const { status, body } = await load(sites(ports, change));
+					assert.is(status, 200, JSON.stringify(body));
+					assert.ok((body as { handover?: { pid: number } }).handover!.pid > 0);
+					for (const socket of open) await socket.echo(`round ${round}`);
+					upload.write('y'.repeat(1000));
+					const count = clients.done('connection per request');
+					await until('more requests', () => clients.done('connection per request') > count + 50);
+				}
+				assert.is(await bodyOf(third), 'new port');
+				const report = await clients.stop();
+				assert.equal(report.failures, []);
+				// Sessions begun by one process go on with the next.
+				assert.is(report.resumed, report.done['TLS resumption']! - 1);
+				app.finish();
+				assert.ok((await download).endsWith('the end'));
+				upload.end();
+				const [answer] = (await uploaded) as [IncomingMessage];
+				assert.is(await text(answer), '3000');
+				for (const socket of open) {
+					assert.ok(socket.open);
+					socket.close();
+				}
+			},
+		);
+	} finally {
+		for (const socket of open) socket.close();
+		app.close();
+		echo.close();
+	}
+});
+
+handover(
+	'that fails changes nothing: a configuration that is wrong, a port that is taken, a process that is too slow',
+	async () => {
+		const taken = createServer().listen(0, '127.0.0.1');
+		await once(taken, 'listening');
+		const takenPort = (taken.address() as AddressInfo).port;
+		try {
+			await running(
+				([port]) => plain(port!, 'one'),
+				async ({ server, folder, ports, load }) => {
+					const [first, second] = ports as [number, number];
+					const before = new Set(descriptorsOf(server.child.pid!));
+					const attempts = async (): Promise<void> => {
+						const wrong = await load(`${plain(first, 'one')}http://127.0.0.1:${second} {\n\trespnd\n}\n`);
+						assert.is(wrong.status, 400);
+						const refused = await load(`${plain(first, 'one')}${plain(takenPort, 'two')}`);
+						assert.is(refused.status, 503);
+						assert.match(errorOf(refused.body), /goes on as before\. Cannot listen on .*: the address is in use/);
+						// No process starts as fast.
+						const late = await load(`${plain(first, 'one')}${plain(second, 'two')}`, '?handover=1s');
+						assert.is(late.status, 503);
+						assert.match(errorOf(late.body), /did not become ready in time \(1 s\)/);
+						assert.is(await bodyOf(first), 'one');
+					};
+					await attempts();
+					await attempts();
+					assert.equal(processesOf(folder), [server.child.pid!]);
+					const left = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
+					assert.ok(left.length < 4, left.join());
+					// It can still hand over.
+					assert.is((await load(`${plain(first, 'three')}${plain(second, 'two')}`)).status, 200);
+					assert.is(await bodyOf(first), 'three');
+				},
+			);
+		} finally {
+			taken.close();
+		}
+	},
+);
+
+/** The files that a process has open. */
+function descriptorsOf(pid: number): string[] {
+	return readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
+		try {
+			return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+		} catch {
+			return [];
+		}
+	});
+}
+
+function errorOf(body: { readonly [name: string]: unknown }): string {
+	return (body.error as { message: string }).message;
+}
+
+handover('of a process that is killed is completed by its successor, and a killed successor is forgotten', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, ports, load }) => {
+			const [first, second] = ports as [number, number];
+			const loading = load(`${plain(first, 'two')}${plain(second, 'new')}`);
+			await until('a successor', () => processesOf(folder).length === 2);
+			process.kill(processesOf(folder).find(pid => pid !== server.child.pid)!, 'SIGKILL');
+			const answer = await loading;
+			assert.is(answer.status, 503);
+			assert.match(errorOf(answer.body), /ended with SIGKILL/);
+			assert.is(await bodyOf(first), 'one');
+
+			const lost = load(`${plain(first, 'two')}${plain(second, 'new')}`).catch(() => undefined);
+			await until('a successor', () => processesOf(folder).length === 2);
+			const successor = processesOf(folder).find(pid => pid !== server.child.pid)!;
+			server.child.kill('SIGKILL');
+			await lost;
+			await until('served', async () => (await bodyOf(first).catch(() => '')) === 'two');
+			assert.is(await bodyOf(second), 'new');
+			process.kill(successor, 'SIGTERM');
+			await until('stopped', () => processesOf(folder).length === 0);
+		},
+	);
+});
+
+handover('keeps Unix sockets, and a stop ends the process that serves', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, ports, load }) => {
+			const [first, second] = ports as [number, number];
+			const unix = `http://:1 {\n\tbind unix/${folder}/site.sock\n\trespond unix\n}\n`;
+			assert.is((await load(`${plain(first, 'two')}${unix}`)).status, 200);
+			const { ino } = statSync(path.join(folder, 'site.sock'));
+			const admin = statSync(path.join(folder, 'admin.sock')).ino;
+			assert.is((await load(`${plain(first, 'three')}${unix}${plain(second, 'more')}`)).status, 200);
+			assert.is(statSync(path.join(folder, 'site.sock')).ino, ino);
+			assert.is(statSync(path.join(folder, 'admin.sock')).ino, admin);
+			assert.is(await bodyOf(second), 'more');
+			// The first process stays for whoever waits for it; those in between have ended.
+			await until('two processes', () => processesOf(folder).length === 2);
+			assert.is(await server.stop(), 0);
+			assert.equal(processesOf(folder), []);
+			assert.equal(
+				readdirSync(folder).filter(name => name.endsWith('.sock')),
+				[],
+			);
+		},
+	);
+});
+
+handover.run();
