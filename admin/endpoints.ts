@@ -8,6 +8,7 @@ import { confirmLoad, load, revertLoad } from './load.ts';
 import { metrics } from './metrics.ts';
 import { openapi } from './openapi.ts';
 import { stop } from './stop.ts';
+import { upgrade } from './upgrade.ts';
 import { upstreams } from './upstreams.ts';
 
 const described: readonly AdminEndpoint[] = [
@@ -21,6 +22,7 @@ const described: readonly AdminEndpoint[] = [
 	revertLoad,
 	adapt,
 	stop,
+	upgrade,
 	upstreams,
 	cache,
 	purgeCache,

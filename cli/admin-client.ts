@@ -73,14 +73,19 @@ export async function postToAdmin(
 	}
 }
 
-/** Turns an error reply into a failure: what the server said, its reasons, and before that the diagnostics. */
-export function answerFailure(answer: AdminAnswer, what: string): CommandFailure {
+/** Turns an error reply into a failure: what the server said, its reasons, `more`, and before that the diagnostics. */
+export function answerFailure(answer: AdminAnswer, what: string, more = ''): CommandFailure {
 	const error = member(answer.body, 'error');
 	const message = member(error, 'message');
 	const before = list(member(error, 'diagnostics')).map(
 		one => `${String(member(one, 'text') ?? member(one, 'message'))}\n\n`,
 	);
-	const hint = answer.status === 401 ? ` Set ${TOKEN_VARIABLE}, or pass the server's configuration with -c.` : '';
+	const hint =
+		more !== ''
+			? more
+			: answer.status === 401
+				? ` Set ${TOKEN_VARIABLE}, or pass the server's configuration with -c.`
+				: '';
 	const said =
 		typeof message === 'string'
 			? message

@@ -24,6 +24,16 @@ export const COMMANDS: readonly CommandEntry[] = [
 	},
 	{ name: 'stop', summary: 'Stop a running server gracefully', load: async () => (await import('./stop.ts')).stop },
 	{
+		name: 'restart',
+		summary: 'Replace the process of a running server, without losing a connection',
+		load: async () => (await import('./restart.ts')).restart,
+	},
+	{
+		name: 'upgrade',
+		summary: 'Replace the program of a running server, without losing a connection',
+		load: async () => (await import('./upgrade.ts')).upgrade,
+	},
+	{
 		name: 'validate',
 		summary: 'Check a configuration without serving it',
 		load: async () => (await import('./validate.ts')).validate,

@@ -20,6 +20,7 @@ export const reload: Command = {
 	details: [
 		"Compiles the file, sends the document to the server's Admin API, and reports whether the server applied it. If it did not, the previous configuration keeps serving and the exit status is 1. The running configuration must have the option `admin`.",
 		'If the server already runs this configuration and the files that it names (certificates, keys, trust pools) have not changed, nothing happens; `--force` loads it anyway.',
+		'What a running process can change takes effect at once: sites, handlers, upstreams, certificates, logs, limits and time-outs. The rest needs a new process: listen addresses, names that TLS has never been served for, startup settings such as `threads`, `metrics`, `trusted_proxies` and the address of the Admin API, and client certificates on a listener that had none. Then the command prints the reasons. With `--handover`, it is done all the same, without losing a connection: a new process takes over the listening sockets, and once it serves, the old one finishes its connections, for as long as `grace_period` allows, and ends. If the new process fails, the old one serves on.',
 		'With `--confirm`, a configuration is refused if the server could not roll it back: because that would need a restart, or because the running configuration no longer compiles.',
 		"With `--accept` and `--revert`, the file is read only for the server's Admin API address and token.",
 		TOKEN_RULE,
@@ -31,6 +32,10 @@ export const reload: Command = {
 		ADAPTER_OPTION,
 		ADDRESS_OPTION,
 		{ name: 'force', summary: 'Load it even if it has not changed, and read all files and build everything again' },
+		{
+			name: 'handover',
+			summary: 'If the change needs a restart, hand over to a new process without losing a connection',
+		},
 		{
 			name: 'confirm',
 			value: 'DURATION',
@@ -58,8 +63,17 @@ export const reload: Command = {
 		let answer = places && (await send('application/vnd.svc.placed+json', await placed(text, places)));
 		// A server of an earlier release takes the whole request for a document, and refuses it.
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
-		if (answer.status !== 200) throw answerFailure(answer, `The server did not apply ${input.name}`);
+		if (answer.status !== 200) {
+			const needsRestart = member(member(answer.body, 'error'), 'code') === 'restart_required';
+			const hint = needsRestart ? ` To do it without downtime, run: ${commandLine()} --handover` : '';
+			throw answerFailure(answer, `The server did not apply ${input.name}`, hint);
+		}
 		printError(answerWarnings(answer));
+		const pid = member(member(answer.body, 'handover'), 'pid');
+		if (typeof pid === 'number') {
+			print(`${input.name} is now being served by process ${pid}, which has taken over.\n`);
+			return EXIT.ok;
+		}
 		const state = member(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
 		print(`${input.name} ${state} (generation ${String(member(answer.body, 'generation'))}).\n`);
 		const until = member(member(answer.body, 'confirm'), 'until');
@@ -70,6 +84,14 @@ export const reload: Command = {
 		return EXIT.ok;
 	},
 };
+
+/** Returns the command line of this process, as a shell takes it. */
+function commandLine(): string {
+	const words = process.argv
+		.slice(2)
+		.map(word => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
+	return ['svc', ...words].join(' ');
+}
 
 /** Adds to the document the places that logs show. */
 async function placed(document: string, places: PlaceTexts): Promise<string> {
@@ -83,7 +105,7 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 	const reverts = invocation.flag('revert');
 	if (!accepts && !reverts) return undefined;
 	const others = ['confirm', 'max-error-rate'].filter(name => invocation.value(name) !== undefined);
-	if (invocation.flag('force')) others.push('force');
+	others.push(...['force', 'handover'].filter(name => invocation.flag(name)));
 	if ((accepts && reverts) || others.length > 0) {
 		const first = accepts ? '--accept' : '--revert';
 		const second = accepts && reverts ? '--revert' : `--${others[0]}`;
@@ -114,7 +136,12 @@ function queryOf(invocation: Invocation): string {
 	if (rate !== undefined && confirm === undefined) {
 		throw new CommandFailure('`--max-error-rate` needs `--confirm`.');
 	}
+	const handover = invocation.flag('handover');
+	if (handover && confirm !== undefined) {
+		throw new CommandFailure('`--handover` and `--confirm` cannot be combined.');
+	}
 	const query = new URLSearchParams({
+		...(handover ? { handover: 'true' } : {}),
 		...(invocation.flag('force') ? { force: 'true' } : {}),
 		...(confirm === undefined ? {} : { confirm }),
 		...(rate === undefined ? {} : { max_error_rate: rate }),

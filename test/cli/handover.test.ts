@@ -1,13 +1,22 @@
 /** Handovers: nothing is lost when a process takes over from another, and nothing happens when it cannot. */
 import { once } from 'node:events';
-import { readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
+import {
+	freePorts,
+	rawExchange,
+	runCommand,
+	type ServerProcess,
+	SVC,
+	serve,
+	temporaryFolder,
+	until,
+} from '../harness.ts';
 import { EchoClient, echoServer, startLoad } from './handover-load.ts';
 
 const handover = suite('handover');
@@ -265,6 +274,47 @@ handover('keeps Unix sockets, and a stop ends the process that serves', async ()
 				readdirSync(folder).filter(name => name.endsWith('.sock')),
 				[],
 			);
+		},
+	);
+});
+
+handover('is offered by `svc reload`, and carried out by its option, by restart, upgrade and USR2', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, file, ports }) => {
+			const [first, second] = ports as [number, number];
+			const add = plain(second, 'two');
+			writeFileSync(file, `${readFileSync(file, 'utf8')}${add}`);
+			const refused = await runCommand(['reload', file]);
+			assert.is(refused.status, 1);
+			assert.match(refused.stderr, `Listening on :${second} (http) needs a restart`);
+			assert.match(refused.stderr, `To do it without downtime, run: svc reload ${file} --handover`);
+			assert.is((await runCommand(['reload', file, '--handover', '--confirm', '30s'])).status, 1);
+			const reloaded = await runCommand(['reload', file, '--handover']);
+			assert.is(reloaded.status, 0, reloaded.stderr);
+			assert.match(reloaded.stdout, /is now being served by process \d+, which has taken over\.\n/);
+			assert.is(await bodyOf(second), 'two');
+			const serving = new Set(processesOf(folder));
+			for (const words of [['restart'], ['upgrade'], ['upgrade', '--binary', SVC]]) {
+				const replaced = await runCommand([...words, '--address', `unix/${folder}/admin.sock`], { cwd: folder });
+				assert.is(replaced.status, 0, replaced.stderr);
+				const pid = Number(/^Process (\d+) has taken over/.exec(replaced.stdout)?.[1]);
+				assert.not(serving.has(pid));
+				serving.add(pid);
+				assert.is(await bodyOf(second), 'two');
+			}
+			const program = path.join(folder, 'program');
+			writeFileSync(program, '#!/bin/sh\nexit 7\n', { mode: 0o777 });
+			chmodSync(program, 0o777);
+			const upgrade = () =>
+				runCommand(['upgrade', '--binary', program, '--address', `unix/${folder}/admin.sock`], { cwd: folder });
+			assert.match((await upgrade()).stderr, 'nobody else may be able to write to it');
+			chmodSync(program, 0o700);
+			assert.match((await upgrade()).stderr, 'The new process ended with status 7 before it served.');
+			server.child.kill('SIGUSR2');
+			await until('another process', () => processesOf(folder).some(pid => !serving.has(pid)));
+			await until('served', () => server.output().split('a new process has taken over').length === 6);
+			assert.is(await bodyOf(first), 'one');
 		},
 	);
 });

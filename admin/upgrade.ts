@@ -1,0 +1,69 @@
+/**
+ * `POST /upgrade` → 200 `{"generation","handover":{"pid"},"diagnostics":[]}`: a new process with the running configuration
+ * has taken over every listening socket, and this one ends once its connections have. The body is empty, or JSON:
+ * `{"binary":"/path"}` names the program of the new process. It must belong to root or to the server's user, and nobody else
+ * may be able to write to it. If the new process fails, this one serves on: 503 `handover_failed`.
+ */
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import type { AdminEndpoint } from './endpoint.ts';
+import { AdminError } from './errors.ts';
+import { answerHandover, OUTCOME } from './outcome.ts';
+import { readText, refuseForms } from './request-text.ts';
+
+export const upgrade: AdminEndpoint = {
+	path: '/upgrade',
+	methods: {
+		POST: {
+			summary: 'Hands over to a new process with the running configuration.',
+			body: {
+				'application/json': {
+					type: 'object',
+					properties: { binary: { type: 'string', description: 'Absolute path of the new program.' } },
+					additionalProperties: false,
+				},
+			},
+			answer: {
+				description: 'A new process has taken over.',
+				type: 'application/json',
+				schema: OUTCOME,
+			},
+			errors: ['bad_request', 'confirmation_pending', 'handover_failed', 'body_too_large', 'unsupported_media_type'],
+			run: async (x, cx) => {
+				refuseForms(x);
+				const binary = binaryOf(await readText(x));
+				cx.changeable();
+				answerHandover(x, await cx.handOver({ binary, saves: false }));
+			},
+		},
+	},
+};
+
+/** Returns the program that a body names. Throws AdminError. */
+function binaryOf(text: string): string | undefined {
+	if (text.trim() === '') return undefined;
+	let body: unknown;
+	try {
+		body = JSON.parse(text);
+	} catch {
+		throw refused('The body is not JSON.');
+	}
+	if (body === null || typeof body !== 'object' || Object.keys(body).some(name => name !== 'binary')) {
+		throw refused('The body must be `{}` or `{"binary":"/path"}`.');
+	}
+	const { binary } = body as { readonly binary?: unknown };
+	if (binary === undefined) return undefined;
+	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw refused('`binary` must be an absolute path.');
+	const found = statSync(binary, { throwIfNoEntry: false });
+	if (!found?.isFile()) throw refused(`There is no program ${binary}.`);
+	// Whoever may call this API must not thereby run what others have put into place.
+	const trusted = found.uid === 0 || found.uid === process.getuid?.();
+	if (!trusted || (found.mode & 0o022) !== 0) {
+		throw refused(`${binary} must belong to root or to the server's user, and nobody else may be able to write to it.`);
+	}
+	return binary;
+}
+
+function refused(message: string): AdminError {
+	return new AdminError(400, 'bad_request', message);
+}

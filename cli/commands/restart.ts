@@ -1,0 +1,26 @@
+/** `svc restart`. */
+import { ADDRESS_OPTION, answerFailure, answerWarnings, member, TOKEN_RULE } from '../admin-client.ts';
+import { type Command, EXIT } from '../command.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration.ts';
+import { print, printError } from '../terminal.ts';
+import { replaceProcess } from './upgrade.ts';
+
+/** Replaces the process of a running server. */
+export const restart: Command = {
+	name: 'restart',
+	summary: 'Replace the process of a running server, without losing a connection',
+	details: [
+		'Starts a new process with the running configuration, which takes over as with `svc upgrade`. To serve a changed configuration file, use `svc reload --handover`.',
+		"Calls the Admin API, so the running configuration must have the option `admin`. The configuration file is read only for the Admin API's address and token.",
+		TOKEN_RULE,
+	],
+	args: [PATH_ARGUMENT],
+	options: [ADDRESS_OPTION, CONFIG_OPTION, ADAPTER_OPTION],
+	async run(invocation) {
+		const answer = await replaceProcess(invocation, undefined);
+		if (answer.status !== 200) throw answerFailure(answer, 'The server was not restarted');
+		printError(answerWarnings(answer));
+		print(`Process ${String(member(member(answer.body, 'handover'), 'pid'))} has taken over.\n`);
+		return EXIT.ok;
+	},
+};

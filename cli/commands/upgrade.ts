@@ -1,0 +1,49 @@
+/** `svc upgrade`. */
+import path from 'node:path';
+import {
+	ADDRESS_OPTION,
+	type AdminAnswer,
+	answerFailure,
+	answerWarnings,
+	member,
+	postToAdmin,
+	TOKEN_RULE,
+} from '../admin-client.ts';
+import { adminSettings } from '../admin-settings.ts';
+import { type Command, EXIT, type Invocation } from '../command.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration.ts';
+import { print, printError } from '../terminal.ts';
+
+/** Replaces the program of a running server. */
+export const upgrade: Command = {
+	name: 'upgrade',
+	summary: 'Replace the program of a running server, without losing a connection',
+	details: [
+		'Starts a new process with the running configuration. It takes over the listening sockets of the running one, which finishes its connections and ends. If the new process fails, the old one serves on, and the exit status is 1.',
+		"Without `--binary`, the new process runs the program at the running one's path: install the new release there first. Another program must belong to root or to the server's user, and only its owner may be able to write to it.",
+		"Calls the Admin API, so the running configuration must have the option `admin`. The configuration file is read only for the Admin API's address and token. The signal USR2 does the same as this command without `--binary`.",
+		TOKEN_RULE,
+	],
+	args: [PATH_ARGUMENT],
+	options: [
+		ADDRESS_OPTION,
+		CONFIG_OPTION,
+		ADAPTER_OPTION,
+		{ name: 'binary', value: 'PATH', summary: 'Program of the new process', default: "the running one's" },
+	],
+	async run(invocation) {
+		const binary = invocation.value('binary');
+		const answer = await replaceProcess(invocation, binary === undefined ? undefined : path.resolve(binary));
+		if (answer.status !== 200) throw answerFailure(answer, 'The server was not upgraded');
+		printError(answerWarnings(answer));
+		print(`Process ${String(member(member(answer.body, 'handover'), 'pid'))} has taken over.\n`);
+		return EXIT.ok;
+	},
+};
+
+/** Asks a running server to hand over to a new process with the running configuration. */
+export async function replaceProcess(invocation: Invocation, binary: string | undefined): Promise<AdminAnswer> {
+	const target = { address: invocation.value('address'), settings: await adminSettings(invocation) };
+	const text = JSON.stringify(binary === undefined ? {} : { binary });
+	return await postToAdmin('/upgrade', target, { type: 'application/json', text });
+}
