@@ -24,7 +24,8 @@ export const run: Command = {
 	summary: 'Run the server in the foreground',
 	details: [
 		'Without a configuration, it starts with no sites, and the Admin API at 127.0.0.1:2019.',
-		'Signals: INT and TERM stop gracefully, and a second one immediately; QUIT stops immediately; USR1 and HUP reload the file. Without a file, USR1 logs a warning and HUP is ignored. Exit status: 0 after a graceful stop, 1 if it did not start, 2 after an immediate stop, 3 after an error.',
+		'Signals: INT and TERM stop gracefully, and a second one immediately; QUIT stops immediately; USR1 and HUP reload the file; USR2 hands over to a new process, as `svc upgrade` does. Without a file, USR1 logs a warning and HUP is ignored. Exit status: 0 after a graceful stop, 1 if it did not start, 2 after an immediate stop, 3 after an error.',
+		'After a handover (`svc reload --handover`, `svc upgrade`, `svc restart`), another process serves. The first one stays, passes signals on to it, and ends when it does, with its exit status; so a shell, a container or a supervisor goes on as before. Under systemd and after `svc start` it does not stay.',
 		'With --resume, changes made through the Admin API survive a restart: they are saved in the state directory (STATE_DIRECTORY, otherwise $XDG_STATE_HOME/svc, otherwise ~/.local/state/svc) unless the configuration has `persist_config off`. If nothing is saved, the configuration on the command line is used.',
 		LANGUAGE_RULE,
 	],

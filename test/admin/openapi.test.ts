@@ -94,6 +94,8 @@ live('match the description', async () => {
 		['POST /load/revert', '/load/revert'],
 		['POST /load/confirm', '/load/confirm'],
 		['POST /load', '/load', JSON_BODY, '{"apps":{}}'],
+		['POST /upgrade', '/upgrade', { 'Content-Type': 'text/plain' }],
+		['POST /upgrade', '/upgrade', JSON_BODY, '{"binary":"relative"}'],
 		['POST /stop', '/stop', { 'Content-Type': 'text/plain' }],
 		['POST /stop', '/stop'],
 	] as [string, string, Record<string, string>?, string?][]) {

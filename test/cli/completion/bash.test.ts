@@ -40,7 +40,7 @@ completion('commands are completed first, also after global flags', () => {
 	const names = COMMANDS.map(({ name }) => name).join(' ');
 	assert.is(offer(''), `! ${names}`);
 	assert.is(offer('-v', ''), `! ${names}`);
-	assert.is(offer('re'), '! reload respond reverse-proxy');
+	assert.is(offer('re'), '! reload restart respond reverse-proxy');
 	assert.is(offer('--'), '! --verbose --help --version');
 });
 
