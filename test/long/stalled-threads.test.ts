@@ -144,12 +144,14 @@ stalled(
 );
 
 stalled(
-	'a load refused during a stall leaves the old configuration in effect, and the thread is replaced',
+	'a load refused during a stall reports the reason and keeps the old configuration, and the thread is replaced',
 	async () => {
 		await withServer(document('one'), { threads: 1 }, async server => {
 			server.runtime.crashWorker(0, 'stall');
 			const site: Site = respondingSite('x', { steps: [{ handler: 'files', root: 5 } as never] });
-			assert.is((await server.runtime.load(json({ sites: [site] }))).result, 'refused');
+			const outcome = await server.runtime.load(json({ sites: [site] }));
+			assert.is(outcome.result, 'refused');
+			assert.match(JSON.stringify(outcome), '/sites/0/pipeline/0/root');
 			assert.is((await server.get()).body, 'one');
 		});
 	},

@@ -183,6 +183,7 @@ acme('an account that the server lost is registered again', async () => {
 	server.faults.forgetful = true;
 	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === 2);
+	assert.is(server.faults.forgetful, false, 'the lost account was never used');
 	await test.manager.close();
 });
 

@@ -7,6 +7,7 @@ import type { FrameWriter } from '../../../../runtime/protocols/http2/frame-writ
 import { OutputQueue } from '../../../../runtime/protocols/http2/output-queue.ts';
 import { StreamBody } from '../../../../runtime/protocols/http2/request-body.ts';
 import { StreamOutput } from '../../../../runtime/protocols/http2/stream-output.ts';
+import { until } from '../../../harness.ts';
 import { bodyOf } from '../http1/wire.ts';
 import { block, frame, numbers, open, POST, REQUEST, request, settings, withClient } from './frames.ts';
 
@@ -358,7 +359,7 @@ test('a connection that sends nothing is closed after the timeout', async () => 
 		prompt,
 		async (_client, server) => {
 			const silent = await open(server.port, false);
-			while (!silent.ended) await new Promise(resolve => setTimeout(resolve, 5));
+			await until('the connection is closed', () => silent.ended);
 			silent.socket.destroy();
 		},
 		{ headTimeout: 100 },
