@@ -7,7 +7,7 @@ import { startAdmin } from '../../admin/server.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { temporaryFolder } from '../harness.ts';
-import { keptLog } from '../runtime/running-server.ts';
+import { recordingLog } from '../runtime/running-server.ts';
 
 const folder = temporaryFolder();
 
@@ -30,7 +30,7 @@ const SECRETS = [
 const withheld = suite('files that a request imports');
 
 withheld('are quoted only if the running configuration was read from them', async () => {
-	const log = keptLog();
+	const log = recordingLog();
 	const snippet = keep('snippet', 'respond hello\n');
 	const main = keep('Configfile', `{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\timport ${snippet}\n}\n`);
 	const text = readFileSync(main, 'utf8');

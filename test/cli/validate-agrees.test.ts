@@ -11,7 +11,7 @@ import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, runCommand, temporaryFolder } from '../harness.ts';
-import { json, keptLog, respondingSite, withServer } from '../runtime/running-server.ts';
+import { json, recordingLog, respondingSite, withServer } from '../runtime/running-server.ts';
 
 const folder = temporaryFolder();
 const at = (name: string): string => path.join(folder, name);
@@ -171,7 +171,7 @@ function input(configuration: string | object): ConfigInput {
 
 /** What a start says: its refusal, or undefined when it serves. */
 async function started(configuration: string | object): Promise<string | undefined> {
-	const kept = keptLog();
+	const kept = recordingLog();
 	let admin: AdminServer | undefined;
 	try {
 		const runtime = await startRuntime({

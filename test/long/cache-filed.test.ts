@@ -45,8 +45,8 @@ const filed = suite('long cached bodies in memory files, shared by several threa
 
 filed('every byte read is correct, and the cache stays within its size limit', async () => {
 	const buffer = new SharedArrayBuffer(cacheLayout(CEILING, ROWS).words * 4);
-	const board = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
-	board.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);
+	const registry = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
+	registry.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);
 	const words = new Int32Array(buffer);
 	let most = 0;
 	let files = 0;
@@ -72,8 +72,8 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 	assert.ok(sum('reads') > 500 && sum('stores') > 100 && words[WORD.evictions]! > 20, 'the run did too little work');
 	assert.ok(files > 5, 'too few bodies were moved to files');
 	assert.ok(most > CEILING / 2 && most < CEILING * 1.05, `${most} bytes`);
-	await board.close();
-	board.cacheClosed('cache');
+	await registry.close();
+	registry.cacheClosed('cache');
 	for (let tries = 0; tries < 100 && resident(buffer).files > 0; tries++)
 		await new Promise(resolve => setTimeout(resolve, 10));
 	assert.is(resident(buffer).files, 0);

@@ -162,9 +162,9 @@ http://:${port} {
 			agent.destroy();
 			agent = new Agent({ keepAlive: true, maxSockets: 16 });
 		}
-		const told = JSON.parse((await ask(admin, '/cache'))!.body.toString());
-		console.log(`${hits} hits, ${asked} requests to the origin, disk ${JSON.stringify(told.stores[0].disk)}`);
-		assert.ok(told.stores[0].disk.recalled > 20, 'too few entries survived the kills');
+		const report = JSON.parse((await ask(admin, '/cache'))!.body.toString());
+		console.log(`${hits} hits, ${asked} requests to the origin, disk ${JSON.stringify(report.stores[0].disk)}`);
+		assert.ok(report.stores[0].disk.recalled > 20, 'too few entries survived the kills');
 		await server!.stop();
 		// After an orderly stop, nearly everything is served from disk.
 		server = await serve(['--config', file], port);

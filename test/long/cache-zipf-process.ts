@@ -22,8 +22,8 @@ export interface ZipfRun extends Omit<ZipfOutcome, 'hits' | 'counted'> {
 
 const [ceiling, requests, rows] = process.argv.slice(2).map(Number) as [number, number, number];
 const buffer = new SharedArrayBuffer(cacheLayout(ceiling, rows).words * 4);
-const board = new CacheRegistry({ workingDirectory: '/', log: () => {} });
-board.cacheOpened('cache', { ceiling }, buffer, rows);
+const registry = new CacheRegistry({ workingDirectory: '/', log: () => {} });
+registry.cacheOpened('cache', { ceiling }, buffer, rows);
 const outcomes = await Promise.all(
 	Array.from({ length: rows }, async (_, thread) => {
 		const order: ZipfOrder = { buffer, ceiling, rows, thread, requests: requests / rows };
@@ -38,7 +38,7 @@ function residentOfStore(): number {
 	return Math.max(...[...stretches].map(([, rss]) => Number(rss))) * 1024;
 }
 
-const [report] = board.reports();
+const [report] = registry.reports();
 const sum = (field: 'hits' | 'counted'): number => outcomes.reduce((total, one) => total + one[field], 0);
 const most = (field: 'longest' | 'delay99' | 'delayMost'): number => Math.max(...outcomes.map(one => one[field]));
 const run: ZipfRun = {

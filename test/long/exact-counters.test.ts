@@ -84,9 +84,9 @@ test("the per-host counters equal the client's counts after a million requests w
 		const scraper = spawn(process.execPath, ['-e', SCRAPER, `http://127.0.0.1:${admin}/metrics`], {
 			stdio: ['pipe', 'pipe', 'inherit'],
 		});
-		let told = '';
+		let output = '';
 		scraper.stdout.setEncoding('utf8').on('data', chunk => {
-			told += chunk;
+			output += chunk;
 		});
 		const loads = Array.from({ length: CONNECTIONS }, (_, at) => load(port, (at * HOSTS) / CONNECTIONS));
 		const sent = (await Promise.all(loads)).reduce((sum, one) => sum + one, 0);
@@ -105,7 +105,7 @@ test("the per-host counters equal the client's counts after a million requests w
 		const before = processorTime(server.child.pid!);
 		for (let count = 0; count < 20; count++) await text();
 		const cost = (processorTime(server.child.pid!) - before) / 20;
-		const times = told
+		const times = output
 			.trim()
 			.split('\n')
 			.map(Number)

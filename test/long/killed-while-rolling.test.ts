@@ -44,15 +44,15 @@ killed(`after ${KILLS} kills, every line is there exactly once and complete`, as
 		const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM, folder, String(life)], {
 			stdio: ['ignore', 'pipe', 'inherit'],
 		});
-		let told = '';
+		let output = '';
 		child.stdout.setEncoding('utf8').on('data', chunk => {
-			told = (told + chunk).slice(-100);
+			output = (output + chunk).slice(-100);
 		});
 		await once(child.stdout, 'data');
 		await new Promise(resolve => setTimeout(resolve, random.below(25)));
 		child.kill('SIGKILL');
 		await once(child, 'close');
-		sure.push(Number(told.trimEnd().split('\n').at(-1)));
+		sure.push(Number(output.trimEnd().split('\n').at(-1)));
 	}
 	// The next writer terminates the line that the last process left unfinished.
 	const writer = openLogFile('access.log', folder, { rolling: { size: 200_000, keep: 0, keep_for: 0 } });

@@ -11,7 +11,7 @@ import type { Document, Site } from '../../compiler/document/document.ts';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, temporaryFolder } from '../harness.ts';
-import { json, keptLog } from '../runtime/running-server.ts';
+import { json, recordingLog } from '../runtime/running-server.ts';
 import { tlsGet } from '../runtime/tls/tls-client.ts';
 
 const SITES = 30;
@@ -51,7 +51,7 @@ generations('leave no memory behind', async () => {
 		};
 		return { settings: { auto_https: ['off'] }, sites: Array.from({ length: SITES }, (_, at) => site(at)) };
 	};
-	const log = keptLog();
+	const log = recordingLog();
 	const server = await startRuntime({ input: json(document(0)), threads: 1, writers: { stdout: log, stderr: log } });
 	try {
 		const round = async (at: number): Promise<void> => {

@@ -7,7 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { freePorts } from '../harness.ts';
-import { json, keptLog } from '../runtime/running-server.ts';
+import { json, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
 /** Milliseconds of load. */
@@ -23,7 +23,7 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 	const ports = await freePorts(3);
 	const start = (i: number) => startUpstreams([`${ports[i]}:well`], record);
 	const processes = await Promise.all(ports.map((_port, i) => start(i)));
-	const log = keptLog();
+	const log = recordingLog();
 	const step = {
 		handler: 'proxy',
 		upstreams: {

@@ -12,7 +12,7 @@ import { createDnsSolver } from '../../runtime/certificates/dns/dns-solver.ts';
 import { SharedChallenges } from '../../runtime/certificates/shared-challenges.ts';
 import { memoryStore } from '../../runtime/storage/memory-store.ts';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
-import { keptCertificates } from '../runtime/certificates/kept-certificates.ts';
+import { recordingSink } from '../runtime/certificates/kept-certificates.ts';
 
 const bind = suite('BIND');
 const secret = randomBytes(32).toString('base64');
@@ -79,7 +79,7 @@ function solver(digest: string, key = secret): ReturnType<typeof createDnsSolver
 			log: () => {},
 			now: Date.now,
 			store: memoryStore(),
-			challenges: new ChallengeRegistry(keptCertificates()),
+			challenges: new ChallengeRegistry(recordingSink()),
 			sharedChallenges: new SharedChallenges(memoryStore),
 			authority: async () => undefined,
 			ports: () => ({ http_port: 80, https_port: 443 }),

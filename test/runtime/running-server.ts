@@ -5,15 +5,15 @@ import type { Document, Site, Step } from '../../compiler/document/document.ts';
 import type { LogWriter } from '../../runtime/logs/log-writer.ts';
 import { type Runtime, type RuntimeOptions, startRuntime } from '../../runtime/main/runtime.ts';
 
-/** A log output that keeps everything in memory. */
-export interface KeptLog extends LogWriter {
+/** A log output that records everything in memory. */
+export interface RecordingLog extends LogWriter {
 	/** Entries so far, parsed. */
 	readonly entries: { readonly [field: string]: unknown }[];
 	text(): string;
 }
 
-/** Creates a log output that keeps everything in memory. */
-export function keptLog(): KeptLog {
+/** Creates a log output that records everything in memory. */
+export function recordingLog(): RecordingLog {
 	let all = '';
 	return {
 		write(text) {
@@ -52,7 +52,7 @@ export function respondingSite(body: string, more: Partial<Site> & { steps?: rea
 /** A server under test. */
 export interface TestServer {
 	readonly runtime: Runtime;
-	readonly log: KeptLog;
+	readonly log: RecordingLog;
 	/** Port of the first listener. */
 	readonly port: number;
 	/** Requests a path. Uses a new connection unless the headers ask for keep-alive. */
@@ -65,7 +65,7 @@ export async function withServer(
 	options: RuntimeOptions,
 	test: (server: TestServer) => Promise<void>,
 ): Promise<void> {
-	const log = keptLog();
+	const log = recordingLog();
 	const runtime = await startRuntime({
 		...(document ? { input: json(document) } : {}),
 		threads: 2,

@@ -66,8 +66,8 @@ http://:${port} {
 			await new Promise(resolve => setTimeout(resolve, 400));
 			await sendZipf(port, ranks, COUNTED);
 			await new Promise(resolve => setTimeout(resolve, 400));
-			const told = await (await fetch(`http://127.0.0.1:${admin}/cache`)).json();
-			const { bytes, ceiling, evicted } = told as { bytes: number; ceiling: number; evicted: number };
+			const report = await (await fetch(`http://127.0.0.1:${admin}/cache`)).json();
+			const { bytes, ceiling, evicted } = report as { bytes: number; ceiling: number; evicted: number };
 			assert.ok(bytes > ceiling * 0.95, 'the cache did not fill up');
 			assert.ok(evicted > 2000, 'too few evictions');
 			const threads = readdirSync(holds)

@@ -29,10 +29,10 @@ const filed = isThere ? filing : filing.skip;
 
 function store(ceiling = 16 * MIB) {
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS).words * 4);
-	const board = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
-	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
+	const registry = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
+	registry.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
-	return { board, words: new Int32Array(buffer), threads: [thread(0), thread(1)] as const };
+	return { registry, words: new Int32Array(buffer), threads: [thread(0), thread(1)] as const };
 }
 
 function headOf(key: string): CachedHead {
@@ -139,7 +139,7 @@ filed('blocks returned by bodies in files are reused, and every body stays intac
 for (const how of ['purged', 'evicted'] as const) {
 	filed(`a body that is ${how} while being sent is sent completely, from its file and from blocks`, async () => {
 		const before = files();
-		const { board, threads } = store(8 * MIB);
+		const { registry, threads } = store(8 * MIB);
 		put(threads[0], 'a', 900_000);
 		const [found] = threads[0].find('a');
 		const slow = stream(threads[0], found!);
@@ -149,7 +149,7 @@ for (const how of ['purged', 'evicted'] as const) {
 		assert.is(files(), before + 1);
 		const fast = stream(threads[1], threads[1].find('a')[0]!);
 		const second = Buffer.from(fast.pull() as Uint8Array);
-		if (how === 'purged') assert.is(await board.purge({ tag: 't' }), 1);
+		if (how === 'purged') assert.is(await registry.purge({ tag: 't' }), 1);
 		// Look the new entries up as well, so that they are worth more than the entry under test.
 		for (let i = 0; i < 80; i++) {
 			put(threads[i % 2]!, `other${i}`, 400_000);
@@ -178,7 +178,7 @@ filed('memory is returned once the last reader of the blocks has finished', () =
 
 filed('the number of files is bounded, and those of an unused store are closed', async () => {
 	const before = files();
-	const { board, words, threads } = store(64 * MIB);
+	const { registry, words, threads } = store(64 * MIB);
 	for (let i = 0; i < 300; i++) {
 		put(threads[0], `k${i}`, 66_000);
 		heat(threads[0], `k${i}`);
@@ -187,7 +187,7 @@ filed('the number of files is bounded, and those of an unused store are closed',
 	assert.is(words[WORD.files], 256);
 	const body = stream(threads[0], threads[0].find('k7')[0]!);
 	body.pull();
-	board.cacheClosed('cache');
+	registry.cacheClosed('cache');
 	await quiet(60);
 	assert.is(files(), before + 256, 'files stay open while a body is being read');
 	body.cancel();
@@ -202,13 +202,13 @@ filed('the number of files is bounded, and those of an unused store are closed',
 
 filed('a thread that dies while sending leaves no file open', () => {
 	const before = files();
-	const { board, threads } = store();
+	const { registry, threads } = store();
 	put(threads[0], 'a', MIB);
 	heat(threads[0], 'a');
 	stream(threads[1], threads[1].find('a')[0]!).pull();
 	threads[0].remove(threads[0].find('a')[0]!);
 	assert.is(files(), before + 1);
-	board.threadEnded(1);
+	registry.threadEnded(1);
 	assert.is(files(), before);
 });
 

@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { freePorts, pace, until } from '../../harness.ts';
-import { keptLog } from '../running-server.ts';
+import { recordingLog } from '../running-server.ts';
 
 const dying = suite('caches with dying threads and leaving clients');
 const asked = new Map<string, number>();
@@ -22,7 +22,7 @@ const origin = createServer((request, response) => {
 	else if (path.startsWith('/fails')) setTimeout(() => response.writeHead(503).end(), 100);
 	else setTimeout(() => response.end(`${path} ${count}`), path.includes('slow') ? 200 : 0);
 });
-const log = keptLog();
+const log = recordingLog();
 let runtime: Runtime;
 let port = 0;
 

@@ -20,11 +20,11 @@ function store(ceiling = MIB) {
 	const layout = cacheLayout(ceiling, ROWS);
 	assert.ok(layout.bytes <= ceiling, `${layout.bytes} bytes exceed ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
-	const board = new CacheRegistry({ healing: 50, workingDirectory: '/', log: () => {} });
-	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
+	const registry = new CacheRegistry({ healing: 50, workingDirectory: '/', log: () => {} });
+	registry.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
 	const memory = new CacheMemory(buffer, ceiling, ROWS, ROWS);
-	return { board, memory, layout, threads: [thread(0), thread(1), thread(2)] as const };
+	return { registry, memory, layout, threads: [thread(0), thread(1), thread(2)] as const };
 }
 
 function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
@@ -306,7 +306,7 @@ turns('after a failure, the next request fetches', async () => {
 const ends = suite('purging, and threads that die');
 
 ends('purges by URL, prefix and tag take effect on every thread before they resolve', async () => {
-	const { threads, board } = store();
+	const { threads, registry } = store();
 	const keep = (key: string, path: string, more: Partial<CachedHead> = {}): boolean =>
 		put(threads[0], key, Buffer.from(key), { path, ...more });
 	const left = (): string[] => ['a', 'aq', 'b', 'c', 'p'].filter(key => threads[1].find(key).length > 0);
@@ -318,32 +318,32 @@ ends('purges by URL, prefix and tag take effect on every thread before they reso
 		keep('p', '/x/a', { host: 'example.test:8080' });
 	};
 	fill();
-	assert.is(await board.purge({ host: 'EXAMPLE.test', path: '/x/a' }), 3);
+	assert.is(await registry.purge({ host: 'EXAMPLE.test', path: '/x/a' }), 3);
 	assert.equal(left(), ['b', 'c']);
 	fill();
-	assert.is(await board.purge({ host: 'example.test:8080', path: '/x/a' }), 1);
-	assert.is(await board.purge({ host: 'example.test', path: '/x/a?q=1' }), 1);
-	assert.is(await board.purge({ host: 'example.test', path: '/x/b' }), 1);
+	assert.is(await registry.purge({ host: 'example.test:8080', path: '/x/a' }), 1);
+	assert.is(await registry.purge({ host: 'example.test', path: '/x/a?q=1' }), 1);
+	assert.is(await registry.purge({ host: 'example.test', path: '/x/b' }), 1);
 	assert.equal(left(), ['a', 'c']);
 	fill();
-	assert.is(await board.purge({ tag: 't1' }), 2);
+	assert.is(await registry.purge({ tag: 't1' }), 2);
 	assert.equal(left(), ['a', 'b', 'p']);
-	assert.is(await board.purge({ host: 'example.test', prefix: '/x/' }), 3);
+	assert.is(await registry.purge({ host: 'example.test', prefix: '/x/' }), 3);
 	assert.equal(
 		left(),
 		['c'].filter(() => false),
 	);
-	assert.ok(board.reports()[0]!.purged >= 10);
+	assert.ok(registry.reports()[0]!.purged >= 10);
 });
 
 ends('the fills, pins and fetches of a dead thread are released', async () => {
-	const { threads, board, memory } = store();
+	const { threads, registry, memory } = store();
 	put(threads[0], 'kept', bytesOf('kept', 100));
 	threads[1].store(headOf('half'), undefined, MIB, 0)!.write(bytesOf('half', 9000));
 	threads[1].hold(threads[1].find('kept')[0]!);
 	threads[1].turn('slow', 5000);
 	const waits = threads[0].turn('slow', 5000);
-	board.threadEnded(1);
+	registry.threadEnded(1);
 	await waits.ended;
 	assert.is(threads[0].find('kept').length, 1);
 	threads[0].remove(threads[0].find('kept')[0]!);
@@ -352,7 +352,7 @@ ends('the fills, pins and fetches of a dead thread are released', async () => {
 });
 
 ends('after a thread dies during a change, nothing is found, readers finish, and then the store is reset', async () => {
-	const { threads, board, memory } = store(4 * MIB);
+	const { threads, registry, memory } = store(4 * MIB);
 	const body = bytesOf('a', 300_000);
 	put(threads[0], 'a', body);
 	const [found] = threads[0].find('a');
@@ -361,7 +361,7 @@ ends('after a thread dies during a change, nothing is found, readers finish, and
 	const half = threads[2].store(headOf('half'), undefined, MIB, 0)!;
 	half.write(bytesOf('half', 100));
 	memory.words[WORD.lock] = 2;
-	board.threadEnded(1);
+	registry.threadEnded(1);
 	assert.is(memory.words[WORD.lock], 0);
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
@@ -380,14 +380,14 @@ ends('after a thread dies during a change, nothing is found, readers finish, and
 });
 
 ends("the main thread does not block on a lock whose holder's death is not yet reported", async () => {
-	const { threads, board, memory } = store();
+	const { threads, registry, memory } = store();
 	put(threads[0], 'a', bytesOf('a', 100));
 	threads[0].store(headOf('half'), undefined, MIB, 0);
 	memory.words[WORD.lock] = 2;
-	board.threadEnded(0);
-	const purge = board.purge({ host: 'example.test', path: '/a' });
+	registry.threadEnded(0);
+	const purge = registry.purge({ host: 'example.test', path: '/a' });
 	await pace(1);
-	board.threadEnded(1);
+	registry.threadEnded(1);
 	await purge;
 	assert.is(threads[2].find('a').length, 0);
 });
@@ -441,7 +441,7 @@ late('a response requested earlier but arriving later does not replace a newer o
 });
 
 late('a response requested before a purge or an invalidation is not stored', async () => {
-	const { threads, board } = store();
+	const { threads, registry } = store();
 	const { host, path, query } = headOf('a');
 	const before = threads[0].moment(host, path, query);
 	threads[1].invalidate(host, '/another', undefined);
@@ -449,18 +449,18 @@ late('a response requested before a purge or an invalidation is not stored', asy
 	threads[1].invalidate(host, path, query);
 	assert.is(threads[0].store(headOf('a'), undefined, MIB, before), undefined);
 	const then = threads[0].moment(host, path, query);
-	await board.purge({ tag: 'anything' });
+	await registry.purge({ tag: 'anything' });
 	assert.is(threads[0].store(headOf('a'), undefined, MIB, then), undefined);
 	assert.ok(put(threads[0], 'a', Buffer.from('new')));
 });
 
 late('a response purged while it arrives is not stored, and another one is', async () => {
-	const { threads, board, memory } = store();
+	const { threads, registry, memory } = store();
 	const since = threads[0].moment('example.test', '/a', undefined);
 	const purged = threads[0].store(headOf('a'), undefined, MIB, since)!;
 	const other = threads[0].store(headOf('b'), undefined, MIB, since)!;
 	assert.ok(purged.write(bytesOf('a', 3000)) && other.write(bytesOf('b', 3000)));
-	await board.purge({ host: 'example.test', path: '/a' });
+	await registry.purge({ host: 'example.test', path: '/a' });
 	assert.ok(purged.write(bytesOf('a', 3000)));
 	assert.is(purged.commit(), false);
 	assert.is(other.commit(), true);

@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../../certificates.ts';
 import { quiet, temporaryFolder } from '../../harness.ts';
-import { eventually, type KeptCertificates, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
+import { eventually, plan, policy, type RecordingSink, serveDocument, testManager } from './kept-certificates.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
 
 const DAY = 86_400_000;
@@ -28,7 +28,7 @@ function issuer(more: object = {}): { issuer: string; [setting: string]: unknown
 }
 
 /** Validates as a real server does, using the challenge responses that the threads would give. */
-function answeredBy(sink: KeptCertificates): (validation: Validation) => boolean {
+function answeredBy(sink: RecordingSink): (validation: Validation) => boolean {
 	return ({ type, name, token, keyAuthorization }) => {
 		if (type === 'http-01') return sink.answers.http01[token] === keyAuthorization;
 		const certificate = sink.answers.alpn[name];

@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, w
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { eventually, keptCertificates, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
+import { eventually, plan, policy, recordingSink, serveDocument, testManager } from './kept-certificates.ts';
 
 const DAY = 86_400_000;
 const internal = suite('internal certificates');
@@ -235,7 +235,7 @@ internal('if the store cannot be written, sites get certificates that last as lo
 	const blocked = path.join(testManager().folder, 'file');
 	writeFileSync(blocked, '');
 	chmodSync(blocked, 0o400);
-	const sink = keptCertificates();
+	const sink = recordingSink();
 	const test = testManager({ folder: path.join(blocked, 'store'), sink });
 	await serveDocument(test, plan(policy(['localhost'])));
 	assert.ok(sink.for('localhost'));

@@ -15,9 +15,9 @@ import type {
 } from '../../../runtime/tls/certificate-feed.ts';
 import { temporaryFolder } from '../../harness.ts';
 
-/** Records what the worker threads would receive. */
-export interface KeptCertificates extends CertificateSink {
-	/** By id. */
+/** A certificate sink that records what the worker threads would receive. */
+export interface RecordingSink extends CertificateSink {
+	/** Current certificates by id. */
 	readonly certificates: Map<string, PublishedCertificate>;
 	/** Every publication so far, in order. */
 	readonly published: PublishedCertificate[];
@@ -27,7 +27,7 @@ export interface KeptCertificates extends CertificateSink {
 	for(name: string): PublishedCertificate | undefined;
 }
 
-export function keptCertificates(): KeptCertificates {
+export function recordingSink(): RecordingSink {
 	const certificates = new Map<string, PublishedCertificate>();
 	const published: PublishedCertificate[] = [];
 	return {
@@ -53,18 +53,16 @@ export function keptCertificates(): KeptCertificates {
 /** A manager under test. */
 export interface TestManager {
 	readonly manager: CertificateManager;
-	readonly sink: KeptCertificates;
+	readonly sink: RecordingSink;
 	/** Process log entries so far. */
 	readonly entries: { level: string; logger: string; message: string; fields?: object | undefined }[];
 	readonly folder: string;
 }
 
 /** Creates a manager over a store in a temporary folder, or in the given one. */
-export function testManager(
-	options: { folder?: string; now?: () => number; sink?: KeptCertificates } = {},
-): TestManager {
+export function testManager(options: { folder?: string; now?: () => number; sink?: RecordingSink } = {}): TestManager {
 	const folder = options.folder ?? temporaryFolder();
-	const sink = options.sink ?? keptCertificates();
+	const sink = options.sink ?? recordingSink();
 	const entries: TestManager['entries'] = [];
 	const manager = createCertificateManager(
 		{

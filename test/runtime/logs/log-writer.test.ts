@@ -10,7 +10,7 @@ import { giveBack, segmentBytes } from '../../../runtime/logs/log-segment.ts';
 import { LogOutputError, LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
 import { until } from '../../harness.ts';
-import { keptLog } from '../running-server.ts';
+import { recordingLog } from '../running-server.ts';
 
 let folder = '';
 const writers = suite('log writers');
@@ -120,8 +120,8 @@ writers(
 );
 
 writers('process logs take the namespaces they include; the longest matching prefix decides', () => {
-	const out = keptLog();
-	const err = keptLog();
+	const out = recordingLog();
+	const err = recordingLog();
 	const sinks = new LogSinks({ stdout: out, stderr: err }, folder);
 	const log = new ProcessLog(sinks, false, false);
 	const settings = {

@@ -13,7 +13,7 @@ import { DescriptorWriter } from '../../../runtime/logs/log-writer.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
 import type { LogEntry } from '../../../runtime/threads/messages.ts';
 import { temporaryFolder } from '../../harness.ts';
-import { eventually, keptLog, respondingSite, withServer } from '../running-server.ts';
+import { eventually, recordingLog, respondingSite, withServer } from '../running-server.ts';
 
 /**
  * A disk with a limited number of free bytes, shared by files and pipes. Writes that do not fit write what fits, then
@@ -222,7 +222,7 @@ lost('lines in bytes are counted by their line ends', () => {
 });
 
 lost('a loss is reported to the working outputs, or to standard error if there is none', async () => {
-	const [stdout, stderr] = [keptLog(), keptLog()];
+	const [stdout, stderr] = [recordingLog(), recordingLog()];
 	const sinks = new LogSinks({ stdout, stderr }, '/', undefined, (entry, key) => log.report(entry, key));
 	const log: ProcessLog = new ProcessLog(sinks, false, false);
 	const full = { writer: 'file', path: '/dev/full' };

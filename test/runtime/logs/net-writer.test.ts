@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { parseCollectorAddress } from '../../../compiler/modules/providers/log-writers/net-output.ts';
 import { LogOutputError, LogSinks } from '../../../runtime/logs/log-sinks.ts';
 import { pace, until } from '../../harness.ts';
-import { keptLog } from '../running-server.ts';
+import { recordingLog } from '../running-server.ts';
 
 /** A collector that records what it receives. */
 class Collector {
@@ -115,7 +115,7 @@ net('a collector that does not answer is a startup error, unless soft start is o
 	assert.instance(error, LogOutputError);
 	assert.match((error as Error).message, /cannot be reached: ECONNREFUSED/);
 	await refused.close();
-	const stderr = keptLog();
+	const stderr = recordingLog();
 	const soft = new LogSinks({ stderr }, '/');
 	const writer = soft.acquire({ ...output, soft_start: true });
 	await soft.opened();

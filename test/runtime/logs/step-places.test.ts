@@ -198,8 +198,11 @@ places('a document loaded with source positions is referred to by them; invalid 
 		assert.is(await at(server, host, '/'), 'a "file":3');
 		for (const wrong of [undefined, [], [[3]], 'x', [['x'.repeat(5000)]], [[]], [null]]) {
 			assert.is((await server.runtime.load(placed(wrong))).result, 'applied');
-			const told = await at(server, host, '/');
-			assert.ok(told === 'a "file":3' || told === '/sites/0/pipeline/0' || told === undefined, JSON.stringify(wrong));
+			const place = await at(server, host, '/');
+			assert.ok(
+				place === 'a "file":3' || place === '/sites/0/pipeline/0' || place === undefined,
+				JSON.stringify(wrong),
+			);
 		}
 	});
 });

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
 import { StartError, startRuntime } from '../../../runtime/main/runtime.ts';
-import { json, keptLog, respondingSite, withServer } from '../running-server.ts';
+import { json, recordingLog, respondingSite, withServer } from '../running-server.ts';
 
 const start = suite('runtime: start');
 
@@ -20,7 +20,10 @@ start('serves on a free port', async () => {
 });
 
 start('refuses a configuration with its diagnostics', async () => {
-	const error = await startRuntime({ input: json('{"sites":[{"addresses":[]'), writers: { stderr: keptLog() } }).then(
+	const error = await startRuntime({
+		input: json('{"sites":[{"addresses":[]'),
+		writers: { stderr: recordingLog() },
+	}).then(
 		() => undefined,
 		error => error as unknown,
 	);
@@ -36,7 +39,7 @@ start('reports which address is in use', async () => {
 	const { port } = taken.address() as { port: number };
 	try {
 		const site = respondingSite('x', { addresses: [`http://:${port}`] });
-		const error = await startRuntime({ input: json({ sites: [site] }), writers: { stderr: keptLog() } }).then(
+		const error = await startRuntime({ input: json({ sites: [site] }), writers: { stderr: recordingLog() } }).then(
 			() => undefined,
 			error => error as unknown,
 		);

@@ -41,11 +41,11 @@ test("a thread's garbage is freed, and the process returns its memory", async ()
 	const endWatch = relieveProcess(50);
 	const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(THREAD)}`), { eval: false });
 	try {
-		const told = await new Promise<{ before: number; most: number; after: number }>((resolve, reject) => {
+		const measured = await new Promise<{ before: number; most: number; after: number }>((resolve, reject) => {
 			thread.once('message', resolve).once('error', reject);
 		});
-		assert.ok(told.most > told.before + 80, JSON.stringify(told));
-		assert.ok(told.after <= told.before + 20, JSON.stringify(told));
+		assert.ok(measured.most > measured.before + 80, JSON.stringify(measured));
+		assert.ok(measured.after <= measured.before + 20, JSON.stringify(measured));
 		// Only direct I/O can tell the allocator to return memory.
 		if (!linux || !isDirectIo()) return;
 		const end = performance.now() + 10_000;

@@ -10,7 +10,7 @@ import type { Document, Site } from '../../../compiler/document/document.ts';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
-import { eventually, json, keptLog } from '../running-server.ts';
+import { eventually, json, recordingLog } from '../running-server.ts';
 
 const goaway = suite('GOAWAY over TLS');
 
@@ -78,7 +78,7 @@ goaway.before(async () => {
 	writeFileSync(files.key, key, { mode: 0o600 });
 	upstream = createServer((_request, response) => void held.push(response)).listen(0, '127.0.0.1');
 	await once(upstream, 'listening');
-	const log = keptLog();
+	const log = recordingLog();
 	server = await startRuntime({
 		input: json(document('first', ['h1', 'h2'])),
 		threads: 2,

@@ -9,7 +9,7 @@ import type { Document, Site } from '../../../compiler/document/document.ts';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { freePorts, rawExchange, temporaryFolder } from '../../harness.ts';
-import { eventually, json, keptLog, withServer } from '../running-server.ts';
+import { eventually, json, recordingLog, withServer } from '../running-server.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const folder = temporaryFolder();
@@ -57,7 +57,7 @@ mkdirSync(path.join(store, 'trust'), { recursive: true });
 writeFileSync(path.join(store, 'trust/ca.pem'), authority.pem, { mode: 0o600 });
 const all = keep('all', await authority.issue({ names: ['*.auth.test'] }));
 
-const log = keptLog();
+const log = recordingLog();
 /** One server for everything that one configuration can show. */
 let server: Runtime;
 
@@ -184,7 +184,11 @@ tls('client CAs can be kept in a store; a missing key fails the load', async () 
 		settings: { auto_https: ['off'] },
 		sites: [{ ...gone, addresses: [`https://stored.test:${one}`] }],
 	});
-	const failed = await startRuntime({ input, threads: 1, writers: { stdout: keptLog(), stderr: keptLog() } }).then(
+	const failed = await startRuntime({
+		input,
+		threads: 1,
+		writers: { stdout: recordingLog(), stderr: recordingLog() },
+	}).then(
 		started => {
 			started.kill();
 			return 'started';
@@ -270,14 +274,14 @@ tls('client certificates are requested, required and verified; untrusted ones ar
 	);
 	await withServer(document(sites), { threads: 1 }, async () => {
 		for (const [at, [clientAuth, none, ada, eve]] of ways.entries()) {
-			const told = JSON.stringify(clientAuth);
+			const mode = JSON.stringify(clientAuth);
 			const maxVersion = at % 2 === 0 ? 'TLSv1.3' : 'TLSv1.2';
 			const letIn = async (more: object) =>
 				(await tlsFailure(port, { servername: names[at]!, maxVersion, ...more })).startsWith('answered');
-			assert.is(await letIn({}), none, `${told} without`);
-			assert.is(await letIn(pair(client)), ada, `${told} trusted`);
-			assert.is(await letIn(pair(stranger)), eve, `${told} stranger`);
-			if (clientAuth!.trust_pool) assert.is(await letIn(pair(expired)), false, `${told} expired`);
+			assert.is(await letIn({}), none, `${mode} without`);
+			assert.is(await letIn(pair(client)), ada, `${mode} trusted`);
+			assert.is(await letIn(pair(stranger)), eve, `${mode} stranger`);
+			if (clientAuth!.trust_pool) assert.is(await letIn(pair(expired)), false, `${mode} expired`);
 			if (!ada) continue;
 			const answer = await tlsGet(port, { servername: names[at]!, ...pair(client) });
 			assert.is(answer.body, 'O=Here,CN=Ada|10|ada@a.test');

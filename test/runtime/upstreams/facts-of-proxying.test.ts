@@ -14,7 +14,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
-import { keptLog } from '../running-server.ts';
+import { recordingLog } from '../running-server.ts';
 import { testAuthority } from './transports/certificates.ts';
 
 const facts = suite('facts of proxying');
@@ -94,7 +94,7 @@ facts.before(async () => {
 	];
 	const [site, h2, sni, redirecting, wrapped] = (await freePorts(5)) as [number, number, number, number, number];
 	ports = { site, h2, sni, redirecting, wrapped };
-	const log = keptLog();
+	const log = recordingLog();
 	const text = `{
 	admin off
 	skip_install_trust

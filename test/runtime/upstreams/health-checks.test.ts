@@ -45,15 +45,15 @@ interface Watched {
 
 function watch(to: readonly string[], health: HealthCheckSettings, more: Partial<UpstreamSettings> = {}): Watched {
 	const logged: { message: string; cause: unknown }[] = [];
-	const board = new PoolRegistry({
+	const registry = new PoolRegistry({
 		log: (_level, _logger, message, fields) => logged.push({ message, cause: fields?.cause }),
 		expand: text => text.replaceAll('{env.NAME}', 'value'),
 		environment: {},
 	});
-	closing.push(() => board.close());
+	closing.push(() => registry.close());
 	const settings: UpstreamSettings = { to, health: { interval: 20, timeout: 500, ...health }, ...more };
-	board.poolOpened('key', settings, new SharedArrayBuffer(poolBytes(settings, 1)), 1);
-	return { logged, healthy: () => board.reports().map(({ healthy }) => healthy) };
+	registry.poolOpened('key', settings, new SharedArrayBuffer(poolBytes(settings, 1)), 1);
+	return { logged, healthy: () => registry.reports().map(({ healthy }) => healthy) };
 }
 
 test('upstreams are healthy until a check fails, and again when one passes', async () => {

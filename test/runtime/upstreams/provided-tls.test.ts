@@ -13,13 +13,13 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
-import { eventually, keptLog } from '../running-server.ts';
+import { eventually, recordingLog } from '../running-server.ts';
 import { testAuthority } from './transports/certificates.ts';
 
 const test = suite('TLS with provided certificates');
 
 const folder = temporaryFolder();
-const log = keptLog();
+const log = recordingLog();
 const servers: Server[] = [];
 let runtime: Runtime | undefined;
 let port = 0;

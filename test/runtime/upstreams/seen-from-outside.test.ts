@@ -227,8 +227,8 @@ test('a truncated response is logged and counted, although the client already go
 		await eventually('both entries are logged', () => !!find('handled request') && !!find('a response was cut short'));
 		const cause = 'the connection was closed within the response body';
 		assert.match(JSON.stringify(find('handled request').upstream), `"error":"${cause}"`);
-		const { level, upstream, cause: told } = find('a response was cut short');
-		assert.equal([level, upstream, told], ['warn', up.address, cause]);
+		const { level, upstream, cause: loggedCause } = find('a response was cut short');
+		assert.equal([level, upstream, loggedCause], ['warn', up.address, cause]);
 		assert.match(await runtime.metrics(), `svc_upstream_errors_total{upstream="${up.address}",kind="response"} 1\n`);
 	});
 });

@@ -172,12 +172,12 @@ test('a dynamic address has the same slot on all threads, and unused slots are r
 const QUIET = { log: () => {}, expand: (text: string) => text, environment: {} };
 
 test("an upstream's state survives changes of other settings and the replacement of its pool", () => {
-	const board = new PoolRegistry(QUIET);
+	const registry = new PoolRegistry(QUIET);
 	const before: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 60_000, max_fails: 2 };
 	const after: UpstreamSettings = { ...before, to: ['b:1', 'c:1'], balance: { policy: 'first' } };
 	const open = (key: string, settings: UpstreamSettings) => {
 		const buffer = new SharedArrayBuffer(poolBytes(settings, 1));
-		board.poolOpened(key, settings, buffer, 1);
+		registry.poolOpened(key, settings, buffer, 1);
 		return health(new PoolMemory(settings, { buffer, rows: 1, row: 0 }), settings, settings.to.indexOf('b:1'));
 	};
 	const first = open('one', before);
@@ -186,13 +186,13 @@ test("an upstream's state survives changes of other settings and the replacement
 	const second = open('two', after);
 	assert.is(second.fails(processNow()), 1);
 	assert.ok(second.down);
-	board.poolClosed('one');
-	board.poolClosed('two');
-	assert.equal(board.reports(), []);
+	registry.poolClosed('one');
+	registry.poolClosed('two');
+	assert.equal(registry.reports(), []);
 	assert.is(open('3 before', before).fails(processNow()), 1);
 	assert.not.ok(open('4 after', { ...before, max_fails: 5 }).down);
 	assert.equal(
-		board
+		registry
 			.reports()
 			.filter(({ address }) => address === 'b:1')
 			.map(({ healthy, fails }) => [healthy, fails]),

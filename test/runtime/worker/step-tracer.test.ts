@@ -34,8 +34,8 @@ trace('every handler that runs is logged, without secrets', async () => {
 			);
 			const [{ method, path, level }] = traced() as [{ method: string; path: string; level: string }];
 			assert.equal([method, path, level], ['GET', '/in/x', 'debug']);
-			const told = log.entries.find(({ logger }) => logger === 'http.handlers')!;
-			const { msg, path: asked, handler, at, status, upstream } = told;
+			const entry = log.entries.find(({ logger }) => logger === 'http.handlers')!;
+			const { msg, path: asked, handler, at, status, upstream } = entry;
 			assert.equal([msg, asked, handler, status, upstream], ['answered', '/in/x', 'respond', 200, undefined]);
 			const line = text.split('\n').findIndex(one => one.includes('respond "in"')) + 1;
 			assert.is(at, `Compatfile:${line}`);

@@ -46,7 +46,7 @@ async function assertGone(folder: string, key: string): Promise<void> {
 	await again.end('closed');
 }
 
-const disk = ({ board }: Process) => board.reports()[0]!.disk!;
+const disk = ({ registry }: Process) => registry.reports()[0]!.disk!;
 
 for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { host: 'example.test', prefix: '/k' }]) {
 	const by = Object.keys(selection).at(-1)!;
@@ -57,7 +57,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
 		await written(process, 1);
 		await failing({ writev: true }, async () => {
-			assert.is(await process.board.purge(selection), 1);
+			assert.is(await process.registry.purge(selection), 1);
 		});
 		await process.end('crashed');
 		await assertGone(folder, 'k');
@@ -70,7 +70,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		await written(process, 1);
 		// Syncing the folder itself still works.
 		await failing({ datasync: true }, async () => {
-			assert.is(await process.board.purge(selection), 1);
+			assert.is(await process.registry.purge(selection), 1);
 		});
 		assert.is(disk(process).failures, 1);
 		assert.equal(
@@ -87,7 +87,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
 		await written(process, 1);
 		await failing({ writev: true, unlink: true }, async () => {
-			assert.is(await process.board.purge(selection), 1);
+			assert.is(await process.registry.purge(selection), 1);
 		});
 		assert.is((await look(process, 'k')).length, 0);
 		await process.end('crashed');
@@ -103,13 +103,13 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 			put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
 			await written(process, 1);
 			await failing({ writev: true, write: true, unlink: true }, async () => {
-				const failure = await process.board.purge(selection).catch(error => error);
+				const failure = await process.registry.purge(selection).catch(error => error);
 				assert.instance(failure, PurgeNotKept);
 				assert.is((await look(process, 'k')).length, 0, 'found neither in memory nor on disk');
 			});
 			assert.ok(process.messages.includes('the cache disk cannot be written'));
 			// Repeated once the disk works again, the purge becomes permanent.
-			assert.is(await process.board.purge(selection), 0);
+			assert.is(await process.registry.purge(selection), 0);
 			await process.end('crashed');
 			await assertGone(folder, 'k');
 		},
@@ -122,7 +122,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		await written(first, 1);
 		const second = await start(folder);
 		assert.equal(second.messages, ['another process uses the cache folder']);
-		await second.board.purge(selection);
+		await second.registry.purge(selection);
 		await second.end('closed');
 		await first.end('closed');
 		await assertGone(folder, 'k');
@@ -139,7 +139,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
 		await written(process, 1);
 		const stopped = process.end('closed');
-		await process.board.purge(selection);
+		await process.registry.purge(selection);
 		await stopped;
 		await assertGone(folder, 'k');
 	});

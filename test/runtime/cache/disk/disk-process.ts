@@ -17,7 +17,7 @@ export interface Process {
 	readonly cache: SharedCache;
 	/** The store's shared memory. */
 	readonly words: Int32Array;
-	readonly board: CacheRegistry;
+	readonly registry: CacheRegistry;
 	readonly messages: string[];
 	/** Stops the process in an orderly way, or leaves everything as a crash would. */
 	end(how: 'closed' | 'crashed'): Promise<void>;
@@ -29,29 +29,32 @@ const crashed: CacheRegistry[] = [];
 /** Starts a simulated process with a store. */
 export async function start(folder: string, size: number = 64 * MIB, ceiling: number = 4 * MIB): Promise<Process> {
 	const messages: string[] = [];
-	const board = new CacheRegistry({ workingDirectory: '/', log: (_level, _logger, message) => messages.push(message) });
+	const registry = new CacheRegistry({
+		workingDirectory: '/',
+		log: (_level, _logger, message) => messages.push(message),
+	});
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS, size).words * 4);
-	board.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, ROWS);
+	registry.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, ROWS);
 	const disk = {
 		stored: (key: string, entry: number, serial: number) =>
-			board.takeEvent('s', { news: 'stored', key, entry, serial }),
-		removed: (key: string) => board.takeEvent('s', { news: 'removed', key }),
+			registry.takeEvent('s', { news: 'stored', key, entry, serial }),
+		removed: (key: string) => registry.takeEvent('s', { news: 'removed', key }),
 		invalidated: async (host: string, of: string, query: string | undefined) => {
-			await board.run('s', { errand: 'invalidate', host, path: of, query });
+			await registry.run('s', { errand: 'invalidate', host, path: of, query });
 		},
 		recall: async (key: string) => {
-			await board.run('s', { errand: 'recall', key });
+			await registry.run('s', { errand: 'recall', key });
 		},
 	};
 	const cache = new SharedCache({ buffer, ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: size, disk });
 	const end = async (how: 'closed' | 'crashed'): Promise<void> => {
-		if (how === 'closed') await board.close();
-		else crashed.push(board);
+		if (how === 'closed') await registry.close();
+		else crashed.push(registry);
 		// A dead process no longer refreshes its lock. Name a dead process in the lock, as the system would report it.
 		if (how === 'crashed') writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
 	};
 	for (let tries = 0; tries < 200 && messages.length === 0; tries++) await pause(5);
-	return { cache, words: new Int32Array(buffer), board, messages, end };
+	return { cache, words: new Int32Array(buffer), registry, messages, end };
 }
 
 function dead(folder: string): object {
@@ -85,12 +88,12 @@ export function put({ cache }: Process, key: string, body: Uint8Array, more: Par
 }
 
 /** Waits until the given number of records is written and none is pending. */
-export async function written({ board }: Process, count: number): Promise<void> {
+export async function written({ registry }: Process, count: number): Promise<void> {
 	for (let tries = 0; tries < 400; tries++) {
-		if (board.reports()[0]!.disk!.written >= count) return;
+		if (registry.reports()[0]!.disk!.written >= count) return;
 		await pause(5);
 	}
-	throw new Error(`${JSON.stringify(board.reports()[0]!.disk)}: expected ${count} records to be written`);
+	throw new Error(`${JSON.stringify(registry.reports()[0]!.disk)}: expected ${count} records to be written`);
 }
 
 /** Reads the whole body of a response. */
@@ -103,10 +106,10 @@ export function read(cache: SharedCache, response: CachedResponse): Buffer {
 }
 
 /** Looks a key up in memory and on disk. */
-export async function look({ cache, board }: Process, key: string): Promise<readonly CachedResponse[]> {
+export async function look({ cache, registry }: Process, key: string): Promise<readonly CachedResponse[]> {
 	const found = cache.find(key);
 	if (found.length > 0) return found;
 	// `recall` gives up after a time limit, which a busy machine may exceed, so wait for the disk as well.
-	await Promise.all([cache.recall(key), board.run('s', { errand: 'recall', key })]);
+	await Promise.all([cache.recall(key), registry.run('s', { errand: 'recall', key })]);
 	return cache.find(key);
 }

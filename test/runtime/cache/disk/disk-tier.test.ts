@@ -34,7 +34,7 @@ for (const how of ['closed', 'crashed'] as const) {
 		assert.is((await look(second, 'v')).length, 2);
 		assert.is((await look(second, 'empty'))[0]!.length, 0);
 		assert.is((await look(second, 'nothing')).length, 0);
-		assert.ok(second.board.reports()[0]!.disk!.recalled >= 53);
+		assert.ok(second.registry.reports()[0]!.disk!.recalled >= 53);
 		await second.end('closed');
 	});
 }
@@ -50,7 +50,7 @@ tier('evicted responses are recalled from disk', async () => {
 		const [found] = await look(process, `k${i}`);
 		assert.ok(found && read(process.cache, found).equals(bytesOf(`k${i}`, 20_000)), `k${i}`);
 	}
-	assert.ok(process.board.reports()[0]!.disk!.recalled > 100);
+	assert.ok(process.registry.reports()[0]!.disk!.recalled > 100);
 	await process.end('closed');
 });
 
@@ -69,9 +69,9 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	await written(first, 6);
 	// Remove once when everything is on disk, and once while it is still being written.
 	fill();
-	await first.board.purge({ host: 'example.test', path: '/x/a' });
-	await first.board.purge({ tag: 't1' });
-	await first.board.purge({ host: 'example.test', prefix: '/p/' });
+	await first.registry.purge({ host: 'example.test', path: '/x/a' });
+	await first.registry.purge({ tag: 't1' });
+	await first.registry.purge({ host: 'example.test', prefix: '/p/' });
 	await first.cache.invalidate('example.test', '/u', 'a=1');
 	first.cache.remove(first.cache.find('removed')[0]!);
 	put(first, 'tag', bytesOf('new', 100), { tags: ['t1'] });
@@ -98,12 +98,12 @@ tier('a revalidated response is written again only if its tags or its age on dis
 	};
 	for (let i = 1; i <= 20; i++) confirm(i * 1000);
 	await pause(50);
-	assert.is(process.board.reports()[0]!.disk!.written, 1);
+	assert.is(process.registry.reports()[0]!.disk!.written, 1);
 	confirm(21_000, { tags: ['t'] });
 	await written(process, 2);
 	confirm(90_000);
 	await written(process, 3);
-	await process.board.purge({ tag: 't' });
+	await process.registry.purge({ tag: 't' });
 	assert.is((await look(process, 'k')).length, 0);
 	await process.end('closed');
 });
@@ -113,12 +113,12 @@ tier('the number of variants of one page is limited, on disk and when it is reca
 	const first = await start(folder);
 	for (let i = 0; i < 200; i++) put(first, 'k', bytesOf(`k${i}`, 100), { selecting: ['x-made-up', String(i)] });
 	await written(first, 200);
-	assert.is(first.board.reports()[0]!.disk!.entries, 64);
+	assert.is(first.registry.reports()[0]!.disk!.entries, 64);
 	await first.end('crashed');
 	const again = await start(folder);
-	assert.is(again.board.reports()[0]!.disk!.entries, 64);
+	assert.is(again.registry.reports()[0]!.disk!.entries, 64);
 	const found = await look(again, 'k');
-	assert.is(again.board.reports()[0]!.disk!.recalled, 64);
+	assert.is(again.registry.reports()[0]!.disk!.recalled, 64);
 	const values = found.map(({ head }) => Number(head.selecting[1])).sort((a, b) => a - b);
 	assert.equal([values[0], values.at(-1)], [136, 199]);
 	await again.end('closed');
@@ -133,7 +133,7 @@ for (const [by, selection] of [
 		const process = await start(folder);
 		put(process, 'before', bytesOf('b', 100), { path: '/k', tags: ['t'] });
 		await written(process, 1);
-		const purged = process.board.purge(selection);
+		const purged = process.registry.purge(selection);
 		// Simulates a response fetched before the purge. No file is written within one event-loop turn.
 		for (let i = 0; i < 50; i++) await Promise.resolve();
 		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
@@ -171,7 +171,7 @@ tier('damaged responses are not served, and the others are', async () => {
 		assert.ok(read(second.cache, one).equals(bytesOf(`k${i}`, 5000)), `k${i}`);
 	}
 	assert.is(found, 38);
-	assert.is(second.board.reports()[0]!.disk!.damaged, 1);
+	assert.is(second.registry.reports()[0]!.disk!.damaged, 1);
 	await second.end('closed');
 });
 
@@ -180,7 +180,7 @@ tier('an unreadable purge record counts as a purge of everything before it', asy
 	const first = await start(folder);
 	put(first, 'a', bytesOf('a', 100), { tags: ['t'] });
 	await written(first, 1);
-	await first.board.purge({ tag: 't' });
+	await first.registry.purge({ tag: 't' });
 	put(first, 'b', bytesOf('b', 100));
 	await written(first, 2);
 	await first.end('closed');
@@ -221,7 +221,7 @@ tier('the files stay within the size limit by dropping the oldest entries', asyn
 		put(process, `k${i}`, bytesOf(`k${i}`, 50_000));
 		await written(process, i + 1);
 	}
-	const { bytes, ceiling, entries } = process.board.reports()[0]!.disk!;
+	const { bytes, ceiling, entries } = process.registry.reports()[0]!.disk!;
 	assert.ok(bytes <= ceiling && bytes > ceiling / 2, `${bytes} of ${ceiling}`);
 	assert.ok(entries < 90 && entries > 30, String(entries));
 	await process.end('closed');
@@ -263,19 +263,19 @@ tier(
 tier('a load that changes the ceiling hands the folder over once the previous store is closed', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
-	const { board, messages } = first;
+	const { registry, messages } = first;
 	put(first, 'a', bytesOf('a', 3000));
 	const settings = { ceiling: 8 * MIB, disk: { folder, size: 64 * MIB } };
 	const buffer = new SharedArrayBuffer(cacheLayout(settings.ceiling, ROWS, settings.disk.size).words * 4);
-	board.cacheOpened('t', settings, buffer, ROWS);
+	registry.cacheOpened('t', settings, buffer, ROWS);
 	const next = new SharedCache({
 		...{ buffer, ceiling: settings.ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: settings.disk.size },
 	});
-	await board.run('t', { errand: 'recall', key: 'a' });
+	await registry.run('t', { errand: 'recall', key: 'a' });
 	assert.is(next.find('a').length, 0, 'the folder still belongs to the previous store');
-	board.cacheClosed('s');
+	registry.cacheClosed('s');
 	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pause(5);
-	await board.run('t', { errand: 'recall', key: 'a' });
+	await registry.run('t', { errand: 'recall', key: 'a' });
 	assert.equal(read(next, next.find('a')[0]!), bytesOf('a', 3000));
 	await first.end('closed');
 });
@@ -288,11 +288,11 @@ tier('a failing disk is reported, and affects nothing else', async () => {
 	// Make creating the next segment fail.
 	writeFileSync(path.join(folder, '2.segment'), '');
 	for (let i = 0; i < 6; i++) put(process, `big${i}`, bytesOf('b', 400_000));
-	for (let tries = 0; tries < 400 && process.board.reports()[0]!.disk!.failures === 0; tries++) await pause(5);
-	assert.is(process.board.reports()[0]!.disk!.failures, 1);
+	for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.failures === 0; tries++) await pause(5);
+	assert.is(process.registry.reports()[0]!.disk!.failures, 1);
 	assert.is(process.cache.find('big5').length, 1);
 	put(process, 'c', bytesOf('c', 100));
-	assert.ok(process.board.reports()[0]!.disk!.skipped > 0);
+	assert.ok(process.registry.reports()[0]!.disk!.skipped > 0);
 	// An invalidation that cannot be recorded on disk makes the tier drop all its segments.
 	await process.cache.invalidate('example.test', '/a', undefined);
 	await process.end('crashed');
@@ -322,12 +322,12 @@ for (const cuts of [true, false]) {
 			try {
 				put(process, 'k', bytesOf('k', 100));
 				put(process, 'l', bytesOf('l', 100));
-				for (let tries = 0; tries < 400 && process.board.reports()[0]!.disk!.skipped < 2; tries++) await pause(5);
+				for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.skipped < 2; tries++) await pause(5);
 				await pause(20);
 			} finally {
 				Object.assign(files, { writev, truncate });
 			}
-			assert.is(await process.board.purge({ host: 'example.test', path: '/k' }), 1);
+			assert.is(await process.registry.purge({ host: 'example.test', path: '/k' }), 1);
 			await process.end('crashed');
 			const again = await start(folder);
 			assert.is((await look(again, 'k')).length, 0);
@@ -344,8 +344,8 @@ tier('a thread that died holding the lock does not stop writes to disk', async (
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[WORD.lock] = 2;
 	await pause(0);
-	process.board.threadEnded(1);
-	const purged = await Promise.race([process.board.purge({ tag: 't' }), pause(3000)]);
+	process.registry.threadEnded(1);
+	const purged = await Promise.race([process.registry.purge({ tag: 't' }), pause(3000)]);
 	assert.is(purged, 0);
 	await process.end('closed');
 });
@@ -357,7 +357,7 @@ tier('without its folder, a cache works without a disk', async () => {
 	assert.equal(process.messages, ['the cache disk is not used']);
 	put(process, 'a', bytesOf('a', 100));
 	assert.is(process.cache.find('a').length, 1);
-	assert.is(process.board.reports()[0]!.disk, undefined);
+	assert.is(process.registry.reports()[0]!.disk, undefined);
 });
 
 tier.run();

@@ -70,8 +70,8 @@ test('the application receives the variables of a request', async () => {
 	const app = await telling(...names, ...more, ...own);
 	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n env MODE {method}-x\n}`);
 	const headers = { 'X-A': '1', Proxy: 'evil', X_B: 'never', 'Content-Type': 'text/x' };
-	const told = await get(`${url}/page.php/more/%C3%A4?a=b%20c`, { method: 'POST', body: 'hello', headers });
-	assert.equal(told.split('\n'), [
+	const variables = await get(`${url}/page.php/more/%C3%A4?a=b%20c`, { method: 'POST', body: 'hello', headers });
+	assert.equal(variables.split('\n'), [
 		`200 SCRIPT_FILENAME=${root}/page.php`,
 		'SCRIPT_NAME=/page.php',
 		'PATH_INFO=/more/ä',
@@ -135,17 +135,17 @@ test("in a Compatfile, the root of php_fastcgi applies to the application, and f
 	const app = await telling('SCRIPT_FILENAME', 'DOCUMENT_ROOT', 'PATH_INFO', 'PATH_TRANSLATED');
 	const lines = `route {\nroot ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n root /srv/app\n}\nrespond "behind {path}"\n}`;
 	const url = await site(lines, 'compatfile');
-	const told = (script: string, info = '', translated = '(none)') =>
+	const variablesOf = (script: string, info = '', translated = '(none)') =>
 		`200 SCRIPT_FILENAME=/srv/app${script}\nDOCUMENT_ROOT=/srv/app\nPATH_INFO=${info}\nPATH_TRANSLATED=${translated} 0`;
-	assert.is(await get(`${url}/`), told('/index.php'));
-	assert.is(await get(`${url}/pretty/url`), told('/index.php'));
-	assert.is(await get(`${url}/page.php/a`), told('/page.php', '/a', '/srv/app/a'));
+	assert.is(await get(`${url}/`), variablesOf('/index.php'));
+	assert.is(await get(`${url}/pretty/url`), variablesOf('/index.php'));
+	assert.is(await get(`${url}/page.php/a`), variablesOf('/page.php', '/a', '/srv/app/a'));
 	assert.is(await get(`${url}/sub?q`), '308 /sub/?q');
-	assert.is(await get(`${url}/sub/`), told('/sub/index.php'));
+	assert.is(await get(`${url}/sub/`), variablesOf('/sub/index.php'));
 	assert.is(await get(`${url}/plain.txt`), '200 behind /plain.txt');
 	// In a Configfile, both use that folder, which does not exist here.
 	const native = await site(lines);
-	assert.is(await get(`${native}/plain.txt`), told('/index.php'));
+	assert.is(await get(`${native}/plain.txt`), variablesOf('/index.php'));
 });
 
 test('in a Compatfile, a missing front controller is not used', async () => {
