@@ -8,8 +8,8 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { temporaryFolder } from '../harness.ts';
-import { plan, policy } from '../runtime/certificates/kept-certificates.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from '../runtime/certificates/scripted-acme-server.ts';
+import { plan, policy } from '../runtime/certificates/test-manager.ts';
 
 const killed = suite('killed orders');
 const PROGRAM = path.join(import.meta.dirname, 'ordering-process.ts');

@@ -11,8 +11,8 @@ import * as assert from 'uvu/assert';
 import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
 import { temporaryFolder } from '../harness.ts';
-import { plan, policy, testManager } from '../runtime/certificates/kept-certificates.ts';
 import { scriptedAcmeServer } from '../runtime/certificates/scripted-acme-server.ts';
+import { plan, policy, testManager } from '../runtime/certificates/test-manager.ts';
 
 const stored = suite('stored certificates');
 

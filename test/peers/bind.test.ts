@@ -12,7 +12,7 @@ import { createDnsSolver } from '../../runtime/certificates/dns/dns-solver.ts';
 import { SharedChallenges } from '../../runtime/certificates/shared-challenges.ts';
 import { memoryStore } from '../../runtime/storage/memory-store.ts';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
-import { recordingSink } from '../runtime/certificates/kept-certificates.ts';
+import { recordingSink } from '../runtime/certificates/test-manager.ts';
 
 const bind = suite('BIND');
 const secret = randomBytes(32).toString('base64');

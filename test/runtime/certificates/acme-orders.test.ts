@@ -9,8 +9,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../../certificates.ts';
 import { quiet, temporaryFolder } from '../../harness.ts';
-import { eventually, plan, policy, type RecordingSink, serveDocument, testManager } from './kept-certificates.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
+import { eventually, plan, policy, type RecordingSink, serveDocument, testManager } from './test-manager.ts';
 
 const DAY = 86_400_000;
 const acme = suite('acme orders');

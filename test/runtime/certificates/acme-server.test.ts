@@ -15,7 +15,7 @@ import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.t
 import { createCertificateManager } from '../../../runtime/certificates/certificate-manager.ts';
 import type { CertificateManager } from '../../../runtime/tls/certificate-feed.ts';
 import { temporaryFolder } from '../../harness.ts';
-import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './kept-certificates.ts';
+import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './test-manager.ts';
 
 const acmeServer = suite('ACME server');
 

@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, w
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { eventually, plan, policy, recordingSink, serveDocument, testManager } from './kept-certificates.ts';
+import { eventually, plan, policy, recordingSink, serveDocument, testManager } from './test-manager.ts';
 
 const DAY = 86_400_000;
 const internal = suite('internal certificates');

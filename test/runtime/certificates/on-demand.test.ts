@@ -10,8 +10,8 @@ import { certificatePem, issueCertificate } from '../../../runtime/certificates/
 import type { CertificateQuestion } from '../../../runtime/tls/certificate-feed.ts';
 import { pace, temporaryFolder } from '../../harness.ts';
 import { fakeApi } from './dns/fake-api.ts';
-import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './kept-certificates.ts';
 import { scriptedAcmeServer } from './scripted-acme-server.ts';
+import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './test-manager.ts';
 
 const demand = suite('on demand');
 

@@ -13,8 +13,8 @@ import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connecti
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 import { type FakeApi, fakeApi } from './dns/fake-api.ts';
-import { eventually, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
+import { eventually, plan, policy, serveDocument, testManager } from './test-manager.ts';
 
 const served = suite('served certificates');
 

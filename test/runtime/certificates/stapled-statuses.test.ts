@@ -2,9 +2,9 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { quiet, temporaryFolder } from '../../harness.ts';
-import { eventually, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
 import { ocspResponder, type Responder } from './ocsp-responder.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
+import { eventually, plan, policy, serveDocument, testManager } from './test-manager.ts';
 
 const HOUR = 3_600_000;
 const statuses = suite('OCSP stapling');

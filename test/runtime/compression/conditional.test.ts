@@ -229,30 +229,27 @@ suites('a range applies to the unencoded representation', async () => {
 	assert.is(whole.status, 200, 'the tag used for ranges does not match the encoded response');
 });
 
-suites(
-	'a response that is never encoded keeps its tag, and after the first request later handlers compare it themselves',
-	async () => {
-		for (const target of [
-			'/files/short.html',
-			'/files/picture.png',
-			'/up/short',
-			'/up/image',
-			'/up/encoded',
-			'/up/weak',
-		]) {
-			const tag = (await ask(target, GZIP)).headers.etag!;
-			if (target === '/up/encoded') assert.is(tag, '"own-gzip"');
-			for (let turn = 0; turn < 3; turn++) {
-				bodiesSent = 0;
-				const answer = await ask(target, { ...GZIP, 'If-None-Match': `"else", ${tag}` });
-				assert.is(answer.status, 304, target);
-				assert.is(answer.headers.etag, tag, target);
-				assert.is(answer.headers['content-length'], undefined, target);
-				if (turn > 0) assert.is(bodiesSent, 0, `${target} is sent again`);
-			}
+suites('a response that is never encoded keeps its tag, and repeated conditional requests send no body', async () => {
+	for (const target of [
+		'/files/short.html',
+		'/files/picture.png',
+		'/up/short',
+		'/up/image',
+		'/up/encoded',
+		'/up/weak',
+	]) {
+		const tag = (await ask(target, GZIP)).headers.etag!;
+		if (target === '/up/encoded') assert.is(tag, '"own-gzip"');
+		for (let turn = 0; turn < 3; turn++) {
+			bodiesSent = 0;
+			const answer = await ask(target, { ...GZIP, 'If-None-Match': `"else", ${tag}` });
+			assert.is(answer.status, 304, target);
+			assert.is(answer.headers.etag, tag, target);
+			assert.is(answer.headers['content-length'], undefined, target);
+			if (turn > 0) assert.is(bodiesSent, 0, `${target} is sent again`);
 		}
-	},
-);
+	}
+});
 
 suites("conditional requests to the upstream carry the upstream's own tags", async () => {
 	await ask('/up/page?1', { ...GZIP, 'If-None-Match': '"page-gzip"' });

@@ -17,8 +17,8 @@ import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { fakeExchange } from '../../compiler/fake-exchange.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
-import { eventually, plan, policy, serveDocument, testManager } from '../certificates/kept-certificates.ts';
 import { scriptedAcmeServer, type Validation } from '../certificates/scripted-acme-server.ts';
+import { eventually, plan, policy, serveDocument, testManager } from '../certificates/test-manager.ts';
 import { withServer } from '../running-server.ts';
 
 const folder = temporaryFolder();

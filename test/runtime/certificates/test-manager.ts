@@ -1,4 +1,4 @@
-/** A fake certificate sink that records what a certificate manager publishes, and managers over temporary stores. */
+/** Certificate managers over temporary stores, with a fake sink that records what they publish. */
 
 import type {
 	AutomationPolicy,

@@ -5,14 +5,14 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { elapse, freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 
-const accounts = suite('reports about files');
+const reports = suite('reports about files');
 const folder = temporaryFolder();
 const root = path.join(folder, 'site');
 const log = path.join(folder, 'access.log');
 let server: ServerProcess | undefined;
 let origin = '';
 
-accounts.before(async () => {
+reports.before(async () => {
 	mkdirSync(root);
 	writeFileSync(path.join(root, 'small.txt'), 'small '.repeat(500));
 	writeFileSync(path.join(root, 'large.bin'), Buffer.alloc(200_000));
@@ -43,7 +43,7 @@ accounts.before(async () => {
 	await elapse(2100);
 });
 
-accounts.after(async () => {
+reports.after(async () => {
 	await server?.stop();
 });
 
@@ -53,7 +53,7 @@ async function get(target: string, encoding: string): Promise<void> {
 	await answer.arrayBuffer();
 }
 
-accounts('the log says where a file came from and how it was encoded, and metrics count both', async () => {
+reports('the log says where a file came from and how it was encoded, and metrics count both', async () => {
 	for (let times = 0; times < 4; times++) await get('/small.txt', 'identity');
 	for (let times = 0; times < 4; times++) await get('/large.bin', 'identity');
 	for (let times = 0; times < 2; times++) await get('/small.txt', 'gzip');
@@ -86,4 +86,4 @@ accounts('the log says where a file came from and how it was encoded, and metric
 	assert.is(entries.at(-1).file, undefined, 'no `file` field for a response that is not a file');
 });
 
-accounts.run();
+reports.run();
