@@ -68,7 +68,7 @@ test.after(async () => {
 	await upstream?.stop();
 });
 
-/** Sends requests on many connections. Resolves to the connections when every response has started, or could have. */
+/** Sends requests on many connections. Resolves to the connections once every response has started that the windows allow. */
 async function ask(target: string, window: number): Promise<Socket[]> {
 	const sockets: Socket[] = [];
 	const begun = Array.from({ length: CONNECTIONS }, async () => {

@@ -85,7 +85,7 @@ dying('if the fetching client disconnects, another request fetches', async () =>
 	assert.is(asked.get('/held'), 2);
 });
 
-dying('a request that has waited for the time limit fetches as well', async () => {
+dying('after the maximum wait, a waiting request fetches itself', async () => {
 	const first = get('/held-long');
 	await until('the origin received the request', () => asked.get('/held-long') === 1);
 	const begun = performance.now();

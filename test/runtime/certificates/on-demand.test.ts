@@ -45,9 +45,9 @@ demand('a permitted name is ordered once, however many clients ask for it; other
 	assert.is(await ask(test, 'denied.example.com'), false);
 	assert.is(await ask(test, 'denied.example.com'), false);
 	assert.is(permission.calls.length, 2);
-	const turnedAway = test.entries.filter(({ message }) => message === 'name not permitted');
+	const refused = test.entries.filter(({ message }) => message === 'name not permitted');
 	assert.equal(
-		turnedAway.map(({ level, fields }) => ({ level, fields })),
+		refused.map(({ level, fields }) => ({ level, fields })),
 		[{ level: 'info', fields: { name: 'denied.example.com', cause: 'the endpoint answered with status 403' } }],
 	);
 	for (const name of ['', '..', 'a b', '../../etc', 'x'.repeat(300), 'a..b', '-a.com', 'a/allowed']) {
@@ -83,7 +83,7 @@ demand(
 		assert.is(await ask(test, '10.1.2.3'), true);
 		const { chain } = test.sink.for('a.internal')!;
 		const file = path.join(test.folder, 'certificates/local/a.internal/a.internal.json');
-		await eventually('kept', () => existsSync(file));
+		await eventually('the certificate is stored', () => existsSync(file));
 		const next = testManager({ folder: test.folder });
 		await serveDocument(next, wanted);
 		assert.is(await ask(next, 'a.internal'), true);

@@ -51,7 +51,7 @@ threads('checking an unknown user takes as long as checking a known one', async 
 	assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms and ${unknown} ms`);
 });
 
-threads('two or more processors give two threads; many give half their number, at most four', () => {
+threads('there are half as many threads as processors, at least two from two processors on, and at most four', () => {
 	assert.equal([1, 2, 3, 4, 6, 8, 64].map(threadsFor), [1, 2, 2, 2, 3, 4, 4]);
 });
 

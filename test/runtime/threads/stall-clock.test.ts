@@ -14,7 +14,7 @@ const at = (state: string, ran: number, waited: number): ThreadTimes => ({ state
 
 const clock = suite('stall clock');
 
-clock('a thread that responds or has not started yet is charged nothing', () => {
+clock('a thread that responds or has not started yet has no stall time', () => {
 	const watched = new StallClock();
 	for (const beat of [0, 0, 0, 1, 2, 3])
 		assert.is(
@@ -31,20 +31,20 @@ clock('a thread that responds or has not started yet is charged nothing', () => 
 	);
 });
 
-clock('a thread in an endless loop is charged its processor time', () => {
+clock('for a thread in an endless loop, its processor time counts', () => {
 	assert.equal(looks([at('R', 100, 0), at('R', 600, 0), at('R', 1100, 0)]), [0, 500, 1000]);
 });
 
-clock('a blocked thread is charged the elapsed time', () => {
+clock('for a blocked thread, the elapsed time counts', () => {
 	assert.equal(looks([at('S', 100, 0), at('S', 100, 0), at('D', 100, 0)]), [0, 500, 1000]);
 });
 
-clock('time spent waiting for a processor is not charged', () => {
+clock('time spent waiting for a processor does not count', () => {
 	assert.equal(looks([at('R', 100, 0), at('R', 150, 450), at('R', 150, 450)]), [0, 50, 50]);
 	assert.equal(looks([at('S', 100, 0), at('S', 120, 400)]), [0, 100]);
 });
 
-clock('a thread stopped by a signal is not charged', () => {
+clock('for a thread stopped by a signal, no time counts', () => {
 	assert.equal(looks([at('t', 100, 0), at('t', 100, 0), at('T', 100, 0)]), [0, 0, 0]);
 });
 
@@ -52,7 +52,7 @@ clock('a late check counts as one interval, because the process or the machine w
 	assert.equal(looks([at('S', 100, 0), at('S', 100, 0)], 3_600_000), [0, 500]);
 });
 
-clock('without thread times from the system, elapsed time is charged', () => {
+clock('without thread times from the system, elapsed time counts', () => {
 	assert.equal(looks([undefined, undefined]), [500, 1000]);
 });
 

@@ -162,7 +162,7 @@ test('in a Compatfile, a missing front controller is not used', async () => {
 	assert.is(await get(`${native}/pretty/url`), '200 SCRIPT_NAME=/none.php 0');
 });
 
-test('the front controller gets unknown paths and folders with an index, and other files are passed on', async () => {
+test('unknown paths go to the front controller, folders to their own index, and other files to the next handler', async () => {
 	const app = await telling('SCRIPT_NAME', 'PATH_INFO');
 	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}\nrespond "behind {path}"`);
 	assert.is(await get(`${url}/`), '200 SCRIPT_NAME=/index.php\nPATH_INFO= 0');

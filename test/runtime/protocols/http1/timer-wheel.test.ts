@@ -24,7 +24,7 @@ class Item implements Timed {
 	}
 }
 
-wheels('near and distant deadlines fire within two ticks and a check interval', () => {
+wheels('near and distant deadlines fire on time and never early', () => {
 	const wheel = new TimerWheel<Item>(10, 5);
 	const items = [1, 9, 10, 11, 500, 5115, 5125, 60_000, 123_456].map(deadline => new Item(deadline));
 	for (const item of items) wheel.add(item);
