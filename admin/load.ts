@@ -175,12 +175,12 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		return;
 	}
 	cx.changeable();
-	const loaded = await runtime.load(input, how);
-	if (loaded.result === 'restart_required' && handover) {
+	// Not a load that fails: it would be counted and logged as one.
+	if (handover && (await runtime.preview(input, how)).result === 'restart_required') {
 		answerHandover(x, await cx.handOver({ input, saves: true, ...handover }));
 		return;
 	}
-	const outcome = await cx.changed(x, loaded, terms !== undefined);
+	const outcome = await cx.changed(x, await runtime.load(input, how), terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
 		confirmation.await(outcome.generation, outcome.replaced!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });

@@ -402,16 +402,26 @@ class ServerProcess {
 }
 
 /** Returns the message for a server that did not start. */
-function startFailure(error: unknown, { input, madeOfFlags }: ServeOptions): unknown {
+function startFailure(error: unknown, { input, madeOfFlags, source }: ServeOptions): unknown {
 	if (error instanceof AdminBindError) {
-		return new CommandFailure(`${error.message}: ${bindReason(error.code)}.`);
+		return new CommandFailure(`${error.message}: ${bindReason(error.code)}.${handoverHint(error.code, source?.name)}`);
 	}
 	if (!(error instanceof StartError)) return error;
-	if (error.failure.reason !== 'refused') return new CommandFailure(error.message);
-	const { diagnostics } = error.failure;
+	const { failure } = error;
+	if (failure.reason === 'listen') {
+		return new CommandFailure(`${error.message}${handoverHint(failure.code, source?.name)}`);
+	}
+	if (failure.reason !== 'refused') return new CommandFailure(error.message);
+	const { diagnostics } = failure;
 	if (madeOfFlags) return new CommandFailure(error.message);
 	const before = diagnostics.map(({ text }) => `${text}\n\n`).join('');
 	return new CommandFailure(refusal(input?.name ?? 'The configuration', diagnostics), { before });
+}
+
+/** Returns what to do about an address in use if a server of ours uses it. */
+function handoverHint(code: string, file: string | undefined): string {
+	if (code !== 'EADDRINUSE' || file === undefined) return '';
+	return ` If a running svc uses it, \`svc reload ${file} --handover\` makes that one serve this file, without downtime.`;
 }
 
 function bindReason(code: string): string {

@@ -319,4 +319,82 @@ handover('is offered by `svc reload`, and carried out by its option, by restart,
 	);
 });
 
+handover('is what a second server on the same addresses is told to ask for', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ file, folder, ports }) => {
+			const second = await runCommand(['run', file]);
+			assert.is(second.status, 1);
+			assert.match(second.stderr, `failed to bind admin API on unix/${folder}/admin.sock: the address is in use. If`);
+			assert.match(second.stderr, `\`svc reload ${file} --handover\``);
+			const other = path.join(folder, 'Other');
+			writeFileSync(other, plain(ports[0]!, 'two'));
+			assert.match(
+				(await runCommand(['run', other])).stderr,
+				`\`svc reload ${other} --handover\` makes that one serve`,
+			);
+		},
+	);
+});
+
+handover('tells systemd which process is the main one, and leaves no process besides it', async () => {
+	const folder = temporaryFolder();
+	const [port, second] = (await freePorts(2)) as [number, number];
+	const file = path.join(folder, 'Configfile');
+	const told = path.join(folder, 'told');
+	writeFileSync(path.join(folder, 'systemd-notify'), '#!/bin/sh\necho "$@" >> "$TOLD"\n', { mode: 0o755 });
+	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n`;
+	writeFileSync(file, `${options}${plain(port, 'one')}`);
+	const server = await serve([file], port, {
+		env: {
+			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: told, XDG_STATE_HOME: folder },
+			...{ NOTIFY_SOCKET: path.join(folder, 'socket'), WATCHDOG_USEC: '400000', WATCHDOG_PID: '' },
+		},
+	});
+	const lines = (): string[] =>
+		readFileSync(told, 'utf8')
+			.split('\n')
+			.filter(line => line !== '' && line !== 'WATCHDOG=1');
+	try {
+		writeFileSync(file, `${options}${plain(port, 'one')}${plain(second, 'two')}`);
+		const reloaded = await runCommand(['reload', file, '--handover']);
+		assert.is(reloaded.status, 0, reloaded.stderr);
+		const pid = Number(/process (\d+)/.exec(reloaded.stdout)?.[1]);
+		await until('alone', () => processesOf(folder).join() === String(pid));
+		await until('its end', () => server.child.exitCode === 0);
+		// Not STOPPING=1: the service goes on.
+		assert.equal(lines(), ['READY=1', 'RELOADING=1', 'READY=1', `MAINPID=${pid} READY=1`]);
+		const before = readFileSync(told, 'utf8').length;
+		await until('a sign of life', () => readFileSync(told, 'utf8').slice(before).includes('WATCHDOG=1'));
+
+		const slow = await runCommand(['upgrade', file, '--binary', '/bin/false']);
+		assert.is(slow.status, 1);
+		assert.equal(lines().slice(4), ['RELOADING=1', `MAINPID=${pid} READY=1`]);
+		process.kill(pid, 'SIGTERM');
+		await until('stopped', () => processesOf(folder).length === 0);
+		assert.is(lines().at(-1), 'STOPPING=1');
+	} finally {
+		for (const pid of processesOf(folder)) process.kill(pid, 'SIGKILL');
+	}
+});
+
+handover('of a background server leaves one process, which `svc stop` ends', async () => {
+	const folder = temporaryFolder();
+	const [port, second] = (await freePorts(2)) as [number, number];
+	const file = path.join(folder, 'Configfile');
+	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n`;
+	writeFileSync(file, `${options}${plain(port, 'one')}`);
+	try {
+		assert.is((await runCommand(['start', file])).status, 0);
+		writeFileSync(file, `${options}${plain(port, 'two')}${plain(second, 'more')}`);
+		assert.is((await runCommand(['reload', file, '--handover'])).status, 0);
+		assert.is(await bodyOf(port), 'two');
+		await until('one process', () => processesOf(folder).length === 1);
+		assert.is((await runCommand(['stop', file])).status, 0);
+		await until('stopped', () => processesOf(folder).length === 0);
+	} finally {
+		for (const pid of processesOf(folder)) process.kill(pid, 'SIGKILL');
+	}
+});
+
 handover.run();

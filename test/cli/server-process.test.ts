@@ -187,11 +187,11 @@ processes('an occupied address stops the start with status 1, and a folder witho
 	forAdmin!.taken.close();
 	forSite!.taken.close();
 	assert.is(admin!.status, 1);
-	const occupied = `error: failed to bind admin API on 127.0.0.1:${forAdmin!.port}: the address is in use.\n`;
+	const occupied = `error: failed to bind admin API on 127.0.0.1:${forAdmin!.port}: the address is in use. If`;
 	assert.match(admin!.stderr, occupied);
 	assert.not.match(`${admin!.stdout}${admin!.stderr}`, 'serving');
 	assert.is(address!.status, 1);
-	assert.match(address!.stderr, `error: Cannot listen on :${forSite!.port}: the address is in use.\n`);
+	assert.match(address!.stderr, `error: Cannot listen on :${forSite!.port}: the address is in use. If`);
 	assert.is(none!.status, 1);
 	assert.is(none!.stderr, 'error: The folder `/` contains no Configfile, Compatfile or Caddyfile.\n');
 });
@@ -342,7 +342,10 @@ clients('start returns when the server is ready; it serves in the background unt
 		assert.is(await body(port), 'one');
 		const again = await runCommand(['start'], { cwd: folder });
 		assert.is(again.status, 1);
-		assert.is(again.stderr, `error: failed to bind admin API on 127.0.0.1:${admin}: the address is in use.\n`);
+		const occupied = `error: failed to bind admin API on 127.0.0.1:${admin}: the address is in use.`;
+		const hint =
+			'If a running svc uses it, `svc reload Configfile --handover` makes that one serve this file, without downtime.';
+		assert.is(again.stderr, `${occupied} ${hint}\n`);
 		assert.is((await runCommand(['stop'], { cwd: folder })).status, 0);
 		await until('the end of the server', () => !isAlive(pid));
 	} finally {

@@ -108,7 +108,7 @@ start('a start that fails after the Admin API listened leaves no socket', async 
 	const [status] = await once(server.child, 'exit');
 	taken.close();
 	assert.is(status, 1);
-	assert.match(server.output(), `error: Cannot listen on 127.0.0.1:${port}: the address is in use.\n`);
+	assert.match(server.output(), `error: Cannot listen on 127.0.0.1:${port}: the address is in use. If`);
 	assert.equal(readdirSync(folder), ['Configfile']);
 });
 

@@ -62,10 +62,12 @@ export class PredecessorChannel {
 		await this.#send({ type: 'failed', ...failure });
 	}
 
-	#next(): Promise<ToSuccessor | undefined> {
+	async #next(): Promise<ToSuccessor | undefined> {
+		// What came before this process listened is delivered first, also by a predecessor that has died since.
+		if (!process.connected) await new Promise(resolve => setImmediate(resolve));
 		const message = this.#waiting.shift();
-		if (message || !process.connected) return Promise.resolve(message);
-		return new Promise(resolve => {
+		if (message || !process.connected) return message;
+		return await new Promise(resolve => {
 			this.#take = taken => {
 				this.#take = undefined;
 				resolve(taken);
