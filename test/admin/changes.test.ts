@@ -1,4 +1,7 @@
-/** A running server is changed through its Admin API: in place, tentatively, and so that a restart keeps it. */
+/**
+ * Changes to a running server through the Admin API: edits in place, tentative loads, and saved changes that survive a
+ * restart.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,15 +11,15 @@ import { freePorts, quiet, type ServerProcess, SVC, serve, temporaryFolder, unti
 
 const TOKEN = 'open-sesame';
 
-/** An answer of the API. */
+/** A response of the API. */
 interface Answer {
 	readonly status: number;
 	readonly etag: string | null;
-	// biome-ignore lint/suspicious/noExplicitAny: whatever JSON came back
+	// biome-ignore lint/suspicious/noExplicitAny: any JSON value
 	readonly json: any;
 }
 
-/** A server with one site, its Admin API, and folders of its own. */
+/** A server with one site and the Admin API, running in its own folders. */
 class Changed {
 	readonly folder = temporaryFolder();
 	readonly file = path.join(this.folder, 'Configfile');
@@ -77,7 +80,7 @@ http://127.0.0.1:${this.port} {
 	}
 }
 
-/** Where the answering step stands. */
+/** The path of the step that answers requests. */
 const STEP = '/config/sites/0/pipeline/1';
 
 const changes = suite('changes in place');
@@ -87,7 +90,7 @@ changes.after(async () => {
 	await one.server!.stop();
 });
 
-changes('each method changes one value, and the next request sees it', async () => {
+changes('each method changes one value, and the next request sees the change', async () => {
 	assert.is(await one.body(), 'one');
 	assert.is((await one.ask(`PATCH ${STEP}/body`, 'a half')).status, 200);
 	assert.is(await one.body(), 'a half');
@@ -110,7 +113,7 @@ changes('each method changes one value, and the next request sees it', async () 
 	assert.is((await one.ask('GET /config/nothing/there')).json, null);
 });
 
-changes('an edit that does not fit is refused, and the old configuration keeps serving', async () => {
+changes('an invalid edit is refused, and the old configuration keeps serving', async () => {
 	const missing = await one.ask('PATCH /config/sites/0/errors/7', {});
 	assert.is(missing.status, 404);
 	assert.is(missing.json.error.code, 'path_not_found');
@@ -131,7 +134,7 @@ changes('an edit that does not fit is refused, and the old configuration keeps s
 	assert.is(await one.body(), 'two');
 });
 
-changes('a conditional write succeeds only if nothing has changed since the read', async () => {
+changes('a conditional write succeeds only if nothing has changed since it was read', async () => {
 	const { etag } = await one.ask(`GET ${STEP}`);
 	assert.ok(etag?.startsWith('"/sites/0/pipeline/1 '));
 	const again = { handler: 'respond', body: 'two', status: 201 };
@@ -140,20 +143,28 @@ changes('a conditional write succeeds only if nothing has changed since the read
 	assert.is(stale.status, 412);
 	assert.is(stale.json.error.code, 'precondition_failed');
 	const other = (await one.ask('GET /config/sites')).etag!;
-	assert.is((await one.ask(`PATCH ${STEP}`, again, { 'If-Match': other })).status, 412, 'the Etag of another path');
+	assert.is(
+		(await one.ask(`PATCH ${STEP}`, again, { 'If-Match': other })).status,
+		412,
+		'an Etag of another path must not match',
+	);
 	assert.is((await one.ask(`PATCH ${STEP}`, again, { 'If-Match': '*' })).status, 200);
-	assert.is((await one.ask('POST /config/routes', {}, { 'If-Match': '*' })).status, 412, 'nothing is there');
+	assert.is(
+		(await one.ask('POST /config/routes', {}, { 'If-Match': '*' })).status,
+		412,
+		'If-Match needs an existing value',
+	);
 });
 
 changes(
-	'secrets are redacted when read, kept when written back redacted, and cannot be introduced redacted',
+	'secrets are redacted when read, kept when written back redacted, and cannot be created as redacted values',
 	async () => {
 		const { json } = await one.ask('GET /config/sites/0/pipeline/0');
 		assert.equal(json.request.set, [{ name: 'Authorization', value: '[redacted]' }]);
 		assert.is((await one.ask('GET /config/settings/admin')).json.token, '[redacted]');
 		json.request.set.push({ name: 'X-More', value: 'yes' });
 		assert.is((await one.ask('PATCH /config/sites/0/pipeline/0', json)).status, 200);
-		assert.is((await one.ask('PATCH /config/settings/admin/token', TOKEN)).status, 200, 'the token is still ours');
+		assert.is((await one.ask('PATCH /config/settings/admin/token', TOKEN)).status, 200, 'the token is unchanged');
 		const invented = await one.ask('POST /config/sites/0/pipeline', json);
 		assert.is(invented.status, 400);
 		assert.match(invented.json.error.message, /\[redacted\]/);
@@ -161,12 +172,12 @@ changes(
 		assert.is((await one.ask('POST /config/', whole)).status, 400);
 		assert.is((await one.ask('POST /load', whole)).status, 400);
 		const text = one.text('x').replace(TOKEN, '[redacted]');
-		assert.is((await one.ask('POST /load', text)).json.error.code, 'invalid_config', 'in a text too');
+		assert.is((await one.ask('POST /load', text)).json.error.code, 'invalid_config', 'the same holds for a Configfile');
 		assert.not.match(one.server!.output(), /hidden|sesame/);
 	},
 );
 
-changes('values compared with a credential are redacted too, and kept when written back redacted', async () => {
+changes('values compared with a credential are also redacted, and kept when written back redacted', async () => {
 	const step = {
 		handler: 'respond',
 		status: 200,
@@ -203,13 +214,13 @@ changes('values compared with a credential are redacted too, and kept when writt
 	assert.not.match(one.server!.output(), /hidden/);
 });
 
-changes('objects are found by their @id', async () => {
+changes('objects can be addressed by their @id', async () => {
 	const step = { '@id': 'my/answer', handler: 'respond', body: 'by id' };
 	assert.is((await one.ask(`PATCH ${STEP}`, step)).status, 200);
 	assert.is((await one.ask('GET /id/my%2Fanswer/body')).json, 'by id');
 	assert.is((await one.ask('PATCH /id/my%2Fanswer', { ...step, body: 'by its id' })).status, 200);
 	assert.is(await one.body(), 'by its id');
-	// Any object of the document may have one, not steps and sites alone.
+	// Any object of the document may have an @id, not only steps and sites.
 	const field = { '@id': 'one field', name: 'X-Named', value: 'here' };
 	assert.is((await one.ask('POST /config/sites/0/pipeline/0/request/set', field)).status, 200);
 	assert.is((await one.ask('PATCH /id/one%20field/value', 'there')).status, 200);
@@ -218,7 +229,7 @@ changes('objects are found by their @id', async () => {
 	assert.is((await one.ask('DELETE /id/nobody')).status, 404);
 });
 
-changes('a dry run reports what a load would do, without doing it', async () => {
+changes('a dry run reports what a load would do, without applying it', async () => {
 	const swap = await one.ask('POST /load?dry_run', one.text('three'));
 	assert.is(swap.status, 200);
 	assert.is(swap.json.result, 'swap');
@@ -233,7 +244,7 @@ changes('a dry run reports what a load would do, without doing it', async () => 
 	assert.is((await one.ask('POST /load?dry_run=perhaps', 'x')).status, 400);
 });
 
-changes('no concurrent write is lost', async () => {
+changes('concurrent writes are all kept', async () => {
 	assert.is((await one.ask('POST /load', one.text('many'))).status, 200);
 	const before = (await one.ask('GET /config/sites/0/pipeline')).json.length;
 	const added = await Promise.all(
@@ -252,7 +263,7 @@ tentative.after(async () => {
 	await two.server!.stop();
 });
 
-/** Waits until something holds, which says by itself what it is. */
+/** Waits until a condition holds. Its source text serves as its description. */
 const eventually = (holds: () => Promise<boolean>): Promise<void> => until(String(holds), holds);
 
 tentative('an unconfirmed load is rolled back', async () => {
@@ -267,11 +278,11 @@ tentative('an unconfirmed load is rolled back', async () => {
 	assert.is((await two.ask('POST /load/confirm')).status, 404);
 });
 
-tentative('a confirmed load stays, a reverted one is rolled back at once', async () => {
+tentative('a confirmed load stays, and a reverted one is rolled back at once', async () => {
 	assert.is((await two.ask('POST /load?confirm=1s', two.text('kept'))).status, 200);
 	const file = path.join(two.state, 'svc', 'autosave.json');
 	const saved = (): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
-	assert.not.match(saved(), /"kept"/, 'a server that dies now comes back as it was');
+	assert.not.match(saved(), /"kept"/, 'an unconfirmed load is not saved');
 	assert.is((await two.ask('POST /load/confirm')).status, 200);
 	await eventually(async () => /"kept"/.test(saved()));
 	assert.is((await two.ask('POST /load?confirm=1m', two.text('unwanted'))).status, 200);
@@ -294,7 +305,7 @@ tentative('a load with too many error responses is rolled back at once', async (
 	assert.is(await two.body(), 'kept');
 });
 
-tentative('the command line loads tentatively, accepts and reverts', async () => {
+tentative('svc reload can load tentatively, accept and revert', async () => {
 	writeFileSync(two.file, two.text('from the command line'));
 	const address = ['--address', `127.0.0.1:${two.admin}`];
 	const loaded = two.svc('reload', '--confirm', '30s', ...address);
@@ -307,7 +318,7 @@ tentative('the command line loads tentatively, accepts and reverts', async () =>
 	assert.match(two.svc(...again, '--force').text, /is now being served \(generation \d+\)\.\n/);
 	assert.is((await two.ask('POST /load?force&dry_run', two.text('from the command line'))).json.result, 'swap');
 	assert.is(two.svc('reload', '--accept', '--force').status, 1);
-	// As the line above says it, where the file tells the address.
+	// The same with the Admin API's address taken from the file instead of a flag.
 	writeFileSync(two.file, two.text('once more'));
 	assert.is(two.svc('reload', '--confirm', '30s', '-c', two.file).status, 0);
 	assert.match(two.svc('reload', '--revert', '-c', two.file).text, /^Rolled back to the previous configuration/);
@@ -319,12 +330,12 @@ tentative('the command line loads tentatively, accepts and reverts', async () =>
 	assert.is(two.svc('reload', '--max-error-rate', '0.1').status, 1);
 });
 
-const resumed = suite('resumed');
+const resumed = suite('saved changes');
 
 resumed('changes through the API are saved, and --resume serves them again', async () => {
 	const three = new Changed();
 	await three.start(['--resume']);
-	assert.is(await three.body(), 'one', 'nothing was saved yet');
+	assert.is(await three.body(), 'one', 'nothing is saved yet');
 	const { json } = await three.ask(`GET ${STEP}`);
 	assert.is((await three.ask(`PATCH ${STEP}`, { ...json, body: 'saved' })).status, 200);
 	await three.server!.stop();
@@ -339,12 +350,12 @@ resumed('changes through the API are saved, and --resume serves them again', asy
 	await three.server!.stop();
 	assert.not.match(readFileSync(saved, 'utf8'), /not saved/);
 	await three.start();
-	assert.is(await three.body(), 'one', 'without --resume the file counts');
+	assert.is(await three.body(), 'one', 'without --resume, the file is served');
 	await three.server!.stop();
 	const env = { ...process.env, XDG_STATE_HOME: three.state };
 	const twice = ['run', '--resume', three.file, '-c', three.file];
 	const { status, stderr } = spawnSync(SVC, twice, { env, encoding: 'utf8', timeout: 10_000 });
-	assert.is(status, 1, 'a file is named twice even where neither counts');
+	assert.is(status, 1, 'naming two files is an error even if --resume would ignore both');
 	assert.match(stderr, 'name a configuration; give only one of them.');
 });
 
@@ -374,7 +385,7 @@ resumed('a change that cannot be saved is applied, and the response and the log 
 	const codes = ({ json: { diagnostics } }: Answer): string[] => diagnostics.map((one: { code: string }) => one.code);
 	assert.not.ok(codes(tentatively).includes('admin/not-saved'));
 	assert.equal(codes(await three.ask('POST /load/confirm')), ['admin/not-saved']);
-	// The same again, once the cause has gone.
+	// The same again after the cause is removed.
 	rmSync(inTheWay);
 	const again = await three.ask('POST /load', three.text('tentative'));
 	assert.is(again.json.unchanged, true);

@@ -1,4 +1,4 @@
-/** The published description of the Admin API is valid, whole, and true of a running server. */
+/** The published OpenAPI description of the Admin API is valid and complete, and matches a running server. */
 
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,14 +13,14 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 // biome-ignore lint/suspicious/noExplicitAny: a tree of JSON
 const description = describeApi(ENDPOINTS) as any;
 
-const published = suite('description');
+const published = suite('OpenAPI description');
 
-published('it is valid OpenAPI', async () => {
+published('is valid OpenAPI', async () => {
 	const result = await new Validator().validate(structuredClone(description));
 	assert.ok(result.valid, JSON.stringify(result.errors));
 });
 
-published('it contains every endpoint and method, with a summary and every error status', () => {
+published('lists every endpoint and method, with a summary and every error status', () => {
 	for (const endpoint of ENDPOINTS) {
 		for (const place of Object.keys(endpoint.described ?? { [endpoint.path]: {} })) {
 			for (const method of Object.keys(endpoint.methods)) {
@@ -32,7 +32,7 @@ published('it contains every endpoint and method, with a summary and every error
 	}
 });
 
-const live = suite('answers');
+const live = suite('responses of a running server');
 let server: ServerProcess | undefined;
 let base = '';
 let text = '';
@@ -108,10 +108,10 @@ live('match the description', async () => {
 		const operation = description.paths[place][method.toLowerCase()];
 		const told = operation.responses[response.status];
 		const answer = await response.text();
-		assert.ok(told, `${line}: ${response.status} is not described\n${answer}`);
+		assert.ok(told, `${line}: ${response.status} is missing from the description\n${answer}`);
 		const type = response.headers.get('content-type')!.split(';')[0]!;
 		const schema = told.content[type]?.schema;
-		assert.ok(schema, `${line}: ${type} is not described`);
+		assert.ok(schema, `${line}: ${type} is missing from the description`);
 		const value = type === 'application/json' ? JSON.parse(answer) : answer;
 		const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"api#/components'));
 		assert.ok(ajv.validate(absolute, value), `${line}: ${ajv.errorsText()}\n${answer}`);
@@ -122,7 +122,7 @@ live('match the description', async () => {
 			if (place === '/config/' || place === '/id/{id}') continue;
 			assert.ok(
 				[...seen].some(one => one.startsWith(`${method} ${place} `)),
-				`${method} ${place} was not asked`,
+				`${method} ${place} was not tested`,
 			);
 		}
 	}

@@ -1,4 +1,4 @@
-/** Names that a server has served can return, and a tentative load goes back whatever it dropped, or is not applied at all. */
+/** Rollback of tentative loads, including loads that remove TLS names. A load that cannot be rolled back is refused. */
 import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -47,7 +47,7 @@ const onlyA = { settings: SETTINGS, sites: [siteA] };
 
 interface Answer {
 	readonly status: number;
-	// biome-ignore lint/suspicious/noExplicitAny: whatever JSON came back
+	// biome-ignore lint/suspicious/noExplicitAny: any JSON value
 	readonly json: any;
 }
 
@@ -93,14 +93,14 @@ rollback('the unconfirmed removal of an HTTPS site is rolled back automatically'
 	assert.match(await scraped(), 'svc_config_rollbacks_total{result="success"} 1\n');
 });
 
-rollback('it is also rolled back on request', async () => {
+rollback('the unconfirmed removal of an HTTPS site is rolled back on request', async () => {
 	assert.is((await ask('POST /load?confirm=1m', onlyA)).status, 200);
 	const reverted = await ask('POST /load/revert');
 	assert.is(reverted.status, 200, JSON.stringify(reverted.json));
 	assert.is(await body('b.test'), 'b.test');
 });
 
-rollback('a site that was deleted can be posted again; a name that was never served cannot', async () => {
+rollback('a deleted site can be posted again, but not one with a name that was never served', async () => {
 	assert.is((await ask('DELETE /config/sites/1')).status, 200);
 	assert.match(await tlsFailure(port, { servername: 'b.test' }), /UNRECOGNIZED|closed/);
 	const posted = await ask('POST /config/sites', siteB);
@@ -114,7 +114,7 @@ rollback('a site that was deleted can be posted again; a name that was never ser
 	);
 });
 
-rollback('a load that could not be rolled back is refused if it asks for a confirmation', async () => {
+rollback('a tentative load that could not be rolled back is refused', async () => {
 	renameSync(b.key, `${b.key}.away`);
 	try {
 		const refused = await ask('POST /load?confirm=1m', onlyA);
@@ -127,7 +127,7 @@ rollback('a load that could not be rolled back is refused if it asks for a confi
 		assert.is((await ask('POST /load/confirm')).json.error.code, 'nothing_to_confirm');
 		assert.is(await body('b.test'), 'b.test');
 		assert.is((await ask('GET /config/sites')).json.length, 2);
-		assert.is((await ask('POST /load?dry_run', onlyA)).json.result, 'swap', 'without a confirmation it could be');
+		assert.is((await ask('POST /load?dry_run', onlyA)).json.result, 'swap', 'without confirm, the load is possible');
 	} finally {
 		renameSync(`${b.key}.away`, b.key);
 	}
@@ -159,7 +159,7 @@ rollback('a failed rollback is logged as an error, is counted, and can be retrie
 	assert.is((await ask('POST /load/revert')).status, 404);
 });
 
-rollback('another load after a failed rollback ends the alert', async () => {
+rollback('another load after a failed rollback clears the alert', async () => {
 	assert.is((await ask('POST /load?confirm=1m', onlyA)).status, 200);
 	renameSync(b.key, `${b.key}.away`);
 	assert.is((await ask('POST /load/revert')).status, 400);
@@ -167,40 +167,43 @@ rollback('another load after a failed rollback ends the alert', async () => {
 	assert.match(await scraped(), 'svc_config_rollback_failed 1\n');
 	assert.is((await ask('POST /load', both)).status, 200);
 	assert.match(await scraped(), 'svc_config_rollback_failed 0\n');
-	assert.is((await ask('POST /load/revert')).status, 404, 'it would undo a newer will');
-});
-
-rollback('a load that stops requesting client certificates could not be rolled back, and is refused', async () => {
-	const ca = path.join(folder, 'ca.pem');
-	writeFileSync(ca, authority.pem);
-	const own = (await freePorts(2)) as [number, number];
-	const auth = { mode: 'require_and_verify' as const, trust_pool: { source: 'file' as const, files: [ca] } };
-	const document = (tls: SiteTls) => ({
-		settings: { ...SETTINGS, admin: { listen: `127.0.0.1:${own[1]}` } },
-		sites: [{ ...site('a.test', tls), addresses: [`https://a.test:${own[0]}`] }],
-	});
-	const file = path.join(folder, 'mutual.json');
-	writeFileSync(file, JSON.stringify(document({ certificates: [a], client_auth: auth })));
-	const mutual = await serve([file], own[0], { env: { XDG_STATE_HOME: folder } });
-	try {
-		await waitForPort(own[1]);
-		const response = await fetch(`http://127.0.0.1:${own[1]}/load?confirm=1m`, {
-			method: 'POST',
-			headers: { 'Content-Type': 'application/json' },
-			body: JSON.stringify(document({ certificates: [a] })),
-		});
-		assert.is(response.status, 409);
-		const { error } = (await response.json()) as Answer['json'];
-		assert.is(error.code, 'irreversible');
-		assert.is(error.reasons[0].code, 'mutual_tls_with_resumption');
-		assert.match(await tlsFailure(own[0], { servername: 'a.test' }), /^(?!answered)/);
-	} finally {
-		await mutual.stop();
-	}
+	assert.is((await ask('POST /load/revert')).status, 404, 'the newer load must not be undone');
 });
 
 rollback(
-	'listeners that a process without a configuration takes stay, so they cannot be taken tentatively',
+	'a tentative load that stops requesting client certificates is refused, because it could not be rolled back',
+	async () => {
+		const ca = path.join(folder, 'ca.pem');
+		writeFileSync(ca, authority.pem);
+		const own = (await freePorts(2)) as [number, number];
+		const auth = { mode: 'require_and_verify' as const, trust_pool: { source: 'file' as const, files: [ca] } };
+		const document = (tls: SiteTls) => ({
+			settings: { ...SETTINGS, admin: { listen: `127.0.0.1:${own[1]}` } },
+			sites: [{ ...site('a.test', tls), addresses: [`https://a.test:${own[0]}`] }],
+		});
+		const file = path.join(folder, 'mutual.json');
+		writeFileSync(file, JSON.stringify(document({ certificates: [a], client_auth: auth })));
+		const mutual = await serve([file], own[0], { env: { XDG_STATE_HOME: folder } });
+		try {
+			await waitForPort(own[1]);
+			const response = await fetch(`http://127.0.0.1:${own[1]}/load?confirm=1m`, {
+				method: 'POST',
+				headers: { 'Content-Type': 'application/json' },
+				body: JSON.stringify(document({ certificates: [a] })),
+			});
+			assert.is(response.status, 409);
+			const { error } = (await response.json()) as Answer['json'];
+			assert.is(error.code, 'irreversible');
+			assert.is(error.reasons[0].code, 'mutual_tls_with_resumption');
+			assert.match(await tlsFailure(own[0], { servername: 'a.test' }), /^(?!answered)/);
+		} finally {
+			await mutual.stop();
+		}
+	},
+);
+
+rollback(
+	'listeners opened after a start without a configuration stay open, so a tentative load of them is refused',
 	async () => {
 		await withServer(undefined, {}, async ({ runtime, get }) => {
 			const document = json({ sites: [respondingSite('taken')] });

@@ -1,4 +1,4 @@
-/** The Admin API over real sockets: every endpoint, and every rule of who may call. */
+/** The Admin API over real sockets: every endpoint, and every access rule. */
 
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ import type {
 	RuntimeControl,
 } from '../../runtime/main/control.ts';
 
-/** A runtime that remembers what it was asked. */
+/** A fake runtime that records its calls. */
 class FakeRuntime implements RuntimeControl {
 	admin: AdminSettings | undefined = undefined;
 	ready = true;
@@ -104,11 +104,11 @@ interface Reply {
 	status: number;
 	headers: Map<string, string>;
 	body: string;
-	// biome-ignore lint/suspicious/noExplicitAny: whatever JSON came back
+	// biome-ignore lint/suspicious/noExplicitAny: any JSON value
 	json: any;
 }
 
-/** Sends bytes as they are and reads to the end of the connection. */
+/** Sends raw bytes and reads until the connection closes. */
 function raw(where: { port: number } | { path: string }, text: string | Buffer): Promise<Reply> {
 	return new Promise((resolve, reject) => {
 		const socket = connect({ host: '127.0.0.1', ...where } as never);
@@ -185,7 +185,7 @@ function isError(reply: Reply, status: number, code: string): void {
 const endpoints = suite('admin: endpoints');
 endpoints.after.each(closeAll);
 
-endpoints('/live is 200, and HEAD has no body', async () => {
+endpoints('GET /live returns 200, and HEAD returns no body', async () => {
 	const { ask } = await start();
 	const reply = await ask('GET /live');
 	assert.is(reply.status, 200);
@@ -197,7 +197,7 @@ endpoints('/live is 200, and HEAD has no body', async () => {
 	assert.is(head.body, '');
 });
 
-endpoints('/ready follows the runtime', async () => {
+endpoints('GET /ready reports whether the runtime is ready', async () => {
 	const { ask, runtime } = await start();
 	assert.equal((await ask('GET /ready')).json, { ready: true });
 	runtime.ready = false;
@@ -205,7 +205,7 @@ endpoints('/ready follows the runtime', async () => {
 	assert.is((await ask('GET /live')).status, 200);
 });
 
-endpoints('/metrics is text, and empty when they are off', async () => {
+endpoints('GET /metrics returns text, which is empty if metrics are off', async () => {
 	const { ask, runtime } = await start();
 	const off = await ask('GET /metrics');
 	assert.is(off.status, 200);
@@ -217,7 +217,7 @@ endpoints('/metrics is text, and empty when they are off', async () => {
 	assert.is(on.headers.get('vary'), 'Accept');
 });
 
-endpoints('/config/ reads values by decoded segments', async () => {
+endpoints('GET /config/ decodes each segment of the path', async () => {
 	const { ask, runtime } = await start();
 	for (const path of ['/config', '/config/', '/config/sites/0/', '/config/a%2Fb/%C3%A4', '/config/x//y']) {
 		const reply = await ask(`GET ${path}`);
@@ -231,7 +231,7 @@ endpoints('/config/ reads values by decoded segments', async () => {
 	assert.is(missing.headers.get('etag'), '"/config/missing/key abc"');
 });
 
-endpoints('/config/ answers 304 to its own Etag', async () => {
+endpoints('GET /config/ answers 304 if the Etag matches', async () => {
 	const { ask } = await start();
 	const etag = (await ask('GET /config/sites')).headers.get('etag')!;
 	for (const field of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
@@ -243,12 +243,12 @@ endpoints('/config/ answers 304 to its own Etag', async () => {
 	assert.is((await ask('GET /config/other', [`If-None-Match: ${etag}`])).status, 200);
 });
 
-endpoints('/config/ refuses a malformed path', async () => {
+endpoints('GET /config/ refuses a malformed path', async () => {
 	const { ask } = await start();
 	isError(await ask('GET /config/%ff'), 400, 'bad_request');
 });
 
-endpoints('writes to /config and /id are edits, and their refusals have statuses', async () => {
+endpoints('writes to /config and /id become edits, and each refusal has its status', async () => {
 	const { ask, runtime, logged } = await start();
 	for (const method of ['POST', 'PUT', 'PATCH']) {
 		assert.is((await ask(`${method} /config/sites/0`, ['If-Match: "/x y"'], '{"a":1}')).status, 200);
@@ -279,7 +279,7 @@ endpoints('writes to /config and /id are edits, and their refusals have statuses
 	}
 });
 
-endpoints('/load accepts JSON and both languages, by media type', async () => {
+endpoints('POST /load accepts JSON and both configuration languages, by media type', async () => {
 	const { ask, runtime } = await start();
 	const table: [field: string | undefined, format: string][] = [
 		[undefined, 'json'],
@@ -300,14 +300,14 @@ endpoints('/load accepts JSON and both languages, by media type', async () => {
 	}
 });
 
-endpoints('/load reports unchanged configurations and warnings', async () => {
+endpoints('POST /load reports unchanged configurations and warnings', async () => {
 	const { ask, runtime } = await start();
 	const warning = { code: 'a/b', severity: 'warning', message: 'hm', text: 'hm' } as const;
 	runtime.outcome = { result: 'applied', generation: 7, unchanged: true, diagnostics: [warning] };
 	assert.equal((await ask('POST /load', [], '{}')).json, { generation: 7, unchanged: true, diagnostics: [warning] });
 });
 
-endpoints('/load refuses what does not compile, with every diagnostic', async () => {
+endpoints('POST /load refuses a configuration with errors and returns every diagnostic', async () => {
 	const { ask, runtime } = await start();
 	const error = {
 		code: 'a/b',
@@ -325,7 +325,7 @@ endpoints('/load refuses what does not compile, with every diagnostic', async ()
 	assert.equal(reply.json.error.diagnostics, [error, error]);
 });
 
-endpoints('/load answers 409 with the reasons when a restart is needed', async () => {
+endpoints('POST /load answers 409 with the reasons if a restart is needed', async () => {
 	const { ask, runtime } = await start();
 	const reasons = [{ code: 'listener_added', subject: ':8443', message: ':8443 is new.' }];
 	runtime.outcome = { result: 'restart_required', reasons, diagnostics: [] };
@@ -334,20 +334,20 @@ endpoints('/load answers 409 with the reasons when a restart is needed', async (
 	assert.equal(reply.json.error.reasons, reasons);
 });
 
-endpoints('/load answers 503 if the threads could not apply it', async () => {
+endpoints('POST /load answers 503 if the threads could not apply the configuration', async () => {
 	const { ask, runtime } = await start();
 	runtime.outcome = { result: 'failed', message: 'A thread died.' };
 	isError(await ask('POST /load', [], '{}'), 503, 'load_failed');
 });
 
-endpoints('/load accepts a chunked body', async () => {
+endpoints('POST /load accepts a chunked body', async () => {
 	const { ask, runtime } = await start();
 	const reply = await ask('POST /load', ['Transfer-Encoding: chunked'], '2\r\n{"\r\n3\r\na":\r\n2\r\n1}\r\n0\r\n\r\n');
 	assert.is(reply.status, 200);
 	assert.is(runtime.inputs[0]!.text, '{"a":1}');
 });
 
-endpoints('/load refuses bytes that are not UTF-8, and removes a byte order mark', async () => {
+endpoints('POST /load refuses invalid UTF-8 and strips a byte order mark', async () => {
 	const { ask, runtime } = await start();
 	isError(await ask('POST /load', ['Content-Length: 2'], Buffer.from([0xff, 0xfe])), 400, 'bad_request');
 	await ask('POST /load', ['Content-Length: 5'], Buffer.from('\ufeff{}'));
@@ -355,14 +355,14 @@ endpoints('/load refuses bytes that are not UTF-8, and removes a byte order mark
 	assert.is(runtime.inputs.length, 1);
 });
 
-endpoints('/load refuses bodies beyond its limit, announced or not, and content codings', async () => {
+endpoints('POST /load refuses oversized bodies, with and without Content-Length, and content codings', async () => {
 	const { ask, runtime } = await start();
 	isError(await ask('POST /load', ['Content-Length: 67108865', 'Expect: 100-continue']), 413, 'body_too_large');
 	isError(await ask('POST /load', ['Content-Encoding: gzip'], 'xx'), 415, 'unsupported_media_type');
 	assert.is(runtime.inputs.length, 0);
 });
 
-endpoints('/load cuts an endless chunked body', async () => {
+endpoints('POST /load stops reading an endless chunked body', async () => {
 	const { port, runtime } = await start();
 	const chunk = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(0x100000, 'x'), Buffer.from('\r\n')]);
 	const status = await new Promise<string>((resolve, reject) => {
@@ -389,7 +389,7 @@ endpoints('/load cuts an endless chunked body', async () => {
 	assert.is(runtime.inputs.length, 0);
 });
 
-endpoints('/adapt returns the document, by default of a Configfile', async () => {
+endpoints('POST /adapt returns the document; the default input is a Configfile', async () => {
 	const { ask, runtime } = await start();
 	for (const [type, format] of [
 		[undefined, 'configfile'],
@@ -408,7 +408,7 @@ endpoints('/adapt returns the document, by default of a Configfile', async () =>
 	assert.equal(refused.json.error.diagnostics, [error]);
 });
 
-endpoints('/stop answers, then stops the server once', async () => {
+endpoints('POST /stop answers, then stops the server once', async () => {
 	const started = await start();
 	const reply = await started.ask('POST /stop');
 	assert.is(reply.status, 200);
@@ -420,21 +420,21 @@ endpoints('/stop answers, then stops the server once', async () => {
 	assert.is(get.headers.get('allow'), 'POST');
 });
 
-endpoints('unknown paths are 404, also near known ones', async () => {
+endpoints('unknown paths are 404, even if they resemble known ones', async () => {
 	const { ask } = await start();
 	for (const path of ['/', '/live/', '/LIVE', '/configs', '/load/x', '/ids/x', '//live', '/%6cive', '/__proto__']) {
 		isError(await ask(`GET ${path}`), 404, 'not_found');
 	}
 });
 
-endpoints('unknown methods are 405, names of the language included', async () => {
+endpoints('unknown methods are 405, even those named like object properties', async () => {
 	const { ask } = await start();
 	for (const method of ['OPTIONS', 'PATCH', 'constructor', 'BREW']) {
 		isError(await ask(`${method} /live`), 405, 'method_not_allowed');
 	}
 });
 
-endpoints('a bug is a 500 that reveals nothing', async () => {
+endpoints('an unexpected exception is a 500 that reveals nothing', async () => {
 	const { ask, runtime, logged } = await start();
 	runtime.broken = true;
 	const reply = await ask('GET /config/');
@@ -443,7 +443,7 @@ endpoints('a bug is a 500 that reveals nothing', async () => {
 	assert.ok(logged.some(line => line.includes('secret detail')));
 });
 
-endpoints('requests are counted by endpoint, never by text from the client', async () => {
+endpoints('requests are counted by endpoint; text from the client never becomes a label', async () => {
 	const { ask, runtime } = await start();
 	await ask('GET /live?x=1');
 	await ask('GET /config/a/b');
@@ -459,7 +459,7 @@ endpoints('requests are counted by endpoint, never by text from the client', asy
 	]);
 });
 
-endpoints('writes and refusals are logged, reads are not', async () => {
+endpoints('writes and refusals are logged, and reads are not', async () => {
 	const { ask, logged } = await start();
 	logged.length = 0;
 	await ask('GET /live');
@@ -510,7 +510,7 @@ access('only the exact token is accepted', async () => {
 	isError(await ask('GET /live', twice), 401, 'unauthorized');
 });
 
-access('repeated refusals of a client are answered alike, do not fill the log, and lock nobody out', async () => {
+access('repeated refusals of a client get the same answer, do not fill the log, and lock out nobody', async () => {
 	const { ask, logged } = await start({ token: 'sesame' });
 	logged.length = 0;
 	for (let asked = 0; asked < 60; asked++) {
@@ -522,7 +522,7 @@ access('repeated refusals of a client are answered alike, do not fill the log, a
 	assert.is((await ask('GET /live', ['Authorization: Bearer sesame'])).status, 200);
 });
 
-access('refusals are counted per client, and forgotten at one per second', () => {
+access('refusals are counted per client, and one is forgiven each second', () => {
 	const rate = new RefusalRate();
 	for (let count = 0; count < 20; count++) assert.not.ok(rate.refused('a', 0));
 	assert.ok(rate.refused('a', 0));
@@ -530,7 +530,7 @@ access('refusals are counted per client, and forgotten at one per second', () =>
 	assert.not.ok(rate.refused('a', 1000));
 	assert.ok(rate.refused('a', 1000));
 	for (let client = 0; client < 5000; client++) rate.refused(`client ${client}`, 1000);
-	assert.not.ok(rate.refused('a', 1000), 'forgotten for those that came later');
+	assert.not.ok(rate.refused('a', 1000), 'the oldest clients are dropped');
 });
 
 access('a token changed by a load takes effect at once', async () => {
@@ -548,11 +548,11 @@ access('a missing token is logged as a warning', async () => {
 	await ask('GET /live');
 	assert.ok(
 		logged.some(line => line.startsWith('warn') && line.includes('no token')),
-		'a load that takes it away',
+		'a load that removes the token',
 	);
 });
 
-access('a rebound host name is refused, our own names are not', async () => {
+access("a host name that is not the server's is refused (DNS rebinding)", async () => {
 	const { ask, port } = await start({ origins: ['https://ops.example.com'] });
 	for (const host of [
 		'evil.example',
@@ -583,7 +583,7 @@ access('the host name is checked on loopback even with a token', async () => {
 	isError(await ask('GET /live', ['Host: evil.example', 'Authorization: Bearer x']), 403, 'host_not_allowed');
 });
 
-access('a foreign origin is refused whatever it sends', async () => {
+access('a foreign origin is refused whatever credentials it sends', async () => {
 	const { ask, runtime, port } = await start();
 	for (const origin of [
 		'https://evil.example',
@@ -605,7 +605,7 @@ access('a foreign origin is refused whatever it sends', async () => {
 	assert.is((await ask('POST /load', [`Origin: http://127.0.0.1:${port}`], '{}')).status, 200);
 });
 
-access('a browser request without an origin is refused by its Sec-Fetch-Site', async () => {
+access('a browser request without an Origin is refused by its Sec-Fetch-Site', async () => {
 	const { ask } = await start();
 	for (const site of ['cross-site', 'same-site']) {
 		isError(await ask('POST /stop', [`Sec-Fetch-Site: ${site}`]), 403, 'origin_not_allowed');
@@ -613,7 +613,7 @@ access('a browser request without an origin is refused by its Sec-Fetch-Site', a
 	assert.is((await ask('GET /live', ['Sec-Fetch-Site: none'])).status, 200);
 });
 
-access('requests that a form could send are refused', async () => {
+access('requests that an HTML form could send are refused', async () => {
 	const started = await start();
 	for (const type of [
 		'application/x-www-form-urlencoded',
@@ -634,7 +634,7 @@ access('requests that a form could send are refused', async () => {
 	assert.is(started.stops, 0);
 });
 
-access('configured origins may call and read the response, others may not', async () => {
+access('configured origins may send requests and read responses, others may not', async () => {
 	const origins = ['https://ops.example.com', 'plain.example:8080', '//any.example'];
 	const { ask, port } = await start({ origins });
 	for (const origin of [
@@ -658,13 +658,13 @@ access('configured origins may call and read the response, others may not', asyn
 	assert.is((await ask('GET /live')).status, 200);
 });
 
-access('an origin is required if enforced', async () => {
+access('a request without an Origin is refused if enforce_origin is set', async () => {
 	const { ask } = await start({ origins: ['https://ops.example.com'], enforce_origin: true });
 	isError(await ask('GET /live'), 403, 'origin_not_allowed');
 	assert.is((await ask('GET /live', ['Origin: https://ops.example.com'])).status, 200);
 });
 
-access('a preflight of a configured origin is answered, of others not', async () => {
+access('a preflight from a configured origin is answered, and others are refused', async () => {
 	const { ask } = await start({ origins: ['https://ops.example.com'], token: 'x' });
 	const preflight = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: authorization'];
 	const reply = await ask('OPTIONS /load', ['Origin: https://ops.example.com', ...preflight]);
@@ -686,7 +686,7 @@ access('the token is checked before the origin', async () => {
 	);
 });
 
-access('without a token other machines are refused, with one they are not', () => {
+access('an address reachable from other machines is refused without a token', () => {
 	const address = { kind: 'tcp', host: '', port: 2019, text: ':2019' } as const;
 	const from = (remoteAddress: string, settings: AdminSettings, authorization?: string): number => {
 		const received = { method: 'GET', path: '/live', query: undefined, authority: 'localhost' };
@@ -722,7 +722,7 @@ access.run();
 const listening = suite('admin: listening');
 listening.after.each(closeAll);
 
-listening('`off`, or no settings at all, binds nothing', async () => {
+listening('`off`, or no settings at all, opens no listener', async () => {
 	for (const admin of [undefined, { off: true }]) {
 		const runtime = new FakeRuntime();
 		runtime.admin = admin;
@@ -732,7 +732,7 @@ listening('`off`, or no settings at all, binds nothing', async () => {
 	}
 });
 
-listening('an occupied port is an error that names the address', async () => {
+listening('an occupied port causes an error that names the address', async () => {
 	const taken: Server = createServer().listen(0, '127.0.0.1');
 	await new Promise(resolve => taken.once('listening', resolve));
 	const { port } = taken.address() as { port: number };
@@ -766,7 +766,7 @@ listening('idle connections are closed to make room for others', async () => {
 	}
 });
 
-listening("the caller's settings apply while the document has none", async () => {
+listening('the caller’s settings apply if the document has none', async () => {
 	const runtime = new FakeRuntime();
 	const settings = { listen: 'localhost:0' };
 	const server = await startAdmin(runtime, { settings, log: () => {}, onStop: () => {} });
@@ -776,11 +776,11 @@ listening("the caller's settings apply while the document has none", async () =>
 	assert.is(reply.status, 200);
 });
 
-listening('a Unix socket admits its owner under any host name, and is removed with the server', async () => {
+listening('a Unix socket accepts any host name, and is removed when the server closes', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-admin-'));
 	const path = join(folder, 'admin.sock');
 	try {
-		// A socket file that a killed process left behind.
+		// A stale socket file, left by a killed process.
 		const stale = createServer().listen(path);
 		await new Promise(resolve => stale.once('listening', resolve));
 		const { renameSync } = await import('node:fs');
@@ -801,11 +801,11 @@ listening('a Unix socket admits its owner under any host name, and is removed wi
 		}
 		await server.close();
 		assert.not.ok(existsSync(path));
-		// A file that is no socket refuses connections as a stale one does.
+		// A regular file refuses connections just like a stale socket.
 		writeFileSync(path, 'mine');
 		try {
 			await start({ listen: `unix/${path}` });
-			assert.unreachable('a file was replaced');
+			assert.unreachable('a regular file was replaced by a socket');
 		} catch (error) {
 			assert.is((error as Error).message, `failed to bind admin API on unix/${path}`);
 		}
@@ -815,7 +815,7 @@ listening('a Unix socket admits its owner under any host name, and is removed wi
 	}
 });
 
-listening('addresses are parsed, and nothing else is', () => {
+listening('valid addresses are parsed, and invalid ones refused', () => {
 	const tcp = (text: string): string | undefined => {
 		const address = parseAdminAddress(text);
 		if (address?.kind === 'tcp') return `${address.host} ${address.port}`;
@@ -846,7 +846,7 @@ listening('addresses are parsed, and nothing else is', () => {
 	}
 });
 
-listening('closing ends idle connections and is idempotent', async () => {
+listening('close ends idle connections and is idempotent', async () => {
 	const { server, port } = await start();
 	const socket = connect(port, '127.0.0.1');
 	await new Promise(resolve => socket.once('connect', resolve));

@@ -1,4 +1,4 @@
-/** What the Admin API tells of files that a posted configuration imports. */
+/** What the Admin API reveals about files that a posted configuration imports. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -17,7 +17,7 @@ function keep(name: string, text: string): string {
 	return file;
 }
 
-/** Files that are no configuration, with words of theirs that nobody may be told. */
+/** Files that are not configurations, each with a secret that must not appear in any response. */
 const SECRETS = [
 	[
 		keep('shadow', 'root:$6$salt$veryhidden:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n'),
@@ -27,9 +27,9 @@ const SECRETS = [
 	[keep('environment', 'PASSWORD="veryhidden\nTOKEN={veryhidden\n'), /veryhidden|PASSWORD|TOKEN/],
 ] as const;
 
-const withheld = suite('files that a request imports');
+const withheld = suite('imported files');
 
-withheld('are quoted only if the running configuration was read from them', async () => {
+withheld('their text is quoted in diagnostics only if the running configuration imports them too', async () => {
 	const log = recordingLog();
 	const snippet = keep('snippet', 'respond hello\n');
 	const main = keep('Configfile', `{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\timport ${snippet}\n}\n`);
@@ -69,7 +69,7 @@ withheld('are quoted only if the running configuration was read from them', asyn
 			}
 		}
 		assert.not.match(log.text(), /veryhidden|MIIEv/);
-		// Its own text, and the files of the running configuration, are no secret to whoever may change it.
+		// The posted text and the files of the running configuration are visible to a caller who may change them anyway.
 		const own = await post('/adapt', 'configfile', 'http://x:80 {\n\trespnd hi\n}\n');
 		assert.match(own.diagnostics[0]!.text, '2 |     respnd hi');
 		keep('snippet', 'respnd hello\n');

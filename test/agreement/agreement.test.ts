@@ -1,15 +1,15 @@
-/** `explain` and live serving agree: a bounded run; `npm run test:agreement` compares ten thousand pairs. */
+/** Compares `explain` with live serving in a short run; `npm run test:agreement` compares ten thousand pairs. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { findDisagreements } from './agreement.ts';
 
-const agreement = suite('explain and live serving');
+const agreement = suite('svc explain');
 
-agreement('agree about random requests of random configurations', async () => {
+agreement('agrees with live serving on random requests and configurations', async () => {
 	const { pairs, answers, disagreements } = await findDisagreements(240, 20_260_131);
 	assert.is(disagreements.length, 0, disagreements[0]);
 	assert.is(pairs, 240);
-	// A run in which nothing is answered compares nothing.
+	// Guards against a run that compares nothing.
 	for (const handler of ['respond', 'redirect', 'proxy'])
 		assert.ok((answers[handler] ?? 0) > 0, `${handler} never answered`);
 });

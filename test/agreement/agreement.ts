@@ -1,6 +1,6 @@
 /**
- * Does `explain` tell the truth? Random configurations are loaded into one server, random requests are sent over sockets,
- * and every answer, and every request that an upstream saw, is compared with the explanation.
+ * Checks `explain` against live serving. Loads random configurations into one server, sends random requests over sockets,
+ * and compares every response, and every request that reached an upstream, with the explanation.
  *
  * Usage: node test/agreement/agreement.ts [--pairs N] [--seed N]
  */
@@ -22,28 +22,28 @@ import { json, withServer } from '../runtime/running-server.ts';
 import { Chance } from './chance.ts';
 import { type Place, type RandomRequest, randomConfiguration, randomRequest } from './random-configuration.ts';
 
-/** What a run found. */
+/** The result of a run. */
 export interface Agreement {
 	readonly pairs: number;
 	readonly configurations: number;
-	/** How often each handler answered: what the run was about. */
+	/** Number of responses by the handler that sent them. */
 	readonly answers: { readonly [handler: string]: number };
-	/** Everything that is needed to look into each disagreement. */
+	/** One text for each disagreement: its seed, the request, the explanation and the configuration. */
 	readonly disagreements: readonly string[];
 }
 
-/** A page that is executed where `templates` stands before the files. */
+/** A template page, used by configurations with `templates`. */
 const TEMPLATE = [
 	'{{.Req.Method}} {{.Req.URL.Path}} {{.OriginalReq.URL.Path}} [{{.Req.Header.Get "X-A"}}] {{ph "http.vars.v"}}',
 	'{{if eq .Host "x.test"}}{{httpError 418}}{{end}}{{.RespHeader.Set "X-Page" (upper .Host)}}{{markdown "*a*"}}',
 ].join('\n');
-/** Requests that each configuration gets. */
+/** Requests per configuration. */
 const REQUESTS = 40;
-/** Disagreements after which a run ends. */
+/** Number of disagreements after which a run stops. */
 const ENOUGH = 5;
-/** What the client does not hear of, or what differs between any two answers. */
+/** Response fields that differ between any two responses, or that `explain` does not predict. */
 const UNCOMPARED = new Set(['date', 'connection']);
-/** Fields of a request to an upstream that are compared. */
+/** Fields of upstream requests that are compared. */
 const UPSTREAM_FIELDS = [
 	'host',
 	'x-a',
@@ -57,7 +57,7 @@ const UPSTREAM_FIELDS = [
 	'via',
 ];
 
-/** Compares `pairs` answers. */
+/** Runs `pairs` comparisons. */
 export async function findDisagreements(pairs: number, seed: number): Promise<Agreement> {
 	const root = temporaryFolder();
 	mkdirSync(path.join(root, 'dir'));
@@ -72,7 +72,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	const place: Place = { port, upstreams: [addresses[0]!, addresses[1]!], root };
 	const answers: { [handler: string]: number } = {};
 	const disagreements: string[] = [];
-	// Spans would go to a collector that is not there.
+	// Discards spans: there is no collector.
 	const environment = { ...process.env, OTEL_TRACES_EXPORTER: 'none' };
 	let done = 0;
 	let configurations = 0;
@@ -85,13 +85,13 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 				const { input, compiled } = configuration(chance, place);
 				const outcome = await runtime.load(input);
 				if (outcome.result !== 'applied')
-					throw new Error(`seed ${own}: not loaded: ${JSON.stringify(outcome)}\n${input.text}`);
+					throw new Error(`seed ${own}: the configuration was not loaded: ${JSON.stringify(outcome)}\n${input.text}`);
 				const { plan, locate } = compiled;
 				const explainer = new Explainer({ plan: plan!, locate }, dryRunEnvironment(process.cwd()));
 				for (let i = 0; i < REQUESTS && done < pairs; i++, done++) {
 					const request = randomRequest(chance, port);
 					const explained = await explainer.explain(dryRunRequest(request));
-					if (!explained) throw new Error(`seed ${own}: nothing listens`);
+					if (!explained) throw new Error(`seed ${own}: no listener matches`);
 					const live = parseAnswer(await rawExchange(port, wireRequest(request)));
 					const expected = await expectedAnswer(explained, place);
 					const by = expected === 'dropped' ? 'abort' : explained.result.exchange.answeredBy;
@@ -118,7 +118,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	return { pairs: done, configurations, answers, disagreements };
 }
 
-/** A random configuration that compiles: text of either language, or the document that it is adapted to. */
+/** A random configuration that compiles: a text in either language, or the JSON document adapted from one. */
 function configuration(chance: Chance, place: Place): { input: ConfigInput; compiled: Compiled } {
 	const format: Dialect = chance.happens(65) ? 'configfile' : 'compatfile';
 	const text = randomConfiguration(chance, format, place);
@@ -132,12 +132,12 @@ function compiledOf(input: ConfigInput): Compiled {
 	const compiled = compile(input, diskReader(process.cwd()));
 	if (compiled.plan) return compiled;
 	const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error').map(one => renderDiagnostic(one));
-	throw new Error(`the generator made a configuration that is refused:\n${errors.join('\n')}\n${input.text}`);
+	throw new Error(`the generator made an invalid configuration:\n${errors.join('\n')}\n${input.text}`);
 }
 
 function dryRunRequest({ method, target, authority, headers, body }: RandomRequest): DryRunRequest {
 	const url = parseRequestUrl(`http://${authority}${target}`);
-	if (!isRequestUrl(url)) throw new Error(`the generator made a URL that is none: ${authority} ${target}`);
+	if (!isRequestUrl(url)) throw new Error(`the generator made an invalid URL: ${authority} ${target}`);
 	return { method, url, headers, body, from: undefined, at: undefined };
 }
 
@@ -147,7 +147,7 @@ function wireRequest({ method, target, authority, headers, body }: RandomRequest
 	return `${method} ${target} HTTP/1.1\r\n${fields.map(field => `${field.join(': ')}\r\n`).join('')}\r\n${body ?? ''}`;
 }
 
-/** An answer in the parts that are compared. */
+/** The compared parts of a response. */
 interface Answer {
 	readonly status: number;
 	/** `name: value` lines. */
@@ -155,7 +155,10 @@ interface Answer {
 	readonly body: string;
 }
 
-/** What the explanation says will come; what the upstream then says is known, as ours describe what they are asked. */
+/**
+ * Returns the response that the explanation predicts. For a proxied request, the fake upstream's response follows from
+ * the request.
+ */
 async function expectedAnswer({ result }: Explained, place: Place): Promise<Answer | 'dropped'> {
 	const { response, exchange: x } = result;
 	if (!response) return 'dropped';
@@ -171,7 +174,7 @@ async function expectedAnswer({ result }: Explained, place: Place): Promise<Answ
 		if (value !== undefined) seen[name] = value;
 	}
 	const port = Number(upstream.address.split(':').at(-1));
-	if (!place.upstreams.includes(upstream.address)) throw new Error(`${upstream.address} is no upstream`);
+	if (!place.upstreams.includes(upstream.address)) throw new Error(`${upstream.address} is not an upstream`);
 	const bodiless = x.received.method === 'HEAD' || request.method === 'HEAD';
 	const text = description(port, request.method, request.target, seen);
 	return { status: response.status, fields: withoutLength(fields), body: bodiless ? '' : text };
@@ -190,7 +193,7 @@ function parseAnswer(text: string): Answer | 'dropped' {
 	return { status: Number(statusLine.split(' ')[1]), fields: comparedFields(fields), body };
 }
 
-/** The content of a chunked body (RFC 9112 §7.1); what is none stays, and is a difference. */
+/** Returns the content of a chunked body (RFC 9112 §7.1). Invalid chunks are kept, so that they show up as a difference. */
 function unchunked(body: string): string {
 	let content = '';
 	for (let at = 0; ; ) {
@@ -212,7 +215,7 @@ function withoutLength(fields: readonly string[]): string[] {
 	return fields.filter(field => !/^(?:content-length|transfer-encoding):/i.test(field));
 }
 
-/** In what two answers differ, or undefined. */
+/** Describes the difference between two responses. Returns undefined if they are equal. */
 function differenceOf(expected: Answer | 'dropped', live: Answer | 'dropped'): string | undefined {
 	if (expected === 'dropped' || live === 'dropped') {
 		return expected === live ? undefined : `explained ${JSON.stringify(expected)}, came ${JSON.stringify(live)}`;
@@ -225,7 +228,7 @@ function differenceOf(expected: Answer | 'dropped', live: Answer | 'dropped'): s
 	return `\nexplained ${expected.status}\n${left}\n\n${expected.body}\n\ncame ${live.status}\n${right}\n\n${live.body}\n`;
 }
 
-/** An upstream that answers every request with a description of it. */
+/** Starts an upstream that answers every request with a description of it. */
 async function describingUpstream(): Promise<Server> {
 	const server = createServer((request, response) => {
 		request.resume();

@@ -1,17 +1,17 @@
-/** Random configurations in both languages that compile, and random requests that their matchers and rewrites meet. */
+/** Random configurations that compile, in both languages, and random requests that reach their matchers and rewrites. */
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { Chance } from './chance.ts';
 
-/** What a configuration stands in. */
+/** What a generated configuration refers to. */
 export interface Place {
 	readonly port: number;
 	/** Addresses of two upstreams. */
 	readonly upstreams: readonly [string, string];
-	/** Folder with files. */
+	/** A folder with files to serve. */
 	readonly root: string;
 }
 
-/** A request as it goes on the wire. */
+/** A request as sent. */
 export interface RandomRequest {
 	readonly method: string;
 	/** Path and query. */
@@ -69,7 +69,7 @@ const TEXTS = [
 	'{re.r.1} {http.regexp.1}',
 ];
 
-/** Expressions of CEL, quoted by backquotes where they stand. */
+/** CEL expressions. They are written between backquotes. */
 const EXPRESSIONS = [
 	'path("/a*") && !method("POST")',
 	'{query.p} == "1" || {http.request.header.X-A} == "yes"',
@@ -83,10 +83,10 @@ const EXPRESSIONS = [
 	'{http.vars.v} == "set"',
 	'int({query.p}) > 1',
 ];
-/** Named routes that every configuration has. */
+/** Named routes, defined in every configuration. */
 const ROUTES = ['first', 'second'];
 
-/** The text of a configuration with several sites on one port. */
+/** Returns the text of a configuration with several sites on one port. */
 export function randomConfiguration(chance: Chance, dialect: Dialect, place: Place): string {
 	return new Writer(chance, dialect, place).text();
 }
@@ -107,7 +107,7 @@ class Writer {
 	text(): string {
 		const chance = this.#chance;
 		const hosts = chance.some(HOSTS, HOSTS.length);
-		// Fixed when the process starts: the same in every configuration.
+		// Startup settings must be the same in every configuration.
 		const global = ['{', 'servers {', 'trusted_proxies static 127.0.0.0/8', '}', '}'];
 		const upstream = this.#native ? ['upstream pool {', `to ${this.#place.upstreams[0]}`, '}'] : [];
 		const lines = [...global, ...upstream];
@@ -189,7 +189,7 @@ class Writer {
 		}
 	}
 
-	/** A matcher token and a blank, or nothing. */
+	/** A matcher token followed by a space, or an empty string. */
 	#token(): string {
 		const chance = this.#chance;
 		if (chance.happens(40)) return '';
@@ -263,7 +263,7 @@ class Writer {
 		}
 	}
 
-	/** Directives that set something aside for those around them. */
+	/** Directives that affect later or enclosing ones. */
 	#laterDirective(depth: number): string[] {
 		const chance = this.#chance;
 		const { root } = this.#place;
@@ -354,12 +354,12 @@ class Writer {
 	}
 }
 
-/** Not every matcher may stand twice in a block. */
+/** Drops matchers that may occur only once in a block. */
 function oneOfAKind(lines: readonly string[]): string[] {
 	return lines.filter((line, at) => lines.findIndex(other => other.split(' ', 1)[0] === line.split(' ', 1)[0]) === at);
 }
 
-/** A request for one of the hosts and paths, or for a disguise of them. */
+/** Returns a request for one of the hosts and paths, or for a disguised spelling of one. */
 export function randomRequest(chance: Chance, port: number): RandomRequest {
 	const method = chance.happens(60) ? 'GET' : chance.of(METHODS);
 	const host = chance.happens(10) ? `127.0.0.1` : chance.of(HOSTS).replace('*', chance.of(['w', 'W', 'x.y']));
@@ -384,7 +384,7 @@ export function randomRequest(chance: Chance, port: number): RandomRequest {
 	};
 }
 
-/** Another spelling of a path, or of another path beside it. */
+/** Returns an equivalent spelling of a path, or a path next to it. */
 function disguise(chance: Chance, path: string): string {
 	if (chance.happens(55)) return path;
 	switch (chance.below(9)) {

@@ -1,7 +1,7 @@
-/** The chart of a bench: for every row, what a request costs each server. */
+/** The chart of a bench: the cost of a request on each server, row by row. */
 import type { Conditions, RowResult } from './measure.ts';
 
-/** What a run measured. */
+/** The results of a run. */
 export interface BenchResult {
 	/** Day of the run, `2026-11-21`. */
 	readonly date: string;
@@ -22,7 +22,7 @@ const COLOURS: { readonly [label: string]: string } = {
 	node: '#8c8c8c',
 };
 
-/** An SVG of bars, each row to its own scale: shorter is better. */
+/** Renders an SVG bar chart. Each row has its own scale; shorter is better. */
 export function renderChart({ date, machine, rows }: BenchResult): string {
 	const parts: string[] = [];
 	let y = 56;

@@ -1,11 +1,11 @@
 /**
- * Reading `/config/` of a document of 10,000 sites under 64 connections of load: p99 may move by a tenth.
+ * Measures how reading `/config/` of a 10,000-site document affects 64 loaded connections. Their p99 may rise by 10 %.
  *
- * Windows with reads and windows without take turns, and medians of the windows' p99 are compared: a machine whose speed
- * drifts favours neither. The server, all its threads with one for requests, has one core, the load generator the other;
- * the reader has what the generator leaves of that one (it runs at the least priority), for what a reader does with its
- * bytes is no cost of the server's. In the windows without reads it reads as much from a file: starting and running it
- * twice a second moves the generator's p99 by itself. Needs wrk, taskset and curl.
+ * Windows with and without reads alternate, and the medians of their p99 are compared, so that a drifting machine speed
+ * favors neither. The server runs on one core with all its threads, one of them for requests. The load generator runs on
+ * the other core. The reader runs there too, at the lowest priority, because what a client does with the bytes
+ * is not a cost of the server. In the windows without reads, the reader reads the same amount from a file, because starting
+ * a process twice a second affects the generator's p99 by itself. Needs wrk, taskset and curl.
  *
  * Usage: node test/bench/config-reads.ts [--sites 10000] [--windows 12] [--seconds 2]
  */
@@ -59,7 +59,7 @@ try {
 	await server.stop();
 }
 
-/** What `p99` says while something is read twice a second. */
+/** Returns the p99 measured while something is read twice a second. */
 async function p99Beside(url: string, reads: string[]): Promise<number> {
 	const reader = readTwiceASecond(url, reads);
 	const found = await p99();
@@ -68,7 +68,7 @@ async function p99Beside(url: string, reads: string[]): Promise<number> {
 	return found;
 }
 
-/** Reads until its input ends; puts seconds and bytes of each into `reads`. */
+/** Reads twice a second until its input ends; appends the seconds and bytes of each read to `reads`. */
 function readTwiceASecond(url: string, reads: string[]) {
 	const curl = `curl -s -o /dev/null -w '%{time_total} %{size_download}\\n' ${url}`;
 	const loop = `while :; do read -t 0.5; [ $? -gt 128 ] || exit 0; ${curl}; done`;
@@ -79,7 +79,7 @@ function readTwiceASecond(url: string, reads: string[]) {
 	return reader;
 }
 
-/** Milliseconds, of 64 connections that each send one request after another. */
+/** Returns the p99 in milliseconds of 64 connections, each sending one request after another. */
 async function p99(): Promise<number> {
 	const { stdout } = await promisify(execFile)('taskset', [
 		...['-c', LOAD_CORE, 'wrk', '-t1', '-c64', `-d${values.seconds}s`, '--latency', '-H', 'Host: site-0.example'],

@@ -1,7 +1,7 @@
 /**
- * Processor time that a request costs in our own code: engine, site table and handler over connections that are memory. What
- * a server's row shows beyond it is the system's and Node's. Heads repeat, differ in their paths, or differ and bear a
- * browser's fields.
+ * Processor time per request of our own code: engine, site table and handler, over connections in memory. The rest of
+ * a server's figure in the bench is the cost of the system and Node. Request heads repeat, differ in their paths, or
+ * differ and carry the fields of a browser.
  *
  * Usage: node test/bench/engine-alone.ts [requests a round]
  */
@@ -33,7 +33,7 @@ const BROWSER = [
 	'',
 ].join('\r\n');
 
-/** A connection that takes everything at once. */
+/** A connection that accepts every write at once. */
 class MemoryHandle {
 	onread: StreamHandle['onread'] = () => undefined;
 	readonly writeQueueSize = 0;
@@ -78,7 +78,7 @@ class MemoryHandle {
 	}
 }
 
-/** A listener with one site that answers 14 bytes, and connections to it. */
+/** Creates a listener with one site that answers with 14 bytes, and connections to it. */
 function connections(): { readonly handle: MemoryHandle; readonly socket: DirectSocket }[] {
 	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
 	const generations = new Generations(control, new LeaseRegistry());
@@ -114,9 +114,9 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 const count = Number(process.argv[2] ?? 200_000);
 const open = connections();
 const shapes: { readonly [name: string]: (index: number) => string } = {
-	'heads that repeat': () => 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n',
-	'heads that differ': index => `GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n`,
-	'the same with fields of a browser': index =>
+	'repeated heads': () => 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n',
+	'different heads': index => `GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n`,
+	'different heads with the fields of a browser': index =>
 		`GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n${BROWSER}\r\n`,
 };
 for (const [name, text] of Object.entries(shapes)) {
@@ -132,11 +132,11 @@ for (const [name, text] of Object.entries(shapes)) {
 		const { user, system } = process.cpuUsage(before);
 		return ((user + system) * 1000) / count;
 	};
-	// Code is compiled meanwhile.
+	// Warm-up: the code is compiled meanwhile.
 	run();
 	run();
 	const rounds = Array.from({ length: ROUNDS }, run);
-	console.log(`${name}: ${Math.round(median(rounds))} ns a request (${Math.round(Math.min(...rounds))} at least)`);
+	console.log(`${name}: ${Math.round(median(rounds))} ns per request (${Math.round(Math.min(...rounds))} at least)`);
 }
-if (open.some(({ handle }) => handle.written === 0)) throw new Error('a connection was not answered');
+if (open.some(({ handle }) => handle.written === 0)) throw new Error('a connection got no response');
 process.exit();

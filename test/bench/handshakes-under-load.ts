@@ -1,7 +1,7 @@
 /**
- * How long a client of TLS waits for its handshake while the machine has other work: nothing, requests over TLS as fast as one
- * core can send them to the same server, or two processes that only burn processor time. Each server in turn; the
- * client's own part of a handshake is in every figure.
+ * How long a TLS client waits for its handshake while the machine is idle, while one core sends TLS requests to the same
+ * server at full speed, or while two processes burn processor time. Servers are measured in turn. Every figure includes
+ * the client's own part of a handshake.
  *
  * Usage: node test/bench/handshakes-under-load.ts [seconds]
  */
@@ -17,7 +17,7 @@ const SECONDS = Number(process.argv[2] ?? 3);
 /** Milliseconds between two handshakes. */
 const PAUSE = 10;
 
-/** Milliseconds of each handshake, one after another, for so long; rejects when one fails. */
+/** Performs handshakes one after another for `seconds`. Returns the milliseconds of each; rejects if one fails. */
 async function handshakes(port: number, seconds: number): Promise<number[]> {
 	const taken: number[] = [];
 	const end = performance.now() + seconds * 1000;

@@ -1,9 +1,9 @@
 /**
- * Idle WebSockets through one process: memory that each takes, beside nginx, and that they still work after the wait.
+ * Idle WebSockets through one proxy: the memory of each, compared with nginx, and whether they still work afterwards.
  *
  * Usage: node test/bench/idle-websockets.ts [--count 10000] [--seconds 5]
  *
- * Each takes two descriptors of the server: a lower limit of the machine (`ulimit -n`) lowers the count.
+ * Each connection takes two descriptors of the server, so a low limit (`ulimit -n`) reduces the count.
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,17 +14,17 @@ import { parseArgs } from 'node:util';
 import { freePorts, SVC, temporaryFolder, waitForPort } from '../harness.ts';
 import { BenchServer, isInstalled } from './servers.ts';
 
-/** What the server in front took and did. */
+/** Measurements of the proxy. */
 export interface IdleResult {
 	readonly server: string;
 	readonly count: number;
-	/** Resident bytes before, and with all connections idle. */
+	/** Resident bytes before the connections are opened, and with all of them idle. */
 	readonly before: number;
 	readonly after: number;
-	/** Of those asked at the end, how many echoed. */
+	/** Number of tested connections that echoed at the end. */
 	readonly answered: number;
 	readonly asked: number;
-	/** Seconds of processor time while nothing happened. */
+	/** Processor seconds used while the connections were idle. */
 	readonly idleSeconds: number;
 }
 
@@ -39,16 +39,16 @@ const HANDSHAKE = [
 ].join('\r\n');
 const SWITCHED =
 	'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n';
-/** Handshakes under way at once. */
+/** Handshakes in progress at once. */
 const AT_ONCE = 200;
 
-/** Connections that a process may hold when each takes two descriptors. */
+/** Returns the number of connections that a process can hold if each takes two descriptors. */
 export function mostConnections(): number {
 	const limit = Number(execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim());
 	return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : Math.floor((limit - 200) / 2);
 }
 
-/** Opens the connections through one server, lets them be, and asks some of them. */
+/** Opens the connections through a server, leaves them idle, and then tests some of them. */
 export async function idleWebSockets(name: 'svc' | 'nginx', count: number, seconds: number): Promise<IdleResult> {
 	const [port] = (await freePorts(1)) as [number];
 	const upstream = fork(import.meta.filename, ['upstream'], { stdio: 'inherit' });
@@ -57,7 +57,7 @@ export async function idleWebSockets(name: 'svc' | 'nginx', count: number, secon
 	const sockets: Socket[] = [];
 	try {
 		await waitForPort(port);
-		// What starting leaves behind is not the connections'.
+		// Memory left over from startup must not count as the connections'.
 		await new Promise(resolve => setTimeout(resolve, 2000));
 		const before = server.residentBytes();
 		while (sockets.length < count) {
@@ -119,7 +119,7 @@ http {
 	return spawn('nginx', ['-p', folder, '-c', path.join(folder, 'nginx.conf')], { stdio: 'ignore' });
 }
 
-/** A connection that has been switched. */
+/** Opens a connection and completes the upgrade. */
 function open(port: number): Promise<Socket> {
 	return new Promise((resolve, reject) => {
 		const socket = connect(port, '127.0.0.1', () => socket.write(HANDSHAKE));
@@ -136,7 +136,7 @@ function open(port: number): Promise<Socket> {
 	});
 }
 
-/** Whether a message comes back within five seconds. */
+/** Reports whether a message is echoed within five seconds. */
 function echoed(socket: Socket): Promise<boolean> {
 	return new Promise(resolve => {
 		const timer = setTimeout(() => resolve(false), 5000);
@@ -148,7 +148,7 @@ function echoed(socket: Socket): Promise<boolean> {
 	});
 }
 
-/** The process behind the server: switches, and sends back what it gets. */
+/** Runs the upstream process, which upgrades connections and echoes messages. */
 function serveUpstream(): void {
 	const server = createServer(socket => {
 		socket.on('error', () => {});
@@ -175,7 +175,7 @@ else if (process.argv[1] === import.meta.filename) {
 		const { before, after, answered, asked, idleSeconds } = await idleWebSockets(name, count, Number(values.seconds));
 		const each = ((after - before) / count / 1024).toFixed(1);
 		console.log(
-			`${name.padEnd(6)} ${count} idle WebSockets: ${megabytes(before)} before, ${megabytes(after)} with them, ${each} KiB each; ${idleSeconds.toFixed(2)} s of processor in ${values.seconds} s; ${answered} of ${asked} asked answer`,
+			`${name.padEnd(6)} ${count} idle WebSockets: ${megabytes(before)} before, ${megabytes(after)} with them, ${each} KiB each; ${idleSeconds.toFixed(2)} s of processor in ${values.seconds} s; ${answered} of ${asked} tested still work`,
 		);
 	}
 }

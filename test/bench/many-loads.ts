@@ -1,6 +1,6 @@
 /**
- * Many loads of a 100-site document: resident memory after the last within 15 % of after the first tenth, and no
- * descriptor, timer or thread left over.
+ * Many loads of a 100-site document. Resident memory after the last load must be within 15 % of that after the first
+ * tenth, and no descriptor, timer or thread may leak.
  *
  * Usage: node test/bench/many-loads.ts [--loads 2000]
  */
@@ -9,14 +9,14 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 
-/** What a process holds. */
+/** Resources held by a process. */
 export interface Holdings {
 	readonly residentBytes: number;
 	readonly descriptors: number;
 	readonly threads: number;
 }
 
-/** Reads what a process holds from /proc. */
+/** Reads the resources of a process from /proc. */
 export function holdings(pid: number): Holdings {
 	return {
 		residentBytes: Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024,
@@ -42,13 +42,13 @@ function hundredSites(port: number, adminPort: number, number: number): string {
 	return `{\n\tadmin 127.0.0.1:${adminPort}\n\tthreads 2\n}\n${sites.join('')}`;
 }
 
-/** Loads a changed 100-site document again and again; holdings after a tenth of the loads and after all. */
+/** Loads a changed 100-site document repeatedly. Returns the resources held after a tenth of the loads and after all. */
 export async function manyLoads(loads: number): Promise<{ early: Holdings; late: Holdings }> {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const file = path.join(temporaryFolder(), 'Configfile');
 	writeFileSync(file, hundredSites(port, adminPort, 0));
 	const server = await serve([file], port);
-	// The launcher execs, so the child is the server itself.
+	// The launcher uses exec, so the child is the server itself.
 	const pid = server.child.pid!;
 	let early: Holdings | undefined;
 	try {

@@ -1,5 +1,5 @@
 /**
- * One of 10,000 sites changes under load: p99 may move by less than 5 ms, and the load is answered in under a second.
+ * Changes one of 10,000 sites under load. The p99 may rise by less than 5 ms, and each load must finish in under a second.
  *
  * Usage: node test/bench/many-sites.ts [--sites 10000] [--loads 10]
  */
@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { freePorts, serve, temporaryFolder, waitForPort } from '../harness.ts';
 import { type LoadResult, quantile, startLoad } from '../load-client.ts';
 
-/** A document of many sites, six directives each; site 0 carries a number. */
+/** Returns a document of many sites with six directives each; the response of site 0 contains `number`. */
 export function manySites(count: number, port: number, options: string, number: number): string {
 	const parts = [options];
 	for (let index = 0; index < count; index++) {
@@ -26,7 +26,10 @@ export function manySites(count: number, port: number, options: string, number: 
 	return parts.join('');
 }
 
-/** Loads under a moderate rate of requests: times with and without loads, and how long a load took. */
+/**
+ * Loads changes while clients send requests at a moderate rate. Returns response times with and without loads, and the
+ * time of each load.
+ */
 export async function changeOneOfMany(
 	sites: number,
 	loads: number,
@@ -57,7 +60,7 @@ export async function changeOneOfMany(
 	try {
 		await run(() => sleep(1000));
 		const quiet = await run(() => sleep(5000));
-		// The texts are made before the load, so that making them costs the clients nothing.
+		// The texts are made in advance, so that making them costs the clients nothing.
 		const texts = Array.from({ length: loads }, (_, index) => manySites(sites, port, options, index + 1));
 		const loaded = await run(async () => {
 			for (const [index, body] of texts.entries()) {

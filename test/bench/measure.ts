@@ -1,4 +1,4 @@
-/** Measures the servers of a row in turn, so that a machine whose speed drifts favours none. */
+/** Measures the servers of a row in rotation, so that a drifting machine speed favors none. */
 import { spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { freePorts } from '../harness.ts';
@@ -7,39 +7,39 @@ import { type BenchServer, isInstalled, PROGRAMS, startBenchServer } from './ser
 import { BACKEND_FILES, backendConfiguration } from './tasks/proxying.ts';
 import type { Backends, Contender, IdleTask, LoadTask, Task } from './tasks/task.ts';
 
-/** What was measured of one server in one row. */
+/** The measurements of one server in one row. */
 export interface Figure {
 	readonly label: string;
-	/** What the row compares, median over the rounds: µs of processor time per request, KiB per connection, or ms. */
+	/** The compared value, median over the rounds: µs of processor time per request, KiB per connection, or ms. */
 	readonly value: number;
-	/** Ours divided by this server's, round by round: median, least, greatest. Undefined for our own. */
+	/** Our value divided by this server's, per round: median, minimum, maximum. Undefined for our own server. */
 	readonly ratio?: readonly [median: number, least: number, greatest: number];
-	/** What the ratio should stay under. */
+	/** Upper bound that the ratio should stay under. */
 	readonly bound?: number;
-	/** Requests per second and latencies in microseconds, medians over the rounds; rows with a load only. */
+	/** Requests per second and latencies in microseconds, medians over the rounds. Only in rows with a load. */
 	readonly rate?: number;
 	readonly p50?: number;
 	readonly p99?: number;
 	readonly p999?: number;
 }
 
-/** A row with its figures. */
+/** A row and its measurements. */
 export interface RowResult {
 	readonly name: string;
 	readonly unit: 'µs/request' | 'KiB/connection' | 'ms';
 	readonly figures: readonly Figure[];
 }
 
-/** How much is measured, and where. */
+/** The amount and place of a measurement. */
 export interface Conditions {
 	readonly rounds: number;
-	/** Seconds of load for each server in each round. */
+	/** Seconds of load per server and round. */
 	readonly seconds: number;
 	readonly serverCore: string;
 	readonly loadCore: string;
 }
 
-/** Seconds of load before anything is measured. */
+/** Seconds of load before the measurement starts. */
 const WARM_UP = 3;
 
 /** One round of one server. */
@@ -51,7 +51,7 @@ interface Sample {
 	readonly p999?: number;
 }
 
-/** Measures a row; servers that are not installed are left out. Throws when a request failed. */
+/** Measures a row. Servers that are not installed are skipped. Throws if a request failed. */
 export async function measureTask(task: Task, conditions: Conditions): Promise<RowResult> {
 	const contenders = task.contenders.filter(({ server }) => {
 		const program = PROGRAMS[server];
@@ -139,7 +139,7 @@ async function start(contender: Contender, backends: Backends, conditions: Condi
 	return startBenchServer(contender.server, text, port, contender.cores ?? conditions.serverCore);
 }
 
-/** Processor time per request, and what the load generator saw. */
+/** Measures processor time per request and the counts of the load generator. */
 async function sampleLoad(
 	server: BenchServer,
 	task: LoadTask,
@@ -148,7 +148,7 @@ async function sampleLoad(
 ): Promise<Sample> {
 	const before = server.cpuSeconds();
 	const count = await runLoad(server.port, task.load, loadCores, seconds);
-	// A few connections may not be open yet when the load ends; anything more is a server that fails.
+	// A few connections may still be connecting when the load ends. More failures than that are the server's.
 	if (count.failures > count.requests / 1000) {
 		throw new Error(`${task.name}: ${server.name}: ${count.failures} of ${count.requests} requests failed`);
 	}
@@ -157,7 +157,7 @@ async function sampleLoad(
 	return { value, rate: count.requests / count.seconds, p50, p99, p999 };
 }
 
-/** KiB of memory for each connection that was used once and stays open. */
+/** Measures KiB of memory per connection that was used once and stays open. */
 async function sampleIdle(
 	contender: Contender,
 	task: IdleTask,
@@ -179,7 +179,7 @@ async function sampleIdle(
 	}
 }
 
-/** Opens connections and gets one answer on each. */
+/** Opens connections and reads one response on each. */
 async function useOnce(port: number, count: number, sockets: Socket[]): Promise<void> {
 	await Promise.all(
 		Array.from(
@@ -198,9 +198,9 @@ async function useOnce(port: number, count: number, sockets: Socket[]): Promise<
 	);
 }
 
-/** Milliseconds from the start of a process to its first answer. */
+/** Measures milliseconds from process start to the first response. */
 async function sampleStart(contender: Contender, backends: Backends, conditions: Conditions): Promise<Sample> {
-	// Waking the file cache and the processor is nobody's start-up.
+	// A first start fills the file cache and wakes up the processor; it does not count.
 	spawn('true');
 	const before = performance.now();
 	const server = await start(contender, backends, conditions);
@@ -209,7 +209,7 @@ async function sampleStart(contender: Contender, backends: Backends, conditions:
 	return { value };
 }
 
-/** The value in the middle. */
+/** The median. */
 export function median(values: readonly number[]): number {
 	const sorted = [...values].sort((a, b) => a - b);
 	const middle = sorted.length >> 1;

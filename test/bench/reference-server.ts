@@ -1,9 +1,9 @@
 /**
- * Reference points of the bench, and the backend for what a static server cannot do: Node's own http server.
- *
+ * A reference server based on Node's own http module. It is measured in the bench, and it is the backend for what a
+ * static file server cannot do.
  * Usage: node test/bench/reference-server.ts PORT [BACKEND]
- * Without a backend: `/` answers 14 bytes, `/chunked` 10 KB in four chunks, `/upload` reads a body, `/echo` is a
- * WebSocket that sends back what it gets. With one: passes everything on to that port by undici.
+ * Without BACKEND: `/` answers with 14 bytes, `/chunked` with 10 KB in four chunks, `/upload` reads a body, `/echo` is a
+ * WebSocket that echoes messages. With BACKEND: forwards every request to that port with undici.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Pool } from 'undici';

@@ -1,9 +1,9 @@
 /**
- * `npm run bench`: processor time per request, ours beside nginx, haproxy, caddy and Node's own server, one core each.
+ * `npm run bench`: processor time per request of svc, nginx, haproxy, caddy and Node's own server, on one core each.
  *
- * Ours is the single binary, built first. It installs nothing and leaves out what is not there. Servers take turns for a
- * few rounds; a ratio is the median of the rounds' ratios. Absolute times mean little on a shared machine: read the
- * ratios. A whole run writes latest.json and latest.svg beside this file, and the table of README.md.
+ * svc runs as the single binary, built first. The bench installs nothing and skips programs that are missing. Servers take
+ * turns for a few rounds, and a ratio is the median of the rounds' ratios. Absolute times mean little on a shared machine:
+ * read the ratios. A full run writes latest.json and latest.svg next to this file, and the table in README.md.
  *
  * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
  */
@@ -52,7 +52,7 @@ for (const task of wanted) {
 		process.exitCode = 1;
 	}
 }
-// A row that could not be measured is missing there, as it is from what was printed.
+// A row that failed is missing from the results, as it is from the output.
 if (wanted.length === TASKS.length) {
 	const result = { date: new Date().toISOString().slice(0, 10), machine, conditions, rows };
 	writeFileSync(path.join(import.meta.dirname, 'latest.json'), `${JSON.stringify(result, undefined, '\t')}\n`);
@@ -61,7 +61,7 @@ if (wanted.length === TASKS.length) {
 	writeFileSync(readme, withSummary(readFileSync(readme, 'utf8'), result));
 }
 
-/** One row, a line for each server. */
+/** Prints one row, a line for each server. */
 function print({ name, unit, figures }: RowResult): void {
 	console.log(`\n${name}`);
 	const width = Math.max(...figures.map(figure => figure.label.length));

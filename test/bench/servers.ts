@@ -1,19 +1,19 @@
-/** The servers that a bench puts side by side: each on one core, with one worker, without an access log. */
+/** The servers that the bench compares: each on one core, with one worker, without an access log. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { SVC, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** The servers there are; `svc` is ours, `node` is Node's own http server with undici. */
+/** Servers of the bench; `svc` is ours, `node` is Node's own http server with undici. */
 export type ServerName = 'svc' | 'nginx' | 'haproxy' | 'caddy' | 'varnish' | 'node';
 
-/** True when a program is installed. */
+/** Reports whether a program is installed. */
 export function isInstalled(program: string): boolean {
 	return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 }
 
-/** The program of each server, where it is not the checkout's own. */
+/** The executable of each server other than svc and node. */
 export const PROGRAMS: { readonly [server in ServerName]: string | undefined } = {
 	svc: undefined,
 	node: undefined,
@@ -35,7 +35,7 @@ export class BenchServer {
 		this.#child = child;
 	}
 
-	/** Seconds of processor time of the process and its children so far, user and system. */
+	/** Returns the user and system processor seconds used so far by the process and its children. */
 	cpuSeconds(): number {
 		let ticks = 0;
 		for (const pid of processTree(this.#child.pid!)) {
@@ -45,13 +45,13 @@ export class BenchServer {
 					.split(' ');
 				ticks += Number(fields[11]) + Number(fields[12]);
 			} catch {
-				// A process that has ended since the listing.
+				// The process ended after it was listed.
 			}
 		}
 		return ticks / 100;
 	}
 
-	/** Resident bytes of the process and its children. */
+	/** Returns the resident bytes of the process and its children. */
 	residentBytes(): number {
 		let pages = 0;
 		for (const pid of processTree(this.#child.pid!)) {
@@ -67,18 +67,21 @@ export class BenchServer {
 	}
 }
 
-/** Ends a process and all below it: workers whose master is killed alone stay, and a master makes others for those that go before it. */
+/**
+ * Ends a process and all its descendants. Workers survive if only their master is killed, and a live master replaces
+ * killed workers.
+ */
 function killTree(root: number): void {
 	for (const pid of processTree(root)) {
 		try {
 			process.kill(pid, 'SIGKILL');
 		} catch {
-			// It has ended since the listing.
+			// The process ended after it was listed.
 		}
 	}
 }
 
-/** A process and all below it. */
+/** Returns a process and all its descendants. */
 function processTree(root: number): number[] {
 	const found = [root];
 	for (const entry of readdirSync('/proc')) {
@@ -91,15 +94,15 @@ function processTree(root: number): number[] {
 			);
 			if (parent === root) found.push(Number(entry));
 		} catch {
-			// A process that has ended since the listing.
+			// The process ended after it was listed.
 		}
 	}
 	return found;
 }
 
 /**
- * Starts a server on given cores (`0`, `0,1`) with a configuration text; for `node` the text is the port of its backend,
- * or nothing. `files` are put into its folder: bytes by name.
+ * Starts a server on the given cores (`0`, `0,1`) with a configuration text. For `node` the text is the port of its
+ * backend, or empty. `files` are written to its folder: bytes by name.
  */
 export async function startBenchServer(
 	name: ServerName,
@@ -109,14 +112,14 @@ export async function startBenchServer(
 	files: { readonly [name: string]: number } = {},
 ): Promise<BenchServer> {
 	const folder = temporaryFolder();
-	// Started by root, some servers read files as another user.
+	// When started by root, some servers read files as another user.
 	chmodSync(folder, 0o755);
 	for (const [file, size] of Object.entries(files)) writeFileSync(path.join(folder, file), Buffer.alloc(size, 'x'));
 	const file = path.join(folder, name === 'svc' ? 'Configfile' : name === 'caddy' ? 'Caddyfile' : `${name}.conf`);
 	writeFileSync(file, text);
 	mkdirSync(path.join(folder, 'logs'), { recursive: true });
 	const commands: { [server in ServerName]: string[] } = {
-		// The binary that the run has built (run.ts), or that SVC_BIN names.
+		// The binary built by run.ts, or the one named by SVC_BIN.
 		svc: [process.env.SVC_BIN ?? SVC, 'run', file],
 		nginx: ['nginx', '-p', folder, '-e', path.join(folder, 'error.log'), '-c', file],
 		haproxy: ['haproxy', '-f', file, '-db', '-q'],

@@ -1,6 +1,6 @@
 /**
- * Start times: `svc version` beside `node -e 0`, `svc validate` of the quickstart, and a 10,000-site Compatfile adapted
- * beside the compatible server. Runs alternate; medians and the median of the ratios are printed.
+ * Startup times: `svc version` compared with `node -e 0`, `svc validate` of the quickstart, and `svc adapt` of a
+ * 10,000-site Compatfile compared with the compatible server. Runs alternate; prints medians and the median ratio.
  *
  * Usage: node test/bench/start-times.ts [--runs 15]
  */
@@ -17,7 +17,7 @@ const checkout = path.join(ROOT, 'cli/svc');
 const binary = path.join(ROOT, 'dist/svc');
 const folder = temporaryFolder();
 
-/** Milliseconds of one run; throws when it fails. */
+/** Returns the milliseconds of one run; throws if it fails. */
 function time(command: readonly string[]): number {
 	const started = performance.now();
 	const result = spawnSync(command[0]!, command.slice(1), { stdio: ['ignore', 'ignore', 'pipe'], maxBuffer: 1 << 28 });
@@ -30,7 +30,7 @@ function median(list: readonly number[]): number {
 	return [...list].sort((a, b) => a - b)[list.length >> 1]!;
 }
 
-/** Prints one command's time, beside another's. */
+/** Prints the time of one command, compared with another's. */
 function compare(
 	name: string,
 	command: readonly string[],
@@ -51,7 +51,7 @@ function compare(
 	const verdict = figure <= bound ? 'ok' : 'OVER';
 	if (figure > bound) process.exitCode = 1;
 	console.log(
-		`${name.padEnd(44)} ${median(own).toFixed(0).padStart(6)} ms${other ? `  beside ${median(others).toFixed(0)} ms: ${ratio!.toFixed(2)} times (at most ${bound})` : ` (at most ${bound})`}  ${verdict}`,
+		`${name.padEnd(44)} ${median(own).toFixed(0).padStart(6)} ms${other ? `  compared with ${median(others).toFixed(0)} ms: ${ratio!.toFixed(2)} times (at most ${bound})` : ` (at most ${bound})`}  ${verdict}`,
 	);
 }
 

@@ -1,13 +1,13 @@
-/** The part of README that shows the latest bench: a table of ratios, and where and when they were measured. */
+/** The part of README that shows the latest bench: a table of ratios, and when and where they were measured. */
 import type { BenchResult } from './chart.ts';
 
-/** Between these lines of README.md. */
+/** The summary is between these lines of README.md. */
 const OPEN = '<!-- the latest bench, written by npm run bench -->\n';
 const CLOSE = '<!-- end of the bench -->\n';
 
 const COLUMNS: readonly string[] = ['nginx', 'haproxy', 'caddy', 'varnish'];
 
-/** Rows of the bench that the table has; the chart has all. */
+/** Rows shown in the table; the chart shows all rows. */
 const ROWS: readonly string[] = [
 	'respond 14 B',
 	'respond 14 B, heads that differ',
@@ -30,11 +30,11 @@ const ROWS: readonly string[] = [
 	'an access log',
 ];
 
-/** The README's text with its bench replaced. Throws when the lines are missing between which it stands. */
+/** Returns README's text with the summary replaced. Throws if the lines around the summary are missing. */
 export function withSummary(readme: string, result: BenchResult): string {
 	const from = readme.indexOf(OPEN);
 	const to = readme.indexOf(CLOSE);
-	if (from === -1 || to < from) throw new Error('README.md has no lines between which the bench stands');
+	if (from === -1 || to < from) throw new Error('README.md lacks the lines around the bench summary');
 	return readme.slice(0, from + OPEN.length) + renderSummary(result) + readme.slice(to);
 }
 
@@ -47,7 +47,7 @@ function renderSummary({ date, machine, conditions, rows }: BenchResult): string
 		const figures = rows.find(row => row.name === name)?.figures;
 		if (figures === undefined) continue;
 		const cells = COLUMNS.map(server => {
-			// `nginx, log with a buffer` is nginx too.
+			// Labels such as `nginx, log with a buffer` belong to the nginx column.
 			const figure = figures.find(({ label }) => label === server || label.startsWith(`${server},`));
 			return figure?.ratio?.[0].toFixed(2) ?? '–';
 		});

@@ -1,7 +1,7 @@
 /**
- * Loads under load: 64 keep-alive connections for 20 s while 200 loads alternate between documents that differ in
- * status, header and body of the same URL. No response may fail or mix two documents, no request sent after a load
- * was answered may see an older one, and p99 stays within twice that of the same run without loads.
+ * Configuration loads under request load. For 20 s, 64 keep-alive connections send requests while 200 loads alternate
+ * between documents that differ in status, header and body of the same URL. No response may fail or mix two documents,
+ * no request sent after a load has finished may see an older document, and the p99 may at most double.
  *
  * Usage: node test/bench/swap-under-load.ts [--seconds 20] [--loads 200]
  */
@@ -12,16 +12,16 @@ import { parseArgs } from 'node:util';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 import { type LoadResult, quantile, startLoad } from '../load-client.ts';
 
-/** What a run of the bench found. */
+/** The result of a run. */
 export interface SwapFindings {
 	readonly quiet: LoadResult;
 	readonly loaded: LoadResult;
 	readonly loads: number;
-	/** Milliseconds that a load took, sorted. */
+	/** Milliseconds that each load took, sorted. */
 	readonly loadTimes: Float64Array;
 }
 
-/** The document of one load: the number stands in status, header and body. */
+/** Returns a document whose status, header and body contain the number of its load. */
 export function numberedDocument(port: number, adminPort: number, number: number): string {
 	return `{
 	admin 127.0.0.1:${adminPort}
@@ -34,7 +34,7 @@ http://127.0.0.1:${port} {
 `;
 }
 
-/** Says what is wrong with an answer of a numbered document. */
+/** Checks a response to a numbered document. Returns a description of what is wrong, or undefined. */
 export function checkNumbered(status: number, head: string, body: string, atLeast: number): string | undefined {
 	const inHeader = /^x-number: (\d+)/im.exec(head)?.[1];
 	const inBody = /^number (\d+)$/.exec(body)?.[1];
@@ -45,7 +45,7 @@ export function checkNumbered(status: number, head: string, body: string, atLeas
 	return undefined;
 }
 
-/** Runs the same load twice, without and with loads of new documents. */
+/** Runs the same request load twice, without and with configuration loads. */
 export async function swapUnderLoad(seconds: number, loads: number): Promise<SwapFindings> {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();

@@ -1,5 +1,5 @@
 /**
- * WebSocket clients that send a message, wait for it to come back, and send the next; prints what they counted.
+ * WebSocket clients that each send a message, wait for its echo, and send the next. Prints the counts.
  *
  * Usage: node test/bench/websocket-load.ts --url URL [--connections N] [--bytes N] [--seconds N]
  */
@@ -20,7 +20,7 @@ const bytes = Number(values.bytes);
 if (bytes > 125) throw new Error('a message has at most 125 bytes');
 
 const handshake = `GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
-// A masked text frame whose mask is zero: the payload stands as it is.
+// A masked text frame with a mask of zero leaves the payload unchanged.
 const message = Buffer.concat([Buffer.from([0x81, 0x80 | bytes, 0, 0, 0, 0]), Buffer.alloc(bytes, 'x')]);
 const answered = bytes + 2;
 const times: number[] = [];

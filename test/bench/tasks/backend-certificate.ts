@@ -1,4 +1,4 @@
-/** The certificate of the bench's backend over TLS. */
+/** The certificate of the bench's TLS backend. */
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -6,7 +6,7 @@ import { keyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { temporaryFolder } from '../../harness.ts';
 
-/** Makes one for localhost; gives the paths of PEM files. */
+/** Creates a certificate for localhost. Returns the paths of PEM files. */
 export function backendCertificate(): { readonly certificate: string; readonly key: string } {
 	const folder = temporaryFolder();
 	chmodSync(folder, 0o755);

@@ -1,4 +1,4 @@
-/** Rows of the response cache: what an answer costs that is at hand. */
+/** Bench rows of the response cache: the cost of a cache hit. */
 import { nginx, svc } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
@@ -35,10 +35,10 @@ const row = (name: string, path: string, bounds: LoadTask['bounds']): LoadTask =
 	...(bounds && { bounds }),
 });
 
-/** Rows of `cache`. */
+/** The cache rows. */
 export const CACHING: readonly LoadTask[] = [
 	row('14 B', '/', { nginx: 1, varnish: 0.9 }),
 	row('10 KB', '/10k', { nginx: 1, varnish: 0.9 }),
-	// Both have the system send it from where it is, without a copy: nginx from a file, we from one in memory.
+	// Both let the system send the body without a copy: nginx from a file, svc from a file in memory.
 	row('1 MB', '/1m', { nginx: 1.2, varnish: 0.9 }),
 ];

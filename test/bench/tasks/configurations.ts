@@ -1,6 +1,6 @@
-/** The frame of each server's configuration: one worker, no access log, nothing that the others do not do. */
+/** Minimal configurations for each server: one worker, no access log, no feature that the others lack. */
 
-/** nginx around one server block. */
+/** Returns an nginx configuration around one server block. */
 export function nginx(server: string, http: string = ''): string {
 	return `daemon off; worker_processes 1; pid nginx.pid;
 events { worker_connections 16384; }
@@ -13,17 +13,20 @@ http {
 `;
 }
 
-/** A Configfile with one data-plane thread, or as many as given; `options` are lines of global options. */
+/** Returns a Configfile with `threads` data-plane threads; `options` are lines of global options. */
 export function svc(sites: string, threads: number = 1, options: string = ''): string {
 	return `{\n\tthreads ${threads}\n${options}}\n${sites}`;
 }
 
-/** A configuration of the compatible server. */
+/** Returns a configuration for the compatible server. */
 export function caddy(sites: string): string {
 	return `{\n\tadmin off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n}\n${sites}`;
 }
 
-/** haproxy with one thread. It needs two descriptors a connection, of the 20,000 that a process often has. */
+/**
+ * Returns a haproxy configuration with one thread. Each connection takes two of the 20,000 descriptors that a process
+ * often has.
+ */
 export function haproxy(sections: string): string {
 	return `global
 	nbthread 1

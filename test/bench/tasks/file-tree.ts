@@ -1,12 +1,12 @@
-/** The folder of files that benches serve. */
+/** The folders of files that the bench serves. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../../harness.ts';
 
-/** A folder that every server reads: 10 KB and 1 MB of letters, 10 KB of JSON. */
+/** Creates a folder readable by every server: 10 KB and 1 MB of letters, 10 KB of JSON. */
 export function fileTree(): string {
 	const made = temporaryFolder();
-	// Started by root, some servers read files as another user.
+	// When started by root, some servers read files as another user.
 	chmodSync(made, 0o755);
 	writeFileSync(path.join(made, '10k.txt'), Buffer.alloc(10_240, 'x'));
 	writeFileSync(path.join(made, '1m.txt'), Buffer.alloc(1_048_576, 'x'));
@@ -14,11 +14,11 @@ export function fileTree(): string {
 	return made;
 }
 
-/** Folders of {@link manyFiles}, and files of each. */
+/** Number of folders in {@link manyFiles}, and of files in each. */
 export const MANY_FOLDERS = 100;
 export const FILES_OF_EACH = 1000;
 
-/** 100,000 files of 4 KB: `/0/0.txt` to `/99/999.txt`. */
+/** Creates 100,000 files of 4 KB: `/0/0.txt` to `/99/999.txt`. */
 export function manyFiles(): string {
 	const made = temporaryFolder();
 	chmodSync(made, 0o755);
@@ -31,7 +31,7 @@ export function manyFiles(): string {
 	return made;
 }
 
-/** About 10 KB of what an API answers: keys that repeat, values that do not. */
+/** Returns about 10 KB of typical API output: keys repeat, values do not. */
 function entries(): object[] {
 	let state = 1;
 	const next = (below: number): number => {

@@ -1,14 +1,14 @@
-/** Rows of `file_server` and `encode`: files of a folder, as they are and compressed. */
+/** Bench rows of `file_server` and `encode`: files of a folder, uncompressed and compressed. */
 import { caddy, nginx, svc } from './configurations.ts';
 import { FILES_OF_EACH, fileTree, MANY_FOLDERS, manyFiles } from './file-tree.ts';
 import type { Contender, LoadTask } from './task.ts';
 
-/** The level of gzip that every server uses. */
+/** The gzip level that every server uses. */
 const LEVEL = 5;
 
 const NGINX = 'sendfile on; tcp_nopush on; open_file_cache max=1000; types { application/json json; text/plain txt; }';
 
-/** Servers of one folder, which is made when the first of them starts. */
+/** Contenders that serve one folder, which is created when the first of them starts. */
 function servers(makeRoot: () => string): readonly Contender[] {
 	let made: string | undefined;
 	const root = (): string => {
@@ -25,7 +25,7 @@ function servers(makeRoot: () => string): readonly Contender[] {
 	];
 }
 
-/** The same, compressing. What they answer is a file, or what an upstream made of one. */
+/** Contenders that also compress, either files or responses of an upstream. */
 function compressing(from: 'folder' | 'upstream'): readonly Contender[] {
 	const root = fileTree();
 	const site = (to: number): string => {
@@ -66,7 +66,7 @@ const row = (name: string, file: string, most: number): LoadTask => ({
 	bounds: { nginx: most, caddy: 0.5 },
 });
 
-/** Rows of files. */
+/** The file rows. */
 export const FILES: readonly LoadTask[] = [
 	row('10 KB', '/10k.txt', 1),
 	row('1 MB', '/1m.txt', 1.8),

@@ -1,4 +1,4 @@
-/** Rows over HTTP/2 without TLS: what framing, header compression and many streams on a connection cost. */
+/** Bench rows over HTTP/2 without TLS: the cost of framing, header compression and many streams per connection. */
 import { caddy, nginx, svc } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
@@ -31,7 +31,7 @@ const row = (name: string, connections: number, streams: number, contenders = HE
 	bounds: { nginx: 1.8, caddy: 0.5 },
 });
 
-/** Rows of HTTP/2. */
+/** The HTTP/2 rows. */
 export const HTTP2: readonly LoadTask[] = [
 	row('respond 14 B, 1 stream on each of 64 connections', 64, 1),
 	row('respond 14 B, 10 streams on each of 16 connections', 16, 10),

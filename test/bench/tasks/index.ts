@@ -1,4 +1,4 @@
-/** Every row of the bench, in the order printed. */
+/** Every row of the bench, in the order in which they are printed. */
 import { CACHING } from './caching.ts';
 import { FILES } from './files.ts';
 import { HTTP2 } from './http2.ts';
@@ -10,7 +10,6 @@ import { RESPONDING } from './responding.ts';
 import type { Task } from './task.ts';
 import { TLS } from './tls.ts';
 
-/** The rows. */
 export const TASKS: readonly Task[] = [
 	...RESPONDING,
 	...HTTP2,

@@ -1,8 +1,8 @@
-/** Rows of what watching costs: the same answers with metrics and without, with an access log and without. */
+/** Bench rows of observability: the same responses with and without metrics, with and without an access log. */
 import { caddy, nginx, svc } from './configurations.ts';
 import type { LoadTask } from './task.ts';
 
-/** A server that answers 14 bytes, with more lines in its site and its global options. */
+/** A server that answers with 14 bytes, with extra lines in its site and its global options. */
 function hello(port: number, lines: string, options = ''): string {
 	const site = `http://127.0.0.1:${port} {\n${lines}\trespond "Hello, world!\n"\n}\n`;
 	return svc(site, 1, options);
@@ -10,7 +10,7 @@ function hello(port: number, lines: string, options = ''): string {
 
 const LOG = '\tlog {\n\t\toutput file access.log {\n\t\t\troll_disabled\n\t\t}\n\t}\n';
 
-/** Rows of metrics and logs. Log lines of all have about the same facts; nginx writes them as its `combined` text. */
+/** The metrics and log rows. All log lines carry about the same facts; nginx writes its `combined` format. */
 export const OBSERVING: readonly LoadTask[] = [
 	{
 		name: 'metrics, with a label for hosts',

@@ -1,18 +1,18 @@
-/** Rows with many upstreams: what a choice among a hundred costs, and what a retry does. */
+/** Bench rows with many upstreams: the cost of choosing among a hundred, and of a retry. */
 import { caddy, haproxy, nginx, svc } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
-/** Addresses at which the static backend listens too, each on the port of its files. */
+/** More addresses of the static backend; it listens on each at its file port. */
 export const HUNDRED: readonly string[] = Array.from({ length: 100 }, (_, i) => `127.0.1.${i + 1}`);
 
-/** Nothing listens there: connections are refused at once. */
+/** No process listens here, so connections are refused at once. */
 const DEAD = '127.0.0.1:1';
 
 const PROXY =
 	'proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr;';
 const KEEP = 'keepalive 512; keepalive_requests 1000000000;';
 
-/** The one with the fewest requests in flight, of a hundred. */
+/** `least_conn` over a hundred upstreams. */
 const leastConn: readonly Contender[] = [
 	{
 		server: 'svc',
@@ -46,7 +46,7 @@ ${HUNDRED.map((host, i) => `\tserver s${i} ${host}:${files}`).join('\n')}
 	},
 ];
 
-/** Every second request meets an upstream that refuses the connection first. Caddy may choose the same one again. */
+/** Every second request first tries an upstream that refuses the connection. Caddy may choose the same upstream again. */
 const retried: readonly Contender[] = [
 	{
 		server: 'svc',
@@ -91,7 +91,7 @@ function to(files: number): string {
 	return HUNDRED.map(host => `${host}:${files}`).join(' ');
 }
 
-/** Rows of pools. */
+/** The upstream pool rows. */
 export const POOLS: readonly LoadTask[] = [
 	{
 		name: 'proxy 14 B, least_conn over 100 upstreams',

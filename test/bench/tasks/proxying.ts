@@ -1,4 +1,4 @@
-/** Rows with an upstream: what passing requests, bodies and messages on costs. */
+/** Bench rows with an upstream: the cost of forwarding requests, bodies and messages. */
 import type { MessageLoad, RequestLoad } from '../load.ts';
 import { backendCertificate } from './backend-certificate.ts';
 import { caddy, haproxy, nginx, svc } from './configurations.ts';
@@ -6,10 +6,10 @@ import { fileTree } from './file-tree.ts';
 import { HUNDRED } from './pools.ts';
 import type { Backends, Contender, LoadTask } from './task.ts';
 
-/** Files of the backend, bytes by name, beside `/`. */
+/** Files of the backend other than `/`: bytes by name. */
 export const BACKEND_FILES = { '10k': 10_240, '1m': 1_048_576 } as const;
 
-/** The static backend: nginx, on the load generator's core. */
+/** The static backend: nginx on the load generator's core. */
 export function backendConfiguration({ files, secure, h2c }: Backends): string {
 	const { certificate, key } = backendCertificate();
 	const content = `sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }
@@ -22,7 +22,7 @@ export function backendConfiguration({ files, secure, h2c }: Backends): string {
 	);
 }
 
-/** Servers that pass everything on to one of the backends. */
+/** Contenders that forward everything to one of the backends. */
 function proxies(backend: keyof Backends): readonly Contender[] {
 	return [
 		{
@@ -59,7 +59,7 @@ backend b
 	];
 }
 
-/** Servers that speak TLS to the backend, or HTTP/2; each verifies nothing and keeps its connections. */
+/** Contenders that use TLS or HTTP/2 to the backend. None verifies certificates; all keep connections alive. */
 function otherTransports(kind: 'secure' | 'h2c'): readonly Contender[] {
 	const scheme = kind === 'secure' ? 'https' : 'h2c';
 	const block = kind === 'secure' ? ' {\n\t\ttransport http {\n\t\t\ttls_insecure_skip_verify\n\t\t}\n\t}' : '';
@@ -76,7 +76,7 @@ function otherTransports(kind: 'secure' | 'h2c'): readonly Contender[] {
 	};
 	return [
 		{ server: 'svc', configuration: (port, to) => svc(site(port, to)) },
-		// nginx speaks no HTTP/2 to upstreams.
+		// nginx does not support HTTP/2 to upstreams.
 		...(kind === 'secure' ? [nginxOverTls] : []),
 		{ server: 'caddy', configuration: (port, to) => caddy(site(port, to)) },
 		{
@@ -93,7 +93,7 @@ backend b
 	];
 }
 
-/** A row of proxied requests. */
+/** Returns a row of proxied requests. */
 function row(
 	name: string,
 	load: Omit<RequestLoad, 'kind'> | MessageLoad,
@@ -104,7 +104,7 @@ function row(
 	return { name, load: { kind: 'requests', ...load }, contenders, ...(bounds && { bounds }) };
 }
 
-/** Rows of `reverse_proxy`. */
+/** The proxy rows. */
 export const PROXYING: readonly LoadTask[] = [
 	row('proxy 14 B', { path: '/' }, 'files', { nginx: 1.1, caddy: 0.5 }),
 	row('proxy 10 KB', { path: '/10k' }, 'files', { nginx: 1.2, caddy: 0.5 }),

@@ -1,9 +1,9 @@
-/** Rows without an upstream: fixed answers, under many shapes of traffic. */
+/** Bench rows without an upstream: fixed responses under many kinds of traffic. */
 import type { RequestLoad } from '../load.ts';
 import { caddy, haproxy, nginx, svc } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
-/** Servers that answer 14 bytes. */
+/** Contenders that answer with 14 bytes. */
 export const HELLO: readonly Contender[] = [
 	{ server: 'svc', configuration: port => svc(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`) },
 	{
@@ -25,10 +25,10 @@ export const HELLO: readonly Contender[] = [
 	{ server: 'node', configuration: () => '' },
 ];
 
-/** Those of them that hold 10,000 connections with the descriptors that a process has here. */
+/** The contenders that can hold 10,000 connections within the usual descriptor limit. */
 export const HELLO_10K: readonly Contender[] = HELLO.filter(({ server }) => server !== 'haproxy');
 
-/** A row of fixed answers. */
+/** Returns a row of fixed responses. */
 function row(name: string, load: Partial<RequestLoad>, bounds: LoadTask['bounds']): LoadTask {
 	const contenders = load.connections === 10_000 ? HELLO_10K : HELLO;
 	return { name, load: { path: '/', ...load, kind: 'requests' }, contenders, ...(bounds && { bounds }) };
@@ -41,16 +41,16 @@ const FIELDS = Object.fromEntries(
 const HOSTS = Array.from({ length: 1000 }, (_, index) => `host-${index}.example`);
 const ROUTES = Array.from({ length: 20 }, (_, index) => `/route-${index}/`);
 
-/** Sites of one host or many, twenty routes each; the last route is the one asked for. */
+/** Sites of one or many hosts with twenty routes each; the load requests the last route. */
 function sites(hosts: readonly string[], port: number): string {
 	const routes = ROUTES.map(route => `\thandle ${route}* {\n\t\trespond "Hello, world!\n"\n\t}\n`).join('');
 	return hosts.map(host => `http://${host}:${port} {\n\tbind 127.0.0.1\n${routes}}\n`).join('');
 }
 
-/** Rows of `respond`. */
+/** The fixed-response rows. */
 export const RESPONDING: readonly LoadTask[] = [
 	row('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
-	// Heads that repeat are remembered: these do not.
+	// Repeated request heads are remembered; these do not repeat.
 	row('respond 14 B, heads that differ', { path: '/page/%d', below: [1_000_000] }, { nginx: 1.05, caddy: 0.5 }),
 	row('respond 14 B, a connection for each request', { headers: { Connection: 'close' } }, { caddy: 0.5 }),
 	row('respond 14 B, 16 requests pipelined', { pipelined: 16 }, { caddy: 0.5 }),
@@ -63,7 +63,7 @@ export const RESPONDING: readonly LoadTask[] = [
 		warmUp: 3,
 		contenders: [
 			{ server: 'svc', configuration: port => svc(sites(HOSTS, port)) },
-			// Every host is this one's: it is asked with the same ones.
+			// Every host belongs to this one site, and the load uses the same hosts.
 			{ label: 'svc, one site', server: 'svc', configuration: port => svc(sites([''], port)) },
 			{
 				server: 'nginx',
@@ -83,8 +83,8 @@ export const RESPONDING: readonly LoadTask[] = [
 	{
 		name: 'two threads on two cores',
 		load: { kind: 'requests', path: '/' },
-		// On two cores as on one, each has a thread of the server and one of the load generator. Each thread of the server
-		// compiles for itself, and gets half of the load or less while it does.
+		// Each of the two cores has a server thread and a load generator thread. Each server thread compiles its own
+		// code, and gets at most half of the load while it does.
 		warmUp: 6,
 		contenders: [
 			{
@@ -96,7 +96,7 @@ export const RESPONDING: readonly LoadTask[] = [
 			},
 			{ ...HELLO[0]!, label: 'svc, 1 thread', cores: '0', loadCores: [0] },
 		],
-		// Twice the threads at 1/0.9 of the cost each is 1.8 times the work.
+		// Two threads at 1/0.9 of the cost each do 1.8 times the work.
 		bounds: { 'svc, 1 thread': 1.11 },
 	},
 ];

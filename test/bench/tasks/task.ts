@@ -1,42 +1,48 @@
-/** A row of the bench: servers that are given the same work. */
+/** A row of the bench: servers that do the same work. */
 import type { HandshakeLoad, MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
 import type { ServerName } from '../servers.ts';
 
-/** Ports of what proxies talk to: nginx with files, in three ways, and Node's server for what needs a program. */
+/** Ports of the backends: nginx with files, over three transports, and Node's server for what needs a program. */
 export interface Backends {
 	readonly files: number;
-	/** The same over TLS, HTTP/1.1 only. */
+	/** The files over TLS, HTTP/1.1 only. */
 	readonly secure: number;
-	/** The same in HTTP/2 without TLS. */
+	/** The files over HTTP/2 without TLS. */
 	readonly h2c: number;
 	readonly program: number;
 }
 
 /** A server of a row. */
 export interface Contender {
-	/** What the row calls it; the server's name if left out. */
+	/** Its name in the row; the default is the server's name. */
 	readonly label?: string;
 	readonly server: ServerName;
-	/** Cores it may use; the bench's server core if left out. */
+	/** Cores that it may use; the default is the bench's server core. */
 	readonly cores?: string;
-	/** Cores of the load generator, which has a thread and the load's connections for each; the bench's if left out. */
+	/**
+	 * Cores of the load generator, which has one thread and the load's connections on each; the default is the bench's
+	 * load core.
+	 */
 	readonly loadCores?: readonly number[];
-	/** Text of its configuration. */
+	/** Returns the text of its configuration. */
 	readonly configuration: (port: number, backends: Backends) => string;
 }
 
-/** Processor time per request of several servers at the same work. The first contender is compared with the others. */
+/**
+ * Compares the processor time per request of several servers for the same work. The first contender is compared with the
+ * others.
+ */
 export interface LoadTask {
 	readonly name: string;
 	readonly load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad;
 	readonly contenders: readonly Contender[];
-	/** Seconds of load before anything is measured, while code is still compiled; 3 if left out. */
+	/** Seconds of load before the measurement, while code is still being compiled; the default is 3. */
 	readonly warmUp?: number;
-	/** What our ratio should stay under, by the label of the other. */
+	/** Upper bounds of our ratio, by the label of the other contender. */
 	readonly bounds?: { readonly [label: string]: number };
 }
 
-/** Memory that a server needs for each of many idle keep-alive connections. */
+/** Compares the memory per idle keep-alive connection. */
 export interface IdleTask {
 	readonly name: string;
 	readonly idle: number;
@@ -44,7 +50,7 @@ export interface IdleTask {
 	readonly bounds?: { readonly [label: string]: number };
 }
 
-/** Time from the start of a process to its first answer. */
+/** Compares the time from process start to the first response. */
 export interface StartTask {
 	readonly name: string;
 	readonly start: true;
@@ -52,5 +58,4 @@ export interface StartTask {
 	readonly bounds?: { readonly [label: string]: number };
 }
 
-/** Any row. */
 export type Task = LoadTask | IdleTask | StartTask;

@@ -1,4 +1,7 @@
-/** Rows of TLS: handshakes with a key on P-256, full and resumed, and small answers over HTTP/2 as browsers get them. */
+/**
+ * Bench rows of TLS: full and resumed handshakes with a P-256 key, and small responses over HTTP/2 as browsers request
+ * them.
+ */
 import { backendCertificate } from './backend-certificate.ts';
 import { caddy, nginx } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
@@ -62,7 +65,7 @@ const PROXIES: readonly Contender[] = [
 	},
 ];
 
-/** Made anew for each server: a certificate costs nothing beside its start. */
+// Created for each server: this is cheap compared with its start.
 function files(): ReturnType<typeof backendCertificate> {
 	return backendCertificate();
 }
@@ -74,7 +77,7 @@ const handshakes = (name: string, version: string, resumed: boolean): LoadTask =
 	bounds: { nginx: resumed ? 1.5 : 1.4 },
 });
 
-/** Rows of TLS. */
+/** The TLS rows. */
 export const TLS: readonly LoadTask[] = [
 	handshakes('full handshakes, 1.3', 'tls1_3', false),
 	handshakes('full handshakes, 1.2', 'tls1_2', false),
