@@ -1,6 +1,6 @@
 /**
- * Runs only the cases whose names contain the words of SVC_TEST_WORDS (a JSON array), in any order and letter case.
- * test/run.ts loads it before a test file, whose `uvu` is then the one below.
+ * Runs only the cases whose names contain all words of SVC_TEST_WORDS (a JSON array), in any order and letter case.
+ * test/run.ts loads this file before a test file, and substitutes the `suite` below for the one of `uvu`.
  */
 import { registerHooks } from 'node:module';
 import * as uvu from 'uvu';
@@ -13,7 +13,7 @@ export function matchesWords(suite: string, name: string, wanted: readonly strin
 	return wanted.every(word => text.includes(word.toLowerCase()));
 }
 
-/** Like uvu's `suite`, but ignores cases that do not match, and runs no hooks where none does. */
+/** Like uvu's `suite`, but ignores cases that do not match, and runs no hooks if no case matches. */
 export function suite(name = '', state: object = {}): uvu.Test<object> {
 	const all = uvu.suite(name, state);
 	let count = 0;

@@ -1,19 +1,19 @@
-/** Certificates for tests: an authority, and what it signs, made in the process with keys that nobody keeps. */
+/** Certificates for tests: an authority and the certificates it signs, generated in the test process. */
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 
 type KeyPair = { readonly publicKey: webcrypto.CryptoKey; readonly privateKey: webcrypto.CryptoKey };
 
-/** A certificate with its key, PEM. */
+/** A PEM certificate with its key. */
 export interface TestCertificate {
 	readonly certificate: string;
 	readonly key: string;
 }
 
-/** How a certificate is made. */
+/** The properties of a requested certificate. */
 export interface CertificateWish {
-	/** Subject alternative names; addresses are told from names by their form. */
+	/** Subject alternative names. IP addresses are recognized by their form. */
 	readonly names?: readonly string[];
 	/** Subject, such as `CN=someone,O=Here`. */
 	readonly subject?: string;
@@ -21,7 +21,7 @@ export interface CertificateWish {
 	readonly from?: number;
 	readonly until?: number;
 	readonly rsa?: boolean;
-	/** Bits of a key of RSA, 2048 if left out. */
+	/** Bits of an RSA key, 2048 by default. */
 	readonly bits?: number;
 	readonly emails?: readonly string[];
 	readonly serial?: string;
@@ -35,7 +35,7 @@ const RSA = {
 	hash: 'SHA-256',
 } as const;
 
-/** An authority that signs. */
+/** A certificate authority. */
 export class TestAuthority {
 	readonly pem: string;
 	readonly certificate: x509.X509Certificate;
@@ -47,7 +47,7 @@ export class TestAuthority {
 		this.#keys = keys;
 	}
 
-	/** Makes an authority. */
+	/** Creates an authority. */
 	static async make(name = 'CN=Test Authority'): Promise<TestAuthority> {
 		const keys = (await webcrypto.subtle.generateKey(EC, true, ['sign', 'verify'])) as KeyPair;
 		const certificate = await x509.X509CertificateGenerator.createSelfSigned(

@@ -1,4 +1,4 @@
-/** Command lines: what a command gets of them, and what is refused. */
+/** Command line parsing: the values that a command receives, and the errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseArguments, scan } from '../../cli/arguments.ts';
@@ -35,13 +35,13 @@ function refusal(...words: string[]): string {
 
 const parsing = suite('options and arguments');
 
-parsing('values keep their text: a hyphen, a number, an empty one, one that looks like an option', () => {
+parsing('values are kept as written: a hyphen, a number, an empty string, a text that looks like an option', () => {
 	assert.equal(plain('-c', '-', '-p', '007'), ['--config=-', '--pretty=007', '--']);
 	assert.equal(plain('--config', '', '--pretty=', '-w'), ['--config=', '--pretty=', '--watch', '--']);
 	assert.equal(plain('-H', '-X: 1', '--header=--watch'), ['--header=-X: 1', '--header=--watch', '--']);
 });
 
-parsing('letters may be combined, and a value may follow its letter directly', () => {
+parsing('one-letter options may be combined, and a value may follow its letter directly', () => {
 	assert.equal(plain('-wcsite', 'a'), ['--watch', '--config=site', '--', 'a']);
 	assert.equal(plain('-c=site'), ['--config=site', '--']);
 });
@@ -51,19 +51,23 @@ parsing('aliases of an option are accepted', () => {
 	assert.equal(plain('--replace'), ['--overwrite', '--']);
 });
 
-parsing('after two hyphens everything is an argument', () => {
+parsing('after two hyphens every word is an argument', () => {
 	assert.equal(plain('--', '--watch'), ['--', '--watch']);
 	assert.equal(plain('-'), ['--', '-']);
 });
 
-parsing('verbose and help are known to every command', () => {
+parsing('every command accepts --verbose and --help', () => {
 	assert.is(parseArguments(command, ['-v']).verbose, true);
 	assert.is(parseArguments(command, ['a', '--verbose']).verbose, true);
 	assert.is(parseArguments(command, ['-wh']).help, true);
-	assert.is(parseArguments(command, ['a', 'b', '--help']).help, true, 'help comes before complaints about arguments');
+	assert.is(
+		parseArguments(command, ['a', 'b', '--help']).help,
+		true,
+		'help takes precedence over errors in the arguments',
+	);
 });
 
-parsing('mistakes are reported', () => {
+parsing('invalid command lines are reported', () => {
 	assert.is(refusal('--nope'), '`--nope` is not an option of `svc try`');
 	assert.is(refusal('-wz'), '`-z` is not an option of `svc try`');
 	assert.is(refusal('--watch=1'), '`--watch` takes no value.');
@@ -72,18 +76,18 @@ parsing('mistakes are reported', () => {
 	assert.is(refusal('a', 'b'), '`b` is one word too many: svc try takes one argument.');
 });
 
-parsing('global flags go before the command', () => {
+parsing('global flags may precede the command', () => {
 	const scanned = scan(['-v', 'run', '-c', 'x']);
 	assert.equal(scanned, { command: 'run', rest: ['-c', 'x'], verbose: true, help: false });
 	for (const words of [['-V'], ['-V', 'run'], ['--version', '-v', 'run', '-c', 'x']]) {
 		const { command, rest } = scan(words);
 		assert.equal([command, rest], ['version', []], words.join(' '));
 	}
-	assert.is(scan(['-h', '-V', 'run']).command, 'run', 'help comes first');
+	assert.is(scan(['-h', '-V', 'run']).command, 'run', 'help takes precedence');
 	assert.throws(() => scan(['--nope', 'run']), /not a global flag/);
 });
 
-parsing('storage export may be two words, for help too', () => {
+parsing('storage export may be written as two words, also after help', () => {
 	const words = ({ command, rest }: ReturnType<typeof scan>): string => [command, ...rest].join(' ');
 	assert.is(words(scan(['storage', 'export', '-o', '-'])), 'storage-export -o -');
 	assert.is(words(scan(['help', 'storage', 'import'])), 'help storage-import');
@@ -93,9 +97,9 @@ parsing('storage export may be two words, for help too', () => {
 
 parsing.run();
 
-const definitions = suite('definitions of commands');
+const definitions = suite('command definitions');
 
-definitions('the list agrees with the definitions, whose options do not collide', async () => {
+definitions('every command is listed with its definition, and no options collide', async () => {
 	for (const entry of COMMANDS) {
 		const definition = await entry.load();
 		assert.is(definition.name, entry.name);

@@ -1,6 +1,6 @@
 /**
- * `npm run build`: one binary that does on a machine without Node what the checkout does. That the
- * command line's cases come out the same is seen by running the tests of cli again with SVC_BIN, as .ci/run does.
+ * `npm run build` makes a single binary that works like the checkout on a machine without Node. .ci/run repeats the
+ * tests of test/cli with SVC_BIN to check that the binary also passes the command line cases.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ binary('the build prints one line, and produces the binary and its installation 
 	renameSync(built, moved);
 });
 
-binary('it knows its release, and ignores NODE_OPTIONS', () => {
+binary('the binary reports its release, and ignores NODE_OPTIONS', () => {
 	const run = (...args: string[]) =>
 		spawnSync(moved, args, { encoding: 'utf8', cwd: '/', env: { NODE_OPTIONS: '--require /nowhere' } });
 	assert.is(run('version').stdout, 'v9.8.7\n');
@@ -41,14 +41,14 @@ binary('it knows its release, and ignores NODE_OPTIONS', () => {
 	assert.match(run('list-modules', '--versions').stdout, 'http.handlers.respond v9.8.7\n');
 });
 
-binary('an invalid release is refused', () => {
+binary('an invalid release number is refused', () => {
 	const build = path.join(ROOT, 'cli/packaging/build.ts');
 	const result = spawnSync(process.execPath, [build, '--release', '1.0', '--output', built], { encoding: 'utf8' });
 	assert.is(result.status, 1);
 	assert.is(result.stderr, 'error: `1.0` is not a release; write it as v0.2.2.\n');
 });
 
-binary('it serves with its threads inside, in the background too', async () => {
+binary('the binary serves requests with its worker threads, in the foreground and in the background', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const Configfile = `{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n}\n:${port} {\n\trespond "from the binary"\n}\n`;
 	writeFileSync(path.join(folder, 'Configfile'), Configfile);

@@ -1,4 +1,4 @@
-/** A Caddyfile as it stands: found in its folder, served from wherever its server was started. */
+/** An unmodified Caddyfile: it is found in its folder, and served from any working directory. */
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import path from 'node:path';
@@ -25,7 +25,7 @@ async function served(...args: Parameters<typeof serve>): Promise<ServerProcess>
 	return server;
 }
 
-/** Status and body of a request. */
+/** Sends a request. Returns the status and body of the response. */
 async function answer(port: number, target: string, fields = '', body = ''): Promise<string> {
 	const length = body === '' ? '' : `Content-Length: ${body.length}\r\n`;
 	const head = `${body === '' ? 'GET' : 'POST'} ${target} HTTP/1.1\r\nHost: a\r\n${fields}${length}`;
@@ -40,9 +40,9 @@ caddyfile.after.each(async () => {
 	await Promise.all(servers.splice(0).map(server => server.stop()));
 });
 
-caddyfile('is found in its folder, and parsed in its own language', async () => {
+caddyfile('is found in its folder, and parsed as a Caddyfile', async () => {
 	const [port] = (await freePorts(1)) as [number];
-	// In a Configfile the first `respond` would answer, and `skip_log` is none of its words.
+	// Parsed as a Configfile, the first `respond` would answer, and `skip_log` would be unknown.
 	const text = `${OPTIONS}:${port} {\n\trespond "sorted last"\n\trespond /first "sorted first"\n\tskip_log /x\n}\n`;
 	const folder = folderWith({ Caddyfile: text });
 	await served([], port, { cwd: folder });
@@ -65,7 +65,7 @@ caddyfile('names files relative to the working directory of the server', async (
 	const [port] = (await freePorts(1)) as [number];
 	const folder = folderWith({
 		'etc/Caddyfile': `${OPTIONS}import sites/*\n`,
-		// Imports stay relative to the file that names them.
+		// Imports are relative to the importing file.
 		'etc/sites/one.caddyfile': [
 			`:${port} {`,
 			'	root * ./public',
@@ -109,7 +109,7 @@ caddyfile('names files relative to the working directory of the server', async (
 	assert.match(readFileSync(path.join(folder, 'logs/access.log'), 'utf8'), '/other.txt');
 });
 
-caddyfile('without a root serves the working directory', async () => {
+caddyfile('without a root serves files of the working directory', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = folderWith({
 		'etc/Caddyfile': `${OPTIONS}:${port}\nfile_server\n`,
@@ -120,7 +120,7 @@ caddyfile('without a root serves the working directory', async () => {
 	assert.is(await answer(port, '/page.txt'), '200 working directory');
 });
 
-caddyfile('adapted for a server elsewhere keeps its relative paths', async () => {
+caddyfile('keeps its relative paths when it is adapted for another server', async () => {
 	const folder = folderWith({ 'etc/Caddyfile': ':80 {\n\troot * public\n\tfile_server\n}\n' });
 	const { stdout } = await runCommand(['adapt', '-c', 'etc/Caddyfile'], { cwd: folder });
 	assert.match(stdout, '{"root":"public"}');
@@ -165,7 +165,7 @@ caddyfile('names certificates relative to the working directory of the server', 
 	assert.is(body, 'hello CN=client');
 });
 
-caddyfile('accepts sizes without a B', async () => {
+caddyfile('accepts sizes without a final B', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const limited = (path: string, size: string): string =>
 		`\thandle ${path} {\n\t\trequest_body {\n\t\t\tmax_size ${size}\n\t\t}\n\t\trespond "{http.request.body}"\n\t}\n`;
@@ -177,7 +177,7 @@ caddyfile('accepts sizes without a B', async () => {
 	assert.equal([await status('/binary', 1024), await status('/binary', 1025)], ['200', '413']);
 });
 
-caddyfile('with a quote that takes the end of a block is refused, and serves nothing', async () => {
+caddyfile('is refused, and nothing is served, if an unclosed quote swallows the end of a block', async () => {
 	const site = ':8080 {\n\trespond "hello\n}\n';
 	const { status, stderr } = await runCommand(['run'], { cwd: folderWith({ Caddyfile: OPTIONS + site }) });
 	assert.is(status, 1);
@@ -187,7 +187,7 @@ caddyfile('with a quote that takes the end of a block is refused, and serves not
 	assert.match(validated.stderr, "expecting '}', at Caddyfile:2");
 });
 
-caddyfile('answers with an empty text for a cookie that was not sent', async () => {
+caddyfile('replaces the placeholder of a missing cookie with an empty string', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const site = `:${port} {\n\theader X-Cookie "{cookie.session}|"\n\trespond "[{cookie.session}]"\n}\n`;
 	await served([], port, { cwd: folderWith({ Caddyfile: OPTIONS + site }) });

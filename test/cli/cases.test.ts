@@ -1,10 +1,10 @@
 /**
- * Command lines with what they print and how they end: fixtures/cli/<case>/.
+ * Runs command lines and compares their output and exit status with the files in fixtures/cli/<case>/.
  *
- * `command` is the line to run, in a copy of the folder; `stdin` and `environment` (NAME=value lines) are optional. What
- * comes out is compared with `expected.stdout`, `expected.stderr` (none: nothing may be printed), `expected.status`
- * (none: 0), and, for each file that the command changed or made, `expected.file.<name>`. `<folder>` stands for the
- * working folder, `<version>` for the version. SVC_BIN runs the same cases against another build.
+ * `command` is the line to run, in a copy of the folder; `stdin` and `environment` (NAME=value lines) are optional. The
+ * output must equal `expected.stdout` and `expected.stderr` (empty if the file is missing), the exit status
+ * `expected.status` (0 if missing), and each created or changed file `expected.file.<name>`. `<folder>` stands for the
+ * working directory, `<version>` for the version. With SVC_BIN, the same cases run against another build.
  */
 import { cpSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
@@ -15,14 +15,14 @@ import { type CommandResult, runCommand, SVC, temporaryFolder } from '../harness
 const OURS = /^(?:expected\..*|command|stdin|environment)$/;
 
 interface Ran extends CommandResult {
-	/** Files of the working folder afterwards that differ from before, by name. */
+	/** Contents of files that were created or changed, by name. */
 	readonly files: ReadonlyMap<string, string>;
 }
 
 const version = (await runCommand(['version'])).stdout.trim();
 const parent = realpathSync(temporaryFolder());
 
-/** Splits a command line at blanks; single and double quotes keep them. */
+/** Splits a command line at spaces outside single and double quotes. */
 function words(line: string): string[] {
 	return [...line.trim().matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) =>
 		word.replace(/'([^']*)'|"([^"]*)"/g, (_, single, double) => single ?? double),
@@ -57,7 +57,7 @@ function contents(folder: string): Map<string, string> {
 
 const cases = suite(`command line cases (${path.basename(path.dirname(SVC))}/svc)`);
 const all = goldenCases('cli');
-// Two at a time: starting a process is most of a case.
+// Two at a time, because most of a case's time is process startup.
 const running = new Map<string, Promise<Ran>>();
 function begin(at: number): void {
 	const golden = all[at];

@@ -1,4 +1,4 @@
-/** `svc hash-password`: what it prints is what `basic_auth` verifies. */
+/** The output of `svc hash-password` is accepted by `basic_auth`. */
 import { verify } from 'argon2';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -21,7 +21,7 @@ const CASES: readonly (readonly [what: string, args: string[], stdin: string | u
 		/^\$argon2id\$v=19\$m=64,t=2,p=2\$[^$]{22}\$[^$]{22}\n$/,
 	],
 	[
-		'argon2id as it is',
+		'argon2id with its defaults',
 		['--algorithm', 'argon2id'],
 		'p\u00e4ss word',
 		/^\$argon2id\$v=19\$m=65536,t=1,p=4\$[^$]{22}\$[^$]{43}\n$/,
@@ -40,12 +40,12 @@ for (const [what, args, stdin, shape] of CASES) {
 		assert.is(verifyPassword(hash, 'p\u00e4ss word'), true);
 		assert.is(verifyPassword(hash, 'pass word'), false);
 		if (algorithm !== 'argon2id') return;
-		assert.is(await verify(hash.text, 'p\u00e4ss word'), true, 'the reference implementation agrees');
+		assert.is(await verify(hash.text, 'p\u00e4ss word'), true, 'the reference implementation accepts the hash');
 		assert.is(await verify(hash.text, 'pass word'), false);
 	});
 }
 
-hashes('two hashes of one password differ', async () => {
+hashes('two hashes of the same password differ', async () => {
 	const run = () => runCommand(['hash-password', '-p', 'x', '--bcrypt-cost', '4']);
 	const [a, b] = await Promise.all([run(), run()]);
 	assert.is.not(a.stdout, b.stdout);

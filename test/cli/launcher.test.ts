@@ -1,4 +1,4 @@
-/** `cli/svc`: the checkout's command finds its Node and hands over to the program. */
+/** `cli/svc`: the launcher of the checkout finds the right Node and runs the program with it. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
@@ -8,13 +8,13 @@ import { LAUNCHER, temporaryFolder } from '../harness.ts';
 
 const launcher = suite('launcher');
 
-/** Runs a command as a user's shell would: without what the test run keeps for itself in the environment. */
+/** Runs a command as a user's shell would, without the environment variables of the test run. */
 function run(command: string, args: readonly string[], variables: { readonly [name: string]: string } = {}) {
 	const { NODE_COMPILE_CACHE: _, SVC_LAUNCHER_CACHE: __, ...environment } = process.env;
 	return spawnSync(command, args, { encoding: 'utf8', env: { ...environment, ...variables } });
 }
 
-launcher('works through symbolic links, absolute and relative', () => {
+launcher('the launcher works through absolute and relative symbolic links', () => {
 	const folder = temporaryFolder();
 	symlinkSync(LAUNCHER, path.join(folder, 'first'));
 	symlinkSync('first', path.join(folder, 'second'));
@@ -25,7 +25,7 @@ launcher('works through symbolic links, absolute and relative', () => {
 	for (const { stdout } of found) assert.match(stdout, /^v0\.0\.0-dev/);
 });
 
-launcher('says what is missing without Node', () => {
+launcher('without Node, the launcher prints what is missing', () => {
 	const folder = temporaryFolder();
 	mkdirSync(path.join(folder, 'cli'));
 	copyFileSync(LAUNCHER, path.join(folder, 'cli/svc'));
@@ -38,7 +38,7 @@ launcher('says what is missing without Node', () => {
 	assert.match(result.stderr, /^error: svc needs Node 26: .*\n$/);
 });
 
-launcher('its own settings do not leak into the environment', () => {
+launcher("the launcher's own variables do not leak into the environment", () => {
 	const result = run(LAUNCHER, ['environ'], { SVC_TEST_MARK: 'kept' });
 	assert.match(result.stdout, 'SVC_TEST_MARK=kept\n');
 	assert.not.match(result.stdout, /CACHE/);

@@ -1,4 +1,4 @@
-/** `svc list-modules`: every registered module is in it, and its options do what they say. */
+/** `svc list-modules` lists every registered module, and its options work as documented. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -42,7 +42,7 @@ listing('every registered module is listed once, in lexical order', () => {
 	);
 });
 
-listing('the Admin API is listed by what it serves', () => {
+listing('Admin API modules are listed if their endpoint exists', () => {
 	const folder = path.join(ROOT, 'admin');
 	const sources = readdirSync(folder).map(name => readFileSync(path.join(folder, name), 'utf8'));
 	const served = sources.flatMap(source => [...source.matchAll(/^\tpath: '\/(\w+)/gm)].map(([, first]) => first!));
@@ -53,9 +53,9 @@ listing('the Admin API is listed by what it serves', () => {
 	);
 });
 
-listing('versions and packages follow each module', async () => {
+listing('versions and packages are printed after each module', async () => {
 	const version = (await runCommand(['version'])).stdout.trim();
-	// A commit between the two calls changes the version of a checkout.
+	// A commit between the two calls would change the version of a checkout.
 	const plain = (lines: readonly string[]): string[] => lines.map(line => line.replace(/ v\d\S*/, ' VERSION'));
 	assert.match(version, /^v\d/);
 	assert.equal(
@@ -68,7 +68,7 @@ listing('versions and packages follow each module', async () => {
 	);
 });
 
-listing('as JSON, each module has its id, version and summary', async () => {
+listing('with --json, each module has its id, version and summary', async () => {
 	const parsed = JSON.parse((await list('--json')).join('\n')) as { id: string; version: string; summary: string }[];
 	assert.equal(
 		parsed.map(({ id }) => id),
@@ -80,7 +80,7 @@ listing('as JSON, each module has its id, version and summary', async () => {
 	}
 });
 
-listing('without the standard modules nothing is printed, not even an empty array', async () => {
+listing('with --skip-standard, nothing is printed, not even an empty array', async () => {
 	assert.equal(await list('--skip-standard'), []);
 	assert.equal(await list('-s', '--versions'), []);
 	assert.equal(await list('-s', '--json'), []);

@@ -1,4 +1,7 @@
-/** `svc reverse-proxy` with its flags: HTTPS in front by the internal authority, TLS behind, fields both ways. */
+/**
+ * `svc reverse-proxy` with all its flags: HTTPS with an internal certificate, TLS to the upstream, header changes in
+ * both directions.
+ */
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { suite } from 'uvu';
@@ -35,7 +38,7 @@ test.after(async () => {
 	await new Promise(resolve => upstream.close(resolve));
 });
 
-test('a request goes through both', async () => {
+test('a request passes over TLS on both sides, with the headers changed', async () => {
 	const { request } = await import('node:https');
 	const [text, down] = await new Promise<[string, unknown]>((resolve, reject) => {
 		const options = { port, host: 'localhost', rejectUnauthorized: false };

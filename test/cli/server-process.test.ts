@@ -1,4 +1,4 @@
-/** `svc run` as a process: what it serves, what signals and the other commands do to it, and how it ends. */
+/** `svc run` as a process: serving, signals, the commands that control it, and exit statuses. */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -20,7 +20,7 @@ import {
 const folders = temporaryFolder();
 const servers: ServerProcess[] = [];
 
-/** Remembers a server, so that a test that fails leaves none behind. */
+/** Registers a server to be stopped after the test, even if the test fails. */
 function kept(server: ServerProcess): ServerProcess {
 	servers.push(server);
 	return server;
@@ -38,7 +38,7 @@ async function stopServers(): Promise<void> {
 	await Promise.all(servers.splice(0).map(server => server.stop()));
 }
 
-/** Makes a folder with these files. */
+/** Creates a folder with these files. */
 function folderWith(files: { readonly [name: string]: string }): string {
 	const folder = mkdtempSync(path.join(folders, 'case-'));
 	for (const [name, text] of Object.entries(files)) {
@@ -53,13 +53,13 @@ async function body(port: number): Promise<string> {
 	return response.text();
 }
 
-/** Waits for the end of a server and returns its exit status. */
+/** Waits for a server to end and returns its exit status. */
 async function ended(server: ServerProcess): Promise<number | null> {
 	if (server.child.exitCode === null && server.child.signalCode === null) await once(server.child, 'exit');
 	return server.child.exitCode;
 }
 
-/** A server that accepts connections and never answers. */
+/** Starts a server that accepts connections and never responds. */
 async function silentUpstream(): Promise<{ server: Server; port: number; connected: Promise<unknown> }> {
 	const server = createServer(socket => socket.on('error', () => {}));
 	server.listen(0, '127.0.0.1');
@@ -69,54 +69,54 @@ async function silentUpstream(): Promise<{ server: Server; port: number; connect
 
 const site = (port: number, text: string): string => `:${port} {\n\trespond "${text}"\n}\n`;
 
-/** One thread starts faster than one for each core. */
+/** One thread starts faster than one per core. */
 const LEAN = '{\n\tthreads 1\n}\n';
 
 const processes = suite('server process');
 processes.after.each(stopServers);
 
-processes('reads standard input; a second SIGINT does not wait for requests in flight: status 2', async () => {
-	const upstream = await silentUpstream();
-	const [port] = (await freePorts(1)) as [number];
-	const text = `${LEAN}:${port} {\n\treverse_proxy /slow 127.0.0.1:${upstream.port}\n\trespond "from stdin"\n}\n`;
-	const server = started(['run', '-c', '-'], { stdin: text });
-	await until('serving', () => server.output().includes('"serving"'));
-	assert.is(await body(port), 'from stdin');
-	const pending = fetch(`http://127.0.0.1:${port}/slow`).catch(() => 'ended');
-	await upstream.connected;
-	server.child.kill('SIGINT');
-	await until('stopping', () => server.output().includes('"stopping"'));
-	assert.is(server.child.exitCode, null, 'waits for the request');
-	server.child.kill('SIGINT');
-	assert.is(await ended(server), 2);
-	assert.is(await pending, 'ended');
-	upstream.server.close();
-});
-
 processes(
-	'SIGUSR1 and SIGHUP reload the file, a refused file leaves the old one serving; SIGTERM ends with 0',
+	'the configuration can come from standard input; a second SIGINT aborts requests and exits with 2',
 	async () => {
+		const upstream = await silentUpstream();
 		const [port] = (await freePorts(1)) as [number];
-		const folder = folderWith({ Configfile: site(port, 'one') });
-		const server = await served([], port, { cwd: folder });
-		assert.is(await body(port), 'one');
-		writeFileSync(path.join(folder, 'Configfile'), site(port, 'one and a half'));
-		server.child.kill('SIGHUP');
-		await until('the new text', async () => (await body(port)) === 'one and a half');
-		writeFileSync(path.join(folder, 'Configfile'), site(port, 'two'));
-		server.child.kill('SIGUSR1');
-		await until('the new text', async () => (await body(port)) === 'two');
-		writeFileSync(path.join(folder, 'Configfile'), 'nonsense {');
-		server.child.kill('SIGUSR1');
-		await until('a refusal in the log', () => server.output().includes('configuration refused'));
-		assert.is(await body(port), 'two');
-		assert.not.match(server.output(), 'Debugger');
-		assert.is(await server.stop(), 0);
-		assert.match(server.output(), `":${port}"`);
+		const text = `${LEAN}:${port} {\n\treverse_proxy /slow 127.0.0.1:${upstream.port}\n\trespond "from stdin"\n}\n`;
+		const server = started(['run', '-c', '-'], { stdin: text });
+		await until('serving', () => server.output().includes('"serving"'));
+		assert.is(await body(port), 'from stdin');
+		const pending = fetch(`http://127.0.0.1:${port}/slow`).catch(() => 'ended');
+		await upstream.connected;
+		server.child.kill('SIGINT');
+		await until('stopping', () => server.output().includes('"stopping"'));
+		assert.is(server.child.exitCode, null, 'the first SIGINT waits for the request');
+		server.child.kill('SIGINT');
+		assert.is(await ended(server), 2);
+		assert.is(await pending, 'ended');
+		upstream.server.close();
 	},
 );
 
-processes('shutdown_delay keeps serving, requests see the stop, and a second signal does not wait', async () => {
+processes('SIGUSR1 and SIGHUP reload the file; an invalid file changes nothing; SIGTERM exits with 0', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = folderWith({ Configfile: site(port, 'one') });
+	const server = await served([], port, { cwd: folder });
+	assert.is(await body(port), 'one');
+	writeFileSync(path.join(folder, 'Configfile'), site(port, 'one and a half'));
+	server.child.kill('SIGHUP');
+	await until('the new text', async () => (await body(port)) === 'one and a half');
+	writeFileSync(path.join(folder, 'Configfile'), site(port, 'two'));
+	server.child.kill('SIGUSR1');
+	await until('the new text', async () => (await body(port)) === 'two');
+	writeFileSync(path.join(folder, 'Configfile'), 'nonsense {');
+	server.child.kill('SIGUSR1');
+	await until('a refusal in the log', () => server.output().includes('configuration refused'));
+	assert.is(await body(port), 'two');
+	assert.not.match(server.output(), 'Debugger');
+	assert.is(await server.stop(), 0);
+	assert.match(server.output(), `":${port}"`);
+});
+
+processes('shutdown_delay keeps serving, requests can see that it began, and a second signal ends it', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const options = `{\n\tadmin 127.0.0.1:${admin}\n\tshutdown_delay 30s\n\tthreads 1\n}\n`;
 	const steps = 'error /missing 404\n\trespond "{http.shutting_down} {http.time_until_shutdown}"';
@@ -137,7 +137,7 @@ processes('shutdown_delay keeps serving, requests see the stop, and a second sig
 });
 
 processes(
-	'--watch reloads when an imported file changes, is mended, comes to match a pattern, or goes; SIGQUIT ends at once',
+	'--watch reloads when an imported file changes, is fixed, starts to match a glob, or is deleted; SIGQUIT exits at once',
 	async () => {
 		const upstream = await silentUpstream();
 		const [port] = (await freePorts(1)) as [number];
@@ -169,7 +169,7 @@ processes(
 	},
 );
 
-processes('an occupied address stops the start with status 1, and a folder without a configuration too', async () => {
+processes('an address in use, or a folder without a configuration, ends the start with status 1', async () => {
 	const [forAdmin, forSite] = await Promise.all(
 		['127.0.0.1', undefined].map(async host => {
 			const taken = createServer().listen(0, host);
@@ -196,7 +196,7 @@ processes('an occupied address stops the start with status 1, and a folder witho
 	assert.is(none!.stderr, 'error: The folder `/` contains no Configfile, Compatfile or Caddyfile.\n');
 });
 
-processes('without a configuration there is only the Admin API; the first load may add listeners', async () => {
+processes('without a configuration only the Admin API listens, and the first load may add listeners', async () => {
 	const probe = createServer();
 	const free = await new Promise<boolean>(resolve => {
 		probe.once('error', () => resolve(false));
@@ -223,7 +223,7 @@ processes('without a configuration there is only the Admin API; the first load m
 	await until('a word about SIGHUP', () => server.output().includes('SIGHUP is ignored'));
 	assert.is((await runCommand(['stop'], { cwd: empty })).status, 0);
 	assert.is(await ended(server), 0);
-	// What was loaded has no word about the Admin API, and there is no file to give one.
+	// The loaded document does not mention the Admin API, and there is no file that could.
 	const again = await served(['--resume'], port, { cwd: empty, env });
 	await until('the admin API', () => again.output().includes('the admin API listens'));
 	assert.is(await body(port), 'loaded');
@@ -234,73 +234,79 @@ processes.run();
 const clients = suite('reload, stop and start');
 clients.after.each(stopServers);
 
-clients('reload sends imports, stop stops; both with the token of the configuration or the environment', async () => {
-	const [port, admin] = (await freePorts(2)) as [number, number];
-	const options = `{\n\tadmin 127.0.0.1:${admin} {$TEST_TOKEN}\n\tthreads 1\n}\n`;
-	const folder = folderWith({ Configfile: `${options}import parts/*\n`, 'parts/a': site(port, 'one') });
-	const env = { TEST_TOKEN: 'sesame' };
-	const server = await served([], port, { cwd: folder, env });
-	await until('the admin API', () => server.output().includes('the admin API listens'));
-	const svc = (args: string[], more: Record<string, string> = env): Promise<CommandResult> =>
-		runCommand(args, { cwd: folder, env: more });
+clients(
+	'reload sends imported files, and stop stops; both use the token of the configuration or the environment',
+	async () => {
+		const [port, admin] = (await freePorts(2)) as [number, number];
+		const options = `{\n\tadmin 127.0.0.1:${admin} {$TEST_TOKEN}\n\tthreads 1\n}\n`;
+		const folder = folderWith({ Configfile: `${options}import parts/*\n`, 'parts/a': site(port, 'one') });
+		const env = { TEST_TOKEN: 'sesame' };
+		const server = await served([], port, { cwd: folder, env });
+		await until('the admin API', () => server.output().includes('the admin API listens'));
+		const svc = (args: string[], more: Record<string, string> = env): Promise<CommandResult> =>
+			runCommand(args, { cwd: folder, env: more });
 
-	writeFileSync(path.join(folder, 'parts/a'), site(port, 'two'));
-	const applied = await svc(['reload']);
-	assert.is(applied.stdout, 'Configfile is now being served (generation 2).\n', applied.stderr);
-	assert.is(await body(port), 'two');
-	assert.is((await svc(['reload'])).stdout, 'Configfile has not changed (generation 2).\n');
+		writeFileSync(path.join(folder, 'parts/a'), site(port, 'two'));
+		const applied = await svc(['reload']);
+		assert.is(applied.stdout, 'Configfile is now being served (generation 2).\n', applied.stderr);
+		assert.is(await body(port), 'two');
+		assert.is((await svc(['reload'])).stdout, 'Configfile has not changed (generation 2).\n');
 
-	const [wrong, first] = await Promise.all([
-		svc(['reload'], { TEST_TOKEN: 'wrong' }),
-		svc(['reload'], { TEST_TOKEN: 'sesame', SVC_ADMIN_TOKEN: 'wrong' }),
-	]);
-	assert.is(wrong.status, 1);
-	assert.match(wrong.stderr, 'access token is missing or wrong');
-	assert.is(first.status, 1, 'the environment variable comes first');
+		const [wrong, first] = await Promise.all([
+			svc(['reload'], { TEST_TOKEN: 'wrong' }),
+			svc(['reload'], { TEST_TOKEN: 'sesame', SVC_ADMIN_TOKEN: 'wrong' }),
+		]);
+		assert.is(wrong.status, 1);
+		assert.match(wrong.stderr, 'access token is missing or wrong');
+		assert.is(first.status, 1, 'the environment variable takes precedence');
 
-	const [other] = (await freePorts(1)) as [number];
-	writeFileSync(path.join(folder, 'parts/a'), site(other, 'three'));
-	const restart = await svc(['reload']);
-	assert.is(restart.status, 1);
-	assert.match(restart.stderr, 'A restart is needed.');
-	assert.match(restart.stderr, `:${other}`);
-	assert.is(await body(port), 'two');
+		const [other] = (await freePorts(1)) as [number];
+		writeFileSync(path.join(folder, 'parts/a'), site(other, 'three'));
+		const restart = await svc(['reload']);
+		assert.is(restart.status, 1);
+		assert.match(restart.stderr, 'A restart is needed.');
+		assert.match(restart.stderr, `:${other}`);
+		assert.is(await body(port), 'two');
 
-	const stopped = await runCommand(['stop', '--address', `localhost:${admin}`], {
-		cwd: folderWith({}),
-		env: { SVC_ADMIN_TOKEN: 'sesame' },
-	});
-	assert.is(stopped.stdout, 'The server is stopping.\n', stopped.stderr);
-	assert.is(await ended(server), 0);
-});
-
-clients('reload prints what the server refuses; a broken file does not keep stop from calling the server', async () => {
-	const [port, admin, nobody] = (await freePorts(3)) as [number, number, number];
-	const answers = createServer(socket => {
-		const text = JSON.stringify({
-			error: { code: 'invalid_config', message: 'No.', diagnostics: [{ text: 'error[x/y]: No.' }] },
+		const stopped = await runCommand(['stop', '--address', `localhost:${admin}`], {
+			cwd: folderWith({}),
+			env: { SVC_ADMIN_TOKEN: 'sesame' },
 		});
-		socket.on('error', () => {});
-		socket.once('data', () =>
-			socket.end(`HTTP/1.1 400 Bad Request\r\nContent-Length: ${text.length}\r\nConnection: close\r\n\r\n${text}`),
-		);
-	}).listen(admin, '127.0.0.1');
-	await once(answers, 'listening');
-	const [refused, broken] = await Promise.all([
-		runCommand(['reload', '--address', `127.0.0.1:${admin}`], {
-			cwd: folderWith({ Configfile: site(port, 'one') }),
-		}),
-		runCommand(['stop', '--address', `127.0.0.1:${nobody}`], { cwd: folderWith({ Configfile: 'nonsense {' }) }),
-	]);
-	answers.close();
-	assert.is(refused.status, 1);
-	assert.is(refused.stderr, 'error[x/y]: No.\n\nerror: The server did not apply Configfile: No.\n');
-	assert.is(broken.status, 1);
-	assert.match(broken.stderr, 'warning: Configfile is refused');
-	assert.match(broken.stderr, `error: The Admin API at 127.0.0.1:${nobody} cannot be reached`);
-});
+		assert.is(stopped.stdout, 'The server is stopping.\n', stopped.stderr);
+		assert.is(await ended(server), 0);
+	},
+);
 
-clients('reload works with a server of an earlier release, which accepts only plain documents', async () => {
+clients(
+	'reload prints the diagnostics of the server, and stop works even if the configuration file is invalid',
+	async () => {
+		const [port, admin, nobody] = (await freePorts(3)) as [number, number, number];
+		const answers = createServer(socket => {
+			const text = JSON.stringify({
+				error: { code: 'invalid_config', message: 'No.', diagnostics: [{ text: 'error[x/y]: No.' }] },
+			});
+			socket.on('error', () => {});
+			socket.once('data', () =>
+				socket.end(`HTTP/1.1 400 Bad Request\r\nContent-Length: ${text.length}\r\nConnection: close\r\n\r\n${text}`),
+			);
+		}).listen(admin, '127.0.0.1');
+		await once(answers, 'listening');
+		const [refused, broken] = await Promise.all([
+			runCommand(['reload', '--address', `127.0.0.1:${admin}`], {
+				cwd: folderWith({ Configfile: site(port, 'one') }),
+			}),
+			runCommand(['stop', '--address', `127.0.0.1:${nobody}`], { cwd: folderWith({ Configfile: 'nonsense {' }) }),
+		]);
+		answers.close();
+		assert.is(refused.status, 1);
+		assert.is(refused.stderr, 'error[x/y]: No.\n\nerror: The server did not apply Configfile: No.\n');
+		assert.is(broken.status, 1);
+		assert.match(broken.stderr, 'warning: Configfile is refused');
+		assert.match(broken.stderr, `error: The Admin API at 127.0.0.1:${nobody} cannot be reached`);
+	},
+);
+
+clients('reload works with an earlier release of the server, which accepts only plain documents', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const asked: string[] = [];
 	const earlier = createHttpServer((request, response) => {
@@ -328,7 +334,7 @@ clients('reload works with a server of an earlier release, which accepts only pl
 	]);
 });
 
-clients('start returns when the server is ready; it serves in the background until stop', async () => {
+clients('start returns when the server is ready, and the server runs in the background until stop', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const folder = folderWith({ Configfile: `{\n\tadmin 127.0.0.1:${admin}\n\tthreads 1\n}\n${site(port, 'one')}` });
 	const started = await runCommand(['start'], { cwd: folder });
@@ -353,7 +359,7 @@ clients('start returns when the server is ready; it serves in the background unt
 	}
 });
 
-clients('start, reload and stop take the path of the configuration', async () => {
+clients('start, reload and stop accept the path of the configuration as an argument', async () => {
 	const [port, admin] = (await freePorts(2)) as [number, number];
 	const options = `{\n\tadmin 127.0.0.1:${admin} sesame\n\tthreads 1\n}\n`;
 	const folder = folderWith({ 'sites/Configfile': `${options}${site(port, 'one')}` });
@@ -389,7 +395,7 @@ clients.run();
 const quick = suite('respond, file-server and reverse-proxy');
 quick.after.each(stopServers);
 
-/** Starts one of them and returns the address that it prints. */
+/** Starts one of the commands and returns the address that it prints. */
 async function listening(args: readonly string[], cwd?: string): Promise<{ server: ServerProcess; address: string }> {
 	const server = started(args, cwd === undefined ? {} : { cwd });
 	await until(
@@ -401,7 +407,7 @@ async function listening(args: readonly string[], cwd?: string): Promise<{ serve
 	return { server, address };
 }
 
-quick('respond answers as configured, and the other commands serve and forward', async () => {
+quick('respond answers as configured, and file-server and reverse-proxy serve and forward', async () => {
 	const folder = folderWith({
 		'www/a.txt': 'a file\n'.repeat(200),
 		'www/page.html': '<p>{{ .Host }}</p>',
@@ -430,7 +436,7 @@ quick('respond answers as configured, and the other commands serve and forward',
 		...['reverse-proxy', '--from', 'http://127.0.0.1:0', '--to', upstream],
 		...['--to', files.address.replace('http://', ''), '--header-down', 'X-Told: changed'],
 	]);
-	// Each request goes to one of two: the chance that one of them gets none of 40 is one in 10^12.
+	// Each request picks one of two servers. The chance that 40 requests all miss one is about 1 in 10^12.
 	const passed = new Set<string>();
 	for (let count = 0; count < 40; count++) {
 		const { status, headers } = await fetch(proxy.address.replace('http://:', 'http://127.0.0.1:'));

@@ -1,11 +1,11 @@
-/** `svc service`: what it calls, and where it refuses to. */
+/** `svc service`: the systemctl calls it makes, and when it refuses to make them. */
 import { existsSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { controlService, SERVICE_ACTIONS, type ServiceMachine } from '../../cli/service-control.ts';
 import { runCommand } from '../harness.ts';
 
-/** A machine with systemd that notes what is run. */
+/** A fake machine with systemd that records the commands it runs. */
 function machine(status: number, more: Partial<ServiceMachine> = {}): ServiceMachine & { readonly calls: string[] } {
 	const calls: string[] = [];
 	return {
@@ -31,7 +31,7 @@ async function refusal(on: ServiceMachine): Promise<string> {
 
 const service = suite('service');
 
-service('each action is that of systemctl, for the unit svc', async () => {
+service('each action calls systemctl for the unit svc', async () => {
 	for (const action of SERVICE_ACTIONS) {
 		const on = machine(0);
 		assert.is(await controlService(action, on), 0);
@@ -43,7 +43,7 @@ service('the exit status is that of systemctl', async () => {
 	assert.is(await controlService('status', machine(3)), 3);
 });
 
-service('without Linux and systemd, nothing is called', async () => {
+service('without Linux and systemd, no command is run', async () => {
 	const mac = machine(0, { platform: 'darwin' });
 	const container = machine(0, { hasSystemd: false });
 	assert.match(await refusal(mac), /^`svc service` requires Linux with systemd/);
@@ -51,14 +51,14 @@ service('without Linux and systemd, nothing is called', async () => {
 	assert.equal([...mac.calls, ...container.calls], []);
 });
 
-service('a systemctl that cannot be run is reported in a sentence', async () => {
+service('an error in running systemctl is reported in one sentence', async () => {
 	const broken = machine(0, { run: () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOENT' })) });
 	assert.is(await refusal(broken), 'systemctl cannot be run: ENOENT.');
 });
 
-// On a machine with systemd the command would touch the unit that is installed there.
+// On a machine with systemd, the command would affect the installed unit.
 const withoutSystemd = existsSync('/run/systemd/system') ? service.skip : service;
-withoutSystemd('the command says so in one sentence', async () => {
+withoutSystemd('without systemd, the command reports that in one sentence', async () => {
 	for (const action of SERVICE_ACTIONS) {
 		const { status, stdout, stderr } = await runCommand(['service', action]);
 		assert.is(status, 1);

@@ -1,4 +1,4 @@
-/** What systemd is told: by a program of its name that writes down what it is given. */
+/** Notifications to systemd, recorded by a fake systemd-notify. */
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -34,7 +34,7 @@ async function run(
 	}
 }
 
-manager('is notified of readiness, reloads and the stop in order, and of the watchdog in between', async () => {
+manager('receives readiness, reloads and the stop in order, and watchdog messages in between', async () => {
 	let last: () => string[] = () => [];
 	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server) => {
 		last = told;
@@ -48,45 +48,42 @@ manager('is notified of readiness, reloads and the stop in order, and of the wat
 	);
 });
 
-manager('that cannot be notified does not keep the server from serving', async () => {
+manager('may reject notifications without affecting the server', async () => {
 	await run('#!/bin/sh\nexit 3\n', async (_told, server) => {
 		await eventually('said', () => /could not be told.*status 3/.test(server.output()));
 	});
 });
 
-manager(
-	'a thread that does not answer holds up the signs of life until it is replaced; one that died does not',
-	async () => {
-		const folder = temporaryFolder();
-		const told = path.join(folder, 'told');
-		writeFileSync(path.join(folder, 'systemd-notify'), '#!/bin/sh\necho "$@" >> "$TOLD"\n', { mode: 0o755 });
-		const env = { PATH: `${folder}:${process.env.PATH}`, TOLD: told, WATCHDOG_USEC: '200000' };
-		const signs = (): number => readFileSync(told, 'utf8').split('WATCHDOG=1').length - 1;
-		await withServer({ sites: [respondingSite('hi')] }, {}, async ({ runtime, log }) => {
-			const systemd = new ServiceManager(
-				env,
-				() => {},
-				() => runtime.answering(),
-			);
-			try {
-				systemd.ready();
-				await eventually('a sign of life', () => existsSync(told) && signs() > 0);
-				runtime.crashWorker(1);
-				await eventually('replaced', () => log.text().includes('a worker thread was replaced'));
-				const before = signs();
-				await eventually('another', () => signs() > before);
-				runtime.crashWorker(0, 'stall');
-				// By now, whatever was asked before has been answered.
-				await eventually('reported', () => log.text().includes('a worker thread does not respond'));
-				const last = signs();
-				await eventually('given up', () => log.text().includes('stopped responding and is being replaced'));
-				assert.ok(signs() <= last + 1, `${signs() - last} signs`);
-				await eventually('one more', () => signs() > last + 1);
-			} finally {
-				await systemd.settled();
-			}
-		});
-	},
-);
+manager('a hanging thread suspends watchdog messages until it is replaced; a thread that died does not', async () => {
+	const folder = temporaryFolder();
+	const told = path.join(folder, 'told');
+	writeFileSync(path.join(folder, 'systemd-notify'), '#!/bin/sh\necho "$@" >> "$TOLD"\n', { mode: 0o755 });
+	const env = { PATH: `${folder}:${process.env.PATH}`, TOLD: told, WATCHDOG_USEC: '200000' };
+	const signs = (): number => readFileSync(told, 'utf8').split('WATCHDOG=1').length - 1;
+	await withServer({ sites: [respondingSite('hi')] }, {}, async ({ runtime, log }) => {
+		const systemd = new ServiceManager(
+			env,
+			() => {},
+			() => runtime.answering(),
+		);
+		try {
+			systemd.ready();
+			await eventually('a sign of life', () => existsSync(told) && signs() > 0);
+			runtime.crashWorker(1);
+			await eventually('replaced', () => log.text().includes('a worker thread was replaced'));
+			const before = signs();
+			await eventually('another', () => signs() > before);
+			runtime.crashWorker(0, 'stall');
+			// By now, all earlier checks have been answered.
+			await eventually('reported', () => log.text().includes('a worker thread does not respond'));
+			const last = signs();
+			await eventually('given up', () => log.text().includes('stopped responding and is being replaced'));
+			assert.ok(signs() <= last + 1, `${signs() - last} watchdog messages while the thread hung`);
+			await eventually('one more', () => signs() > last + 1);
+		} finally {
+			await systemd.settled();
+		}
+	});
+});
 
 manager.run();

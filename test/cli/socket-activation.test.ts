@@ -1,4 +1,4 @@
-/** Sockets that the process was started with, as systemd's socket activation does: `fd/N` for sites and the Admin API. */
+/** Socket activation as by systemd: sites and the Admin API listen on inherited sockets, addressed as `fd/N`. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ async function listening(at: string | number): Promise<{ server: Server; descrip
 	return { server, descriptor: (server as unknown as { _handle: { fd: number } })._handle.fd };
 }
 
-activation('sites and the Admin API are served on sockets that the process was given', async () => {
+activation('sites and the Admin API can listen on inherited sockets', async () => {
 	const site = await listening(0);
 	const admin = await listening(0);
 	const port = (server: Server): number => (server.address() as { port: number }).port;
@@ -41,7 +41,7 @@ activation('sites and the Admin API are served on sockets that the process was g
 	try {
 		const at = port(site.server);
 		const api = port(admin.server);
-		// A connection that comes before the server is there waits in the socket.
+		// A connection made before the server starts waits in the socket's queue.
 		const early = fetch(`http://127.0.0.1:${at}/`);
 		site.server.close();
 		admin.server.close();
@@ -53,7 +53,7 @@ activation('sites and the Admin API are served on sockets that the process was g
 		});
 		assert.is(loaded.status, 200, await loaded.text());
 		assert.is(await (await fetch(`http://127.0.0.1:${at}/`)).text(), 'two');
-		// Which socket it is decides who is admitted: here not a page whose name was rebound to it.
+		// The kind of socket decides the access rules: on this one, a page on a rebound host name is refused.
 		assert.match(
 			await rawExchange(api, 'GET /live HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'),
 			/ 403 /,
@@ -66,14 +66,14 @@ activation('sites and the Admin API are served on sockets that the process was g
 	}
 });
 
-activation('passed sockets are found by number and by name, and are not inherited by children', async () => {
+activation('inherited sockets can be named by number or name, and are not passed to children', async () => {
 	const sockets = await Promise.all([listening(0), listening(0), listening(0)]);
 	const ports = sockets.map(({ server }) => (server.address() as { port: number }).port);
 	const file = path.join(folder, 'Passed');
 	const site = (name: string): string => `http:// {\n\tbind fd/${name}\n\trespond "${name} {env.LISTEN_FDS}"\n}\n`;
 	const start = async (sites: string, check: (child: ChildProcess, output: () => string) => Promise<void>) => {
 		writeFileSync(file, `{\n\tadmin off\n\tthreads 2\n}\n${sites}`);
-		// As systemd does: the number of the process is known once it is there.
+		// LISTEN_PID must be the process id, which is known only once the process runs; systemd sets it the same way.
 		const launch = 'LISTEN_PID=$$ LISTEN_FDS=3 LISTEN_FDNAMES=web:more:more exec "$0" "$@"';
 		const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
 			stdio: ['ignore', 'pipe', 'pipe', ...sockets.map(({ descriptor }) => descriptor)],
@@ -93,7 +93,7 @@ activation('passed sockets are found by number and by name, and are not inherite
 		}
 	};
 	await start(`${site('web')}${site('5')}`, async (_, output) => {
-		// This process must not take the connections.
+		// This process must not accept the connections.
 		for (const { server } of sockets) server.close();
 		const early = [ports[0], ports[2]].map(port => fetch(`http://127.0.0.1:${port}/`));
 		const texts = await Promise.all(early.map(async answer => (await answer).text()));
@@ -109,7 +109,7 @@ activation('passed sockets are found by number and by name, and are not inherite
 	}
 });
 
-/** What an address means where three sockets were passed. */
+/** Resolves an address as if three sockets had been passed. Returns the descriptor or the error. */
 function tellsOf(name: string): string {
 	const environment = { LISTEN_PID: '7', LISTEN_FDS: '3', LISTEN_FDNAMES: 'web:more:more', OTHER: 'x' };
 	const passed = takePassedSockets(environment, 7);
@@ -122,7 +122,7 @@ function tellsOf(name: string): string {
 	}
 }
 
-activation('variables for another process are ignored, and removed nevertheless', () => {
+activation('variables meant for another process are ignored, but still removed', () => {
 	const environment: { [name: string]: string } = { LISTEN_PID: '8', LISTEN_FDS: '1' };
 	const passed = takePassedSockets(environment, 7);
 	assert.equal(environment, {});
@@ -131,7 +131,7 @@ activation('variables for another process are ignored, and removed nevertheless'
 	assert.is(takePassedSockets({ LISTEN_PID: '7', LISTEN_FDS: '1' }, 7).descriptorOf('unknown'), 3);
 });
 
-activation('an invalid descriptor is reported in a sentence', async () => {
+activation('an invalid descriptor is reported in one sentence', async () => {
 	const file = path.join(folder, 'Nothing');
 	writeFileSync(file, 'http://a.test {\n\tbind fd/77\n\trespond x\n}\n');
 	const server = startServer(['run', '--config', file, '--adapter', 'configfile']);

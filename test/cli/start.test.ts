@@ -1,4 +1,4 @@
-/** `svc run` while it starts: what the Admin API says meanwhile, and what a start that fails or is stopped leaves behind. */
+/** The startup of `svc run`: what the Admin API reports meanwhile, and the cleanup after a failed or aborted start. */
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -16,13 +16,13 @@ interface Starting {
 	readonly server: ServerProcess;
 	readonly folder: string;
 	readonly port: number;
-	/** Lets the start go on. */
+	/** Lets the startup continue. */
 	release(): Promise<void>;
-	/** Status and body of an answer of the Admin API; status 0 while nothing listens. */
+	/** Returns the status and body of an Admin API response; the status is 0 while it does not listen. */
 	ask(line: string, body?: string): Promise<{ status: number; body: string }>;
 }
 
-/** Starts a server whose start waits: it needs an authority, and another process holds the lock of the authority's keys. */
+/** Starts a server and holds up its startup: it needs an internal authority whose keys are locked by another process. */
 async function starting(test: (start: Starting) => Promise<void>): Promise<void> {
 	const folder = mkdtempSync(path.join(folders, 'start-'));
 	const [port] = (await freePorts(1)) as [number];
@@ -58,7 +58,7 @@ async function starting(test: (start: Starting) => Promise<void>): Promise<void>
 
 const start = suite('start');
 
-start('the Admin API answers before the listeners are bound: not ready, alive; a load waits for the start', () =>
+start('before the listeners are bound, the Admin API reports live but not ready, and a load waits', () =>
 	starting(async ({ server, folder, release, ask }) => {
 		await until('the Admin API', async () => (await ask('GET /live')).status === 200);
 		const ready = await ask('GET /ready');
@@ -81,7 +81,7 @@ for (const [how, stop] of [
 	['POST /stop', async ({ ask }: Starting) => assert.is((await ask('POST /stop')).status, 200)],
 	['SIGTERM', async ({ server }: Starting) => assert.ok(server.child.kill('SIGTERM'))],
 ] as const) {
-	start(`${how} ends a start: status 0, and no socket is left`, () =>
+	start(`${how} during startup ends it with status 0 and removes the socket`, () =>
 		starting(async started => {
 			const { server, folder, ask } = started;
 			await until('the Admin API', async () => (await ask('GET /live')).status === 200);
@@ -97,7 +97,7 @@ for (const [how, stop] of [
 	);
 }
 
-start('a start that fails after the Admin API listened leaves no socket', async () => {
+start('a start that fails after the Admin API listens removes its socket', async () => {
 	const folder = mkdtempSync(path.join(folders, 'failed-'));
 	const taken = createServer().listen(0, '127.0.0.1');
 	await once(taken, 'listening');
@@ -112,7 +112,7 @@ start('a start that fails after the Admin API listened leaves no socket', async 
 	assert.equal(readdirSync(folder), ['Configfile']);
 });
 
-start('an Admin API that cannot listen stops the start before a site listens', async () => {
+start('if the Admin API cannot listen, the start fails before any site listens', async () => {
 	const folder = mkdtempSync(path.join(folders, 'failed-'));
 	writeFileSync(path.join(folder, 'taken'), 'mine');
 	const text = `{\n\tadmin unix/${folder}/taken\n\tthreads 1\n}\nhttp://:1 {\n\tbind unix/${folder}/site.sock\n}\n`;

@@ -1,4 +1,4 @@
-/** `svc validate` and `svc run` judge alike: values that are wrong, and ones that look so, through both. */
+/** `svc validate` and `svc run` agree: each invalid or borderline value is given to both. */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -33,7 +33,7 @@ Object.assign(process.env, {
 	AGREE_RANGE: '10.0.0.0/8',
 });
 
-/** A site of a Configfile on a free port. */
+/** A Configfile with one site on a free port. */
 const site = (lines: string, options = ''): string =>
 	`{\n\tauto_https off\n${options}\n}\nhttp://:0 {\n\tbind 127.0.0.1\n${lines}\n\trespond x\n}\n`;
 const log = (output: string, options = ''): string => site(`\tlog {\n\t\toutput ${output}\n\t}`, options);
@@ -65,12 +65,12 @@ const verified = (more: object): object =>
 	tls({ ...CERTIFICATES, client_auth: { mode: 'require_and_verify', ...more } });
 const acme = (more: object): object => tls({ issuers: [{ issuer: 'acme', ...more }] });
 
-/** What both refuse. */
+/** Configurations that both refuse. */
 const REFUSED: { readonly [name: string]: string | object } = {
 	'a hash from a variable that is not set': site('\tbasic_auth {\n\t\talice {env.AGREE_NOT_SET}\n\t}'),
-	'a hash from a variable that holds none': site('\tbasic_auth {\n\t\talice {env.AGREE_WORDS}\n\t}'),
+	'a hash from a variable with another value': site('\tbasic_auth {\n\t\talice {env.AGREE_WORDS}\n\t}'),
 	'a user from a variable that is not set': site(`\tbasic_auth {\n\t\t{env.AGREE_NOT_SET} ${HASH}\n\t}`),
-	'a range from a variable that holds none': site('\t@a remote_ip {env.AGREE_WORDS}\n\trespond @a y'),
+	'a range from a variable with another value': site('\t@a remote_ip {env.AGREE_WORDS}\n\trespond @a y'),
 	'a log file named by a variable that is not set': log(`file ${folder}/{env.AGREE_NOT_SET}.log`),
 	'a process log named by a variable that is not set': processLog(`file ${folder}/{env.AGREE_NOT_SET}.log`),
 	'a log file below a file': log(`file ${at('file')}/x.log`),
@@ -78,87 +78,93 @@ const REFUSED: { readonly [name: string]: string | object } = {
 	'a log file that is a folder': log(`file ${at('folder')}`),
 	'a log file that a variable makes a folder': log(`file ${folder}/{env.AGREE_FOLDER}`),
 	'a collector from a variable that is not set': log('net {env.AGREE_NOT_SET}'),
-	'a collector that is no address': log('net {env.AGREE_WORDS}'),
+	'a collector with an invalid address': log('net {env.AGREE_WORDS}'),
 	'a socket in a folder that does not exist': listening(`unix/${folder}/nowhere/s.sock`),
 	'a socket below a file': listening(`unix/${at('file')}/s.sock`),
 	'a socket named by a variable that is not set': listening('unix/{env.AGREE_NOT_SET}'),
-	'a socket in the place of a file': listening(`unix/${at('file')}`),
-	'a socket with a path too long': listening(`unix//tmp/${'x'.repeat(200)}`),
+	'a socket at the path of a regular file': listening(`unix/${at('file')}`),
+	'a socket whose path is too long': listening(`unix//tmp/${'x'.repeat(200)}`),
 	'an admin socket in a folder that does not exist': site('', `\tadmin unix/${folder}/nowhere/admin.sock`),
-	'an Admin API at the port of a site': `{\n\tadmin 127.0.0.1:${adminPort}\n}\nhttp://127.0.0.1:${adminPort} {\n\trespond x\n}\n`,
-	'a DNS server that is no address': site(
+	'an Admin API on the port of a site': `{\n\tadmin 127.0.0.1:${adminPort}\n}\nhttp://127.0.0.1:${adminPort} {\n\trespond x\n}\n`,
+	'a DNS server with an invalid address': site(
 		'\treverse_proxy a:1 {\n\t\ttransport http {\n\t\t\tresolvers nowhere\n\t\t}\n\t}',
 	),
-	'a certificate that is not there': secure('{env.AGREE_NOT_SET} {env.AGREE_NOT_SET}'),
-	'a root of an authority that is none': secure(
+	'a certificate that does not exist': secure('{env.AGREE_NOT_SET} {env.AGREE_NOT_SET}'),
+	'an internal authority whose root is not a certificate': secure(
 		'internal',
 		`\tpki {\n\t\tca local {\n\t\t\troot {\n\t\t\t\tcert ${at('pair.pem')}\n\t\t\t\tkey ${at('pair.key')}\n\t\t\t}\n\t\t}\n\t}`,
 	),
-	'a root of an issuer from a variable that is not set': secure('{\n\t\tca_root {env.AGREE_NOT_SET}\n\t}'),
-	'a key that the store does not have': clients(
+	'an issuer root from a variable that is not set': secure('{\n\t\tca_root {env.AGREE_NOT_SET}\n\t}'),
+	'a storage key that does not exist': clients(
 		`storage {\n\t\t\t\tstorage file_system ${at('empty')}\n\t\t\t\tkeys a.pem\n\t\t\t}`,
 	),
-	'a pool that is not there': clients(`file ${at('nowhere.pem')}`),
-	'a name server of rfc2136 that is no address': secure('{\n\t\tdns rfc2136 {\n\t\t\tserver [::\n\t\t}\n\t}'),
-	'a key of rfc2136 without a name': secure(
+	'a trust pool that does not exist': clients(`file ${at('nowhere.pem')}`),
+	'an rfc2136 name server with an invalid address': secure('{\n\t\tdns rfc2136 {\n\t\t\tserver [::\n\t\t}\n\t}'),
+	'an rfc2136 key without a name': secure(
 		'{\n\t\tdns rfc2136 {\n\t\t\tserver 127.0.0.1\n\t\t\tkey {env.AGREE_NAME}\n\t\t}\n\t}',
 	),
-	'a directory that is no URL': acme({ directory: 'http://[::' }),
-	'a directory for tests that is no URL': acme({ test_directory: 'http://[::' }),
-	'the directory of all issuers that is no URL': tls({}, { acme_ca: 'nonsense' }),
-	'a DNS provider that lacks a setting': acme({ dns: { provider: 'rfc2136', server: '127.0.0.1', key: 'abc' } }),
-	'an inline authority that is none': verified({ trust_pool: { source: 'inline', certificates: ['nonsense'] } }),
-	'an inline authority within a combination': verified({
+	'an ACME directory that is not a URL': acme({ directory: 'http://[::' }),
+	'an ACME test directory that is not a URL': acme({ test_directory: 'http://[::' }),
+	'a global ACME directory that is not a URL': tls({}, { acme_ca: 'nonsense' }),
+	'a DNS provider without a required setting': acme({ dns: { provider: 'rfc2136', server: '127.0.0.1', key: 'abc' } }),
+	'an inline authority that is not a certificate': verified({
+		trust_pool: { source: 'inline', certificates: ['nonsense'] },
+	}),
+	'an invalid inline authority in a combined pool': verified({
 		trust_pool: { source: 'combined', of: [{ source: 'system' }, { source: 'inline', certificates: ['nonsense'] }] },
 	}),
-	'an inline leaf that is none': verified({ trusted_leaves: { certificates: ['nonsense'] } }),
-	'a leaf in PEM that is none': verified({ trusted_leaves: { pem: ['nonsense'] } }),
-	'a pool at what is no URL': verified({ trust_pool: { source: 'http', endpoints: ['nonsense'] } }),
-	'a key that no store can have': verified({ trust_pool: { source: 'storage', keys: ['../../x'] } }),
+	'an inline leaf that is not a certificate': verified({ trusted_leaves: { certificates: ['nonsense'] } }),
+	'a PEM leaf that is not a certificate': verified({ trusted_leaves: { pem: ['nonsense'] } }),
+	'an HTTP trust pool that is not at a URL': verified({ trust_pool: { source: 'http', endpoints: ['nonsense'] } }),
+	'an invalid storage key': verified({ trust_pool: { source: 'storage', keys: ['../../x'] } }),
 	'a collector without an address': document([], {}, { logs: [{ name: 'a', output: { writer: 'net' } }] }),
-	'a collector at no address': document([], {}, { logs: [{ name: 'a', output: { writer: 'net', address: 'a b' } }] }),
+	'a log collector with an invalid address': document(
+		[],
+		{},
+		{ logs: [{ name: 'a', output: { writer: 'net', address: 'a b' } }] },
+	),
 	'a log file without a path': document([], {}, { logs: [{ name: 'a', output: { writer: 'file' } }] }),
 	'a process log without a path': document([], { logs: { default: { output: { writer: 'file' } } } }),
-	'an encoder that there is not': document([], {}, { logs: [{ name: 'a', format: { encoder: 'nobody' } }] }),
-	'a name server that is a name': proxy({ to: ['a:1'], transport: { type: 'http', resolvers: ['nowhere'] } }),
-	'a name server that is no address': proxy({ to: ['a:1'], transport: { type: 'http', resolvers: ['999.1.1.1'] } }),
-	'an upstream that is no address': proxy({ to: ['a b'] }),
-	'an inline authority of an upstream that is none': proxy({
+	'an unknown log encoder': document([], {}, { logs: [{ name: 'a', format: { encoder: 'nobody' } }] }),
+	'a resolver given by name': proxy({ to: ['a:1'], transport: { type: 'http', resolvers: ['nowhere'] } }),
+	'a resolver with an invalid address': proxy({ to: ['a:1'], transport: { type: 'http', resolvers: ['999.1.1.1'] } }),
+	'an upstream with an invalid address': proxy({ to: ['a b'] }),
+	'an inline upstream authority that is not a certificate': proxy({
 		to: ['a:1'],
 		transport: { type: 'http', tls: { trust: { source: 'inline', certificates: ['nonsense'] } } },
 	}),
-	'an expression that is none': proxy({ to: ['a:1'], health: { uri: '/', body: '(' } }),
-	'a hash that is none': document([{ handler: 'basic_auth', accounts: [{ user: 'a', hash: 'nonsense' }] }]),
-	'weights that are all nothing': proxy({
+	'an invalid regular expression': proxy({ to: ['a:1'], health: { uri: '/', body: '(' } }),
+	'an invalid password hash': document([{ handler: 'basic_auth', accounts: [{ user: 'a', hash: 'nonsense' }] }]),
+	'weights that are all zero': proxy({
 		to: ['a:1', 'b:1'],
 		balance: { policy: 'weighted_round_robin', weights: [0, 0] },
 	}),
-	'a proxy that is trusted at no range': document([], { trusted_proxies: ['nonsense'] }),
-	'a listener of settings that is none': document([], { servers: [{ listener: ':::::' }] }),
-	'an upstream that is named and is not there': document([{ handler: 'proxy', pool: 'nobody' }]),
+	'a trusted proxy that is not an address range': document([], { trusted_proxies: ['nonsense'] }),
+	'listener settings for an invalid address': document([], { servers: [{ listener: ':::::' }] }),
+	'an undefined upstream pool': document([{ handler: 'proxy', pool: 'nobody' }]),
 };
 
-/** What both take, though it looks like the above. */
+/** Configurations that look similar and that both accept. */
 const SERVED: { readonly [name: string]: string | object } = {
 	'a hash from a variable': site('\tbasic_auth {\n\t\talice {env.AGREE_HASH}\n\t}'),
 	'a range from a variable': site('\t@a remote_ip {env.AGREE_RANGE}\n\trespond @a y'),
 	'a log file named by a variable': log(`file ${folder}/{env.AGREE_NAME}.log`),
-	'a log file in folders that are made': log(`file ${folder}/made/for/it.log`),
+	'a log file in folders that do not exist yet': log(`file ${folder}/made/for/it.log`),
 	'a log file that is a device': log('file /dev/null'),
 	'a process log': processLog(`file ${folder}/process.log`),
-	'a collector that takes datagrams': log('net udp/127.0.0.1:9'),
+	'a collector over UDP': log('net udp/127.0.0.1:9'),
 	'a socket': listening(`unix/${folder}/own.sock`),
 	'an admin socket': site('', `\tadmin unix/${folder}/admin.sock`),
 	'an upstream from a variable that is not set': site('\treverse_proxy {env.AGREE_NOT_SET}'),
-	'a certificate of a client': clients(`file ${at('ca.pem')}`),
-	'a pool of the system': clients('system'),
-	'an authority of our own': secure('internal'),
+	'a certificate authority for clients': clients(`file ${at('ca.pem')}`),
+	'the system trust pool': clients('system'),
+	'the internal authority': secure('internal'),
 	'a cache': site('\tcache'),
-	'a cache with a disk that cannot be had': document([{ handler: 'cache' }], {
+	'a cache whose disk folder is unusable': document([{ handler: 'cache' }], {
 		cache: { disk: { folder: `${at('file')}/x`, size: 1e9 } },
 	}),
-	'a site that traces': site('\ttracing'),
-	'many kinds of handlers': site(
+	'a site with tracing': site('\ttracing'),
+	'many handlers': site(
 		'\tencode gzip\n\ttemplates\n\tmap {host} {x} {\n\t\tdefault y\n\t}\n\tvars a b\n\troot /srv\n\tfile_server /files/* browse\n\treverse_proxy /up/* 127.0.0.1:1 {\n\t\tlb_policy least_conn\n\t\tfail_duration 10s\n\t}',
 	),
 };
@@ -169,7 +175,7 @@ function input(configuration: string | object): ConfigInput {
 		: { format: 'json', text: JSON.stringify(configuration), name: 'config.json', path: at('config.json') };
 }
 
-/** What a start says: its refusal, or undefined when it serves. */
+/** Starts the configuration. Returns the error, or undefined if it serves. */
 async function started(configuration: string | object): Promise<string | undefined> {
 	const kept = recordingLog();
 	let admin: AdminServer | undefined;
@@ -203,31 +209,31 @@ agree.before(() => {
 });
 
 for (const [name, configuration] of Object.entries(REFUSED)) {
-	agree(`${name}: refused by both, with a sentence and a place`, async () => {
+	agree(`${name}: both refuse it, and the message names its place`, async () => {
 		const { valid, diagnostics } = await validated(configuration);
 		const errors = diagnostics.filter(({ severity }) => severity === 'error');
-		assert.not.ok(valid, 'validate takes it');
+		assert.not.ok(valid, 'validate accepts it');
 		assert.ok(errors.length > 0);
 		for (const { code, message, span, pointer } of errors) {
 			assert.match(code, /^[a-z]+(?:\/[a-z-]+)?$/);
 			assert.match(message, /[a-z`]/);
 			assert.ok(span ?? pointer ?? typeof configuration === 'object', `${message} has no place`);
 		}
-		assert.ok((await started(configuration)) !== undefined, 'run serves it');
+		assert.ok((await started(configuration)) !== undefined, 'run accepts it');
 	});
 }
 
 for (const [name, configuration] of Object.entries(SERVED)) {
-	agree(`${name}: taken by both`, async () => {
+	agree(`${name}: both accept it`, async () => {
 		const { valid, diagnostics } = await validated(configuration);
 		assert.ok(valid, JSON.stringify(diagnostics.map(({ message }) => message)));
 		assert.is(await started(configuration), undefined);
 	});
 }
 
-const more = suite('what a start would find');
+const more = suite('svc validate');
 
-more('the command says where, and exits with 1', async () => {
+more('mistakes are printed with their places, and the exit status is 1', async () => {
 	const text = site('\tbasic_auth {\n\t\talice {env.NOSUCH}\n\t}').replace(/^.*?\n}\n/s, '');
 	writeFileSync(at('Configfile'), text);
 	const { status, stderr } = await runCommand(['validate', at('Configfile')]);
@@ -261,7 +267,7 @@ more('unset variables cause warnings, in every language', async () => {
 	);
 });
 
-more('problems that depend on the user, machine or moment are warnings', async () => {
+more('problems that depend on the user, the machine or the moment are only warnings', async () => {
 	const away = await validated(listening('203.0.113.9'));
 	assert.ok(away.valid);
 	assert.match(away.diagnostics[0]!.message, 'no network interface of this machine has the address');
@@ -272,7 +278,7 @@ more('problems that depend on the user, machine or moment are warnings', async (
 	assert.match(traced.diagnostics.map(({ message }) => message).join(), 'OTEL_TRACES_SAMPLER names no sampler');
 });
 
-more('roots of issuers may be named by variables', async () => {
+more('variables may name the roots of issuers', async () => {
 	const roots = secure('{\n\t\tissuer acme {\n\t\t\ttrusted_roots {env.AGREE_ROOT}\n\t\t}\n\t}');
 	assert.ok((await validated(roots)).valid);
 	assert.not.ok((await validated(roots.replace('AGREE_ROOT', 'AGREE_WORDS'))).valid);
@@ -283,27 +289,34 @@ more("a document sent to a server is checked with the server's environment", asy
 		input(site('\tbasic_auth {\n\t\talice {env.AGREE_NOT_SET}\n\t}')),
 		diskReader(folder),
 	);
-	assert.ok(compiled, 'svc reload, and svc adapt, know nothing of it');
+	assert.ok(compiled, 'svc reload and svc adapt do not check the environment');
 });
 
-more('a dry run refuses what the load would refuse, and a load that could not be rolled back is refused', async () => {
-	const logs = (file: string) => [{ name: 'a', output: { writer: 'file' as const, path: file } }];
-	mkdirSync(at('logs'));
-	await withServer({ sites: [respondingSite('x', { logs: logs(at('logs/a.log')) })] }, {}, async ({ runtime, get }) => {
-		const broken = json({ sites: [respondingSite('y', { logs: logs(`${at('file')}/a.log`) })] });
-		const preview = await runtime.preview(broken);
-		assert.is(preview.result, 'refused');
-		assert.is((await runtime.load(broken)).result, 'refused');
-		const fine = json({ sites: [respondingSite('y')] });
-		assert.is((await runtime.preview(fine, { reversible: true })).result, 'swap');
-		renameSync(at('logs'), at('logs-away'));
-		writeFileSync(at('logs'), '');
-		assert.is((await runtime.preview(fine, { reversible: true })).result, 'irreversible');
-		assert.is((await runtime.load(fine, { reversible: true })).result, 'irreversible');
-		assert.is((await get()).body, 'x');
-		assert.is((await runtime.load(fine)).result, 'applied');
-	});
-});
+more(
+	'a dry run refuses what the load would refuse, and a tentative load is refused if it could not be rolled back',
+	async () => {
+		const logs = (file: string) => [{ name: 'a', output: { writer: 'file' as const, path: file } }];
+		mkdirSync(at('logs'));
+		await withServer(
+			{ sites: [respondingSite('x', { logs: logs(at('logs/a.log')) })] },
+			{},
+			async ({ runtime, get }) => {
+				const broken = json({ sites: [respondingSite('y', { logs: logs(`${at('file')}/a.log`) })] });
+				const preview = await runtime.preview(broken);
+				assert.is(preview.result, 'refused');
+				assert.is((await runtime.load(broken)).result, 'refused');
+				const fine = json({ sites: [respondingSite('y')] });
+				assert.is((await runtime.preview(fine, { reversible: true })).result, 'swap');
+				renameSync(at('logs'), at('logs-away'));
+				writeFileSync(at('logs'), '');
+				assert.is((await runtime.preview(fine, { reversible: true })).result, 'irreversible');
+				assert.is((await runtime.load(fine, { reversible: true })).result, 'irreversible');
+				assert.is((await get()).body, 'x');
+				assert.is((await runtime.load(fine)).result, 'applied');
+			},
+		);
+	},
+);
 
 agree.run();
 more.run();

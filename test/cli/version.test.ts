@@ -1,4 +1,4 @@
-/** Versions of checkouts, as git may keep them, and where a server tells its own. */
+/** Versions of checkouts in every layout of git, and the version that a server reports. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,7 @@ import { freePorts, SVC, serve, temporaryFolder } from '../harness.ts';
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 const EXPECTED = 'v0.0.0-dev+0123456789ab';
 
-/** A folder with these files. */
+/** Creates a folder with these files. */
 function folderWith(files: { readonly [name: string]: string }): string {
 	const folder = temporaryFolder();
 	for (const [name, text] of Object.entries(files)) {
@@ -22,22 +22,22 @@ function folderWith(files: { readonly [name: string]: string }): string {
 
 const versions = suite('version of a checkout');
 
-versions('a branch with a file of its own', () => {
+versions('is read from the file of a branch', () => {
 	const folder = folderWith({ '.git/HEAD': 'ref: refs/heads/main\n', '.git/refs/heads/main': `${COMMIT}\n` });
 	assert.is(checkoutVersion(folder), EXPECTED);
 });
 
-versions('a packed branch', () => {
+versions('is read from the packed branches', () => {
 	const packed = `# pack-refs with: peeled\n${'f'.repeat(40)} refs/heads/other\n${COMMIT} refs/heads/main\n`;
 	const folder = folderWith({ '.git/HEAD': 'ref: refs/heads/main\n', '.git/packed-refs': packed });
 	assert.is(checkoutVersion(folder), EXPECTED);
 });
 
-versions('a detached head', () => {
+versions('is read from a detached HEAD', () => {
 	assert.is(checkoutVersion(folderWith({ '.git/HEAD': `${COMMIT}\n` })), EXPECTED);
 });
 
-versions('a linked worktree', () => {
+versions('is read from a linked worktree', () => {
 	const folder = folderWith({
 		'tree/.git': 'gitdir: ../main/.git/worktrees/tree\n',
 		'main/.git/worktrees/tree/HEAD': 'ref: refs/heads/side\n',
@@ -47,7 +47,7 @@ versions('a linked worktree', () => {
 	assert.is(checkoutVersion(path.join(folder, 'tree')), EXPECTED);
 });
 
-versions('no git, and a branch without a commit', () => {
+versions('has no commit without git, or on a branch without commits', () => {
 	assert.is(checkoutVersion(folderWith({})), 'v0.0.0-dev');
 	assert.is(checkoutVersion(folderWith({ '.git/HEAD': 'ref: refs/heads/main\n' })), 'v0.0.0-dev');
 });

@@ -1,4 +1,4 @@
-/** The completion script for bash, sourced in bash: what it offers behind every command. */
+/** The bash completion script, run in bash: the words offered after each command. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,14 +14,14 @@ const commands = await Promise.all(COMMANDS.map(entry => entry.load()));
 const script = path.join(folder, 'svc.bash');
 writeFileSync(script, bashCompletion(offeredCommands(commands)));
 
-/** What is offered for the last word of each line; `!` before the list says that bash adds no files of its own. */
+/** Returns the words offered for the last word of each line. A leading `!` means that bash adds no file names. */
 function offers(lines: readonly (readonly string[])[]): string[] {
 	const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 	const calls = lines.map(
 		words =>
 			`files=files; COMP_WORDS=(${words.map(quoted).join(' ')}); COMP_CWORD=${words.length - 1}; _svc; echo "$files \${COMPREPLY[*]}"`,
 	);
-	// compopt works during a completion only; here it tells what it was asked for.
+	// compopt works only during a completion, so a fake one prints its arguments.
 	const program = `set -u; compopt() { files=$*; }; source ${quoted(script)}\n${calls.join('\n')}\n`;
 	const output = execFileSync('bash', ['--norc', '-c', program], { encoding: 'utf8', env: { PATH: process.env.PATH } });
 	return output
@@ -36,7 +36,7 @@ function offer(...words: string[]): string {
 
 const completion = suite('completion for bash');
 
-completion('commands are completed first, also after global flags', () => {
+completion('commands are completed first, even after global flags', () => {
 	const names = COMMANDS.map(({ name }) => name).join(' ');
 	assert.is(offer(''), `! ${names}`);
 	assert.is(offer('-v', ''), `! ${names}`);
@@ -57,7 +57,7 @@ completion('every option of every command is offered, except internal ones', () 
 	}
 });
 
-completion('known values are offered', () => {
+completion('the possible values of an option are offered', () => {
 	assert.is(offer('run', '--adapter', ''), '! configfile compatfile caddyfile json');
 	assert.is(offer('run', '--adapter', '=', 'c'), '! configfile compatfile caddyfile');
 	assert.is(offer('run', '--adapter', '='), '! configfile compatfile caddyfile json');
@@ -66,14 +66,14 @@ completion('known values are offered', () => {
 	assert.is(offer('help', 'va'), '! validate');
 });
 
-completion('files and folders are completed by bash', () => {
+completion('bash completes file and folder names', () => {
 	assert.is(offer('run', '--config', 'C'), 'files');
 	assert.is(offer('run', '-c', ''), 'files');
 	assert.is(offer('validate', ''), 'files');
 	assert.is(offer('file-server', '--root', ''), 'folders');
 });
 
-completion('values of options are not arguments, and after the last argument options are offered', () => {
+completion('an option value does not count as an argument, and options are offered after the last argument', () => {
 	assert.is(offer('validate', '--adapter', 'json', ''), 'files');
 	assert.match(offer('run', 'Configfile', ''), /^! -c --config /);
 	assert.is(offer('validate', 'Configfile', ''), 'files');

@@ -1,4 +1,4 @@
-/** `svc manpage`: a page for every command, and one with every directive, matcher and global option. */
+/** `svc manpage` writes a page for every command, and one for all directives, matchers and global options. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -23,7 +23,7 @@ manual('there is a page for each command, one for svc and one for the language',
 	assert.is(written.status, 0);
 });
 
-manual('every directive, matcher, option and balancing policy has its heading, usage and summary', () => {
+manual('every directive, matcher, option and balancing policy has a heading, its usage and its summary', () => {
 	const text = page('svc-configfile.5');
 	const plain = text.replaceAll('\\%', '').replaceAll('\\-', '-');
 	const headings = new Set([...plain.matchAll(/^\.SS "(.*)"$/gm)].map(([, name]) => name));
@@ -43,13 +43,13 @@ manual('every directive, matcher, option and balancing policy has its heading, u
 	}
 });
 
-manual('the page of a command has the contents of its help, without internal options', () => {
+manual('the page of a command has the same contents as its help, without internal options', () => {
 	const text = page('svc-run.1').replaceAll('\\%', '').replaceAll('\\-', '-');
 	assert.match(text, '\\fB-c\\fR, \\fB--config\\fR \\fICONFIG\\fR\nConfiguration file');
 	assert.not.match(text, 'report-fd');
 });
 
-manual('pages are ASCII, and no Markdown is left over', () => {
+manual('pages are ASCII and contain no leftover Markdown', () => {
 	for (const name of readdirSync(folder)) {
 		const text = page(name);
 		assert.not.match(text, /[^\n\x20-\x7e]/, name);
@@ -57,7 +57,7 @@ manual('pages are ASCII, and no Markdown is left over', () => {
 	}
 });
 
-manual('a missing folder is not created', async () => {
+manual('a missing output folder is an error and is not created', async () => {
 	const missing = path.join(folder, 'none');
 	const result = await runCommand(['manpage', '--directory', missing]);
 	assert.is(result.status, 1);

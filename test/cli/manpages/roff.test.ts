@@ -1,29 +1,29 @@
-/** Text and Markdown as lines of roff. */
+/** Conversion of plain text and Markdown to roff. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { entry, example, markdown, paragraph, renderPage } from '../../../cli/manpages/roff.ts';
 
 const roff = suite('roff');
 
-roff('what is typed can be copied: hyphens, quotes, backslashes, carets', () => {
+roff('hyphens, quotes, backslashes and carets can be copied from the page and pasted', () => {
 	assert.equal(paragraph("`-c 'a' \\d ^~`"), ['.PP', '\\fB\\%\\-c \\%\\(aqa\\(aq \\%\\ed \\%\\(ha\\(ti\\fR']);
 	assert.equal(example(["'a'", '.b', '\tc']), ['.PP', '.RS 4', '.EX', '\\(aqa\\(aq', '\\&.b', '    c', '.EE', '.RE']);
 });
 
-roff('a line of text is never a roff request', () => {
+roff('a line that starts like a roff request is printed as text', () => {
 	assert.equal(paragraph('.SH is text'), ['.PP', '\\&.SH is text']);
 	assert.equal(paragraph("'quoted'"), ['.PP', "\\&'quoted'"]);
 	assert.equal(entry('.x', '.y'), ['.TP', '\\&.x', '\\&.y']);
 	assert.equal(markdown('one\n.SH two\n'), ['.PP', 'one .SH two']);
 });
 
-roff('words are strong, emphasized or code; stars of patterns are stars', () => {
+roff('bold, emphasis and code are converted; unpaired asterisks are kept', () => {
 	assert.equal(paragraph('**a b** *c* `**d**`'), ['.PP', '\\fBa b\\fR \\fIc\\fR \\fB\\%**d**\\fR']);
 	assert.equal(paragraph('*.x and y* and 2 * 3'), ['.PP', '*.x and y* and 2 * 3']);
 	assert.equal(paragraph('`` `a` ``'), ['.PP', '\\fB\\%\\(gaa\\(ga\\fR']);
 });
 
-roff('tables become lists of terms, with bars within cells', () => {
+roff('tables become lists of terms, and cells may contain escaped bars', () => {
 	const table = [
 		'| Line | Meaning | More |',
 		'| --- | --- | --- |',
@@ -40,7 +40,7 @@ roff('tables become lists of terms, with bars within cells', () => {
 	]);
 });
 
-roff('fenced code, lists and paragraphs follow each other', () => {
+roff('fenced code, lists and paragraphs may follow each other without blank lines', () => {
 	assert.equal(markdown('one\ntwo\n\n```\n| code\n```\n- a\n  b\n- c\nthree'), [
 		...['.PP', 'one two'],
 		...['.PP', '.RS 4', '.EX', '| code', '.EE', '.RE'],
@@ -51,11 +51,11 @@ roff('fenced code, lists and paragraphs follow each other', () => {
 	assert.equal(markdown('```\nnever closed'), ['.PP', '.RS 4', '.EX', 'never closed', '.EE', '.RE']);
 });
 
-roff('characters beyond ASCII are escaped, control characters are removed', () => {
+roff('non-ASCII characters are escaped, and control characters removed', () => {
 	assert.equal(paragraph('a…é\u{1f600}\u0007'), ['.PP', 'a...\\[u00E9]\\[u1F600] ']);
 });
 
-roff('a page has its title, its section and its version', () => {
+roff('a page starts with its title, section and version', () => {
 	const page = renderPage({ name: 'svc-x', section: 1, summary: 'Do it', body: ['.PP', 'text'] }, 'v1.2.3');
 	assert.is(page, '.TH "SVC\\-X" 1 "" "svc v1.2.3"\n.SH "NAME"\nsvc\\-x \\- Do it\n.PP\ntext\n');
 });

@@ -1,4 +1,4 @@
-/** The installer, into a scratch root: what it puts where, what it leaves alone, and what it takes away again. */
+/** install.sh, run with a scratch root: the files it installs, keeps and removes. */
 import { spawnSync } from 'node:child_process';
 import {
 	copyFileSync,
@@ -22,7 +22,7 @@ const dist = path.join(folder, 'dist');
 mkdirSync(dist);
 copyFileSync(path.join(packaging, 'install.sh'), path.join(dist, 'install.sh'));
 for (const unit of ['svc.service', 'svc.socket']) copyFileSync(path.join(packaging, unit), path.join(dist, unit));
-// In the place of the binary, which takes seconds to build.
+// A fake binary, because the real one takes seconds to build.
 writeFileSync(path.join(dist, 'svc'), `#!/bin/sh\nexec '${SVC}' "$@"\n`, { mode: 0o755 });
 
 function install(root: string, args: readonly string[] = [], more: Record<string, string> = {}) {
@@ -43,7 +43,7 @@ function filesBelow(root: string): string[] {
 const installer = suite('install.sh');
 const root = path.join(folder, 'root');
 
-installer('everything has its place below the root', async () => {
+installer('every file is installed to its place below the root', async () => {
 	assert.equal(install(root), { status: 0, stdout: `svc is installed in ${root}/usr/local.\n`, stderr: '' });
 	const files = filesBelow(root);
 	const pages = files.filter(file => file.startsWith('usr/local/share/man/'));
@@ -69,7 +69,7 @@ installer('everything has its place below the root', async () => {
 	assert.match(readFileSync(path.join(root, 'usr/local/share/zsh/site-functions/_svc'), 'utf8'), /^#compdef svc\n/);
 });
 
-installer('the configuration that it brings is valid and formatted', async () => {
+installer('the installed configuration is valid and formatted', async () => {
 	const result = await runCommand(['validate', path.join(root, 'etc/svc/Configfile')]);
 	assert.is(result.stderr, '');
 	assert.is(result.status, 0);
@@ -84,7 +84,7 @@ installer('a second installation replaces the program and keeps the configuratio
 	assert.match(readFileSync(path.join(root, 'usr/local/bin/svc'), 'utf8'), /^#!\/bin\/sh\n/);
 });
 
-installer('uninstalling keeps the configuration, and files that are not its own', () => {
+installer('uninstalling keeps the configuration, and files that it did not install', () => {
 	writeFileSync(path.join(root, 'usr/local/bin/other'), '');
 	const { status, stdout, stderr } = install(root, ['--uninstall']);
 	assert.is(stderr, '');
@@ -94,7 +94,7 @@ installer('uninstalling keeps the configuration, and files that are not its own'
 	assert.is(install(root, ['--uninstall']).status, 0);
 });
 
-installer('another prefix and another alias', () => {
+installer('PREFIX and ALIAS change the folder and the name of the alias', () => {
 	const other = path.join(folder, 'other');
 	assert.is(install(other, [], { PREFIX: '/opt/svc', ALIAS: 's' }).status, 0);
 	assert.is(readlinkSync(path.join(other, 'opt/svc/bin/s')), 'svc');
@@ -104,7 +104,7 @@ installer('another prefix and another alias', () => {
 	assert.equal(filesBelow(other), ['etc/svc/Configfile']);
 });
 
-installer('another program with the name of the alias is kept', () => {
+installer("another program that has the alias's name is kept", () => {
 	const taken = path.join(folder, 'taken');
 	mkdirSync(path.join(taken, 'usr/local/bin'), { recursive: true });
 	writeFileSync(path.join(taken, 'usr/local/bin/vc'), 'theirs');
@@ -119,7 +119,7 @@ installer('another program with the name of the alias is kept', () => {
 	assert.not(lstatSync(path.join(none, 'usr/local/bin/svc')).isSymbolicLink());
 });
 
-installer('invalid arguments are refused with one sentence, before anything is done', () => {
+installer('invalid arguments are refused with one sentence before anything is changed', () => {
 	const untouched = path.join(folder, 'untouched');
 	for (const [args, more] of [
 		[['--remove'], {}],

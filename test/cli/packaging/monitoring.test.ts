@@ -1,4 +1,4 @@
-/** The dashboard and the alerts that are shipped ask for metrics that there are, with labels that they have. */
+/** The shipped dashboard and alert rules use only metrics and labels that exist. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -32,7 +32,7 @@ const names = new Set(
 	}).names,
 );
 
-/** Names of metrics in a text that no scrape has. */
+/** Returns the metric names in a text that no scrape contains. */
 function unknown(text: string): string[] {
 	const asked = [...text.matchAll(/\b(?:svc|std|process|nodejs)_[a-z0-9_]+/g)].map(([name]) => name);
 	assert.ok(asked.length > 10);
@@ -41,11 +41,11 @@ function unknown(text: string): string[] {
 
 const monitoring = suite('monitoring');
 
-monitoring('alerts use existing metrics', () => {
+monitoring('alerts use only existing metrics', () => {
 	assert.equal(unknown(rules), []);
 });
 
-monitoring('the dashboard uses existing metrics, and its panels do not overlap', () => {
+monitoring('the dashboard uses only existing metrics, and its panels do not overlap', () => {
 	const { panels } = dashboard;
 	const places = new Set<string>();
 	for (const { id, type, gridPos, targets } of panels) {

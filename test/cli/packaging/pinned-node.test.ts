@@ -1,4 +1,4 @@
-/** The Node that becomes the product is the one that was pinned: in the lock file, at installation and in the build. */
+/** The Node that becomes part of the product has the pinned checksum: in the lock file, after installation and in the build. */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, copyFileSync, existsSync, readFileSync, truncateSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ function read(name: string) {
 	return JSON.parse(readFileSync(path.join(ROOT, name), 'utf8'));
 }
 
-/** A copy of the installed executable that differs from it by one byte. */
+/** Returns a copy of the installed executable with one byte appended. */
 function tampered(): string {
 	const copy = path.join(temporaryFolder(), 'node');
 	copyFileSync(INSTALLED, copy);
@@ -30,25 +30,31 @@ async function refusal(executable: string, platform?: string): Promise<string> {
 
 const pinned = suite('pinned Node');
 
-pinned('every platform has a checksum, and a package with an integrity in the lock file, of one version', () => {
-	const { version, sha256 } = read('cli/packaging/node-checksums.json');
-	const wanted: Record<string, string> = read('package.json').optionalDependencies;
-	const { packages } = read('package-lock.json');
-	const platforms = Object.keys(wanted).map(name => {
-		assert.is(wanted[name], version, name);
-		const locked = packages[`node_modules/${name}`];
-		assert.is(locked.version, version, name);
-		assert.match(locked.integrity, /^sha512-[A-Za-z0-9+/]{86}==$/);
-		assert.not.ok(locked.hasInstallScript, name);
-		return `${locked.os}-${locked.cpu}`;
-	});
-	assert.equal(platforms.sort(), Object.keys(sha256).sort());
-	for (const digest of Object.values(sha256)) assert.match(String(digest), /^[0-9a-f]{64}$/);
-	assert.not.ok(packages['node_modules/node'], 'its installer fetches what no lock file knows');
-});
+pinned(
+	'every platform has a checksum, and the lock file has a package with an integrity hash of the same version',
+	() => {
+		const { version, sha256 } = read('cli/packaging/node-checksums.json');
+		const wanted: Record<string, string> = read('package.json').optionalDependencies;
+		const { packages } = read('package-lock.json');
+		const platforms = Object.keys(wanted).map(name => {
+			assert.is(wanted[name], version, name);
+			const locked = packages[`node_modules/${name}`];
+			assert.is(locked.version, version, name);
+			assert.match(locked.integrity, /^sha512-[A-Za-z0-9+/]{86}==$/);
+			assert.not.ok(locked.hasInstallScript, name);
+			return `${locked.os}-${locked.cpu}`;
+		});
+		assert.equal(platforms.sort(), Object.keys(sha256).sort());
+		for (const digest of Object.values(sha256)) assert.match(String(digest), /^[0-9a-f]{64}$/);
+		assert.not.ok(
+			packages['node_modules/node'],
+			'the package `node` downloads files that the lock file does not cover',
+		);
+	},
+);
 
 pinned(
-	'the installed executable is the pinned one; another, none, and one for a platform without a pin are not',
+	'only the pinned executable is accepted: not a changed or missing one, nor one for a platform without a pin',
 	async () => {
 		assert.is(await refusal(INSTALLED), 'accepted');
 		const copy = tampered();
@@ -63,7 +69,7 @@ pinned(
 	},
 );
 
-pinned('what npm runs at the end of an installation, and CI, fails for a tampered executable', () => {
+pinned('the check that npm and CI run fails for a tampered executable', () => {
 	const check = (...args: string[]) => spawnSync(process.execPath, [CHECK, ...args], { encoding: 'utf8' });
 	assert.equal([check().status, check().stderr], [0, '']);
 	const { status, stderr } = check(tampered());
@@ -73,7 +79,7 @@ pinned('what npm runs at the end of an installation, and CI, fails for a tampere
 	for (const name of ['postinstall', 'build']) assert.match(scripts[name], 'cli/packaging/pinned-node.js', name);
 });
 
-pinned('the build refuses a tampered executable before it makes anything', () => {
+pinned('the build refuses a tampered executable before it writes anything', () => {
 	const output = path.join(temporaryFolder(), 'dist/svc');
 	const build = spawnSync(tampered(), ['cli/packaging/build.ts', '--output', output], { cwd: ROOT, encoding: 'utf8' });
 	assert.is(build.status, 1);

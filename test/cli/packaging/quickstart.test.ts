@@ -1,4 +1,4 @@
-/** `npm start`: whatever ends it, or npm, ends the server and the demo API too. */
+/** Ending `npm start`, however that happens, also ends the server and the demo API. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -9,7 +9,7 @@ import { freePorts, ROOT, temporaryFolder } from '../../harness.ts';
 
 const NODE = path.join(ROOT, 'node_modules/.bin/node');
 
-/** A quickstart that has said where its site is. */
+/** A quickstart that has printed the address of its site. */
 interface Quickstart {
 	readonly child: ChildProcess;
 	readonly ports: readonly number[];
@@ -50,7 +50,7 @@ async function started(command: string, args: readonly string[]): Promise<Quicks
 async function until(what: string, limit: number, holds: () => boolean | Promise<boolean>): Promise<void> {
 	const end = performance.now() + limit;
 	while (!(await holds())) {
-		if (performance.now() > end) throw new Error(`${what} did not come within ${limit} ms`);
+		if (performance.now() > end) throw new Error(`timed out after ${limit} ms waiting for ${what}`);
 		await new Promise(resolve => setTimeout(resolve, 25));
 	}
 }
@@ -65,14 +65,14 @@ function isOpen(port: number): Promise<boolean> {
 	});
 }
 
-/** The processes that a process has started, and theirs. */
+/** Returns the ids of all descendants of a process. */
 function descendants(pid: number): number[] {
 	let children: number[] = [];
 	try {
 		const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
 		children = text.split(' ').filter(Boolean).map(Number);
 	} catch {
-		// It has ended.
+		// The process has ended.
 	}
 	return children.flatMap(child => [child, ...descendants(child)]);
 }
@@ -97,10 +97,10 @@ for (const [command, args] of [
 			let pids: number[] = [];
 			try {
 				for (const port of ports) await until(`port ${port}`, 20_000, () => isOpen(port));
-				// The ports open before the start is over, and a start that is stopped logs nothing.
+				// The ports open before startup is complete, and a server stopped during startup logs nothing.
 				await until('the start', 20_000, () => output().includes('"serving"'));
 				pids = descendants(child.pid!);
-				assert.ok(pids.length >= 2, 'the server and its guard');
+				assert.ok(pids.length >= 2, 'both the server and its guard process run');
 				child.kill(signal);
 				await until(`the end after ${signal}`, 20_000, () => !pids.some(isAlive));
 				for (const port of ports) await until(`${port} closed`, 5000, async () => !(await isOpen(port)));

@@ -1,4 +1,4 @@
-/** The systemd unit: its lines are well formed, its command line is ours, and it has no privilege but low ports. */
+/** The systemd unit is well formed, runs a valid command, and has no privilege except binding low ports. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -10,7 +10,7 @@ import { ROOT } from '../../harness.ts';
 
 const text = readFileSync(path.join(ROOT, `cli/packaging/${UNIT}.service`), 'utf8');
 
-/** Keys as `Section.Key`; throws on a line that is none and on a key that stands there twice. */
+/** Parses the unit into values by `Section.Key`. Throws on an invalid line and on a repeated key. */
 function parseUnit(): Map<string, string> {
 	const found = new Map<string, string>();
 	let section = '';
@@ -22,7 +22,7 @@ function parseUnit(): Map<string, string> {
 		else if (!assignment || section === '') throw new Error(`line ${index + 1}: ${line}`);
 		else {
 			const key = `${section}.${assignment[1]}`;
-			if (found.has(key)) throw new Error(`line ${index + 1}: ${key} again`);
+			if (found.has(key)) throw new Error(`line ${index + 1}: ${key} is repeated`);
 			found.set(key, assignment[2]!);
 		}
 	}
@@ -33,7 +33,7 @@ const unit = suite('systemd unit');
 const keys = parseUnit();
 const service = (key: string): string | undefined => keys.get(`Service.${key}`);
 
-unit('its command is valid', async () => {
+unit('ExecStart is a valid command line', async () => {
 	const [program, ...words] = service('ExecStart')!.split(' ');
 	assert.is(program, '/usr/local/bin/svc');
 	const { command, rest } = scan(words);
@@ -42,13 +42,13 @@ unit('its command is valid', async () => {
 	assert.equal(parseArguments(run, rest).plain, ['--config=/etc/svc/Configfile', '--']);
 });
 
-unit('it reloads by the signal that run handles, and is notified of readiness by a child', () => {
+unit('a reload sends the signal that svc handles, and a child process may report readiness', () => {
 	assert.is(service('ExecReload'), '/bin/kill -USR1 $MAINPID');
 	assert.is(service('Type'), 'notify');
 	assert.is(service('NotifyAccess'), 'all');
 });
 
-unit('it may bind low ports and has no other privilege', () => {
+unit('the service may bind low ports and has no other privilege', () => {
 	assert.is(service('User'), 'svc');
 	assert.is(service('NoNewPrivileges'), 'yes');
 	assert.is(service('CapabilityBoundingSet'), 'CAP_NET_BIND_SERVICE');
@@ -60,7 +60,7 @@ unit('it may bind low ports and has no other privilege', () => {
 	assert.is(service('WorkingDirectory'), `/var/lib/${service('StateDirectory')}`);
 });
 
-unit('it starts at boot, with a limited number of restarts', () => {
+unit('the service starts at boot, and the number of restarts is limited', () => {
 	assert.is(keys.get('Install.WantedBy'), 'multi-user.target');
 	assert.is(service('Restart'), 'on-failure');
 	assert.ok(Number(keys.get('Unit.StartLimitBurst')) > 0);
