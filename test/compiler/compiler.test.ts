@@ -1,4 +1,4 @@
-/** compile(): one entry for text and JSON, which never throws for input and finds every mistake in one run. */
+/** compile(): one function for text and JSON, which never throws on bad input and reports every mistake at once. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -9,7 +9,7 @@ import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { ROOT } from '../harness.ts';
 
-/** A reader over a few texts; there is nothing else. */
+/** Returns a reader over in-memory files. */
 function readerOf(files: { readonly [file: string]: string } = {}): Reader {
 	const missing = (file: string): never => {
 		throw new ReadError('ENOENT', file);
@@ -32,7 +32,7 @@ function codes(result: Compiled): string[] {
 	return result.diagnostics.map(({ code }) => code);
 }
 
-/** Numbers that look random and are the same in every run. */
+/** Returns a pseudorandom generator with a fixed seed. */
 function* numbers(seed: number): Generator<number, never> {
 	let state = seed;
 	for (;;) {
@@ -43,7 +43,7 @@ function* numbers(seed: number): Generator<number, never> {
 
 const entry = suite('compile');
 
-entry('JSON that is not an object is rejected, whatever its value', () => {
+entry('JSON that is not an object is rejected', () => {
 	for (const text of ['null', '0', '""', 'false', '[]']) {
 		const { document, plan, diagnostics } = compiled('json', text);
 		assert.ok(
@@ -55,7 +55,7 @@ entry('JSON that is not an object is rejected, whatever its value', () => {
 	}
 });
 
-entry('a configuration without errors has a document and a plan', () => {
+entry('a valid configuration has a document and a plan', () => {
 	const result = compiled('configfile', ':{$PORT} {\n\trespond "hi"\n}\n');
 	assert.equal(codes(result), []);
 	assert.equal(result.document, { sites: [{ addresses: [':8080'], pipeline: [{ handler: 'respond', body: 'hi' }] }] });
@@ -66,7 +66,7 @@ entry('a configuration without errors has a document and a plan', () => {
 	assert.equal(result.files, ['/work/input']);
 });
 
-entry('with an error there is neither; warnings change nothing', () => {
+entry('a configuration with an error has neither document nor plan, and warnings do not matter', () => {
 	const refused = compiled('configfile', ':8080 {\n\trespnd "hi"\n}\n');
 	assert.equal([refused.document, refused.plan], [undefined, undefined]);
 	const warned = compiled('configfile', ':8080 {\n\t@a path /a\n\trespond "hi"\n}\n');
@@ -74,7 +74,7 @@ entry('with an error there is neither; warnings change nothing', () => {
 	assert.ok(warned.document && warned.plan);
 });
 
-entry('mistakes of all phases come in one run, in the order of the text', () => {
+entry('mistakes of all phases are reported together, in the order of the text', () => {
 	const text = `{
 	threads many
 }
@@ -95,7 +95,7 @@ https://a.example:80 {
 	]);
 });
 
-entry('what code generation finds in JSON is found before anything is applied, each step on its own', () => {
+entry('mistakes that only code generation finds are reported before anything is applied, for each step', () => {
 	const step = (find: string) => ({ handler: 'rewrite_target', path_regexp: [{ find, replace: '' }] });
 	const result = compiled(
 		'json',
@@ -106,7 +106,7 @@ entry('what code generation finds in JSON is found before anything is applied, e
 	assert.ok(result.diagnostics[1]!.pointer?.startsWith('/sites/0/pipeline/2'));
 });
 
-entry('an object of the document leads back to its text', () => {
+entry('every object of the document can be traced to its text', () => {
 	const result = compiled('configfile', ':8080 {\n\theader X-A 1\n\trespond "hi" 201\n}\n');
 	const line = (pointer: string): number => {
 		const span = result.locate(pointer)!;
@@ -115,9 +115,9 @@ entry('an object of the document leads back to its text', () => {
 	assert.equal([line('/sites/0'), line('/sites/0/pipeline/0'), line('/sites/0/pipeline/1/status')], [1, 2, 3]);
 });
 
-entry('a document that came out goes in again and comes out the same', () => {
+entry('compiling a document gives the same document', () => {
 	for (const name of readdirSync(path.join(ROOT, 'fixtures/adapt'))) {
-		// A document names the files that were found when it was made.
+		// A document contains the absolute paths of its files.
 		const folder = path.join(ROOT, 'fixtures/adapt', name);
 		const text = readFileSync(path.join(folder, 'expected.json'), 'utf8').replaceAll('<case>', folder);
 		const result = compile({ format: 'json', text, name: 'input', path: '/work/input' }, diskReader(folder));
@@ -126,13 +126,13 @@ entry('a document that came out goes in again and comes out the same', () => {
 	}
 });
 
-entry('one mistake that a snippet brings to many sites is told once', () => {
+entry('a mistake in a snippet is reported once, however many sites import it', () => {
 	const site = (port: number) => `:${port} {\n\timport wrong\n}\n`;
 	const result = compiled('configfile', `(wrong) {\n\trespnd "hi"\n}\n${site(1)}${site(2)}${site(3)}`);
 	assert.equal(codes(result), ['directive/unknown']);
 });
 
-entry('broken text never makes it throw', () => {
+entry('broken text never makes compile() throw', () => {
 	const random = numbers(7);
 	const next = (below: number): number => Math.floor(random.next().value * below);
 	const pieces = [
@@ -178,7 +178,7 @@ entry('broken text never makes it throw', () => {
 	}
 });
 
-entry('broken documents never make it throw', () => {
+entry('broken documents never make compile() throw', () => {
 	const random = numbers(11);
 	const next = (below: number): number => Math.floor(random.next().value * below);
 	const values = [
@@ -220,7 +220,7 @@ entry('broken documents never make it throw', () => {
 	for (const value of values) compiled('json', JSON.stringify(value));
 });
 
-entry('ten thousand sites compile in a moment', () => {
+entry('ten thousand sites compile quickly', () => {
 	let text = '';
 	for (let at = 0; at < 10_000; at++) {
 		text += `http://site${at}.example {
@@ -239,7 +239,7 @@ entry('ten thousand sites compile in a moment', () => {
 	const took = performance.now() - started;
 	assert.equal(codes(result), []);
 	assert.is(result.document?.sites?.length, 10_000);
-	// Five times what it takes on an idle machine.
+	// Five times the duration on an idle machine.
 	assert.ok(took < 6000, `${took} ms`);
 });
 

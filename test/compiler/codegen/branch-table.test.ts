@@ -1,4 +1,4 @@
-/** Branches found by the first segment of the path are those that asking one after another finds. */
+/** Routing by the first path segment selects the same branch as evaluating the branches one after another. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Branch, compileBranchTable, firstThatHolds, fitsTable } from '../../../compiler/codegen/branch-table.ts';
@@ -26,7 +26,7 @@ function branchOf(when: Matcher | undefined, found: (number: number) => void, nu
 
 const table = suite('branch table');
 
-table('finds the branch that asking one after another finds', () => {
+table('the table selects the same branch as sequential evaluation', () => {
 	const random = new Random(7);
 	let fitting = 0;
 	for (let round = 0; round < 2000; round++) {
@@ -54,7 +54,7 @@ table('finds the branch that asking one after another finds', () => {
 	assert.ok(fitting > 100, `${fitting} tables`);
 });
 
-table('a malformed path is refused as it is when asking one after another', () => {
+table('a malformed path is refused, as in sequential evaluation', () => {
 	const branches = ['/a', '/b', '/c', '/d'].map((pattern, number) =>
 		branchOf({ type: 'path', patterns: [pattern] }, () => {}, number),
 	);
@@ -65,7 +65,7 @@ table('a malformed path is refused as it is when asking one after another', () =
 	);
 });
 
-table('a few branches, and those that begin with another condition, are evaluated in order', () => {
+table('short lists, and branches that start with another condition, are evaluated in order', () => {
 	const path = (pattern: string): Branch => branchOf({ type: 'path', patterns: [pattern] }, () => {}, 0);
 	const method: Branch = { when: { type: 'method', methods: ['GET'] }, predicate: () => false, handler: () => {} };
 	assert.not(fitsTable(['/a', '/b', '/c'].map(path)));

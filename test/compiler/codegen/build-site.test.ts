@@ -1,4 +1,4 @@
-/** Sites as closures: conditions, exclusive groups, error routes, access logs. */
+/** Sites compiled to closures: conditions, exclusive groups, error routes, access logs. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../compiler/codegen/build-site.ts';
@@ -23,7 +23,7 @@ async function marks(pipeline: readonly Step[], target = '/'): Promise<string> {
 
 const pipelines = suite('pipelines');
 
-pipelines('steps run in order, those whose matcher does not hold are left out', async () => {
+pipelines('steps run in order, and those whose matcher does not hold are skipped', async () => {
 	const steps = [mark('a'), mark('b', { when: path('/x') }), mark('c'), END, mark('d')];
 	assert.is(await marks(steps), 'ac');
 	assert.is(await marks(steps, '/x'), 'abc');
@@ -33,7 +33,7 @@ pipelines('a matcher sees the edits of the steps before it', async () => {
 	assert.is(await marks([{ handler: 'rewrite_target', to: '/x' }, mark('a', { when: path('/x') }), END]), 'a');
 });
 
-pipelines('of an exclusive group that stands together the first that holds runs', async () => {
+pipelines('of consecutive steps in one exclusive group, only the first whose matcher holds runs', async () => {
 	const steps = [
 		mark('a', { exclusive: 'g', when: path('/a*') }),
 		mark('b', { exclusive: 'g', when: path('/*b') }),
@@ -47,7 +47,7 @@ pipelines('of an exclusive group that stands together the first that holds runs'
 	assert.is(await marks(steps, '/'), 'c-');
 });
 
-pipelines('groups with other steps in between, and beside each other', async () => {
+pipelines('exclusive groups may be interrupted by other steps, and interleaved', async () => {
 	const steps = [
 		mark('a', { exclusive: 'g', when: path('/a*') }),
 		mark('1', { exclusive: 'h' }),
@@ -62,7 +62,7 @@ pipelines('groups with other steps in between, and beside each other', async () 
 	assert.is(await marks(steps, '/'), '1-c');
 });
 
-pipelines('more scattered groups than bits', async () => {
+pipelines('there may be more interrupted groups than bits in an integer', async () => {
 	const steps: Step[] = [];
 	for (const round of ['x', 'y']) {
 		for (let i = 0; i < 40; i++) steps.push(mark(round, { exclusive: `g${i}` }));
@@ -70,7 +70,7 @@ pipelines('more scattered groups than bits', async () => {
 	assert.is(await marks([...steps, END]), 'x'.repeat(40));
 });
 
-pipelines('group and first_match', async () => {
+pipelines('`group` runs every matching step, `first_match` only the first', async () => {
 	const steps: Step[] = [
 		{ handler: 'group', when: path('/g*'), pipeline: [mark('a'), mark('b')] },
 		{
@@ -89,14 +89,14 @@ pipelines('group and first_match', async () => {
 	assert.is(await marks(steps, '/z'), '3-');
 });
 
-pipelines('what cannot be built names its place', () => {
+pipelines('a step that cannot be built is reported with its place', () => {
 	const refused = (step: unknown): BuildError => {
 		try {
 			builtSite([END, step as Step]);
 		} catch (error) {
 			return error as BuildError;
 		}
-		throw new Error('it was built');
+		throw new Error('the invalid step was built');
 	};
 	const nested = refused({
 		handler: 'group',
@@ -112,7 +112,7 @@ pipelines('what cannot be built names its place', () => {
 	assert.is(deep.pointer, '/sites/0/pipeline/1/when/of');
 });
 
-pipelines('a tracer sees every handler and matcher as it is built, in their places', () => {
+pipelines('a tracer receives every handler and matcher with its place as it is built', () => {
 	const seen: string[] = [];
 	buildSite({ addresses: [':1'], pipeline: [{ handler: 'respond', when: { type: 'not', of: path('/x') } }] }, 3, {
 		settings: {},
@@ -150,7 +150,7 @@ async function outcome(pipeline: readonly Step[], routes: readonly ErrorRoute[],
 	return `${x.response.status} ${bodyText(x)}`;
 }
 
-errors('E1: statuses listed get the route, and keep their status', async () => {
+errors('E1: a route for listed statuses handles them, and the status is kept', async () => {
 	const pipeline = [
 		{ ...failing(410, 'Unauthorized'), when: path('/private*') },
 		{ ...failing(404, 'Not found'), when: path('/hidden*') },
@@ -162,13 +162,13 @@ errors('E1: statuses listed get the route, and keep their status', async () => {
 	assert.is(await outcome(pipeline, routes, '/other'), '204 ');
 });
 
-errors('E2: routes with classes before the one for everything', async () => {
+errors('E2: routes for status classes come before the one for every error', async () => {
 	const routes = [{ statuses: ['4xx'], pipeline: answer('four') }, { pipeline: answer('any') }];
 	assert.is(await outcome([failing(500)], routes), '500 any');
 	assert.is(await outcome([failing(404)], routes), '404 four');
 });
 
-errors('E3: classes and statuses, redirect statuses too', async () => {
+errors('E3: routes may list classes and statuses, including redirect statuses', async () => {
 	const routes = [
 		{ statuses: ['500', '3xx'], pipeline: answer('first') },
 		{ statuses: ['4xx'], pipeline: answer('second') },
@@ -178,7 +178,7 @@ errors('E3: classes and statuses, redirect statuses too', async () => {
 	assert.is(await outcome([failing(410)], routes), '410 second');
 });
 
-errors('E4: each site has its own', async () => {
+errors('E4: each site has its own error routes', async () => {
 	const one = builtSite([failing(404)], { errors: [{ pipeline: answer('one') }] });
 	const two = builtSite([failing(404)], { errors: [{ pipeline: answer('two') }] });
 	for (const [site, expected] of [
@@ -191,7 +191,7 @@ errors('E4: each site has its own', async () => {
 	}
 });
 
-errors('a route that does not answer lets the next run; when none does the error is thrown', async () => {
+errors('a route that does not respond passes the error on; if none responds, the error is thrown', async () => {
 	const silent: ErrorRoute = { pipeline: [mark('s')] };
 	assert.is(
 		await outcome([failing(404)], [silent, { statuses: ['5xx'], pipeline: answer('no') }, { pipeline: answer('yes') }]),
@@ -209,7 +209,7 @@ errors('a route that does not answer lets the next run; when none does the error
 	}
 });
 
-errors('method and URI are those received, and the error can be shown', async () => {
+errors('error routes see the method and URI as received, and can print the error', async () => {
 	const x = await served(
 		[{ handler: 'rewrite_target', to: '/inner?x=1' }, failing(403, 'not {http.request.uri}')],
 		{ target: '/outer?q', method: 'POST' },
@@ -226,7 +226,7 @@ errors('method and URI are those received, and the error can be shown', async ()
 	assert.is(bodyText(x), '403 Forbidden: not /inner?x=1 POST /outer?q');
 });
 
-errors('a malformed path goes to the error routes as 400', async () => {
+errors('a malformed path reaches the error routes as a 400', async () => {
 	const site = builtSite([{ handler: 'respond', body: 'x', when: path('/x') }], {
 		errors: [{ pipeline: answer('bad') }],
 	});
@@ -236,7 +236,7 @@ errors('a malformed path goes to the error routes as 400', async () => {
 	assert.equal(responseLines(x), ['Content-Type: text/plain; charset=utf-8']);
 });
 
-errors('errors of asynchronous steps get there too', async () => {
+errors('errors of asynchronous steps reach the error routes', async () => {
 	const pulled = { length: 1, pull: async () => Promise.reject(new HttpError(408, 'slow')), cancel() {} };
 	const x = await served(
 		[{ handler: 'respond', body: '{http.request.body}' }],
@@ -246,7 +246,7 @@ errors('errors of asynchronous steps get there too', async () => {
 	assert.is(`${x.response.status} ${bodyText(x)}`, '408 slow');
 });
 
-errors('a failing error route gives the status of the first error', async () => {
+errors('if an error route fails, the response has the status of the first error', async () => {
 	try {
 		await outcome([failing(404, 'first')], [{ pipeline: [failing(500, 'second')] }]);
 		assert.unreachable();
@@ -256,7 +256,7 @@ errors('a failing error route gives the status of the first error', async () => 
 	}
 });
 
-errors('a defect of a handler is a 500', async () => {
+errors('an exception in a handler is a 500', async () => {
 	const broken = { length: 1, pull: () => Promise.reject(new TypeError('oops')), cancel() {} };
 	const x = await served(
 		[{ handler: 'respond', body: '{http.request.body}' }],
@@ -270,7 +270,7 @@ errors.run();
 
 const logs = suite('access logs');
 
-logs('are leased once, and those of other hosts are left out', () => {
+logs('logs are leased once, and only for their own hosts', () => {
 	const leased: string[] = [];
 	const leases = {
 		lease: (_kind: string, settings: { logger: string }) => {

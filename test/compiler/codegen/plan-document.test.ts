@@ -1,4 +1,4 @@
-/** Plans: listeners, the order of their sites, and what is refused. */
+/** Plans: listeners, the order of their sites, and invalid documents. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { planDocument } from '../../../compiler/codegen/plan-document.ts';
@@ -14,7 +14,7 @@ function plan(sites: readonly Partial<Site>[], settings: Settings = {}) {
 
 const plans = suite('plans');
 
-plans('a listener stands for a host and a port, and names the sites it serves', () => {
+plans('a listener has a host and a port, and lists the sites it serves', () => {
 	const { listeners } = plan([
 		{ addresses: [':8080', 'http://a'] },
 		{ addresses: ['http://b:8080'], bind: ['127.0.0.1', '::1'] },
@@ -30,7 +30,7 @@ plans('a listener stands for a host and a port, and names the sites it serves', 
 	);
 });
 
-plans('the most specific host is tried first, catch-alls last, equals in file order', () => {
+plans('the most specific host comes first and catch-alls last; equally specific hosts keep the file order', () => {
 	const { listeners } = plan(
 		[
 			{ addresses: ['http://a'] },
@@ -51,7 +51,7 @@ plans('the most specific host is tried first, catch-alls last, equals in file or
 	assert.equal(listeners[0]!.sites[3], { site: 6, hosts: ['abc'], paths: ['/longer'] });
 });
 
-plans('the same address twice on one listener is ambiguous, on two it is not', () => {
+plans('a duplicate address is ambiguous on one listener, but not on two', () => {
 	assert.equal(plan([{ addresses: ['http://a'] }, { addresses: ['http://A:80'] }]), {
 		listeners: plan([{ addresses: ['http://a'] }]).listeners,
 		codes: ['site/ambiguous'],
@@ -65,7 +65,7 @@ plans('the same address twice on one listener is ambiguous, on two it is not', (
 	assert.equal(bound.codes, []);
 });
 
-plans('sites with names are served over TLS, and their HTTP listener redirects to them', () => {
+plans('sites with host names use TLS, and a plain HTTP listener redirects to them', () => {
 	const { codes, listeners } = plan([
 		{ addresses: ['a.com', 'b.com'] },
 		{ addresses: ['localhost:8443'] },
@@ -84,7 +84,7 @@ plans('sites with names are served over TLS, and their HTTP listener redirects t
 	]);
 });
 
-plans('a listener speaks HTTP or HTTPS', () => {
+plans('a listener serves either HTTP or HTTPS', () => {
 	const { codes, pointers } = plan([
 		{ addresses: ['http://a:9000', 'https://b:9000'] },
 		{ addresses: [':8080', 'localhost:8080'] },
@@ -93,7 +93,7 @@ plans('a listener speaks HTTP or HTTPS', () => {
 	assert.equal(pointers, ['/sites/0/addresses/1', '/sites/1/addresses/1']);
 });
 
-plans('addresses that cannot be listened on are rejected', () => {
+plans('invalid listen addresses are rejected', () => {
 	assert.equal(
 		plan([
 			{ addresses: ['http://{env.HOST}'] },
@@ -104,7 +104,7 @@ plans('addresses that cannot be listened on are rejected', () => {
 	);
 });
 
-plans('sockets that are no TCP port have no port, and no redirects lead to their sites', () => {
+plans('Unix sockets and file descriptors have no port, and no redirects point to their sites', () => {
 	const { codes, listeners } = plan([
 		{ addresses: ['http://a:9000', 'http://b'], bind: ['unix//run/a.sock|0660', 'fd/{env.SOCKET}'] },
 		{ addresses: ['c'], bind: ['fd/4', 'unix//run/tls.sock'] },
@@ -125,7 +125,7 @@ plans('sockets that are no TCP port have no port, and no redirects lead to their
 	);
 });
 
-plans('`default_bind` holds for sites without `bind`', () => {
+plans('`default_bind` applies to sites without `bind`', () => {
 	const { listeners } = plan([{ addresses: [':8080'] }, { addresses: [':8081'], bind: ['::1'] }], {
 		default_bind: ['127.0.0.1'],
 	});

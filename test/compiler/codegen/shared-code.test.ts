@@ -1,4 +1,4 @@
-/** Sites built together: which of them run the same closures, and that each still does what it says. */
+/** Sites that share compiled closures still behave as configured. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../compiler/codegen/build-site.ts';
@@ -43,9 +43,9 @@ async function answer(site: BuiltSite, target: string): Promise<string> {
 	return `${x.site} ${x.response.status} ${bodyText(x)} ${responseLines(x).join(' ')}`.trim();
 }
 
-const sharing = suite('code that sites share');
+const sharing = suite('code sharing between sites');
 
-sharing('sites with equal steps run one closure, each under its own name', async () => {
+sharing('sites with equal steps share one closure, but keep their own names', async () => {
 	const copy = JSON.parse(JSON.stringify(ROUTES)) as Step[];
 	const [one, two] = build([ROUTES, copy]) as [BuiltSite, BuiltSite];
 	assert.is(one.main, two.main);
@@ -54,7 +54,7 @@ sharing('sites with equal steps run one closure, each under its own name', async
 	assert.is(await answer(two, '/z'), 'http://s1.example 200');
 });
 
-sharing('sites whose steps differ in a text do not', async () => {
+sharing('sites whose steps differ in a string do not share', async () => {
 	const [one, two] = build([ROUTES, [...ROUTES.slice(0, 4), route('e', 'other')]]) as [BuiltSite, BuiltSite];
 	assert.is.not(one.main, two.main);
 	assert.match(await answer(one, '/e/'), / 200 e /);
@@ -64,19 +64,19 @@ sharing('sites whose steps differ in a text do not', async () => {
 
 for (const [what, step] of Object.entries({
 	'runs a named route': { handler: 'run_route', route: 'r' },
-	'asks for a placeholder that another step may make': {
+	'uses a placeholder that another step may define': {
 		handler: 'edit_headers',
 		response: { set: [{ name: 'X', value: '{made}' }] },
 	},
-	'leases something of the process': { handler: 'files', root: '/srv' },
+	'leases a process-wide resource': { handler: 'files', root: '/srv' },
 } satisfies Record<string, Step>)) {
-	sharing(`a site that ${what} keeps its code to itself`, () => {
+	sharing(`a site that ${what} does not share its code`, () => {
 		const [one, two] = build([[step], [{ ...step }]]) as [BuiltSite, BuiltSite];
 		assert.is.not(one.main, two.main);
 	});
 }
 
-sharing('a placeholder means what the site of the request makes of it', async () => {
+sharing("a placeholder defined by a site has that site's value in shared code", async () => {
 	const use: Step = { handler: 'group', pipeline: [{ handler: 'respond', body: 'v={made}' }] };
 	const make: Step = {
 		handler: 'lookup',
@@ -89,7 +89,7 @@ sharing('a placeholder means what the site of the request makes of it', async ()
 	assert.match(await answer(with_, '/k'), /v=found/);
 });
 
-sharing('separated exclusive groups are independent of those of the group around them', async () => {
+sharing('an interrupted exclusive group is independent of the group around it', async () => {
 	const apart = (name: string): Step => ({
 		handler: 'group',
 		pipeline: [
@@ -106,7 +106,7 @@ sharing('separated exclusive groups are independent of those of the group around
 	for (const site of [one, two]) assert.match(await answer(site, '/'), / 204 {2}M: a M: -$/);
 });
 
-sharing('a site with error routes or logs has a closure of its own around the shared one', () => {
+sharing('a site with error routes or logs has its own closure around the shared one', () => {
 	const [site] = build([ROUTES], { errors: [{ pipeline: [{ handler: 'respond', body: 'failed' }] }] }) as [BuiltSite];
 	assert.is(site.main, undefined);
 });

@@ -1,4 +1,4 @@
-/** Which site serves a request: order, wildcards, address paths, and that the host cannot be disguised. */
+/** The site that serves a request: order, wildcards, address paths, and hosts that cannot be disguised. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ListenedSite } from '../../../compiler/codegen/plan.ts';
@@ -13,7 +13,7 @@ function table(...hosts: readonly (readonly string[])[]): (authority: string, ta
 	return (authority, target = '/') => sites.find(fakeExchange({ authority, target }).request);
 }
 
-test('exact hosts, whatever their case, trailing dot and port', () => {
+test('exact hosts match regardless of case, trailing dot and port', () => {
 	const find = table(['a.test'], ['b.test', 'c.test']);
 	for (const authority of ['a.test', 'A.TEST', 'a.test.', 'a.test:8080', 'A.Test.:1'])
 		assert.is(find(authority), 0, authority);
@@ -22,14 +22,14 @@ test('exact hosts, whatever their case, trailing dot and port', () => {
 	assert.is(find('xa.test'), -1);
 });
 
-test('the catch-all takes the rest', () => {
+test('the catch-all site serves the remaining hosts', () => {
 	const find = table(['a.test'], []);
 	assert.is(find('a.test'), 0);
 	assert.is(find('b.test'), 1);
 	assert.is(find('[::1]:80'), 1);
 });
 
-test('wildcard labels, exact hosts first', () => {
+test('wildcards match one label, and exact hosts take precedence', () => {
 	const find = table(['www.example.com'], ['*.example.com'], ['*.*.com'], ['*'], []);
 	assert.is(find('www.example.com'), 0);
 	assert.is(find('api.example.com'), 1);
@@ -39,21 +39,21 @@ test('wildcard labels, exact hosts first', () => {
 	assert.is(find('a.b.example.com'), 4);
 });
 
-test('the first in the order of trying wins, an inexact one too', () => {
+test('the first matching site in search order wins, even if a later one is more exact', () => {
 	const find = table(['*.io', 'very-long-host.example.com'], ['short.io'], []);
 	assert.is(find('short.io'), 0);
 	const before = table([], ['short.io']);
 	assert.is(before('short.io'), 0);
 });
 
-test('C5: the order of the sites decides, and hosts beside a catch-all are only names', () => {
+test('C5: the order of the sites decides; hosts next to a catch-all do not limit it', () => {
 	const find = table(['abcdefg'], ['abcdef'], ['abcde'], ['abc'], []);
 	assert.is(find('abcdef'), 1);
 	assert.is(find('abcdefg'), 0);
 	assert.is(find('ab'), 4);
 });
 
-test('address paths are looked at, and the next site tried', () => {
+test('address paths are checked, and the next site is tried if they do not match', () => {
 	const sites = new SiteTable([
 		{ site: 7, hosts: ['a.test'], paths: ['/x'] },
 		{ site: 3, hosts: ['a.test'], paths: ['/y*'] },
@@ -66,7 +66,7 @@ test('address paths are looked at, and the next site tried', () => {
 	assert.is(find('/x/y'), 5);
 });
 
-test('ten thousand sites are looked up in the time of one', () => {
+test('a lookup among ten thousand sites takes as long as one among a single site', () => {
 	const hosts = Array.from({ length: 10_000 }, (_, i) => [`site-${i}.example.test`]);
 	const sites = new SiteTable([...hosts, ['*.example.test']].map((names, site) => ({ site, hosts: names, paths: [] })));
 	const requests = Array.from(
@@ -85,7 +85,7 @@ test.run();
 
 const authority = suite('authority');
 
-authority('is parsed strictly to one spelling', () => {
+authority('has exactly one accepted spelling', () => {
 	for (const [text, host, port] of [
 		['example.com', 'example.com', undefined],
 		['EXAMPLE.com.:080', 'example.com', 80],

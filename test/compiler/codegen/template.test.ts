@@ -1,4 +1,4 @@
-/** Templates and placeholders: syntax, folding, every name, and that values are data. */
+/** Templates and placeholders: syntax, constant folding, every name, and no expansion of values. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fakeLeases } from '../../../compiler/codegen/fake-leases.ts';
@@ -38,13 +38,13 @@ function rendered(text: string, request: RequestFields = {}, unknown: 'keep' | '
 
 const templates = suite('templates');
 
-templates('what does not vary is folded into a constant', () => {
+templates('constant parts are folded into a string', () => {
 	assert.is(constant('plain'), 'plain');
 	assert.is(constant('{env.HOME}/x {system.hostname}{system.slash}{env.UNSET}.'), '/root/x box/.');
 	assert.is(constant('{http.request.host}'), undefined);
 });
 
-templates('unknown names stay or become nothing', () => {
+templates('unknown names are kept or replaced by an empty string', () => {
 	assert.is(constant('a {no.such} b'), 'a {no.such} b');
 	assert.is(constant('a {no.such} b', 'empty'), 'a  b');
 	assert.is(constant('{}'), '{}');
@@ -52,18 +52,18 @@ templates('unknown names stay or become nothing', () => {
 	assert.is(rendered('{"m":"{http.request.method}"}'), '{"m":"GET"}');
 	assert.is(rendered('{http.error.message}'), '{http.error.message}');
 	assert.is(rendered('{http.error.message}|', {}, 'empty'), '|');
-	// A cookie that was not sent is known, and empty.
+	// A missing cookie is a known name with an empty value.
 	assert.is(rendered('[{http.request.cookie.none}]'), '[]');
 });
 
-templates('escaped braces are braces', () => {
+templates('escaped braces are literal', () => {
 	assert.is(constant('\\{http.request.method\\}'), '{http.request.method}');
 	assert.is(constant('\\}'), '}');
 	assert.is(constant('a\\b'), 'a\\b');
 	assert.is(rendered('\\{{http.request.method}\\}'), '{GET}');
 });
 
-templates('an open brace without an end stays; very many are an attack', () => {
+templates('an unclosed brace is literal, and an excessive number of them is refused', () => {
 	assert.is(constant('{http.request.method'), '{http.request.method');
 	assert.is(constant('{'.repeat(100)), '{'.repeat(100));
 	assert.throws(
@@ -72,7 +72,7 @@ templates('an open brace without an end stays; very many are an attack', () => {
 	);
 });
 
-templates('values are data: never expanded, whatever they come from', async () => {
+templates('values are never expanded, whatever their source', async () => {
 	const evil = '{env.HOME}{http.request.method}\\{x\\}';
 	const target = `/${encodeURIComponent(evil)}?q=${encodeURIComponent(evil)}`;
 	const text = '{http.request.header.X}|{http.request.uri.path.0}|{http.request.uri.query.q}|{env.TRICK}';
@@ -85,7 +85,7 @@ templates.run();
 
 const names = suite('placeholders');
 
-/** name, request, text. */
+/** Name, request, expected text. */
 const TABLE: readonly (readonly [string, RequestFields, string])[] = [
 	['http.request.method', { method: 'PUT' }, 'PUT'],
 	['http.request.scheme', { scheme: 'https' }, 'https'],
@@ -144,12 +144,12 @@ const TABLE: readonly (readonly [string, RequestFields, string])[] = [
 ];
 
 for (const [name, request, expected] of TABLE) {
-	names(`{${name}} is ${JSON.stringify(expected)}`, () => {
+	names(`{${name}} evaluates to ${JSON.stringify(expected)}`, () => {
 		assert.is(rendered(`{${name}}`, request), expected);
 	});
 }
 
-names('times, durations and identifiers have their forms', () => {
+names('times, durations and identifiers have their documented formats', () => {
 	assert.match(rendered('{time.now.http}'), /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/);
 	assert.match(rendered('{time.now.common_log}'), /^\d\d\/\w{3}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}$/);
 	assert.match(rendered('{time.now.unix} {time.now.unix_ms}'), /^\d{10} \d{13}$/);
@@ -160,7 +160,7 @@ names('times, durations and identifiers have their forms', () => {
 	assert.is(uuid.render(x), uuid.render(x));
 });
 
-names('are known by full name only, and every family takes a parameter', () => {
+names('names must be complete, and every family accepts a parameter', () => {
 	for (const name of placeholderNames()) {
 		if (name === 'http.request.remote.host/*') assert.is(isKnownPlaceholder('http.request.remote.host/24'), true);
 		else if (!name.endsWith('*')) assert.is(isKnownPlaceholder(name), true, name);
@@ -184,7 +184,7 @@ names.run();
 
 const shorthands = suite('shorthands');
 
-shorthands('are written out in full', () => {
+shorthands('shorthands expand to full names', () => {
 	for (const [text, expected] of [
 		['{host}{uri}', '{http.request.host}{http.request.uri}'],
 		[
@@ -211,7 +211,7 @@ shorthands('are written out in full', () => {
 	}
 });
 
-shorthands('name what exists', () => {
+shorthands('every shorthand refers to an existing name', () => {
 	for (const [short, full] of Object.entries(SHORTHANDS)) {
 		assert.is(isKnownPlaceholder(full), true, short);
 	}

@@ -1,15 +1,15 @@
-/** Texts beyond ASCII on their way between paths, fields and bodies: UTF-8 on the wire, one encoding and no two. */
+/** Non-ASCII text in paths, fields and bodies is encoded in UTF-8 exactly once. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher, Step } from '../../../compiler/document/document.ts';
 import { bodyText, type RequestFields, served } from '../fake-exchange.ts';
 
-const test = suite('texts beyond ASCII');
+const test = suite('non-ASCII text');
 
-/** Text as a field has it: the bytes of its UTF-8, one character each. */
+/** Converts text to a field value: the bytes of its UTF-8, one character each. */
 const bytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-/** Characters of one byte in latin1, and of two, three and four bytes in UTF-8. */
+/** Characters of one byte in Latin-1, and of two, three and four bytes in UTF-8. */
 const TEXT = 'ä €𝄞';
 const LATIN1 = 'caf\xe9';
 
@@ -26,7 +26,7 @@ function fields(...set: readonly (readonly [name: string, value: string])[]): St
 	return { handler: 'edit_headers', response: { set: set.map(([name, value]) => ({ name, value })) } };
 }
 
-test('fields are set in UTF-8, whatever gives the text', async () => {
+test('fields are set in UTF-8, whatever the source of the text', async () => {
 	const x = await served(
 		[
 			{ handler: 'set_variables', variables: { v: '{http.request.header.X-In}' } },
@@ -52,16 +52,16 @@ test('fields are set in UTF-8, whatever gives the text', async () => {
 	assert.is(sent('written'), bytes('ü'));
 	assert.is(sent('mixed'), bytes(`${TEXT} ${TEXT} ${TEXT} ü`));
 	assert.is(sent('twice'), sent('mixed'));
-	// What is no UTF-8 stays byte for byte.
+	// Invalid UTF-8 is kept byte for byte.
 	assert.is(sent('old'), LATIN1);
 });
 
-test('a redirect leads to the requested path', async () => {
+test('a redirect points to the requested path', async () => {
 	const x = await served([{ handler: 'redirect', to: '{http.request.uri.path}/' }], { target: '/%C3%A4' });
 	assert.is(x.response.headers.get('location'), bytes('/ä/'));
 });
 
-test('bodies and variables hold the text of fields, not their bytes', async () => {
+test('bodies and variables contain the decoded text of fields, not their bytes', async () => {
 	const body = '{http.request.header.X-In}|{http.request.cookie.c}|{http.vars.v}|{http.request.uri.path}|ü';
 	const x = await served(
 		[
@@ -73,7 +73,7 @@ test('bodies and variables hold the text of fields, not their bytes', async () =
 	assert.is(bodyText(x), `${TEXT}|ä|${TEXT}|/${TEXT}|ü`);
 });
 
-test('texts of fields go into paths and queries escaped once', async () => {
+test('text from fields is escaped once in paths and queries', async () => {
 	const x = await served(
 		[{ handler: 'rewrite_target', to: '/{http.request.header.X-In}?q={http.request.header.X-In}' }],
 		REQUEST,
@@ -82,7 +82,7 @@ test('texts of fields go into paths and queries escaped once', async () => {
 	assert.is(x.request.query, 'q=%C3%A4+%E2%82%AC%F0%9D%84%9E');
 });
 
-test('matchers compare fields with the text as written', async () => {
+test('matchers compare fields with the decoded text', async () => {
 	const matchers: readonly (readonly [Matcher, boolean])[] = [
 		[{ type: 'header', name: 'X-In', values: [TEXT] }, true],
 		[{ type: 'header', name: 'X-In', values: ['ä*'] }, true],
@@ -105,7 +105,7 @@ test('matchers compare fields with the text as written', async () => {
 	}
 });
 
-test('captures and replacements in fields are texts', async () => {
+test('captures and replacements in fields are decoded text', async () => {
 	const x = await served(
 		[
 			{

@@ -1,9 +1,9 @@
-/** Mistakes in directives and options of the compatible language, in the words of its pages. */
+/** Errors in directives and options of the compatible language, with the messages that its documentation gives. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compiled, errors } from './page.ts';
 
-/** Lines of a site `:80` (or what begins with `{` or `&`: a whole file), and an error that they must have. */
+/** Lines of a site `:80`, or a whole file if it starts with `{` or `&`, and an expected error. */
 const DIRECTIVES: readonly (readonly [lines: string, message: string])[] = [
 	['bind 127.0.0.1 {\nprotocols\n}', 'protocols requires one or more arguments'],
 	['bind 127.0.0.1 {\nnope\n}', 'unknown subdirective: nope'],
@@ -152,7 +152,7 @@ const DIRECTIVES: readonly (readonly [lines: string, message: string])[] = [
 	['invoke nope', "cannot invoke named route 'nope', which was not defined"],
 ];
 
-/** Lines of the global options. */
+/** Lines of global options, and an expected error. */
 const OPTIONS: readonly (readonly [lines: string, message: string])[] = [
 	['nope', 'unrecognized global option: nope'],
 	['storage_check on', "storage_check must be 'off'"],
@@ -204,12 +204,12 @@ const OPTIONS: readonly (readonly [lines: string, message: string])[] = [
 	['pki {\nca {\nrenewal_window_ratio 2\n}\n}', 'renewal_window_ratio must be a number in (0, 1], got 2'],
 ];
 
-/** What the pages write before the texts of directives and options. */
+/** The prefix of the messages of directives and options in the documentation. */
 for (const [name, table] of [
 	['directives', DIRECTIVES],
 	['options', OPTIONS],
 ] as const) {
-	const refused = suite(`mistakes in ${name}`);
+	const refused = suite(`errors in ${name}`);
 	for (const [lines, message] of table) {
 		refused(lines.replaceAll('\n', '; '), () => {
 			const text = name === 'options' ? `{\n${lines}\n}\n:80\n` : `:80 {\n${lines}\n}\n`;

@@ -1,14 +1,14 @@
-/** The directives of the compatible language, statement by statement of their page. */
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: groups of replacements are written so.
+/** The directives of the compatible language: a test for each statement of their documentation. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of captures in replacements.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Asked, documentOf, Served } from './page.ts';
 
-/** What is looked at of an answer. */
+/** The compared parts of a response. */
 interface Wanted {
 	readonly status?: number;
 	readonly body?: string;
-	/** Undefined: the field is not there. */
+	/** Expected fields; undefined means that the field must be absent. */
 	readonly headers?: { readonly [name: string]: string | undefined };
 }
 
@@ -46,26 +46,26 @@ const CONTROL: readonly Case[] = [
 		{ status: 500, body: '500 x' },
 	],
 	[
-		'error: a status alone',
+		'error: only a status',
 		'error 404\nhandle_errors {\nrespond "{err.status_code} [{err.message}]"\n}',
 		'/',
 		{ status: 404, body: '404 []' },
 	],
 	['error: both', 'error "x" 403', '/', { status: 403, body: '' }],
 	[
-		'error: the block',
+		'error: as a block',
 		'error 403 {\nmessage "m"\n}\nhandle_errors {\nrespond {err.message}\n}',
 		'/',
 		{ status: 403, body: 'm' },
 	],
 	[
-		'handle_errors: those with codes first, of the same kind the later one first',
+		'handle_errors: those with codes come first; among equals, the later one',
 		'error 404\nhandle_errors {\nrespond bare\n}\nhandle_errors 404 {\nrespond one\n}\nhandle_errors 4xx {\nrespond two\n}',
 		'/',
 		{ body: 'two' },
 	],
 	[
-		'handle_errors: the next one where one does not answer',
+		'handle_errors: the next one runs if one does not respond',
 		'error 404\nhandle_errors 404 {\nheader X 1\n}\nhandle_errors {\nrespond bare\n}',
 		'/',
 		{ body: 'bare' },
@@ -77,7 +77,7 @@ const CONTROL: readonly Case[] = [
 		{ headers: { x: '1' } },
 	],
 	[
-		'handle_errors: respond has the status of the error',
+		'handle_errors: respond keeps the status of the error',
 		'error 410\nhandle_errors {\nrespond x\n}',
 		'/',
 		{ status: 410 },
@@ -90,13 +90,13 @@ const CONTROL: readonly Case[] = [
 		{ body: '<b>' },
 	],
 	[
-		'request_body: more than max_size is 413',
+		'request_body: a body over max_size is a 413',
 		'request_body {\nmax_size 3\n}\nrespond {http.request.body}',
 		{ url: '/', method: 'POST', body: 'abcd' },
 		{ status: 413 },
 	],
 	[
-		'request_body: as much is fine',
+		'request_body: a body of max_size is accepted',
 		'request_body {\nmax_size 4\n}\nrespond {http.request.body}',
 		{ url: '/', method: 'POST', body: 'abcd' },
 		{ body: 'abcd' },
@@ -131,12 +131,7 @@ const RESPOND: readonly Case[] = [
 		'/',
 		{ status: 200, headers: { 'content-type': 'text/html; charset=utf-8', location: undefined } },
 	],
-	[
-		'redir: an unknown placeholder is nothing',
-		'redir https://y/{no.such}',
-		'/',
-		{ headers: { location: 'https://y/' } },
-	],
+	['redir: an unknown placeholder is empty', 'redir https://y/{no.such}', '/', { headers: { location: 'https://y/' } }],
 ];
 
 const HEADERS: readonly Case[] = [
@@ -144,7 +139,7 @@ const HEADERS: readonly Case[] = [
 	['add', 'route {\nheader X 1\nheader +X 2\nrespond x\n}', '/', { headers: { x: '1, 2' } }],
 	['delete', 'header -X\nroute {\nheader X 1\nrespond x\n}', '/', { headers: { x: undefined } }],
 	[
-		'delete by prefix, case does not count',
+		'delete by prefix, case-insensitive',
 		'header -x-*\nroute {\nheader X-A 1\nheader Y 2\nrespond x\n}',
 		'/',
 		{ headers: { 'x-a': undefined, y: '2' } },
@@ -152,7 +147,7 @@ const HEADERS: readonly Case[] = [
 	['delete by suffix', 'header -*-A\nroute {\nheader X-a 1\nrespond x\n}', '/', { headers: { 'x-a': undefined } }],
 	['delete by what is in it', 'header -*b*\nroute {\nheader aBc 1\nrespond x\n}', '/', { headers: { abc: undefined } }],
 	[
-		'delete all, done first',
+		'delete all runs first',
 		'header {\nX 1\n-*\n}\nroute {\nheader Y 1\nrespond x\n}',
 		'/',
 		{ headers: { x: '1', y: undefined } },
@@ -162,7 +157,7 @@ const HEADERS: readonly Case[] = [
 	['deferred set', 'header >X 1\nroute {\nheader X 2\nrespond x\n}', '/', { headers: { x: '1' } }],
 	['deferred replace', 'header >X 2 3\nroute {\nheader X 121\nrespond x\n}', '/', { headers: { x: '131' } }],
 	[
-		'not deferred: later handlers overwrite',
+		'immediate changes are overwritten by later handlers',
 		'header X 1\nroute {\nheader X 2\nrespond x\n}',
 		'/',
 		{ headers: { x: '2' } },
@@ -176,19 +171,19 @@ const HEADERS: readonly Case[] = [
 		{ headers: { x: '1' } },
 	],
 	[
-		'a default does not',
+		'a default does not defer',
 		'header {\nX 1\n?Y 1\n}\nroute {\nheader X 2\nrespond x\n}',
 		'/',
 		{ headers: { x: '2', y: '1' } },
 	],
 	[
-		'replace in every value',
+		'replace applies to every value',
 		'route {\nheader +X ab\nheader +X cab\nheader X (a)b $1-${1}\nrespond x\n}',
 		'/',
 		{ headers: { x: 'a-a, ca-a' } },
 	],
 	[
-		'replace in all fields',
+		'replace applies to all fields',
 		'route {\nheader X b\nheader Y bb\nheader * * b c\nrespond x\n}',
 		'/',
 		{ headers: { x: 'c', y: 'cc' } },
@@ -200,7 +195,7 @@ const HEADERS: readonly Case[] = [
 		{ headers: { x: 'zzc' } },
 	],
 	[
-		'a bad one is skipped',
+		'an invalid expression is skipped',
 		'route {\nheader X abc\nheader X {query.r} z\nrespond x\n}',
 		'/?r=(',
 		{ headers: { x: 'abc' } },
@@ -220,7 +215,7 @@ const HEADERS: readonly Case[] = [
 		{ headers: { x: '1' } },
 	],
 	[
-		'placeholders that are known, others stay',
+		'known placeholders are replaced, others kept',
 		'header X-{query.n} "{host} {no.such}"\nrespond x',
 		'/?n=a',
 		{ headers: { 'x-a': 'x {no.such}' } },
@@ -245,7 +240,7 @@ const HEADERS: readonly Case[] = [
 		{ headers: { x: '1' } },
 	],
 	[
-		'deferred ones of what failed do not',
+		'deferred changes of a failed handler are dropped',
 		'header >X 1\nerror 500\nhandle_errors {\nrespond x\n}',
 		'/',
 		{ headers: { x: undefined } },
@@ -320,13 +315,13 @@ const OTHERS: readonly Case[] = [
 		{ status: 201, body: 'was 404 y' },
 	],
 	[
-		'intercept: without a matcher last',
+		'intercept: routes without a matcher come last',
 		'intercept {\nreplace_status 201\n@e status 404\nreplace_status @e 202\n}\nrespond x 404',
 		'/',
 		{ status: 202 },
 	],
 	[
-		'intercept: others are left alone',
+		'intercept: other responses are unchanged',
 		'intercept {\n@e status 404\nreplace_status @e 202\n}\nrespond x 403',
 		'/',
 		{ status: 403, body: 'x' },
@@ -339,7 +334,7 @@ const OTHERS: readonly Case[] = [
 		{ status: 401, headers: { 'www-authenticate': 'Basic realm="restricted"' } },
 	],
 	[
-		'basic_auth: the realm',
+		'basic_auth: the realm is sent',
 		'basic_auth bcrypt R {\nbob $2b$04$ZpZshsWJKJDyPwjgSOcxNOvLuuk/jzOFG7jQ/4OlKHjAsnKrPgl/S\n}\nrespond x',
 		'/',
 		{ headers: { 'www-authenticate': 'Basic realm="R"' } },
@@ -352,7 +347,7 @@ const OTHERS: readonly Case[] = [
 		{ body: '3{{1}}' },
 	],
 	[
-		'templates: an error is a 500',
+		'templates: an error in a page is a 500',
 		'templates\nheader Content-Type text/html\nrespond "{{nope}}"',
 		'/',
 		{ status: 500 },
@@ -364,13 +359,13 @@ const OTHERS: readonly Case[] = [
 		{ status: 418 },
 	],
 	[
-		'templates: fields of the request',
+		'templates: request fields are available',
 		'templates\nheader Content-Type text/html\nrespond `{{.Host}} {{.Req.Method}} {{.Req.URL.Path}} {{.RemoteIP}} {{.ClientIP}} {{.Cookie "a"}} {{ph "http.request.host"}} {{env "SVC_NO_SUCH"}}`',
 		{ url: '/p', headers: { cookie: 'a=1' }, from: '10.0.0.1' },
 		{ body: 'x GET /p 10.0.0.1 10.0.0.1 1 x ' },
 	],
 	[
-		'templates: the validators go',
+		'templates: validators are removed',
 		'templates\nheader Content-Type text/html\nheader Etag x\nheader Last-Modified y\nheader Accept-Ranges z\nrespond abc',
 		'/',
 		{ headers: { etag: undefined, 'last-modified': undefined, 'accept-ranges': undefined, 'content-length': '3' } },
@@ -396,7 +391,7 @@ for (const [name, table] of Object.entries({ CONTROL, RESPOND, HEADERS, URI, MAP
 	cases.run();
 }
 
-/** Two spellings of one thing. */
+/** Pairs of spellings with the same meaning. */
 const SAME: readonly (readonly [statement: string, one: string, other: string])[] = [
 	['encode: the block first, then the arguments', 'encode gzip {\nzstd\n}', 'encode zstd gzip'],
 	['header lines and one line', 'header {\nX y\n}', 'header X y'],
@@ -410,7 +405,7 @@ const SAME: readonly (readonly [statement: string, one: string, other: string])[
 		'basic_auth bcrypt restricted {\na $2b$04$ZpZshsWJKJDyPwjgSOcxNOvLuuk/jzOFG7jQ/4OlKHjAsnKrPgl/S\n}',
 	],
 ];
-const same = suite('spellings');
+const same = suite('equivalent spellings');
 for (const [statement, one, other] of SAME) {
 	same(statement, () => assert.equal(documentOf(`:80 {\n${one}\n}\n`), documentOf(`:80 {\n${other}\n}\n`)));
 }

@@ -1,5 +1,5 @@
-/** The observable facts about the compatible language that need neither TLS nor an upstream, each under its number. */
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: groups of replacements are written so.
+/** Observable facts about the compatible server that need neither TLS nor an upstream, by number. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of captures in replacements.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -113,7 +113,7 @@ const FACTS: readonly Fact[] = [
 	['C3 a legal site', 'http://handle {\nrespond yes\n}', 'http://handle:9080/', [200, 'yes']],
 	['C4', 'http://x.localhost:81 {\nrespond yes\n}', 'http://x.localhost:81/', [200, 'yes']],
 	[
-		'C6 padding of four',
+		'C6 heredoc with an indentation of four',
 		':9080 {\nrespond <<EOF\n    <b>\n      x\n    </b>\n    EOF 200\n}',
 		'http://x:9080/',
 		[200, '<b>\n  x\n</b>'],
@@ -139,13 +139,13 @@ const FACTS: readonly Fact[] = [
 	],
 	['C9', ':9080 {\nrewrite /d\nrespond {path}\n}', 'http://x:9080/a', [200, '/d']],
 	[
-		'C12 in a header block',
+		'C12 blocks in a header block',
 		'(s) {\nheader {\n{block}\n}\n}\n:9080 {\nimport s {\nFoo bar\n}\nrespond x\n}',
 		'http://x:9080/',
 		[200, 'x', { foo: 'bar' }],
 	],
 	[
-		'C12 a whole site',
+		'C12 a block as a whole site',
 		'(s) {\nhttp://{args[0]} {\n{block}\n}\n}\nimport s a.example {\nrespond yes\n}',
 		'http://a.example:9080/',
 		[200, 'yes'],
@@ -236,7 +236,7 @@ for (const [fact, sites, url, [status, body, headers = {}], asked] of FACTS) {
 	});
 }
 
-/** Listeners, and the names of those that shake hands: `scheme :port hosts…` of each site. */
+/** Returns the listeners of each site as `scheme :port hosts…`. */
 const listening = (text: string): string[] => {
 	const found = compiled(text);
 	assert.ok(found.plan, errors(found).join('\n'));
@@ -261,7 +261,7 @@ facts('C2', () => {
 		documentOf(':80 {\nreverse_proxy localhost:3000 {\ntransport http {\nversions h2c 2\n}\n}\n}\n'),
 	);
 });
-facts('C4: default_sni does not make a listener shake hands', () => {
+facts('C4: default_sni alone does not enable TLS on a listener', () => {
 	assert.equal(listening('{\ndefault_sni foo.localhost\n}\n:80 {\n}\n'), ['http 80']);
 });
 facts('C5', () => {
@@ -277,7 +277,7 @@ facts('C5', () => {
 	const names = compiled(text).plan!.certificates!.managed.policies.flatMap(({ subjects }) => subjects);
 	assert.ok(names.includes('ab'));
 });
-facts('C9: one argument, a path, a name, a star', () => {
+facts('C9: the first argument may be a path, a matcher name or `*`', () => {
 	const { sites } = documentOf(
 		':80 {\n@named path /named\nrewrite * /a\nrewrite /path /b\nrewrite @named /c\nrewrite /d\n}\n',
 	) as {
@@ -288,12 +288,12 @@ facts('C9: one argument, a path, a name, a star', () => {
 		[
 			['/c', true],
 			['/b', true],
-			// Neighbors with equal matchers are one route, and both run.
+			// Consecutive directives with equal matchers form one route, and both run.
 			[['/a', '/d'], false],
 		],
 	);
 });
-facts('C10: a route serves several sites, its matchers are its own', async () => {
+facts('C10: one named route serves several sites, with its own matchers', async () => {
 	const route = '&(a) {\n@m path /m\nrespond @m "{host}"\n}\n';
 	const served = new Served(
 		`${route}http://x {\n@m path /other\ninvoke a\nrespond @m own\n}\nhttp://y {\ninvoke a\n}\n`,
@@ -309,7 +309,7 @@ facts('C11', () => {
 		documentOf(':80 {\nlog {\noutput file /tmp/one.log\n}\nlog {\noutput file /tmp/two.log\n}\n}\n'),
 	);
 });
-facts('C12: what is not used vanishes, and blocks go on to other snippets', () => {
+facts('C12: unused blocks are dropped, and blocks can be passed on to other snippets', () => {
 	const plain = documentOf(':80 {\nheader {\nFoo bar\n}\n}\n');
 	const inner = '(inner) {\nheader {\n{block}\n}\n}\n';
 	assert.equal(
@@ -320,20 +320,20 @@ facts('C12: what is not used vanishes, and blocks go on to other snippets', () =
 	);
 	assert.equal(documentOf('(s) {\nheader Foo bar\n{block}\n}\n:80 {\nimport s\n}\n'), plain);
 });
-facts('C13: forms of one test', () => {
+facts('C13: equivalent matchers', () => {
 	const forms = [
 		'expression {query.a} == "1"',
 		'expression `{query.a} == "1"`',
 		'`{query.a} == "1"`',
 		'expression "{query.a} == \\"1\\""',
 	];
-	// Of one argument the captures have the matcher's name.
+	// With a single argument, captures are named after the matcher.
 	const documents = forms.map(form =>
 		JSON.stringify(documentOf(`(s) {\n@g ${form}\nrespond @g x\n}\n:80 {\nimport s\n}\n`)).replace(',"name":"g"', ''),
 	);
 	for (const one of documents.slice(1)) assert.is(one, documents[0]);
 });
-facts('C15: repeated lines merge', () => {
+facts('C15: repeated lines are merged', () => {
 	const site = (lines: string): unknown => documentOf(`:80 {\n@m {\n${lines}\n}\nrespond @m x\n}\n`);
 	assert.equal(site('remote_ip 10.0.0.1\nremote_ip 10.0.0.2'), site('remote_ip 10.0.0.1 10.0.0.2'));
 	assert.equal(site('client_ip 10.0.0.1\nclient_ip 10.0.0.2'), site('client_ip 10.0.0.1 10.0.0.2'));
@@ -342,7 +342,7 @@ facts('C15: repeated lines merge', () => {
 facts('C16', () => {
 	assert.equal(warnings(compiled(':80 {\nroute {\n@unused path /x\nrespond x\n}\n}\n')), []);
 });
-facts('C18: names of servers', () => {
+facts('C18: servers can be named', () => {
 	const found = compiled(
 		'{\nservers :443 {\nname https\n}\nservers :80 {\nname http\n}\n}\nexample.com {\n}\nhttp://example.net {\n}\n:8001, :8002 {\n}\n:8002 {\nbind 127.0.0.1\n}\n',
 	);
@@ -357,7 +357,7 @@ facts('C19', () => {
 	);
 	assert.equal(errors(found), []);
 });
-facts('C20: default_bind holds for every port', () => {
+facts('C20: default_bind applies to every port', () => {
 	const found = compiled('{\ndefault_bind tcp4/0.0.0.0 tcp6/[::]\n}\nhttp://a {\n}\n:8080 {\n}\n');
 	assert.ok(found.plan, errors(found).join('\n'));
 	assert.equal(found.plan!.listeners.map(({ host, port }) => `${host} ${port}`).sort(), [
@@ -367,7 +367,7 @@ facts('C20: default_bind holds for every port', () => {
 		':: 8080',
 	]);
 });
-facts('C22: short and whole form mix, masks, several expressions on one field', () => {
+facts('C22: short and long forms may be mixed; masks; several expressions on one field', () => {
 	const log = (lines: string): unknown =>
 		documentOf(`:80 {\nlog {\noutput stdout\nformat filter {\nwrap console\n${lines}\n}\n}\n}\n`);
 	const whole =
@@ -375,7 +375,7 @@ facts('C22: short and whole form mix, masks, several expressions on one field', 
 	assert.equal(log('uri delete\nrequest>headers>Server delete\nrequest>remote_ip ip_mask 16 32'), log(whole));
 	log('uri regexp a b\nuri regexp c d');
 });
-facts('C23: typed scalars, and a field called wrap', () => {
+facts('C23: typed values, and a field named wrap', () => {
 	const fields = documentOf(
 		':80 {\nlog {\nformat append {\nwrap json\nfields {\nwrap "foo"\nnumber 1\nquoted "1"\ntruth true\n}\n}\n}\n}\n',
 	);
@@ -415,7 +415,7 @@ for (const [fact, text] of [
 		assert.equal(errors(compiled(`:80 {\n${text}\n}\n`)), []);
 	});
 }
-facts('C37: metrics of all and of servers merge', () => {
+facts('C37: global metrics and those of servers are merged', () => {
 	const found = compiled('{\nmetrics\nservers :80 {\nmetrics {\nper_host\n}\n}\n}\n:80 {\n}\n');
 	assert.equal(errors(found), []);
 	assert.match(JSON.stringify(found.document!.settings!.metrics), '"per_host":true');

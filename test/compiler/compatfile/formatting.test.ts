@@ -1,9 +1,9 @@
-/** The formatter, row by row of its page. */
+/** The formatter of the compatible language: a test for each row of its documentation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { formatText } from '../../../compiler/syntax/format.ts';
 
-/** `⏎` is a line break, `→` a tab; without a result nothing changes. */
+/** Input and expected output; `⏎` is a line break, `→` a tab. Without an output, the input must stay unchanged. */
 const ROWS: readonly (readonly [row: string, input: string, output?: string])[] = [
 	['spacing', 'abc   def⏎→g hi jkl⏎mn', 'abc def⏎g hi jkl⏎mn'],
 	['one-line blocks', 'e { f⏎}', 'e {⏎→f⏎}'],
@@ -31,7 +31,7 @@ const ROWS: readonly (readonly [row: string, input: string, output?: string])[] 
 	['heredoc in block', 'a {⏎→respond <<E⏎  x   y⏎E⏎  b    c⏎}', 'a {⏎→respond <<E⏎  x   y⏎E⏎→b c⏎}'],
 	['blank line then env span', 'a⏎⏎→{$X}', 'a⏎⏎{$X}'],
 	['imports, then global block', 'import a⏎import b⏎{⏎→order x first⏎}'],
-	// The rules in short.
+	// The rules in brief.
 	['white space at both ends', '⏎ →a ⏎⏎', 'a'],
 	['nothing', '', ''],
 	['no blank lines at the edges of a block', 'a {⏎⏎b⏎⏎}', 'a {⏎→b⏎}'],

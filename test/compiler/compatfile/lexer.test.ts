@@ -1,4 +1,4 @@
-/** The lexer of the compatible language, statement by statement of its page. */
+/** The lexer of the compatible language: a test for each statement of its documentation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parse } from '../syntax/memory-config.ts';
@@ -52,35 +52,31 @@ for (const [statement, lines, outline] of TOKENS) {
 	});
 }
 
-/** A file and an error that it must have. */
+/** A file with an error, and the expected message. */
 const ERRORS: readonly (readonly [statement: string, text: string, message: string])[] = [
 	['nothing at all', '', 'EOF'],
 	[
-		'a marker that is missing',
+		'a heredoc without a marker',
 		':80\nrespond <<\nx\n',
 		'missing opening heredoc marker on line #2; must contain only alphanumeric characters, dashes and underscores; got empty string',
 	],
 	['a third <', ':80\nrespond <<<X\nx\nX\n', "too many '<' for heredoc on line #2; only use two, for example <<END"],
 	[
-		'a marker with another character',
+		'a heredoc marker with an invalid character',
 		':80\nrespond <<a!\nx\na!\n',
 		"heredoc marker on line #2 must contain only alphanumeric characters, dashes and underscores; got 'a!'",
 	],
 	[
-		'a marker with a tab',
+		'a heredoc marker with a tab',
 		':80\nrespond <<a\t\nx\n',
 		"heredoc marker on line #2 must contain only alphanumeric characters, dashes and underscores; got 'a\t'",
 	],
 	[
-		'padding that differs',
+		'heredoc lines with different indentation',
 		':80\nrespond <<E\n\t\tx\n  y\n\t\tE\n',
 		'mismatched leading whitespace in heredoc <<E on line #4 [  y], expected whitespace [\t\t] to match the closing marker',
 	],
-	[
-		'a heredoc that does not end',
-		':80\nrespond <<E\nx\n',
-		'incomplete heredoc <<E on line #4, expected ending marker E',
-	],
+	['an unclosed heredoc', ':80\nrespond <<E\nx\n', 'incomplete heredoc <<E on line #4, expected ending marker E'],
 ];
 
 const refused = suite('lexer errors');
@@ -94,7 +90,7 @@ for (const [statement, text, message] of ERRORS) {
 	});
 }
 
-refused('white space and comments alone are an empty configuration', () => {
+refused('a file with only white space and comments is an empty configuration', () => {
 	for (const text of ['\n', '# x', ' \t\n# x\n', '\ufeff']) assert.equal(parse(text, 'compatfile').messages, [], text);
 });
 

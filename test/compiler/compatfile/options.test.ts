@@ -1,4 +1,4 @@
-/** Global options and shorthands of the compatible language, statement by statement of their pages. */
+/** Global options and shorthands of the compatible language: a test for each statement of their documentation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compiled, documentOf, errors, Served } from './page.ts';
@@ -6,7 +6,7 @@ import { compiled, documentOf, errors, Served } from './page.ts';
 const settings = (lines: string): unknown => documentOf(`{\n${lines}\n}\n:80 {\n}\n`).settings;
 
 const options = suite('options');
-/** An option said twice, and what holds then. */
+/** Repeated options, and the equivalent options. */
 for (const [twice, once] of [
 	['grace_period 1s\ngrace_period 2s', 'grace_period 2s'],
 	['http_port 81\nhttp_port 82', 'http_port 82'],
@@ -15,9 +15,9 @@ for (const [twice, once] of [
 	['default_bind 127.0.0.1\ndefault_bind ::1', 'default_bind 127.0.0.1 ::1'],
 	['cert_issuer internal\ncert_issuer acme', 'cert_issuer internal\ncert_issuer acme'],
 ] as const) {
-	options(`said twice: ${twice.replaceAll('\n', '; ')}`, () => assert.equal(settings(twice), settings(once)));
+	options(`repeated: ${twice.replaceAll('\n', '; ')}`, () => assert.equal(settings(twice), settings(once)));
 }
-options('what adds up adds up', () => {
+options('repeated servers, log and pki options accumulate', () => {
 	const accumulated = settings(
 		'servers :80 {\nname a\n}\nservers :81 {\nname b\n}\nlog a {\n}\nlog b {\n}\npki {\nca a {\nname x\n}\n}\npki {\nca b {\nname y\n}\n}',
 	) as {
@@ -29,7 +29,7 @@ options('what adds up adds up', () => {
 	assert.equal(Object.keys(accumulated.logs), ['a', 'b']);
 	assert.equal(Object.keys(accumulated.pki.authorities), ['a', 'b']);
 });
-/** Options in all their forms: accepted, each as one that is written out. */
+/** Every form of each option; every form is accepted. */
 for (const [short, long] of [
 	['storage file_system /x', 'storage file_system {\nroot /x\n}'],
 	['admin off', 'admin off'],
@@ -76,7 +76,7 @@ for (const lines of [
 	});
 }
 
-options('protocols of default_bind are spoken where a site has no bind', () => {
+options('protocols on default_bind apply to sites without bind', () => {
 	const text = '{\ndefault_bind 127.0.0.1 {\nprotocols h1\n}\n}\n:80 {\n}\n:81 {\nbind ::1\n}\n';
 	assert.equal(
 		compiled(text).plan!.listeners.map(({ host, protocols }) => [host, protocols]),
@@ -88,7 +88,7 @@ options('protocols of default_bind are spoken where a site has no bind', () => {
 });
 
 const shorthands = suite('shorthands');
-/** The page's table. */
+/** The table of the documentation. */
 for (const [short, full] of [
 	...['host', 'hostport', 'port', 'method', 'scheme', 'uuid'].map(name => [name, `http.request.${name}`]),
 	...[
@@ -141,12 +141,12 @@ for (const [short, full] of [
 		assert.equal(page(short!), page(full!));
 	});
 }
-shorthands('{file./etc/x} stays the file, and nothing is replaced in options and addresses', () => {
+shorthands('{file./etc/x} is not a shorthand, and shorthands in options and addresses are not expanded', () => {
 	assert.match(JSON.stringify(documentOf(':80 {\nrespond "{file./etc/x}"\n}\n')), '{file./etc/x}');
 	assert.is(errors(compiled('{\nlog a {\noutput file /tmp/{host}\n}\n}\n:80 {\n}\n')).length, 1);
 	assert.is(errors(compiled('http://{host} {\n}\n')).length, 1);
 });
-shorthands('in named routes too', () => {
+shorthands('shorthands are expanded in named routes', () => {
 	assert.match(
 		JSON.stringify(documentOf('&(a) {\nrespond {host}\n}\n:80 {\ninvoke a\n}\n')),
 		'{http.request.sent_host}',
@@ -172,7 +172,7 @@ for (const [lines, body] of [
 		assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://h/x?a=1')).body, body);
 	});
 }
-unknown('a redirection has nothing in its place', async () => {
+unknown('an unknown placeholder in a redirection is empty', async () => {
 	const { header } = await new Served(':80 {\nredir https://x/{no.such}\n}\n').ask('http://h/');
 	assert.is(header('location'), 'https://x/');
 });

@@ -1,4 +1,4 @@
-/** What the pages about the compatible language state, asked of the compiler: refusals, documents and answers of a text. */
+/** Test helpers for the documentation of the compatible language: the errors, document and responses of a text. */
 import { type Compiled, compile } from '../../../compiler/compiler.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { printedForm } from '../../../compiler/document/printed-form.ts';
@@ -11,7 +11,7 @@ import { memoryReader } from '../syntax/memory-config.ts';
 
 const FOLDER = '/config';
 
-/** Compiles a text that stands in `/config/Compatfile` (or `Configfile`), beside `files`. */
+/** Compiles a text as `/config/Compatfile` (or `Configfile`), next to `files`. */
 export function compiled(
 	text: string,
 	files: { readonly [name: string]: string } = {},
@@ -23,19 +23,19 @@ export function compiled(
 	return compile({ format, text, name, path: `${FOLDER}/${name}` }, reader);
 }
 
-/** The errors of a text, message and hint. */
+/** Returns the errors of a text: message and hint. */
 export function errors(found: Compiled): string[] {
 	return found.diagnostics
 		.filter(({ severity }) => severity === 'error')
 		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
 }
 
-/** The warnings of a text. */
+/** Returns the warnings of a text. */
 export function warnings(found: Compiled): string[] {
 	return found.diagnostics.filter(({ severity }) => severity === 'warning').map(({ message }) => message);
 }
 
-/** The document that a text compiles to, as it is printed; throws its errors. */
+/** Returns the document of a text in printed form; throws the text's errors. */
 export function documentOf(
 	text: string,
 	files: { readonly [name: string]: string } = {},
@@ -56,7 +56,7 @@ export interface Asked {
 	readonly at?: number;
 }
 
-/** What came. */
+/** A response. */
 export interface Answer {
 	readonly seen: DryRunResult;
 	readonly status: number;
@@ -64,7 +64,7 @@ export interface Answer {
 	readonly header: (name: string) => string | undefined;
 }
 
-/** Serves requests of one text without a socket. */
+/** Serves the requests of one configuration without a socket. */
 export class Served {
 	readonly #dryRun: DryRun;
 
@@ -76,13 +76,13 @@ export class Served {
 		this.#dryRun = new DryRun(found.plan, dryRunEnvironment(folder));
 	}
 
-	/** Asks for a whole URL; throws where nothing listens. */
+	/** Requests an absolute URL. Throws if no listener matches. */
 	async ask(text: string, { method = 'GET', headers = {}, body, from, at }: Asked = {}): Promise<Answer> {
 		const url = parseRequestUrl(text);
 		if (!isRequestUrl(url)) throw new Error(url.message);
 		const fields = Array.isArray(headers) ? headers : Object.entries(headers);
 		const seen = await this.#dryRun.run({ method, url, headers: fields, body, from, at });
-		if (!seen) throw new Error(`nothing listens at ${text}`);
+		if (!seen) throw new Error(`no listener matches ${text}`);
 		const response = seen.response;
 		return {
 			seen,

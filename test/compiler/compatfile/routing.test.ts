@@ -1,4 +1,4 @@
-/** Order, exclusivity and matchers of the compatible language, statement by statement of its page. */
+/** Directive order, exclusivity and matchers of the compatible language: a test for each statement of its documentation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DEFAULT_ORDER } from '../../../compiler/lower/directive-order.ts';
@@ -14,7 +14,7 @@ order('directives run in the default order', () => {
 		'file_server acme_server',
 	];
 	const words = written.join(' ').split(' ');
-	// What the compatible server has no word for stands between them.
+	// Directives that the compatible server lacks are inserted in between.
 	assert.equal(
 		DEFAULT_ORDER.filter(name => words.includes(name)),
 		words,
@@ -28,18 +28,18 @@ order('deprecated names are accepted', () => {
 	);
 });
 
-/** Lines of one site, and in which order their headers come: `header` lines that add to X. */
+/** Lines of one site; returns the order in which their `header` lines add to X. */
 const sequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
 	const served = new Served(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
 	const { seen } = await served.ask(url);
 	return [...seen.response!.headers.getAll('x')].join(' ');
 };
-order('route runs its lines as written, a site sorts them', async () => {
+order('route runs its lines as written, and a site sorts them', async () => {
 	assert.is(await sequence('route {\nvars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}\n}'), '1 2');
-	// Equal `vars` are reversed: the comparison of routes says of each that it goes before the other.
+	// Consecutive `vars` with equal matchers are reversed: the route comparison puts each before the other.
 	assert.is(await sequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '1 1');
 });
-order('order moves directives: first, last, before, after, in the order of the file', async () => {
+order('the order option moves directives: first, last, before, after; applied in file order', async () => {
 	const lines = 'respond "x"\nredir https://y\n';
 	const status = async (options: string): Promise<number> =>
 		(await new Served(`{\n${options}\n}\n:80 {\n${lines}}\n`).ask('http://a/')).status;
@@ -50,53 +50,56 @@ order('order moves directives: first, last, before, after, in the order of the f
 	assert.is(await status('order redir after respond'), 200);
 	assert.is(await status('order respond first\norder redir first'), 302);
 });
-order('single paths: the longer first, then the exact one, then by letters; any matcher before none', async () => {
-	const lines = [
-		'respond "none"',
-		'respond /b* "b*"',
-		'respond /api* "api*"',
-		'respond /api/v1* "v1*"',
-		'respond /b "b"',
-	];
-	const served = new Served(`:80 {\n@m header A b\nrespond @m "m"\n${lines.join('\n')}\n}\n`);
-	const bodies = async (path: string, headers = {}): Promise<string> =>
-		(await served.ask(`http://a${path}`, { headers })).body;
-	assert.is(await bodies('/api/v1/x'), 'v1*');
-	assert.is(await bodies('/api/v2'), 'api*');
-	assert.is(await bodies('/b'), 'b');
-	assert.is(await bodies('/bc'), 'b*');
-	assert.is(await bodies('/c'), 'none');
-	assert.is(await bodies('/c', { a: 'b' }), 'm');
-});
-order('of vars the least specific runs first', async () => {
+order(
+	'single paths are sorted: longer first, then exact, then alphabetically; any matcher comes before none',
+	async () => {
+		const lines = [
+			'respond "none"',
+			'respond /b* "b*"',
+			'respond /api* "api*"',
+			'respond /api/v1* "v1*"',
+			'respond /b "b"',
+		];
+		const served = new Served(`:80 {\n@m header A b\nrespond @m "m"\n${lines.join('\n')}\n}\n`);
+		const bodies = async (path: string, headers = {}): Promise<string> =>
+			(await served.ask(`http://a${path}`, { headers })).body;
+		assert.is(await bodies('/api/v1/x'), 'v1*');
+		assert.is(await bodies('/api/v2'), 'api*');
+		assert.is(await bodies('/b'), 'b');
+		assert.is(await bodies('/bc'), 'b*');
+		assert.is(await bodies('/c'), 'none');
+		assert.is(await bodies('/c', { a: 'b' }), 'm');
+	},
+);
+order('vars run from the least to the most specific', async () => {
 	assert.is(
 		await sequence('vars /foo/bar a 2\nvars * a 0\nvars /foo* a 1\nheader X {vars.a}', 'http://a/foo/bar'),
 		'2',
 	);
 });
-order('neighbors with equal matchers are one route, whose matcher is evaluated once', async () => {
+order('consecutive directives with equal matchers form one route, whose matcher is evaluated once', async () => {
 	const body = async (lines: string, url: string): Promise<string> =>
 		(await new Served(`:80 {\n${lines}\nrespond "last {path}"\n}\n`).ask(url)).body;
 	const stripped = 'uri /api/* strip_prefix /api\n';
 	assert.is(await body(`${stripped}respond /api/* "api {path}"`, 'http://a/api/x'), 'api /x');
-	// In a `route` too, where what stands between them parts them.
+	// The same holds in a `route`, unless another directive is in between.
 	assert.is(await body(`route {\n${stripped}respond /api/* "api {path}"\n}`, 'http://a/api/x'), 'api /x');
 	assert.is(await body(`route {\n${stripped}header X y\nrespond /api/* "api {path}"\n}`, 'http://a/api/x'), 'last /x');
-	// The order of the matchers in a set does not matter, their names neither.
+	// The order of the matchers in a set and their names do not matter.
 	const named = '@a {\npath /api/*\nmethod GET\n}\n@b {\nmethod GET\npath /api/*\n}\n';
 	assert.is(await body(`${named}uri @a strip_prefix /api\nrespond @b "api {path}"`, 'http://a/api/x'), 'api /x');
-	// Members of one exclusive group join as well, and then all of them run; a `rewrite` joins nothing else.
+	// Members of one exclusive group are also merged, and then all of them run. A `rewrite` is merged only with other rewrites.
 	assert.is(await body('root * /one\nroot * /two\nrespond {vars.root}', 'http://a/'), '/two');
 	assert.is(await body('handle /a {\nvars x 1\n}\nhandle /a {\nrespond "x={vars.x}"\n}', 'http://a/a'), 'x=1');
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');
 });
-order('in a Configfile every matcher is evaluated at its directive', async () => {
+order('in a Configfile, every matcher is evaluated at its directive', async () => {
 	const served = new Served(':80 {\nuri /api/* strip_prefix /api\nrespond /api/* api\nrespond "last {path}"\n}\n', {
 		format: 'configfile',
 	});
 	assert.is((await served.ask('http://a/api/x')).body, 'last /x');
 });
-order('of several roots, rewrites and handles the first that matches counts', async () => {
+order('of several root, rewrite or handle directives, only the first that matches runs', async () => {
 	assert.is(await sequence('root /x/* /one\nroot * /two\nheader X {vars.root}', 'http://a/x/y'), '/one');
 	assert.is(await sequence('rewrite /a* /b\nrewrite /b* /c\nroute {\nheader X {path}\n}', 'http://a/a'), '/b');
 	assert.is(await sequence('route {\nrewrite /a* /b\nrewrite /b* /c\nheader X {path}\n}', 'http://a/a'), '/b');
@@ -108,7 +111,7 @@ order('of several roots, rewrites and handles the first that matches counts', as
 		'2',
 	);
 });
-order('others all run until one answers', async () => {
+order('all other matching directives run until one responds', async () => {
 	assert.is(await sequence('header +X 1\nheader /a* +X 2\nheader +X 3', 'http://a/a'), '2 1 3');
 });
 order('matchers are evaluated when their route is reached', async () => {
@@ -124,24 +127,24 @@ cycle('an error runs the error routes with the original method and URI', async (
 	assert.is(status, 418);
 	assert.is(body, "GET /old 418 I'm a teapot oops");
 });
-cycle('without error routes, or when none answers: the status and no body', async () => {
+cycle('if no error route responds, the response has the status and no body', async () => {
 	for (const routes of ['', 'handle_errors {\nheader X y\n}\n', 'handle_errors 404 {\nrespond no\n}\n']) {
 		const { status, body } = await new Served(`:80 {\nerror 418\n${routes}}\n`).ask('http://a/');
 		assert.equal([status, body], [418, ''], routes);
 	}
 });
 
-/** A matcher, requests for which it holds, and requests for which it does not. */
+/** A matcher, requests that match, and requests that do not. */
 type Ask = string | (Asked & { readonly url?: string });
 const MATCHERS: readonly (readonly [statement: string, lines: string, holds: readonly Ask[], not: readonly Ask[]])[] = [
 	[
-		'host: without port, letter case does not count',
+		'host: port and letter case are ignored',
 		'host example.com',
 		['http://EXAMPLE.com/', 'http://example.com:80/'],
 		['http://a.example.com/'],
 	],
 	[
-		'host: a star is one label',
+		'host: * matches one label',
 		'host *.example.com',
 		['http://a.example.com/'],
 		['http://example.com/', 'http://a.b.example.com/'],
@@ -177,7 +180,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['path: decoded', 'path "/a b"', ['http://x/a%20b'], ['http://x/a+b']],
 	['path_regexp: anywhere, case counts', 'path_regexp b.d', ['http://x/abcde', 'http://x/a//b%63d'], ['http://x/BCD']],
 	[
-		'path_regexp: dots and slashes cleaned',
+		'path_regexp: the path is cleaned of dots and double slashes',
 		'path_regexp ^/a/b$',
 		['http://x/a//b', 'http://x/a/./b', 'http://x/c/../a/b'],
 		['http://x/a/b/'],
@@ -185,7 +188,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['method: in upper case', 'method get', [{}], [{ method: 'POST' }]],
 	['method: alternatives', 'method PUT POST', [{ method: 'PUT' }, { method: 'POST' }], [{}]],
 	[
-		'query: keys and, values or',
+		'query: all keys must match, with any of their values',
 		'query a=1 a=2 b=3',
 		['http://x/?a=1&b=3', 'http://x/?a=2&b=3'],
 		['http://x/?a=1', 'http://x/?a=3&b=3'],
@@ -201,7 +204,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['query: what cannot be decoded', 'query a=*', [], ['http://x/?a=1&b=%zz']],
 	['header: a field that is there', 'header A *', [{ headers: { a: '' } }, { headers: { a: 'b' } }], [{}]],
 	[
-		'header: exact, case counts',
+		'header: exact and case-sensitive',
 		'header A b',
 		[{ headers: { a: 'b' } }],
 		[{ headers: { a: 'B' } }, { headers: { a: 'bc' } }],
@@ -210,7 +213,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['header: suffix', 'header A *b', [{ headers: { a: 'cb' } }], [{ headers: { a: 'bc' } }]],
 	['header: substring', 'header A *b*', [{ headers: { a: 'abc' } }], [{ headers: { a: 'ac' } }]],
 	[
-		'header: any of the values',
+		'header: any value may match',
 		'header A b',
 		[
 			{
@@ -230,21 +233,21 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 		],
 	],
 	[
-		'header: a placeholder',
+		'header: placeholders are expanded',
 		'header A {query.v}',
 		[{ url: 'http://x/?v=b', headers: { a: 'b' } }],
 		[{ headers: { a: 'b' } }],
 	],
 	['header: absent', 'header !A', [{}], [{ headers: { a: '' } }]],
 	[
-		'header: the same field again is or, another one is and',
+		'header: any line of one field, and all fields, must match',
 		'{\nheader A 1\nheader A 2\nheader B 3\n}',
 		[{ headers: { a: '2', b: '3' } }],
 		[{ headers: { a: '2' } }],
 	],
 	['header: Host', 'header Host x.example', ['http://x.example/'], ['http://y.example/']],
 	[
-		'header_regexp: any value',
+		'header_regexp: any value may match',
 		'header_regexp A ^b',
 		[
 			{
@@ -257,7 +260,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 		[{ headers: { a: 'cb' } }],
 	],
 	[
-		'header_regexp: several fields are and',
+		'header_regexp: all fields must match',
 		'{\nheader_regexp A a\nheader_regexp B b\n}',
 		[{ headers: { a: 'a', b: 'b' } }],
 		[{ headers: { a: 'a' } }],
@@ -284,7 +287,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 		[{ from: '8.8.8.8' }, { from: 'fe80::1' }],
 	],
 	[
-		'client_ip: without trusted proxies the peer',
+		'client_ip: without trusted proxies, it is the address of the peer',
 		'client_ip 10.0.0.1',
 		[{ from: '10.0.0.1' }],
 		[{ from: '10.0.0.2', headers: { 'x-forwarded-for': '10.0.0.1' } }],
@@ -294,7 +297,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['vars: a placeholder as key', 'vars {query.a} b', ['http://x/?a=b'], ['http://x/?a=c']],
 	['vars: several lines are or', '{\nvars number 1\nvars {query.a} b\n}', ['http://x/?a=b'], ['http://x/?a=c']],
 	[
-		'vars: what was found is not looked at again',
+		'vars: values are not expanded',
 		'vars {query.a} {query.b}',
 		['http://x/?a=1&b=1', 'http://x/?a=%7Bhost%7D&b=%7Bhost%7D'],
 		['http://x/?a=%7Bhost%7D&b=x'],
@@ -303,7 +306,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['vars_regexp: of a placeholder', 'vars_regexp {query.a} ^b', ['http://x/?a=bc'], ['http://x/?a=cb']],
 	['not', 'not path /a', ['http://x/b'], ['http://x/a']],
 	[
-		'not: a block is one set',
+		'not: a block is one matcher set',
 		'not {\npath /a\nmethod GET\n}',
 		['http://x/b', { url: 'http://x/a', method: 'PUT' }],
 		['http://x/a'],
@@ -311,13 +314,13 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['not: each line must be false', '{\nnot path /a\nnot path /b\n}', ['http://x/c'], ['http://x/a', 'http://x/b']],
 	['not: an expression', 'not `path("/a")`', ['http://x/b'], ['http://x/a']],
 	[
-		'kinds are and, the same kind again adds',
+		'different matchers must all match; a repeated one adds values',
 		'{\npath /a\npath /b\nmethod GET\n}',
 		['http://x/a', 'http://x/b'],
 		[{ url: 'http://x/a', method: 'PUT' }],
 	],
 	[
-		'url_pattern: any host',
+		'url_pattern: matches any host',
 		'url_pattern /a/:b',
 		['http://x/a/1', 'http://y:80/a//1'],
 		['http://x/a', 'http://x/a/1/2'],
@@ -332,7 +335,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['url_pattern: ignore_case', 'url_pattern /a {\nignore_case\n}', ['http://x/A'], ['http://x/b']],
 	['url_pattern: the query', 'url_pattern /a?b=*', ['http://x/a?b=1'], ['http://x/a?c=1']],
 	[
-		'expression: words joined',
+		'expression: several words are joined',
 		'expression {method} == "GET" && {path}.startsWith("/a")',
 		['http://x/ab'],
 		['http://x/b'],
@@ -340,7 +343,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 	['expression: an unknown placeholder is null', 'expression {no.such} == null', [{}], []],
 	['expression: a number against a text is false', 'expression {http.request.local.port} == "x"', [], [{}]],
 	[
-		'expression: an escaped placeholder is text',
+		'expression: an escaped placeholder is literal',
 		'expression `path("/\\{query.p}")`',
 		['http://x/b?p=b'],
 		['http://x/b?p=c'],
@@ -385,7 +388,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 		['http://y/c'],
 	],
 	[
-		'expression: the libraries',
+		'expression: functions of the standard libraries',
 		'expression `"a,b".split(",")[1] == "b" && math.greatest(1, 2) == 2 && cel.bind(x, 1, x + x == 2) && [3, 1].sort()[0] == 1`',
 		[{}],
 		[],
@@ -397,13 +400,13 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 		['http://x/?a=c'],
 	],
 	[
-		'expression: bits, roots and letters backwards',
+		'expression: bit operations, square roots, reversed strings',
 		'expression `math.bitNot(0) == -1 && math.bitShiftLeft(1, 3) == 8 && math.bitShiftRight(-1, 63) == 1 && math.sqrt(9) == 3.0 && "abc".reverse() == "cba"`',
 		[{}],
 		[],
 	],
 	[
-		'expression: the time is that of the request',
+		'expression: `now` is the time of the request',
 		'expression `{time.now} < timestamp("2001-01-01T00:00:00Z")`',
 		[{ at: 0 }],
 		[{}],
@@ -425,7 +428,7 @@ for (const [statement, lines, holds, not] of MATCHERS) {
 		}
 	});
 }
-matchers('the first argument: *, a path, a name; quoted ones too', async () => {
+matchers('the first argument may be *, a path or a matcher name, also in quotes', async () => {
 	const served = new Served(':80 {\n@b path /b\nroute {\nrespond "/a" "a"\nrespond @b "b"\nrespond * "rest"\n}\n}\n');
 	for (const [path, body] of [
 		['/a', 'a'],
@@ -435,14 +438,14 @@ matchers('the first argument: *, a path, a name; quoted ones too', async () => {
 		assert.is((await served.ask(`http://x${path}`)).body, body);
 	}
 });
-matchers('a definition is seen before its line and in blocks below', async () => {
+matchers('a matcher may be used before its definition and in nested blocks', async () => {
 	const served = new Served(
 		':80 {\nrespond @late late\nhandle {\nrespond @late2 "below"\n}\n@late path /late\n@late2 path /b\n}\n',
 	);
 	assert.is((await served.ask('http://x/late')).body, 'late');
 	assert.is((await served.ask('http://x/b')).body, 'below');
 });
-matchers('captures by name and number, by the name of the matcher, and by the last match', async () => {
+matchers("captures can be read by name and number, under the matcher's name and as the last match", async () => {
 	const lines = [
 		'@one path_regexp n /(a)(?P<w>b)?',
 		'@two path_regexp /(c)',
@@ -453,16 +456,16 @@ matchers('captures by name and number, by the name of the matcher, and by the la
 	assert.is((await served.ask('http://x/ab')).body, '/ab a b a [{http.regexp.n.7}]');
 	assert.is((await served.ask('http://x/c')).body, 'c c /c');
 });
-matchers('groups of patterns by component and name, unnamed ones by number', async () => {
+matchers('groups of URL patterns are named by component; unnamed groups have numbers', async () => {
 	const served = new Served(
 		':80 {\n@p url_pattern http://:sub.example/*/:id\nrespond @p "{http.url_pattern.hostname.sub} {http.url_pattern.pathname.0} {http.url_pattern.pathname.id}"\n}\n',
 	);
 	assert.is((await served.ask('http://a.example/b/c')).body, 'a b c');
 });
-matchers('unused definitions are fine', () => {
+matchers('unused matcher definitions are accepted', () => {
 	assert.equal(warnings(compiled(':80 {\n@m path /x\nrespond x\n}\n')), []);
 });
-matchers('an error at request time is a 500', async () => {
+matchers('a runtime error in an expression is a 500', async () => {
 	const served = new Served(':80 {\n@m expression `int({query.a}) > 1`\nrespond @m x\n}\n');
 	assert.is((await served.ask('http://x/?a=b')).status, 500);
 });
@@ -472,37 +475,37 @@ const REFUSED: readonly (readonly [statement: string, text: string, message: str
 	['order: no position', '{\norder respond sideways\n}\n:80', "unknown positional 'sideways'"],
 	['order: not in the order', '{\norder respond before nope\n}\n:80', "directive 'nope' not found"],
 	[
-		'order: too few',
+		'order: too few arguments',
 		'{\norder respond before\n}\n:80',
 		"wrong argument count or unexpected line ending after 'before'",
 	],
 	['order: too many', '{\norder respond first x\n}\n:80', "wrong argument count or unexpected line ending after 'x'"],
 	[
-		'in route only handlers',
+		'in a route, only handlers are accepted',
 		':80 {\nroute {\nbind 127.0.0.1\n}\n}\n',
 		'bind directive returned something other than an HTTP route or subroute',
 	],
 	[
-		'in route only handlers: tls',
+		'in a route, only handlers are accepted: tls',
 		':80 {\nroute {\ntls internal\n}\n}\n',
 		'(only handler directives can be used in routes)',
 	],
 	[
-		'in other blocks',
+		'in a nested block, only handlers are accepted',
 		':80 {\nhandle {\nhandle_errors {\n}\n}\n}\n',
 		"directive 'handle_errors' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option",
 	],
 	['a name that is none', ':80 {\nrespond @x y\n}\n', 'unrecognized matcher name: @x'],
 	['a name twice', ':80 {\n@x path /\n@x path /\n}\n', 'matcher is defined more than once: @x'],
 	[
-		'a name of the outer block',
+		'a matcher name of the outer block defined again',
 		':80 {\n@x path /\nhandle {\n@x path /\n}\n}\n',
 		'matcher is defined more than once: @x',
 	],
 	['an unknown kind', ':80 {\n@x nope\nrespond @x y\n}\n', "getting matcher module 'nope':"],
 	['a host twice', ':80 {\n@x host a b a\nrespond @x y\n}\n', 'host at index 0 is repeated at index 2: a'],
 	[
-		'two expressions in one set',
+		'two regular expressions in one set',
 		':80 {\n@x {\npath_regexp a\npath_regexp b\n}\nrespond @x y\n}\n',
 		'regular expression can only be used once per named matcher',
 	],
@@ -514,39 +517,43 @@ const REFUSED: readonly (readonly [statement: string, text: string, message: str
 	['remote_ip forwarded', ':80 {\n@x remote_ip forwarded 10.0.0.1\nrespond @x y\n}\n', 'client_ip'],
 	['a regular expression', ':80 {\n@x path_regexp (\nrespond @x y\n}\n', 'compiling matcher regexp ('],
 	[
-		'the name of one',
+		'a regular expression with an invalid name',
 		':80 {\n@x path_regexp a-b c\nrespond @x y\n}\n',
 		'invalid regexp name (must contain only word characters): a-b',
 	],
 	[
-		'header with a value that must not be',
+		'header: a negated field with a value',
 		':80 {\n@x header !A b\nrespond @x y\n}\n',
 		'malformed header matcher: null matching headers cannot have a field value',
 	],
 	[
-		'header without a name',
+		'header: no name',
 		':80 {\n@x header !\nrespond @x y\n}\n',
 		'malformed header matcher: must have field name following ! character',
 	],
 	['header without anything', ':80 {\n@x header\nrespond @x y\n}\n', 'malformed header matcher: expected field'],
 	[
-		'header without a value',
+		'header: no value',
 		':80 {\n@x header A\nrespond @x y\n}\n',
 		'malformed header matcher: expected both field and value',
 	],
 	[
-		'header with a block',
+		'header: a block',
 		':80 {\n@x header A b {\n}\nrespond @x y\n}\n',
 		'malformed header matcher: blocks are not supported',
 	],
 	['an unknown policy', ':80 {\n@x file {\ntry_policy newest\n}\nrespond @x y\n}\n', 'unknown try policy newest'],
 	['an expression that does not parse', ':80 {\n@x expression `a &&`\nrespond @x y\n}\n', 'compiling CEL program: '],
 	[
-		'an expression that is no bool',
+		'an expression whose type is not bool',
 		':80 {\n@x expression `1 + 1`\nrespond @x y\n}\n',
 		'CEL request matcher expects return type of bool, not int',
 	],
-	['a function with something else', ':80 {\n@x expression `path(1)`\nrespond @x y\n}\n', 'compiling CEL program: '],
+	[
+		'a matcher function with an invalid argument',
+		':80 {\n@x expression `path(1)`\nrespond @x y\n}\n',
+		'compiling CEL program: ',
+	],
 	['two patterns in one set', ':80 {\n@x {\nurl_pattern /a\nurl_pattern /b\n}\nrespond @x y\n}\n', 'url_pattern'],
 	[
 		'response matchers: an unknown kind',
@@ -554,17 +561,17 @@ const REFUSED: readonly (readonly [statement: string, text: string, message: str
 		'unrecognized response matcher nope',
 	],
 	[
-		'response matchers: a status',
+		'response matchers: an invalid status',
 		':80 {\nintercept {\n@x status 6000\nreplace_status @x 200\n}\n}\n',
 		"bad status value '6000': ",
 	],
 	[
-		'response matchers: a name twice',
+		'response matchers: a duplicate name',
 		':80 {\nintercept {\n@x status 200\n@x status 201\nreplace_status @x 200\n}\n}\n',
 		'matcher is defined more than once: @x',
 	],
 	[
-		'replace_status knows names above it only',
+		'replace_status: a name defined below it',
 		':80 {\nintercept {\nreplace_status @x 200\n@x status 404\n}\n}\n',
 		"no named response matcher defined with name 'x'",
 	],
@@ -581,7 +588,7 @@ for (const [statement, text, message] of REFUSED) {
 	});
 }
 
-/** Rules of `intercept` for a response: status 404, `X-A: abc`, `X-B: 1`. */
+/** Rules of `intercept` applied to a response with status 404, `X-A: abc`, `X-B: 1`. */
 const RESPONSES: readonly (readonly [rule: string, holds: boolean])[] = [
 	['@r status 404', true],
 	['@r status 2xx 4xx', true],
@@ -605,7 +612,7 @@ for (const [rule, holds] of RESPONSES) {
 		assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://x/')).status, holds ? 299 : 404);
 	});
 }
-responses('handle_response may use names defined below it', async () => {
+responses('handle_response may use matchers defined below it', async () => {
 	const lines = 'intercept {\nhandle_response @r {\nrespond y\n}\n@r status 404\n}\nrespond x 404';
 	assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://x/')).body, 'y');
 });

@@ -1,4 +1,7 @@
-/** The structure of the compatible language, statement by statement of its page: braces, addresses, imports, named routes. */
+/**
+ * The structure of the compatible language: a test for each statement of its documentation about braces, addresses,
+ * imports and named routes.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compiled, documentOf, errors, Served, warnings } from './page.ts';
@@ -11,7 +14,7 @@ interface Site {
 const sitesOf = (text: string, files = {}): readonly Site[] => documentOf(text, files).sites as readonly Site[];
 
 const grammar = suite('grammar');
-grammar('the one site of a file needs no braces', () => {
+grammar('a file with a single site needs no braces', () => {
 	assert.equal(
 		sitesOf('(a) {\n\trespond x\n}\na.example:8080\nimport a\nheader X y').map(({ addresses }) => addresses),
 		[['http://a.example:8080'].map(() => 'a.example:8080')],
@@ -20,7 +23,7 @@ grammar('the one site of a file needs no braces', () => {
 grammar('an address alone is a site', () => {
 	assert.is(sitesOf('http://localhost').length, 1);
 });
-grammar('the brace of a site may open the next line', () => {
+grammar('the opening brace of a site may be on the next line', () => {
 	assert.is(sitesOf(':80\n{\n\trespond x\n}').length, 1);
 });
 grammar('a } ends a site without braces, and more sites may follow', () => {
@@ -33,14 +36,14 @@ grammar('a } ends a site without braces, and more sites may follow', () => {
 		[[':80'], [':81'], [':82']],
 	);
 });
-grammar('text after the } of a site begins the next one', () => {
+grammar('text after the closing } of a site starts the next one', () => {
 	assert.equal(
 		sitesOf(':80 {\n} :81 {\n}').map(({ addresses }) => addresses),
 		[[':80'], [':81']],
 	);
 });
 
-/** A file and an error that it must have. */
+/** A file with an error, and the expected message. */
 const ERRORS: readonly (readonly [statement: string, text: string, message: string])[] = [
 	['a { that is not last', ':80 {\n\thandle { respond x\n\t}\n}\n', "Unexpected next token after '{' on same line"],
 	[
@@ -53,32 +56,32 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 	['a stray } behind a site with braces', ':80 {\n}\n}\n', "Unexpected '}' because no matching opening brace"],
 	['a block that is not closed', ':80 {\n\thandle {\n\t}\n', 'unexpected EOF, at Compatfile:3'],
 	[
-		'a site that is not closed',
+		'an unclosed site',
 		':80 {\n\n\trespond hi\n',
 		"syntax error: unexpected token 'hi', expecting '}', at Compatfile:3 import chain: ['']",
 	],
 	[
-		'a snippet that is not closed',
+		'an unclosed snippet',
 		'(a) {\n\tabort\n',
 		"syntax error: unexpected token 'abort', expecting '}', at Compatfile:2 import chain: ['']",
 	],
 	[
-		'a quote that takes the end of a site',
+		'an unclosed quote that swallows the end of a site',
 		':80 {\n\trespond "hi\n}\n',
 		"syntax error: unexpected token 'hi\\n}\\n', expecting '}', at Compatfile:2 import chain: ['']",
 	],
 	[
-		'a backtick that takes the end of a block',
+		'an unclosed backtick that swallows the end of a block',
 		':80 {\n\thandle {\n\t\trespond `hi\n\t}\n}\n',
 		'unexpected EOF, at Compatfile:3',
 	],
 	[
-		'a quote with nothing in it',
+		'an empty quoted word',
 		':80 {\n\trespond hi "',
 		"syntax error: unexpected token 'hi', expecting '}', at Compatfile:2 import chain: ['']",
 	],
 	[
-		'a quote in the options',
+		'a quote in the global options',
 		'{\n\temail "a\n}\n:80 {\n}\n',
 		"syntax error: unexpected token 'a\\n}\\n:80 {\\n}\\n', expecting '}', at Compatfile:2 import chain: ['']",
 	],
@@ -96,7 +99,7 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 	['too few arguments', ':80\nrespond\n', "wrong argument count or unexpected line ending after 'respond'"],
 	['too many arguments', ':80\nrespond a b c\n', "wrong argument count or unexpected line ending after 'c'"],
 	[
-		'an import where options begin',
+		'an import at the place of the global options',
 		'import part',
 		'global options block must appear before import directives; move the global options block to the top of the Compatfile',
 	],
@@ -118,12 +121,12 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 	],
 	['an unknown sub-directive', ':80 {\n\tfile_server {\n\t\tnope\n\t}\n}\n', 'nope'],
 	[
-		'options that are not first',
+		'global options that are not first',
 		':80 {\n}\n{\n\tdebug\n}\n',
 		'server block without any key is global configuration, and if used, it must be first',
 	],
 	[
-		'options behind a named route',
+		'global options after a named route',
 		'&(a) {\n}\n{\n\tdebug\n}\n',
 		'server block without any key is global configuration, and if used, it must be first',
 	],
@@ -140,12 +143,12 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 	],
 	['a comma before the brace', 'a.example, {\n}\n', "Expected another address but had '{' - check for extra comma"],
 	[
-		'a matcher as address',
+		'a matcher in place of an address',
 		'@x {\n}\n',
 		'request matchers may not be defined globally, they must be in a site block; found @x',
 	],
 	[
-		'a directive as address',
+		'a directive in place of an address',
 		'respond {\n}\n',
 		"Compatfile:1: parsed 'respond' as a site address, but it is a known directive; directives must appear in a site block",
 	],
@@ -187,7 +190,7 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 	['a named route twice', '&(a) {\n}\n&(a) {\n}\n:80\n', 'cannot have duplicate named_routes: a'],
 	['a named route that is none', ':80\ninvoke a', "cannot invoke named route 'a', which was not defined"],
 	[
-		'matchers of the site in a route',
+		'a matcher of the site used in a named route',
 		'&(a) {\n\trespond @m x\n}\n:80 {\n\t@m path /\n\tinvoke a\n}\n',
 		'unrecognized matcher name: @m',
 	],
@@ -204,7 +207,7 @@ for (const [statement, text, message] of ERRORS) {
 	});
 }
 
-/** Addresses of one site, and as which it is served: `scheme host :port`. */
+/** A site's addresses, and where it is served: `scheme :port`. */
 const ADDRESSES: readonly (readonly [address: string, listeners: readonly string[]])[] = [
 	['example.com', ['https :443']],
 	['localhost', ['https :443']],
@@ -238,14 +241,14 @@ for (const [address, wanted] of ADDRESSES) {
 		);
 	});
 }
-addresses('a path is deprecated, and an exact path matcher', async () => {
+addresses('a path in an address is deprecated, and matches exactly', async () => {
 	const text = 'http://a.example/path {\n\trespond yes\n}\nhttp://a.example {\n\trespond no\n}\n';
 	assert.ok(warnings(compiled(text)).length > 0, 'a warning');
 	const served = new Served(text);
 	assert.is((await served.ask('http://a.example/path')).body, 'yes');
 	assert.is((await served.ask('http://a.example/path/')).body, 'no');
 });
-addresses('a host is in lower case but for placeholders', () => {
+addresses('hosts are converted to lower case, except placeholders', () => {
 	assert.equal(sitesOf('http://EXAMPLE.com {\n}\n')[0]!.addresses, ['http://example.com']);
 	const { document } = compiled('http://{env.Some_Host} {\n}\n', {}, 'compatfile', {
 		Some_Host: 'x.example',
@@ -259,34 +262,31 @@ addresses('IPv6 literals are normalized', async () => {
 });
 
 const servers = suite('sites of a listener');
-servers(
-	'the most specific host first, exact before wildcard, the catch-all last, ties in the order of the file',
-	async () => {
-		const hosts = [':80', 'http://*.example.com', 'http://a.example.com', 'http://*.b.example.com', 'http://*'];
-		const served = new Served(hosts.map(host => `${host} {\n\trespond "${host}"\n}\n`).join(''));
-		for (const [host, wanted] of [
-			['a.example.com', 'http://a.example.com'],
-			['x.example.com', 'http://*.example.com'],
-			['x.b.example.com', 'http://*.b.example.com'],
-			['x', 'http://*'],
-			['x.other', ':80'],
-			['A.Example.Com', 'http://a.example.com'],
-		] as const) {
-			assert.is((await served.ask(`http://${host}/`)).body, wanted, host);
-		}
-	},
-);
-servers('one with a host-less address matches every host', async () => {
+servers('the most specific host comes first: exact, wildcard, catch-all; ties keep the file order', async () => {
+	const hosts = [':80', 'http://*.example.com', 'http://a.example.com', 'http://*.b.example.com', 'http://*'];
+	const served = new Served(hosts.map(host => `${host} {\n\trespond "${host}"\n}\n`).join(''));
+	for (const [host, wanted] of [
+		['a.example.com', 'http://a.example.com'],
+		['x.example.com', 'http://*.example.com'],
+		['x.b.example.com', 'http://*.b.example.com'],
+		['x', 'http://*'],
+		['x.other', ':80'],
+		['A.Example.Com', 'http://a.example.com'],
+	] as const) {
+		assert.is((await served.ask(`http://${host}/`)).body, wanted, host);
+	}
+});
+servers('a site with a host-less address matches every host', async () => {
 	const served = new Served(':80, http://example.com {\n\trespond yes\n}\n');
 	assert.is((await served.ask('http://other/')).body, 'yes');
 });
-servers('a longer path first where hosts are the same', async () => {
+servers('for equal hosts, the longer path comes first', async () => {
 	const text = ['/a', '/a/b'].map(path => `http://x.example${path} {\n\trespond "path ${path}"\n}\n`).join('');
 	const served = new Served(`http://x.example {\n\trespond rest\n}\n${text}`);
 	for (const path of ['/a', '/a/b']) assert.is((await served.ask(`http://x.example${path}`)).body, `path ${path}`);
 	assert.is((await served.ask('http://x.example/c')).body, 'rest');
 });
-servers('no site, or one that writes nothing: 200 with nothing', async () => {
+servers('without a site, or if the site writes nothing, the response is an empty 200', async () => {
 	const served = new Served('http://a.example {\n}\n');
 	for (const host of ['a.example', 'b.example']) {
 		const { status, body } = await served.ask(`http://${host}/`);
@@ -295,7 +295,7 @@ servers('no site, or one that writes nothing: 200 with nothing', async () => {
 });
 
 const imports = suite('imports');
-/** What a snippet of lines gives with arguments: the document must be that of the other lines. */
+/** A snippet, a line that imports it, and the lines that it must be equivalent to. */
 const SAME: readonly (readonly [statement: string, snippet: string, importing: string, same: string])[] = [
 	['arguments inside of words and quotes', 'header X{args[0]} "a {args[1]}"', 'import s 1 2', 'header X1 "a 2"'],
 	['a slice', 'log_name {args[1:]}', 'import s a b c', 'log_name b c'],

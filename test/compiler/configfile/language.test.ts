@@ -1,4 +1,4 @@
-/** The native language, statement by statement of its page. */
+/** The Configfile language: a test for each statement of its documentation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { lint } from '../../../compiler/lint/lint.ts';
@@ -23,10 +23,10 @@ order('directives run as written, in every block', async () => {
 	const { seen } = await new Served(text, { format: 'configfile' }).ask('http://a/');
 	assert.equal(seen.response!.headers.getAll('x'), ['1', '2', '/x']);
 });
-order('the option order is an error that says why', () => {
+order('the order option is an error that gives the reason', () => {
 	assert.match(mistakes('{\n\torder respond first\n}\n:80 {\n}\n')[0]!, 'in the order in which they are written');
 });
-order('handles next to each other are alternatives, matchers and comments between them', async () => {
+order('consecutive handle blocks are alternatives, even with matchers and comments in between', async () => {
 	const handles = (between: string): string =>
 		`:80 {\n\thandle /a* {\n\t\theader +X 1\n\t}\n${between}\n\thandle_path /a/* {\n\t\theader +X 2\n\t}\n\thandle {\n\t\theader +X 3\n\t}\n}\n`;
 	const all = async (text: string): Promise<string> =>
@@ -35,14 +35,14 @@ order('handles next to each other are alternatives, matchers and comments betwee
 	assert.is(await all(handles('\t# a comment\n\t@m path /m')), '1');
 	assert.is(await all(handles('\theader Y 1')), '1,2');
 });
-order('route is a plain group, several rewrites and roots all run', async () => {
+order('route is a plain group, and all rewrites and roots in it run', async () => {
 	assert.is(
 		await ask(':80 {\n\troute {\n\t\trewrite * /b\n\t\trewrite /b /c\n\t}\n\trespond {path}\n}\n', 'http://x/a'),
 		'/c',
 	);
 	assert.is(await ask(':80 {\n\troot * /a\n\troot * /b\n\trespond {vars.root}\n}\n', 'http://x/'), '/b');
 });
-order('quoted, a first argument is no matcher', async () => {
+order('a quoted first argument is not a matcher', async () => {
 	assert.is(await ask(':80 {\n\trespond "/a"\n}\n', 'http://x/b'), '/a');
 	assert.is(await ask(':80 {\n\trespond "@a" \n}\n', 'http://x/b'), '@a');
 	assert.is(await ask(':80 {\n\trespond /a "x"\n}\n', 'http://x/b'), '');
@@ -74,11 +74,11 @@ for (const [expression, holds, not] of [
 		}
 	});
 }
-matchers('names in any order; a cycle is an error', () => {
+matchers('matchers may be defined in any order, and a cycle is an error', () => {
 	assert.equal(mistakes(':80 {\n\t@a @b\n\t@b path /b\n\trespond @a x\n}\n'), []);
 	assert.is(mistakes(':80 {\n\t@a @b\n\t@b not @a\n\trespond @a x\n}\n').length >= 1, true);
 });
-matchers('a parenthesis that is glued gets a hint', () => {
+matchers('a parenthesis without a space before it is an error with a hint', () => {
 	assert.match(mistakes(':80 {\n\t@a (path /a or path /b)\n\trespond @a x\n}\n').join('\n'), 'space');
 });
 
@@ -97,22 +97,22 @@ for (const [path, body, method] of [
 }
 
 const lets = suite('let');
-lets('a port, a path, a list; in addresses too', () => {
+lets('let defines a port, a path or a list, also for addresses', () => {
 	same(
 		'let port 8080\nlet nets 10.0.0.0/8 ::1\nlet dir /srv\n:{let.port} {\n\t@m remote_ip {let.nets}\n\troot {let.dir}/www\n\trespond @m x\n}\n',
 		':8080 {\n\t@m remote_ip 10.0.0.0/8 ::1\n\troot /srv/www\n\trespond @m x\n}\n',
 	);
 });
-lets('the site hides the file', () => {
+lets('a let in a site hides the one in the file', () => {
 	same('let a 1\n:80 {\n\tlet a 2\n\trespond {let.a}00\n}\n', ':80 {\n\trespond 200\n}\n');
 });
-lets('a list inside of a longer word is an error', () => {
+lets('a list inside a longer word is an error', () => {
 	assert.is(mistakes('let a 1 2\n:80 {\n\trespond "x{let.a}"\n}\n').length, 1);
 });
-lets('it must be defined before its use', () => {
+lets('a let must be defined before its use', () => {
 	assert.is(mistakes(':80 {\n\trespond {let.a}\n\tlet a 1\n}\n').length >= 1, true);
 });
-lets('let, upstream and test are not addresses, and else stays after its }', () => {
+lets('let, upstream and test are not addresses, and else follows its }', () => {
 	for (const text of [
 		'let {\n}\n',
 		'upstream {\n}\n',
@@ -126,7 +126,7 @@ lets('let, upstream and test are not addresses, and else stays after its }', () 
 const snippets = suite('snippets with parameters');
 const secure =
 	'(secure) max_age policy="default-src self" {\n\theader A "max-age={param.max_age}"\n\theader B "{param.policy}"\n}\n';
-snippets('a default, and values with quotes', () => {
+snippets('parameters have defaults, and values may be quoted', () => {
 	same(
 		`${secure}:80 {\n\tuse secure max_age=600\n}\n`,
 		':80 {\n\theader A "max-age=600"\n\theader B "default-src self"\n}\n',
@@ -144,12 +144,12 @@ for (const [what, use] of [
 ] as const) {
 	snippets(`a parameter that is ${what}`, () => assert.is(mistakes(`${secure}:80 {\n\t${use}\n}\n`).length >= 1, true));
 }
-snippets('import stays', () => {
+snippets('import still works', () => {
 	same('(s) {\n\theader A {args[0]}\n}\n:80 {\n\timport s 1\n}\n', ':80 {\n\theader A 1\n}\n');
 });
 
 const upstreams = suite('named upstreams');
-upstreams('one pool of two sites, defined at the file or in a site', () => {
+upstreams('an upstream pool may be shared by two sites, or defined in a site', () => {
 	const text =
 		'upstream api {\n\tto 10.0.0.1:80 10.0.0.2:80\n\tlb_policy least_conn\n\thealth_uri /h\n\tlb_retries 2\n\ttransport http {\n\t\tdial_timeout 1s\n\t}\n}\n';
 	const { upstreams: found, sites } = documentOf(
@@ -164,7 +164,7 @@ upstreams('one pool of two sites, defined at the file or in a site', () => {
 	assert.equal(sites[0]!.pipeline, sites[1]!.pipeline);
 	assert.equal(mistakes(`:80 {\n\t${text.trim().replaceAll('\n', '\n\t')}\n\treverse_proxy upstream://api\n}\n`), []);
 });
-upstreams('an unknown one has the nearest as a hint', () => {
+upstreams('an unknown upstream is an error that suggests the nearest name', () => {
 	const { diagnostics } = compiled(
 		'upstream api {\n\tto a:1\n}\n:80 {\n\treverse_proxy upstream://apy\n}\n',
 		{},
@@ -174,7 +174,7 @@ upstreams('an unknown one has the nearest as a hint', () => {
 });
 
 const strict = suite('strictness');
-/** Each is an error, with the nearest known name where there is one. */
+/** Each is an error, with the nearest known name if there is one. */
 for (const [what, text, near] of [
 	['directive', ':80 {\n\trespnd x\n}\n', 'respond'],
 	['sub-directive', ':80 {\n\tfile_server {\n\t\tindx a\n\t}\n}\n', 'index'],
@@ -205,7 +205,7 @@ for (const [what, lines] of [
 ] as const) {
 	strict(`a value that is no ${what}`, () => assert.is(mistakes(`:80 {\n\t${lines}\n}\n`).length, 1));
 }
-strict('a name that is defined twice', () => {
+strict('a duplicate name is an error', () => {
 	for (const text of [
 		':80 {\n\t@a path /\n\t@a path /\n\trespond @a x\n}\n',
 		'(a) {\n}\n(a) {\n}\n:80 {\n\timport a\n}\n',
@@ -227,12 +227,12 @@ strict('old spellings are errors that give the new ones', () => {
 /** Each is a warning. */
 for (const [what, text] of [
 	['a matcher that nothing uses', 'http://localhost:8080 {\n\t@a path /\n\trespond x\n}\n'],
-	['a snippet that nothing uses', '(a) {\n\trespond x\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],
-	['a constant that nothing uses', 'let a 1\nhttp://localhost:8080 {\n\trespond x\n}\n'],
-	['an upstream that nothing uses', 'upstream a {\n\tto b:1\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],
+	['a snippet that is not used', '(a) {\n\trespond x\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],
+	['a constant that is not used', 'let a 1\nhttp://localhost:8080 {\n\trespond x\n}\n'],
+	['an upstream that is not used', 'upstream a {\n\tto b:1\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],
 	['a directive that can never run', 'http://localhost:8080 {\n\trespond x\n\tfile_server\n}\n'],
 	[
-		'a branch that an earlier one covers',
+		'a branch that an earlier one makes unreachable',
 		'http://localhost:8080 {\n\twhen path /a* {\n\t\trespond x\n\t} else when path /ab {\n\t\trespond y\n\t}\n}\n',
 	],
 	['TLS off on a public name', 'http://example.com {\n\trespond x\n}\n'],
@@ -257,7 +257,7 @@ for (const [what, text] of [
 		);
 	});
 }
-strict('every mistake at once, each at its place', () => {
+strict('all mistakes are reported at once, each with its place', () => {
 	assert.is(codes(':80 {\n\trespnd x\n\tredir https://a sometimes\n\t@m pth /\n\trespond @n x\n}\n').length, 4);
 });
 
@@ -268,7 +268,7 @@ for (const [one, other] of [
 	['1d', '24h'],
 	['250ms', '0.25s'],
 ] as const) {
-	values(`${one} is ${other}`, () =>
+	values(`${one} equals ${other}`, () =>
 		same(`{\n\tgrace_period ${one}\n}\n:80 {\n}\n`, `{\n\tgrace_period ${other}\n}\n:80 {\n}\n`),
 	);
 }
@@ -278,17 +278,17 @@ for (const [one, other] of [
 	['10MB', '10000000B'],
 	['1gib', '1073741824'],
 ] as const) {
-	values(`${one} is ${other}`, () => {
+	values(`${one} equals ${other}`, () => {
 		const body = (size: string): string => `:80 {\n\trequest_body {\n\t\tmax_size ${size}\n\t}\n}\n`;
 		same(body(one), body(other));
 	});
 }
-values('on, yes and true; off, no and false', () => {
+values('on, yes and true are equal; so are off, no and false', () => {
 	const cache = (word: string): string => `:80 {\n\tcache {\n\t\tclient_control ${word}\n\t}\n}\n`;
 	for (const word of ['yes', 'true']) same(cache(word), cache('on'));
 	for (const word of ['no', 'false']) same(cache(word), cache('off'));
 });
-values('addresses of upstreams', () => {
+values('upstream addresses may have a scheme and a port', () => {
 	assert.equal(mistakes(':80 {\n\treverse_proxy a:1 :8080 unix//run/app.sock [::1]:80\n}\n'), []);
 });
 

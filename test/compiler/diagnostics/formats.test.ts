@@ -1,4 +1,4 @@
-/** Findings as tools take them: SARIF by the rules of its standard, workflow commands with their escapes. */
+/** Diagnostics in formats for other tools: SARIF as its standard requires, and escaped workflow commands. */
 import { Ajv } from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -41,7 +41,7 @@ const findings: Findings = {
 	tests: { passed: 1, failed: 0 },
 };
 
-/** What SARIF 2.1.0 says of the objects that are used: their members, which of them must be there, and their ranges. */
+/** The members, required members and ranges of the SARIF 2.1.0 objects that are used. */
 const object = (properties: object, required: readonly string[] = []): object => ({
 	type: 'object',
 	properties,
@@ -127,9 +127,9 @@ const SARIF = object(
 	['version', 'runs'],
 );
 
-const formats = suite('formats of findings');
+const formats = suite('diagnostic formats');
 
-formats('SARIF is valid, and its results point at the rules that it describes', () => {
+formats('SARIF is valid, and its results refer to the rules that it describes', () => {
 	const log = JSON.parse(sarifReport([findings], lintRules));
 	const ajv = new Ajv({ strict: false, validateFormats: false });
 	const valid = ajv.compile(SARIF);
@@ -153,7 +153,7 @@ formats('SARIF is valid, and its results point at the rules that it describes', 
 	assert.equal(JSON.parse(sarifReport([{ ...findings, diagnostics: [], valid: true }], [])).runs[0].results, []);
 });
 
-formats('workflow commands escape what would end them', () => {
+formats('workflow commands escape their delimiters', () => {
 	assert.equal(githubReport([findings]).split('\n'), [
 		'::warning file=sites/a b%2Cc.conf,line=2,endLine=2,col=2,endColumn=9,title=path/prefix-without-slash::100%25 of `a`,%0Aall: of it.%0ADo it.',
 		'::error file=sites/a b%2Cc.conf,title=document/unknown-key::/sites/0: No.',
@@ -163,7 +163,7 @@ formats('workflow commands escape what would end them', () => {
 	assert.is(githubReport([{ ...findings, diagnostics: [] }]), '');
 });
 
-formats('JSON has the members that the Admin API has, and the edits', () => {
+formats('JSON has the same members as the Admin API, and the edits', () => {
 	const { valid, tests, diagnostics } = JSON.parse(jsonReport([findings]));
 	assert.is(valid, false);
 	assert.equal(tests, { passed: 1, failed: 0 });
@@ -173,13 +173,13 @@ formats('JSON has the members that the Admin API has, and the edits', () => {
 	assert.is(diagnostics[1].pointer, '/sites/0');
 });
 
-formats('reports of several configurations become one, in which findings of a shared import appear once', () => {
+formats('reports of several configurations are merged, and findings in a shared import appear once', () => {
 	const other: Findings = { ...findings, name: 'other.conf', valid: true, tests: { passed: 2, failed: 0 } };
 	const log = JSON.parse(sarifReport([findings, other], lintRules));
 	const ajv = new Ajv({ strict: false, validateFormats: false });
 	assert.ok(ajv.compile(SARIF)(structuredClone(log) as unknown));
 	assert.is(log.runs.length, 1);
-	// Two have a place in a text of both; the error is about the document of each.
+	// Two findings have a place in a text that both import; the error is about the document of each.
 	assert.is(log.runs[0].results.length, 4);
 	assert.equal(log.runs[0].invocations, [{ executionSuccessful: true, exitCode: 1 }]);
 	assert.is(githubReport([findings, other]).match(/^::/gm)!.length, 4);

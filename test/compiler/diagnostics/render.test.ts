@@ -1,4 +1,4 @@
-/** The rendering of a diagnostic, byte for byte. */
+/** The rendering of diagnostics, byte for byte. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
@@ -25,7 +25,7 @@ function lines(...expected: string[]): string {
 }
 
 const frames = suite('diagnostic frames');
-frames('code, place, lines around, caret, label, import and hint', () => {
+frames('a frame has code, place, surrounding lines, caret, label, import and hint', () => {
 	const diagnostic = at(legacy, 'permament', {
 		code: 'redirect/unknown-status',
 		message: '`permament` is not a redirect status.',
@@ -46,7 +46,7 @@ frames('code, place, lines around, caret, label, import and hint', () => {
 		),
 	);
 });
-frames('numbers of two digits widen the margin, related places are named', () => {
+frames('two-digit line numbers widen the margin, and related places are listed', () => {
 	const source = new Source({ name: 'f', text: `${'a\n'.repeat(8)}b\n\n` });
 	const related = [{ span: { source, start: 0, end: 1 }, message: 'defined here first' }];
 	assert.is(
@@ -63,14 +63,14 @@ frames('numbers of two digits widen the margin, related places are named', () =>
 		),
 	);
 });
-frames('tabs, wide and combining characters keep the caret in its column', () => {
+frames('tabs, wide and combining characters do not shift the caret', () => {
 	const source = new Source({ name: 'f', text: '\t日本 e\u0301 🚀 bad' });
 	assert.is(
 		renderDiagnostic(at(source, 'bad')),
 		lines('error[area/what]: It is wrong.', '  --> f:1:11', '1 |     日本 e\u0301 🚀 bad', '  |               ^^^'),
 	);
 });
-frames('a wide word gets a caret for each of its columns', () => {
+frames('a wide word has a caret for each of its columns', () => {
 	const source = new Source({ name: 'f', text: '日本' });
 	assert.ok(renderDiagnostic(at(source, '日本')).endsWith('\n  | ^^^^'));
 });
@@ -81,7 +81,7 @@ frames('the end of the file and an empty span have one caret', () => {
 	const empty = new Source({ name: 'f', text: '' });
 	assert.ok(renderDiagnostic(at(empty, '')).endsWith('1 |\n  | ^'));
 });
-frames('a span over several lines is underlined on its first', () => {
+frames('a span over several lines is underlined on the first', () => {
 	const source = new Source({ name: 'f', text: 'a "b\nc" d\n' });
 	assert.is(
 		renderDiagnostic(at(source, '"b\nc"')),
@@ -96,22 +96,22 @@ frames('a long line is cut around the caret', () => {
 	assert.is(caret!.indexOf('^'), text!.indexOf('BAD'));
 	assert.is(caret!.length - caret!.indexOf('^'), 3);
 });
-frames('a span longer than the frame is cut too', () => {
+frames('a span longer than the frame is cut', () => {
 	const source = new Source({ name: 'f', text: `a ${'z'.repeat(5000)} b` });
 	for (const line of renderDiagnostic(at(source, 'z'.repeat(5000))).split('\n')) assert.ok(line.length < 130, line);
 });
-frames('control characters of the file do not reach the terminal', () => {
+frames('control characters in the file do not reach the terminal', () => {
 	const source = new Source({ name: 'f\u001b[2J', text: 'a \u001b[31m b\r\n' });
 	const text = renderDiagnostic(at(source, 'b', { message: 'x \u0007', hint: '\u202e' }));
 	for (const character of ['\u001b', '\u0007', '\r', '\u202e']) assert.not(text.includes(character));
 	assert.ok(text.includes('1 | a ␛[31m b\n  |         ^'), text);
 });
-frames('a finding about the document shows its pointer', () => {
+frames('a finding about the document shows its JSON pointer', () => {
 	const diagnostic: Diagnostic = { code: 'a/b', severity: 'error', message: 'No.', pointer: '/sites/0', hint: 'Do.' };
 	assert.is(renderDiagnostic(diagnostic), lines('error[a/b]: No.', '  --> /sites/0', '   hint: Do.'));
 	assert.ok(renderDiagnostic({ ...diagnostic, pointer: '' }).includes('--> the whole document'));
 });
-frames('colour changes nothing but the escape sequences', () => {
+frames('color adds only escape sequences', () => {
 	const diagnostic = at(legacy, 'permament', { label: 'l', hint: 'h' });
 	const coloured = renderDiagnostic(diagnostic, { color: true });
 	assert.ok(coloured.includes('\u001b['));
@@ -123,7 +123,7 @@ frames('colour changes nothing but the escape sequences', () => {
 		renderDiagnostic(diagnostic),
 	);
 });
-frames('an import inside an import shows the whole chain', () => {
+frames('nested imports are shown as a chain', () => {
 	const inner = legacy.importedFrom({ source: legacy, start: 1, end: 4 }, 'old');
 	const text = renderDiagnostic(at(inner, 'gzip'));
 	assert.ok(text.endsWith('   imported at snippets/legacy:1:2\n   imported at Configfile:2:9'), text);
@@ -131,7 +131,7 @@ frames('an import inside an import shows the whole chain', () => {
 frames.run();
 
 const reports = suite('diagnostic reports');
-reports('hold the place as numbers and the rendering', () => {
+reports('a report has the place as numbers, and the rendered text', () => {
 	const diagnostic = at(legacy, 'permament', { hint: 'Do.' });
 	assert.equal(toReport(diagnostic), {
 		code: 'area/what',
@@ -147,7 +147,7 @@ reports('hold the place as numbers and the rendering', () => {
 	});
 	assert.is(JSON.parse(JSON.stringify(toReport(diagnostic))).line, 2);
 });
-reports('of the document hold the pointer and no place', () => {
+reports('a report about the document has a pointer and no place', () => {
 	const report = toReport({ code: 'a/b', severity: 'note', message: 'm', pointer: '/x' });
 	assert.equal(report, { code: 'a/b', severity: 'note', message: 'm', pointer: '/x', text: 'note[a/b]: m\n  --> /x' });
 });

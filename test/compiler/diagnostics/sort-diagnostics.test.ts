@@ -1,4 +1,4 @@
-/** The order of diagnostics, and which of them are repeats. */
+/** The order of diagnostics, and the removal of repeated ones. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
@@ -18,7 +18,7 @@ function found(source: Source, start: number, code = 'a/b', more: Partial<Diagno
 }
 
 const order = suite('sortDiagnostics');
-order('what was imported stands at its import', () => {
+order('diagnostics in an imported file come at the place of its import', () => {
 	const sorted = sortDiagnostics([
 		{ code: 'no/place', severity: 'error', message: 'm', pointer: '/sites' },
 		found(main, 7),
@@ -29,18 +29,18 @@ order('what was imported stands at its import', () => {
 	const shown = sorted.map(({ span }) => (span ? `${span.source.name}${span.start}` : 'nowhere'));
 	assert.equal(shown, ['main1', 'b0', 'b2', 'main7', 'nowhere']);
 });
-order('the same finding through a second import is left out', () => {
+order('the same finding through a second import is dropped', () => {
 	const again = imported.importedFrom({ source: main, start: 8, end: 9 }, 'b');
 	assert.is(sortDiagnostics([found(imported, 3), found(again, 3)]).length, 1);
 });
-order('an error at the very words of an earlier error is its consequence', () => {
+order('an error on exactly the same words as an earlier error is dropped as its consequence', () => {
 	const sorted = sortDiagnostics([found(main, 3, 'first/cause'), found(main, 3, 'then/effect')]);
 	assert.equal(
 		sorted.map(({ code }) => code),
 		['first/cause'],
 	);
 });
-order('a warning and an error at one place both stay', () => {
+order('a warning and an error at the same place are both kept', () => {
 	assert.is(sortDiagnostics([found(main, 3), found(main, 3, 'c/d', { severity: 'warning' })]).length, 2);
 });
 order.run();

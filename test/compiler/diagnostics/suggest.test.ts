@@ -1,4 +1,4 @@
-/** Did-you-mean: near enough, and never far-fetched. */
+/** "Did you mean" suggestions: close names only. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { nearest, suggest } from '../../../compiler/diagnostics/suggest.ts';
@@ -21,7 +21,7 @@ for (const [word, expected] of [
 }
 near('the nearest of several wins, not the first', () => assert.is(suggest('route2', ['routes2x', 'route']), 'route'));
 near('a single letter is near to nothing', () => assert.is(suggest('a', ['b', 'c']), undefined));
-near('the nearest of many come first, and those that hold the word before others', () => {
+near('suggestions start with the nearest name, then names that contain the word', () => {
 	assert.equal(nearest('prox', names, 2), ['reverse_proxy', 'root']);
 	assert.equal(nearest('x'.repeat(100_000), names, 1).length, 1);
 });

@@ -1,4 +1,4 @@
-/** Writes a document of today as one of before 0.2.0, wherever the schema says that steps and matchers are. */
+/** Rewrites a current document in the format used before 0.2.0, wherever the schema allows steps and matchers. */
 import { documentSchema } from '../../../compiler/document/schema.ts';
 
 type Fields = { readonly [key: string]: unknown };
@@ -6,15 +6,15 @@ type Fields = { readonly [key: string]: unknown };
 const schema = documentSchema() as Fields;
 const definitions = schema.$defs as { readonly [name: string]: Fields };
 
-/** What was written in the old form, by its place in the schema: `pipeline of step.group`, `matcher path`. */
+/** What was rewritten, by its place in the schema: `pipeline of step.group`, `matcher path`. */
 export type Downgraded = Set<string>;
 
-/** The document in the old form. */
+/** Returns the document in the old format. */
 export function downgradeDocument(document: unknown, seen: Downgraded): unknown {
 	return downgrade(document, schema, 'document', seen);
 }
 
-/** Every place of the schema in which steps are under `pipeline`, and where a matcher may be. */
+/** Returns every place in the schema where steps are under `pipeline`, and where a matcher may occur. */
 export function placesOfSchema(): string[] {
 	const places = new Set<string>();
 	const walk = (part: Fields, place: string): void => {
@@ -37,7 +37,7 @@ export function placesOfSchema(): string[] {
 
 function downgrade(value: unknown, part: Fields, place: string, seen: Downgraded): unknown {
 	if (part.$ref === '#/$defs/matcher') return downgradeMatcher(value as Fields, seen);
-	// A predicate of retries came with the tags: it was never written without them.
+	// Retry predicates never existed without tags.
 	if (part.$ref === '#/$defs/retry') return value;
 	if (typeof part.$ref === 'string') {
 		const name = part.$ref.slice('#/$defs/'.length);
@@ -68,7 +68,7 @@ function downgrade(value: unknown, part: Fields, place: string, seen: Downgraded
 	return downgradeRetries(result, seen);
 }
 
-/** Kinds whose one field was the whole argument. */
+/** Kinds whose single field was the whole argument. */
 const ONE_FIELD: { readonly [type: string]: string } = {
 	path: 'patterns',
 	host: 'hosts',
@@ -112,7 +112,10 @@ function untagged(type: string, fields: Fields, seen: Downgraded): unknown {
 	return { [type]: fields };
 }
 
-/** One object of several kinds, if each is an object of one kind and none comes twice; a header's fields in one map. */
+/**
+ * Merges objects of one kind each into one object, or returns undefined if a kind repeats. Fields of one header matcher
+ * share a map.
+ */
 function merged(of: readonly unknown[]): Fields | undefined {
 	const all: { [kind: string]: unknown } = {};
 	for (const one of of) {
@@ -130,7 +133,7 @@ function merged(of: readonly unknown[]): Fields | undefined {
 	return all;
 }
 
-/** The separate fields of a policy, where there were such. */
+/** Splits a retry predicate into the separate fields of the old format, if it had such fields. */
 function downgradeRetries(fields: Fields, seen: Downgraded): Fields {
 	const { retry_match: match, ...rest } = fields;
 	if (typeof match !== 'object' || match === null) return fields;

@@ -1,4 +1,4 @@
-/** Changes of a document at a path. */
+/** Edits of a document at a path. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { documentDifference } from '../../../compiler/document/difference.ts';
@@ -7,7 +7,7 @@ import { restoreSecrets } from '../../../compiler/document/secrets.ts';
 
 const DOCUMENT = { settings: { threads: 1 }, sites: [{ a: 1 }, { b: [1, 2] }] };
 
-/** The document after an edit, or `reason nearest` of a refusal; DOCUMENT stays as it is. */
+/** Returns the document after an edit, or `reason nearest` if it is refused; DOCUMENT must not change. */
 function edited(line: string, value?: unknown): unknown {
 	const before = JSON.stringify(DOCUMENT);
 	const [method, pointer = ''] = line.split(' ') as ['POST' | 'PUT' | 'PATCH' | 'DELETE', string];
@@ -75,7 +75,7 @@ for (const [line, value, expected] of [
 	refusals(`${line} ${JSON.stringify(value)}`, () => assert.is(edited(line, value), expected));
 }
 
-refusals('names of the prototype are names as any other', () => {
+refusals('names of Object.prototype are treated like any other name', () => {
 	const result = edited('POST /__proto__', { polluted: true }) as { [key: string]: unknown };
 	assert.ok(Object.hasOwn(result, '__proto__'));
 	assert.is(({} as { polluted?: boolean }).polluted, undefined);
@@ -85,7 +85,7 @@ refusals('names of the prototype are names as any other', () => {
 
 const secrets = suite('secrets');
 
-secrets('the sign of a secret becomes the one that is stored at its place, and nothing else does', () => {
+secrets('a redaction mark is replaced by the secret stored at its place, and nothing else is', () => {
 	const stored = { settings: { admin: { token: 'sesame' } }, sites: [] };
 	const back = { settings: { admin: { listen: ':1', token: '[redacted]' } }, sites: [] };
 	assert.equal(restoreSecrets(back, stored, ['settings', 'admin']), {
@@ -101,7 +101,7 @@ secrets('the sign of a secret becomes the one that is stored at its place, and n
 
 const difference = suite('difference');
 
-difference('names the places that change, with what goes and what comes', () => {
+difference('a difference names the changed places, with the old and new values', () => {
 	const before = { a: 1, b: { c: [1, 2, 3], d: 'x' }, e: 'same' };
 	const after = { b: { c: [1, 9, 3, 4], 'f/g': true }, e: 'same', h: null };
 	assert.equal(documentDifference(before, after, before, after), [
@@ -115,7 +115,7 @@ difference('names the places that change, with what goes and what comes', () => 
 	assert.equal(documentDifference(before, structuredClone(before), before, before), []);
 });
 
-difference('reports that a secret changes without showing it', () => {
+difference('a difference reports a changed secret without showing it', () => {
 	const hide = (token: string) => ({ of: { token }, shown: { token: '[redacted]' } });
 	const [a, b] = [hide('one'), hide('two')];
 	assert.equal(documentDifference(a.of, b.of, a.shown, b.shown), [

@@ -6,7 +6,7 @@ import { exportedSchema } from '../../../compiler/document/exported-schema.ts';
 
 type Fields = { readonly [word: string]: unknown };
 
-/** Every field that a schema names, with its place. */
+/** Returns every property of a schema, with its place. */
 function* fieldsOf(schema: Fields, place: string): Generator<{ place: string; field: Fields }> {
 	for (const [name, field] of Object.entries((schema.properties ?? {}) as { [name: string]: Fields })) {
 		yield { place: `${place}/${name}`, field };
@@ -28,10 +28,10 @@ function* fieldsOf(schema: Fields, place: string): Generator<{ place: string; fi
 const schema = exportedSchema() as Fields;
 const exported = suite('exported schema');
 
-exported('every field is described, by itself or by what it refers to', () => {
+exported('every field has a description, or refers to a schema that has one', () => {
 	const definitions = schema.$defs as { [name: string]: Fields };
 	const missing = [...fieldsOf(schema, '')]
-		// A tag says what it is by its only value.
+		// The only value of a tag describes it.
 		.filter(({ field }) => field.const === undefined && field.description === undefined)
 		.filter(({ field }) => {
 			const name = typeof field.$ref === 'string' ? field.$ref.slice('#/$defs/'.length) : undefined;
@@ -50,14 +50,14 @@ exported('descriptions are sentences', () => {
 	}
 });
 
-exported('a validator that knows nothing of ours compiles it', () => {
+exported('a validator without our extensions accepts it', () => {
 	const ajv = new Ajv({ strict: false });
 	const validate = ajv.compile(schema);
 	assert.ok(validate({ sites: [{ addresses: [':80'], pipeline: [{ handler: 'respond', status: 204 }] }] }));
 	assert.not(validate({ sites: [{ addresses: [':80'], pipeline: [{ handler: 'respnd' }] }] }));
 });
 
-exported('it shares no top-level key and no handler with the schema of the compatible server', () => {
+exported("no top-level key and no handler has a name that the compatible server's schema uses", () => {
 	const definitions = Object.keys(schema.$defs as Fields);
 	const handlers = definitions.filter(name => name.startsWith('handler.')).map(name => name.slice('handler.'.length));
 	assert.ok(handlers.length > 20);

@@ -1,4 +1,4 @@
-/** Hosts to listen on: what they mean, and what is none. */
+/** Hosts to listen on: the accepted forms and the invalid ones. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isListenHost, parseListenHost } from '../../../compiler/document/listen-host.ts';

@@ -1,4 +1,4 @@
-/** Which logs an access entry is written to: a site's own, the process log, and those of the process that include it. */
+/** The logs that an access log entry is written to: the site's, the process log, and process-wide logs that include it. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SiteLog } from '../../../compiler/document/document.ts';
@@ -6,7 +6,7 @@ import { accessLogTargets, namedLogTargets, takesLogger } from '../../../compile
 
 const file = (path: string) => ({ writer: 'file', path });
 
-/** Where the entries of a site's log go, as `logger output`. */
+/** Returns the destinations of a site log's entries, as `logger output`. */
 function targets(log: SiteLog, logs: { [name: string]: SiteLog } = {}): string[] {
 	return accessLogTargets(log, { logs }).map(({ logger, output }) => `${logger} ${output.path ?? output.writer}`);
 }
@@ -24,24 +24,24 @@ const TAKEN: readonly (readonly [include: string[], exclude: string[], logger: s
 ];
 
 for (const [include, exclude, logger, takes] of TAKEN) {
-	spaces(`+${include} -${exclude} ${takes ? 'takes' : 'leaves'} ${logger}`, () => {
+	spaces(`+${include} -${exclude} ${takes ? 'includes' : 'excludes'} ${logger}`, () => {
 		assert.is(takesLogger({ include, exclude }, logger), takes);
 	});
 }
 
-spaces('a log without name and settings goes to the process log', () => {
+spaces('a site log without a name and settings writes to the process log', () => {
 	assert.equal(targets({}), ['http.log.access stderr']);
 	assert.equal(targets({}, { default: { output: file('/p') } }), ['http.log.access /p']);
 	assert.equal(targets({}, { default: { exclude: ['http.log.access'] } }), []);
 });
 
-spaces('one with a name or settings has its own output, and the process log omits its entries', () => {
+spaces('a site log with a name or settings has its own output, and the process log omits its entries', () => {
 	assert.equal(targets({ name: 'a', output: file('/a') }), ['http.log.access.a /a']);
 	assert.equal(targets({ name: 'a' }, { default: { output: file('/p') } }), ['http.log.access.a stderr']);
 	assert.equal(targets({ name: 'a' }, { a: { output: file('/a') } }), ['http.log.access.a /a']);
 });
 
-spaces('other logs of the process take what they include', () => {
+spaces('other process-wide logs receive the entries that they include', () => {
 	const logs = {
 		access: { output: file('/all'), include: ['http.log.access'] },
 		errors: { include: ['http.log.error'] },
@@ -50,7 +50,7 @@ spaces('other logs of the process take what they include', () => {
 	assert.equal(targets({ name: 'a', output: file('/a') }, logs), ['http.log.access.a /a', 'http.log.access.a /all']);
 });
 
-spaces('a name that no log has is a logger whose entries the process takes', () => {
+spaces('a logger name without a log of that name writes to the process log', () => {
 	const names = (logs: { [name: string]: SiteLog }) =>
 		namedLogTargets('x', { logs }).map(({ logger, output }) => `${logger} ${output.writer}`);
 	assert.equal(names({}), ['http.log.access.x stderr']);
@@ -59,7 +59,7 @@ spaces('a name that no log has is a logger whose entries the process takes', () 
 	]);
 });
 
-spaces('debug lowers the level of logs without one', () => {
+spaces('debug lowers the level of logs that set none', () => {
 	assert.equal(
 		[{}, { level: 'ERROR' }].map(log => accessLogTargets({ name: 'a', ...log }, { debug: true })[0]!.level),
 		['DEBUG', 'ERROR'],

@@ -1,4 +1,4 @@
-/** JSON text: where it stops being JSON. */
+/** JSON parsing: the position of the first syntax error. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
@@ -16,7 +16,7 @@ function mistakeOf(text: string): [number, string] {
 
 const json = suite('JSON text');
 
-json('the first place where it stops being JSON is named', () => {
+json('the position of the first syntax error is reported', () => {
 	assert.equal(mistakeOf(''), [0, 'The text ends where a value is expected.']);
 	assert.equal(mistakeOf('{"a": }'), [6, 'Found `}` where a value is expected.']);
 	assert.equal(mistakeOf('{"a": 1 "b"}'), [
@@ -32,7 +32,7 @@ json('the first place where it stops being JSON is named', () => {
 	assert.equal(mistakeOf('[tru]'), [1, 'Found `t` where a value or `]` is expected.']);
 });
 
-json('every broken text gives one place inside it', () => {
+json('every broken text gives exactly one position, inside the text', () => {
 	const good = '{"a": [1, -2.5e3, "x\\u00e9\\n", null, true], "b": {"c": {}}}';
 	for (let at = 0; at < good.length; at++) {
 		for (const other of ['', '}', ',', '"', 'x', '\u0001']) {

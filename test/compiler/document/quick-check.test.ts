@@ -1,4 +1,4 @@
-/** The quick check of documents vouches for nothing that the full checker refuses. */
+/** The quick check accepts no document that the full schema check refuses. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Ajv } from 'ajv';
@@ -10,7 +10,7 @@ import { withIds } from '../../../compiler/document/with-ids.ts';
 import { ROOT } from '../../harness.ts';
 import { Random } from '../syntax/random-text.ts';
 
-/** Milliseconds of the processor: what else the machine does is none of it. */
+/** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false, meta: false });
@@ -19,7 +19,7 @@ ajv.addKeyword('startup');
 const full = ajv.compile(withIds(documentSchema()));
 const { root: quick } = new QuickChecks(documentSchema());
 
-/** Documents that adapting gives. */
+/** Returns documents made by the adapter. */
 function documents(): unknown[] {
 	const folder = path.join(ROOT, 'fixtures/adapt');
 	return readdirSync(folder).flatMap(name => {
@@ -50,7 +50,7 @@ const NAMES = [
 	'__proto__',
 ];
 
-/** Changes one value somewhere. */
+/** Changes one value somewhere in a document. */
 function mutate(document: unknown, random: Random): void {
 	let at = document as { [key: string]: unknown };
 	for (;;) {
@@ -75,12 +75,12 @@ function mutate(document: unknown, random: Random): void {
 
 const checking = suite('quick check');
 
-checking('it vouches for every document that adapting gives', () => {
+checking('the quick check accepts every document made by the adapter', () => {
 	const found = documents();
 	assert.ok(found.length > 20);
 	for (const document of found) assert.ok(quick(document), JSON.stringify(document));
 });
-checking('it vouches for nothing that is no document', () => {
+checking('the quick check accepts no invalid document', () => {
 	const random = new Random(5);
 	const found = documents().map(document => JSON.stringify(document));
 	const end = processorTime() + 1500;

@@ -1,4 +1,4 @@
-/** Secrets of a document: found, hidden, refused when hidden. */
+/** Secrets in a document: finding and redacting them, and refusing redacted values. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
@@ -34,7 +34,7 @@ const DOCUMENT = {
 
 const secrets = suite('secrets');
 
-secrets('a header is secret by its name', () => {
+secrets('a header is secret if its name says so', () => {
 	for (const name of [
 		'authorization',
 		'Proxy-Authorization',
@@ -50,7 +50,7 @@ secrets('a header is secret by its name', () => {
 	for (const name of ['Host', 'Accept', 'X-Key', 'Cookie-Policy']) assert.not(isSecretHeader(name), name);
 });
 
-secrets('a variable of FastCGI is secret by its name', () => {
+secrets('a FastCGI variable is secret if its name says so', () => {
 	const names = 'DB_PASSWORD,API_TOKEN,APP_SECRET,API_KEY,AWS_ACCESS_KEY_ID,PRIVATE_KEY,APP_KEY,DB_PASS,PASSWD,';
 	for (const name of `${names}SMTP_PWD,CREDENTIALS,smtp_auth,HTTP_AUTHORIZATION,SENTRY_DSN`.split(',')) {
 		assert.ok(isSecretVariable(name), name);
@@ -63,7 +63,7 @@ secrets('a variable of FastCGI is secret by its name', () => {
 	}
 });
 
-secrets('reading hides them and changes nothing', () => {
+secrets('redaction hides secrets and leaves the original unchanged', () => {
 	const shown = JSON.stringify(redact(DOCUMENT));
 	for (const secret of ['sesame', 'Bearer x', '"k"']) assert.not(shown.includes(secret), secret);
 	assert.ok(shown.includes('seen'));
@@ -71,7 +71,7 @@ secrets('reading hides them and changes nothing', () => {
 	assert.is(DOCUMENT.settings.admin.token, 'sesame');
 });
 
-secrets('none is so deep that it is shown', () => {
+secrets('deeply nested secrets are also redacted', () => {
 	const edit = { handler: 'edit_headers', response: { set: [{ name: 'Set-Cookie', value: 'hidden' }] } };
 	const field = { type: 'header', name: 'Authorization', values: ['hidden'] };
 	const retry_match = { type: 'all', of: [{ type: 'connect_error' }, { type: 'not', of: field }] };
@@ -98,10 +98,10 @@ secrets('none is so deep that it is shown', () => {
 	}
 });
 
-/** A text of a step or of a matcher, and what is shown of it; nothing is hidden where both are the same. */
+/** Text of a step or matcher, and its redacted form. If both are the same, nothing is secret. */
 type Shown = readonly [text: string, shown: string];
 
-/** Hides the secrets of a site with one step, puts them back, and has them refused. */
+/** Redacts a site with one step, restores its secrets, and checks that redacted values are refused. */
 function verify(step: object, text: string, shown: string): void {
 	const document = { sites: [{ addresses: [':1'], pipeline: [step] }] };
 	const json = JSON.stringify(document);
@@ -110,16 +110,16 @@ function verify(step: object, text: string, shown: string): void {
 	assert.is(JSON.stringify(hidden), expected, text);
 	const refused: Diagnostic[] = [];
 	refuseRedacted(hidden, diagnostic => refused.push(diagnostic));
-	assert.is(refused.length > 0, text !== shown, `${shown} is refused`);
-	assert.equal(restoreSecrets(hidden, document, []), document, `${shown} written back`);
+	assert.is(refused.length > 0, text !== shown, `${shown} must be refused if redacted`);
+	assert.equal(restoreSecrets(hidden, document, []), document, `${shown} must be restored`);
 	if (text === shown) return;
 	const other = JSON.parse(expected.split(JSON.stringify(shown)).join(JSON.stringify(`${shown} `)));
-	assert.equal(restoreSecrets(other, document, []), other, 'only what was shown is put back');
+	assert.equal(restoreSecrets(other, document, []), other, 'only redacted values are restored');
 }
 
 const matching = (when: object): object => ({ handler: 'respond', when });
 
-secrets('a value compared with a credential is one', () => {
+secrets('a value compared with a credential is secret', () => {
 	for (const [field, hidden] of [
 		['Authorization', true],
 		['cookie', true],
@@ -160,7 +160,7 @@ secrets('a value compared with a credential is one', () => {
 	verify({ handler: 'intercept_response', rules: [{ match, pipeline: [] }] }, 'abc', '[redacted]');
 });
 
-// biome-ignore format: an expression a line
+// biome-ignore format: one expression per line
 const EXPRESSIONS: readonly Shown[] = [
 	["{http.request.header.Authorization} == 'Bearer a'", "{http.request.header.Authorization} == '[redacted]'"],
 	["'a' == {header.X-Api-Key} && path('/x')", "'[redacted]' == {header.X-Api-Key} && path('/x')"],
@@ -182,7 +182,7 @@ const EXPRESSIONS: readonly Shown[] = [
 	["path('{header.Authorization}/x') && host('a')", "path('{header.Authorization}/x') && host('a')"],
 ];
 
-secrets('literals in expressions that are compared with a credential are hidden, no others', () => {
+secrets('only literals that expressions compare with a credential are redacted', () => {
 	for (const [expression, shown] of EXPRESSIONS) {
 		verify(matching({ type: 'expression', expression }), expression, shown);
 		const nested = { type: 'not', of: { type: 'all', of: [{ type: 'expression', expression }] } };
@@ -200,7 +200,7 @@ secrets('literals in expressions that are compared with a credential are hidden,
 	}
 });
 
-// biome-ignore format: a URL a line
+// biome-ignore format: one URL per line
 const URLS: readonly Shown[] = [
 	['https://ann:sesame@a.test/x?y=1#z', 'https://ann:[redacted]@a.test/x?y=1#z'],
 	['https://sesame@a.test', 'https://[redacted]@a.test'],
@@ -242,7 +242,7 @@ secrets('credentials in URLs are redacted everywhere', () => {
 	}
 });
 
-secrets('a message about a URL does not tell its credentials', () => {
+secrets('a message about a URL does not contain its credentials', () => {
 	const message =
 		'`https://ann:b@a.test/x` failed: a URL that includes credentials: https://ann:b@a.test/x?token=c&d=e.';
 	assert.is(
@@ -251,7 +251,7 @@ secrets('a message about a URL does not tell its credentials', () => {
 	);
 });
 
-secrets('arguments of a command that look like credentials are hidden', () => {
+secrets('command arguments that look like credentials are redacted', () => {
 	const show = (...command: string[]): readonly string[] => {
 		const dns = { provider: 'exec', command };
 		const document = { sites: [{ addresses: [':1'], tls: { issuers: [{ issuer: 'acme', dns }] }, pipeline: [] }] };
@@ -280,7 +280,7 @@ secrets('arguments of a command that look like credentials are hidden', () => {
 	assert.equal(show('hook', hidden), ['hook', hidden]);
 });
 
-secrets('what was hidden is refused when it comes back', () => {
+secrets('a redacted value is refused in a new document', () => {
 	const found: Diagnostic[] = [];
 	refuseRedacted(redact(DOCUMENT), diagnostic => found.push(diagnostic));
 	assert.equal(

@@ -1,4 +1,4 @@
-/** Site addresses in all their forms. */
+/** Site addresses in all forms. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -26,7 +26,7 @@ function mistake(text: string): string {
 
 const addresses = suite('site addresses');
 
-addresses('an address comes apart into scheme, host, port and path', () => {
+addresses('an address is split into scheme, host, port and path', () => {
 	const table: [string, string | undefined, string, number | undefined, string][] = [
 		['example.com', undefined, 'example.com', undefined, ''],
 		['Example.COM:8080', undefined, 'example.com', 8080, ''],
@@ -49,7 +49,7 @@ addresses('an address comes apart into scheme, host, port and path', () => {
 	}
 });
 
-addresses('mistakes are worded like the compatible server’s, the port before the scheme', () => {
+addresses("errors are worded like the compatible server's, and the port is checked before the scheme", () => {
 	assert.is(mistake('wss://localhost'), 'the scheme wss:// is only supported in browsers; use https:// instead');
 	assert.is(mistake('ws://localhost'), 'the scheme ws:// is only supported in browsers; use http:// instead');
 	assert.is(mistake('FOO://x'), 'unsupported URL scheme foo://');
@@ -60,7 +60,7 @@ addresses('mistakes are worded like the compatible server’s, the port before t
 	assert.is(mistake('a b.com'), '`a b.com` is not a host name.');
 });
 
-addresses('no text makes it throw', () => {
+addresses('no text makes the parser throw', () => {
 	const pieces = [
 		'http://',
 		':',
@@ -93,20 +93,20 @@ addresses('no text makes it throw', () => {
 	assert.ok(mistake('a.'.repeat(4000)).length < 120);
 });
 
-addresses('the text form reads back as the same address', () => {
+addresses('a formatted address parses to the same address', () => {
 	for (const text of ['http://a:81', ':8080', 'https://', '[::1]:80', '*.a.b', 'http://[fe80::1]/x']) {
 		assert.is(formatSiteAddress(parsed(text)), text);
 	}
 });
 
-addresses('the port is the written one, else that of the scheme, else the HTTPS port', () => {
+addresses('the port is the written one, or the default of the scheme, or the HTTPS port', () => {
 	assert.is(effectivePort(parsed('http://a'), ports), 80);
 	assert.is(effectivePort(parsed('a'), ports), 443);
 	assert.is(effectivePort(parsed('a:8443'), ports), 8443);
 	assert.is(effectivePort(parsed('http://a'), { http: 8080, https: 8443 }), 8080);
 });
 
-addresses('TLS is needed because of the scheme, the HTTPS port, or a host on any port except the HTTP port', () => {
+addresses('TLS is needed for the https scheme, the HTTPS port, or a host on any port except the HTTP port', () => {
 	const table: [string, boolean][] = [
 		['example.com', true],
 		['localhost', true],
@@ -122,7 +122,7 @@ addresses('TLS is needed because of the scheme, the HTTPS port, or a host on any
 	for (const [text, tls] of table) assert.is(needsTls(parsed(text), ports), tls, text);
 });
 
-addresses('http on the HTTPS port and the reverse violate convention', () => {
+addresses('http on the HTTPS port, and https on the HTTP port, violate convention', () => {
 	assert.ok(violatesConvention(parsed('http://a:443'), ports));
 	assert.ok(violatesConvention(parsed('https://a:80'), ports));
 	assert.not(violatesConvention(parsed('https://a:8080'), ports));

@@ -1,4 +1,4 @@
-/** Settings that only a restart can change. */
+/** Settings that take effect only after a restart. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Settings } from '../../../compiler/document/document.ts';
@@ -11,13 +11,13 @@ function changed(before: Settings | undefined, after: Settings | undefined): str
 
 const startup = suite('startup-fixed settings');
 
-startup('threads, metrics and trusted proxies are fixed', () => {
+startup('threads, metrics and trusted proxies need a restart', () => {
 	assert.equal(changed({ threads: 1 }, { threads: 2 }), ['threads']);
 	assert.equal(changed(undefined, { metrics: {} }), ['metrics']);
 	assert.equal(changed({ trusted_proxies: ['::1'] }, {}), ['trusted_proxies']);
 });
 
-startup("the Admin API's address is fixed, its token and origins are not", () => {
+startup('the address of the Admin API needs a restart, but not its token and origins', () => {
 	assert.equal(changed({ admin: {} }, { admin: { listen: '127.0.0.1:2019' } }), []);
 	assert.equal(changed({ admin: {} }, { admin: { listen: '127.0.0.1:2020' } }), ['admin.listen']);
 	assert.equal(changed({ admin: { token: 'a' } }, { admin: { token: 'b', origins: ['x'] } }), []);
@@ -25,11 +25,11 @@ startup("the Admin API's address is fixed, its token and origins are not", () =>
 	assert.equal(changed({}, { admin: { off: true } }), []);
 });
 
-startup('logs, debug and the grace period are not', () => {
+startup('logs, debug and the grace period need no restart', () => {
 	assert.equal(changed({ debug: true, grace_period: 1 }, { logs: { default: { level: 'INFO' } } }), []);
 });
 
-startup('an `@id` changes nothing that runs', () => {
+startup('a changed `@id` needs no restart', () => {
 	const named = { metrics: { '@id': 'numbers', per_host: true } } as unknown as Settings;
 	assert.equal(changed({ metrics: { per_host: true } }, named), []);
 	assert.equal(changed(named, { metrics: { per_host: false } }), ['metrics']);

@@ -1,4 +1,4 @@
-/** Documents of before 0.2.0, read as those of today. */
+/** Documents in the format used before 0.2.0 are upgraded when read. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../compiler/compiler.ts';
@@ -7,7 +7,7 @@ import { goldenCases } from '../../golden.ts';
 import { NO_FILES } from '../modules/directives/reverse-proxy/proxied-site.ts';
 import { downgradeDocument, placesOfSchema } from './downgrade.ts';
 
-const upgrade = suite('documents of before 0.2.0');
+const upgrade = suite('upgrade of old documents');
 
 upgrade('`handle` becomes `pipeline` at every depth', () => {
 	const old = {
@@ -38,7 +38,7 @@ upgrade('`handle` becomes `pipeline` at every depth', () => {
 	});
 });
 
-upgrade('an untagged matcher is tagged: kinds and-ed, lists or-ed', () => {
+upgrade('an untagged matcher gets tags: several kinds become `all`, lists become `any`', () => {
 	const matcher = (when: unknown) => {
 		const document = upgradeDocument({ sites: [{ pipeline: [{ handler: 'respond', when }] }] });
 		return (document as { sites: [{ pipeline: [{ when: unknown }] }] }).sites[0].pipeline[0].when;
@@ -92,7 +92,7 @@ upgrade('an untagged matcher is tagged: kinds and-ed, lists or-ed', () => {
 	}
 });
 
-upgrade('what a matcher of the old form never held is left for the schema, and does not match everything', () => {
+upgrade('an invalid old matcher is left for the schema to report, and does not match everything', () => {
 	for (const when of [
 		{ header: 'X-A' },
 		{ header_regexp: ['X-A'] },
@@ -106,7 +106,7 @@ upgrade('what a matcher of the old form never held is left for the schema, and d
 	}
 });
 
-upgrade('steps and matchers inside the rules of proxies and intercepts, a bypass, and the retries of pools', () => {
+upgrade('rules of proxies and intercepts, bypasses, and retries of pools are upgraded too', () => {
 	const steps = (name: 'handle' | 'pipeline', when: unknown, bypass: unknown, retries: object) => [
 		{
 			handler: 'proxy',
@@ -140,7 +140,7 @@ upgrade('steps and matchers inside the rules of proxies and intercepts, a bypass
 	);
 });
 
-upgrade('every document of the fixtures, written in the old form throughout, becomes what it was', () => {
+upgrade('every fixture document survives a downgrade and an upgrade', () => {
 	const seen = new Set<string>();
 	for (const golden of goldenCases('adapt')) {
 		const text = golden.file('expected.json');
@@ -151,10 +151,10 @@ upgrade('every document of the fixtures, written in the old form throughout, bec
 		assert.equal(upgradeDocument(old), today, golden.name);
 	}
 	assert.ok(seen.delete('retries'));
-	assert.equal([...seen].sort(), placesOfSchema(), 'a fixture is missing for a place that the schema has');
+	assert.equal([...seen].sort(), placesOfSchema(), 'every place in the schema needs a fixture');
 });
 
-upgrade("a proxy's retry fields become one predicate", () => {
+upgrade('the retry fields of a proxy become one predicate', () => {
 	const old = {
 		handler: 'proxy',
 		retry_methods: ['GET'],
@@ -174,7 +174,7 @@ upgrade("a proxy's retry fields become one predicate", () => {
 	});
 });
 
-upgrade('a document of today stays as it is, and nothing else makes it throw', () => {
+upgrade('a current document is unchanged, and no other value makes the upgrade throw', () => {
 	const today = {
 		sites: [
 			{ addresses: [':80'], pipeline: [{ handler: 'group', when: { type: 'host', hosts: ['a'] }, pipeline: [] }] },

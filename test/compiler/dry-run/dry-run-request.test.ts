@@ -1,4 +1,4 @@
-/** Requests read from the text that a person writes. */
+/** Parsing the requests that a user writes for a dry run. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -10,7 +10,7 @@ import {
 	parseRequestUrl,
 } from '../../../compiler/dry-run/dry-run-request.ts';
 
-const urls = suite('URLs of result requests');
+const urls = suite('dry-run request URLs');
 
 const GOOD: readonly (readonly [string, string])[] = [
 	['http://example.com', 'http example.com example.com undefined / undefined'],
@@ -47,15 +47,15 @@ for (const text of [
 
 urls.run();
 
-const parts = suite('methods, fields, clients and clocks');
+const parts = suite('dry-run request options');
 
-parts('a method is a token, and no tunnel', () => {
+parts('a method is a token other than CONNECT', () => {
 	assert.is(methodMistake('PROPFIND'), undefined);
 	assert.ok(methodMistake('G ET'));
 	assert.ok(methodMistake('CONNECT'));
 });
 
-parts('a field has a name, fits on its line and does not frame', () => {
+parts('a field has a name, fits on one line, and does not affect framing', () => {
 	assert.is(fieldMistake('X-A', 'é'), undefined);
 	assert.is(fieldMistake('Host', 'a.example:80'), undefined);
 	for (const [name, value] of [
@@ -69,14 +69,14 @@ parts('a field has a name, fits on its line and does not frame', () => {
 	}
 });
 
-parts('a client is an IP address in its canonical form', () => {
+parts('a client is an IP address, in canonical form', () => {
 	assert.is(clientAddress('203.0.113.9'), '203.0.113.9');
 	assert.is(clientAddress('2001:DB8:0::9'), '2001:db8::9');
 	assert.is(clientAddress('[::1]'), '::1');
 	assert.is(clientAddress('localhost'), undefined);
 });
 
-parts('a clock is set to a date or to a time with its offset', () => {
+parts('a clock is a date, or a time with its UTC offset', () => {
 	assert.is(clockTime('2026-01-31'), Date.UTC(2026, 0, 31));
 	assert.is(clockTime('2026-01-31T12:00:00Z'), Date.UTC(2026, 0, 31, 12));
 	assert.is(clockTime('2026-01-31 12:00+01:00'), Date.UTC(2026, 0, 31, 11));

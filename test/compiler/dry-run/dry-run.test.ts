@@ -1,4 +1,4 @@
-/** A plan that answers without a network: which listener, which fakes, what is delivered. */
+/** Dry runs, which answer requests without a network: the listener, the fake dependencies, and the response. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
@@ -31,7 +31,7 @@ async function result(
 	return (await new DryRun(planOf(document), SURROUNDINGS).run(asked))!;
 }
 
-const listeners = suite('the listener that a URL reaches');
+const listeners = suite('listener of a URL');
 
 const respond = [{ handler: 'respond' }];
 const plan = planOf({
@@ -67,16 +67,16 @@ for (const [url, key] of [
 
 listeners.run();
 
-const answers = suite('result answers');
+const answers = suite('dry-run responses');
 
-answers('a request without a site is answered 200 with nothing', async () => {
+answers('a request that no site matches gets an empty 200', async () => {
 	const document: Document = { sites: [{ addresses: ['http://a.example:8080'], pipeline: respond }] };
 	const came = (await new DryRun(planOf(document), SURROUNDINGS).run(request('http://b.example:8080/')))!;
 	assert.is(came.site, -1);
 	assert.is(came.response?.status, 200);
 });
 
-answers('what the protocol adds and leaves out is there', async () => {
+answers('the response is as on the network: with Date, and without a body where HTTP forbids one', async () => {
 	const steps = [{ handler: 'respond', body: 'héllo' }];
 	const at = Date.UTC(2026, 0, 31);
 	const get = await result({ pipeline: steps }, request('http://a:8080/', { at }));
@@ -92,7 +92,7 @@ answers('what the protocol adds and leaves out is there', async () => {
 	assert.is(await empty.response!.text(), '');
 });
 
-answers('a failure that no error route answers is its status, with the fields that were set before', async () => {
+answers('an error that no error route handles becomes its status, with the fields set before', async () => {
 	const steps = [
 		{ handler: 'edit_headers', response: { set: [{ name: 'X-A', value: '1' }] } },
 		{ handler: 'fail', status: 503 },
@@ -103,11 +103,11 @@ answers('a failure that no error route answers is its status, with the fields th
 	assert.ok(came.failure);
 });
 
-answers('an aborted connection delivers nothing', async () => {
+answers('an aborted connection has no response', async () => {
 	assert.is((await result({ pipeline: [{ handler: 'abort' }] }, request('http://a:8080/'))).response, undefined);
 });
 
-answers('a body is a stream with its length, and names that could mislead are dropped', async () => {
+answers('a body is streamed with its length, and ambiguous field names are dropped', async () => {
 	const steps = [
 		{ handler: 'respond', body: '{http.request.body} {http.request.header.Content-Length} {http.request.header.X_A}|' },
 	];
@@ -116,7 +116,7 @@ answers('a body is a stream with its length, and names that could mislead are dr
 	assert.is(await came.response!.text(), 'abc 3 |');
 });
 
-answers('a client with a header Host reaches the site of that host', async () => {
+answers('a request with a Host field reaches the site of that host', async () => {
 	const document: Document = {
 		sites: [
 			{ addresses: ['http://a.example:8080'], pipeline: [{ handler: 'respond', body: 'a' }] },
@@ -129,7 +129,7 @@ answers('a client with a header Host reaches the site of that host', async () =>
 	assert.is(await came.response!.text(), 'B.example:1');
 });
 
-answers('upstreams answer as scripted and record their requests', async () => {
+answers('fake upstreams respond as scripted and record their requests', async () => {
 	const upstreams = { to: ['a:1', 'b:2'], balance: { policy: 'round_robin' } };
 	const document: Document = { sites: [{ addresses: [':8080'], pipeline: [{ handler: 'proxy', upstreams }] }] };
 	const dryRun = new DryRun(planOf(document), SURROUNDINGS);

@@ -1,4 +1,4 @@
-/** Automatic HTTPS of both languages: which names get certificates and from whom, redirects, policies, what contradicts. */
+/** Automatic HTTPS in both languages: managed names and their issuers, redirects, policies, contradictory settings. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
@@ -41,7 +41,7 @@ function compiled(text: string, format: 'compatfile' | 'configfile' = 'compatfil
 	return compile({ format, text, name: 'Compatfile', path: '/c/Compatfile' }, reader);
 }
 
-/** Names with the issuers of their policy: `a.example: acme, acme`. */
+/** Returns the managed names with the issuers of their policies: `a.example: acme, acme`. */
 function managed(text: string): string[] {
 	const { plan, diagnostics } = compiled(text);
 	assert.ok(plan, diagnostics.map(({ message }) => message).join('\n'));
@@ -55,7 +55,7 @@ function errors(text: string): string[] {
 	return compiled(text).diagnostics.map(({ code }) => code);
 }
 
-/** Status and `Location` or body of a plain request. */
+/** Requests each URL over plain HTTP. Returns the status and `Location` or body of each response. */
 async function answers(text: string, ...urls: readonly string[]): Promise<string[]> {
 	const { plan, diagnostics } = compiled(text);
 	assert.ok(plan, diagnostics.map(({ message }) => message).join('\n'));
@@ -83,7 +83,7 @@ const PORTS = 'http_port 9080\n\thttps_port 9443';
 const https = suite('automatic HTTPS');
 
 https(
-	'public names come from ACME, internal ones from the own authority, http:// and the HTTP port from nobody',
+	'public names use ACME, internal names the internal authority; http:// sites and the HTTP port need no certificate',
 	() => {
 		const text =
 			'example.com, localhost, 10.0.0.1, host.internal, single {\n}\nhttp://plain.example {\n}\nb.example:80 {\n}\n:8080 {\n}\n';
@@ -101,7 +101,7 @@ https(
 	},
 );
 
-https('who issues: the site, else local_certs, cert_issuer, acme_ca', () => {
+https('the issuer is set by the site, or else by local_certs, cert_issuer or acme_ca', () => {
 	const sites = 'a.example {\n\ttls internal\n}\nb.example {\n\ttls x@b.example\n}\nc.example {\n}\n';
 	assert.equal(managed(`{\n\tlocal_certs\n}\n${sites}`), [
 		'a.example: internal',
@@ -121,7 +121,7 @@ https('who issues: the site, else local_certs, cert_issuer, acme_ca', () => {
 	]);
 });
 
-https('a loaded certificate, or a wildcard of the same configuration, stands for the names it covers', () => {
+https('a loaded certificate, or a wildcard of the same configuration, is used for the names it covers', () => {
 	const loaded = '*.example.com {\n\ttls wild.pem wild.key\n}\nsub.example.com {\n}\nexample.com {\n}\n';
 	assert.equal(managed(loaded), ['example.com: acme']);
 	assert.equal(managed(`{\n\tauto_https ignore_loaded_certs\n}\n${loaded}`).sort(), [
@@ -135,7 +135,7 @@ https('a loaded certificate, or a wildcard of the same configuration, stands for
 	]);
 });
 
-https('auto_https: off, without certificates, without redirects', async () => {
+https('auto_https can be off, or without certificates, or without redirects', async () => {
 	assert.equal(managed('{\n\tauto_https off\n}\na.example {\n}\n'), []);
 	assert.equal(managed('{\n\tauto_https disable_certs\n}\na.example {\n}\n'), []);
 	const listeners = (text: string) => compiled(text).plan!.listeners.map(({ key, scheme }) => `${scheme} ${key}`);
@@ -145,51 +145,48 @@ https('auto_https: off, without certificates, without redirects', async () => {
 	assert.equal(listeners('{\n\tauto_https off\n}\na.example {\n}\n'), ['https tcp/:443']);
 });
 
-https('redirects: to the standard port, to another, to the standard one of both (facts A1 to A3)', async () => {
-	assert.equal(await answers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://localhost:9080/a?b'), [
-		'308 https://localhost/a?b',
-	]);
-	assert.equal(await answers(`{\n\t${PORTS}\n}\nlocalhost:1234 {\n}\n`, 'http://localhost:9080/'), [
-		'308 https://localhost:1234/',
-	]);
-	const both = `{\n\t${PORTS}\n\tlocal_certs\n}\nlocalhost {\n}\nlocalhost:10443 {\n}\n`;
-	assert.equal(await answers(both, 'http://localhost:9080/'), ['308 https://localhost/']);
+https(
+	'redirects go to the standard port or another; the standard port wins if both serve the name (facts A1 to A3)',
+	async () => {
+		assert.equal(await answers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://localhost:9080/a?b'), [
+			'308 https://localhost/a?b',
+		]);
+		assert.equal(await answers(`{\n\t${PORTS}\n}\nlocalhost:1234 {\n}\n`, 'http://localhost:9080/'), [
+			'308 https://localhost:1234/',
+		]);
+		const both = `{\n\t${PORTS}\n\tlocal_certs\n}\nlocalhost {\n}\nlocalhost:10443 {\n}\n`;
+		assert.equal(await answers(both, 'http://localhost:9080/'), ['308 https://localhost/']);
+		assert.equal(
+			await answers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://unknown.example:9080/x', 'http://[::1]:9080/'),
+			['308 https://unknown.example/x', '308 https://[::1]/'],
+		);
+	},
+);
+
+https('redirects come after the HTTP sites that name a host, before the catch-all sites (fact A5)', async () => {
+	const text = `{\n\t${PORTS}\n\tlocal_certs\n}\nhttp://:9080 {\n\trespond "Foo"\n}\nhttp://baz.localhost:9080 {\n\trespond "Baz"\n}\nbar.localhost {\n\trespond "Bar"\n}\n`;
 	assert.equal(
-		await answers(`{\n\t${PORTS}\n}\nlocalhost {\n}\n`, 'http://unknown.example:9080/x', 'http://[::1]:9080/'),
-		['308 https://unknown.example/x', '308 https://[::1]/'],
+		await answers(text, 'http://bar.localhost:9080/', 'http://foo.localhost:9080/', 'http://baz.localhost:9080/'),
+		['308 https://bar.localhost/', '200 Foo', '200 Baz'],
+	);
+	// For a name on two non-standard ports, the first port wins. Exact names come before wildcards.
+	const ports = 'a.example:8443, a.example:7443 {\n}\n*.example:9443 {\n}\n';
+	assert.equal(await answers(ports, 'http://a.example/', 'http://b.example/'), [
+		'308 https://a.example:7443/',
+		'308 https://b.example:9443/',
+	]);
+});
+
+https('only TLS sites are redirected; a `:443` site redirects every host, and gets no certificate', async () => {
+	assert.equal(managed(':443 {\n}\n'), []);
+	assert.equal(await answers(':443 {\n}\n', 'http://any.example/'), ['308 https://any.example/']);
+	assert.equal(
+		compiled('http://a.example:8447, http://127.0.0.1:8447 {\n}\n').plan!.certificates!.managed.policies,
+		[],
 	);
 });
 
-https(
-	'redirects stand after the sites of the HTTP port that name a host, before those that take every one (fact A5)',
-	async () => {
-		const text = `{\n\t${PORTS}\n\tlocal_certs\n}\nhttp://:9080 {\n\trespond "Foo"\n}\nhttp://baz.localhost:9080 {\n\trespond "Baz"\n}\nbar.localhost {\n\trespond "Bar"\n}\n`;
-		assert.equal(
-			await answers(text, 'http://bar.localhost:9080/', 'http://foo.localhost:9080/', 'http://baz.localhost:9080/'),
-			['308 https://bar.localhost/', '200 Foo', '200 Baz'],
-		);
-		// Of a name on two other ports the first; wildcards after exact names.
-		const ports = 'a.example:8443, a.example:7443 {\n}\n*.example:9443 {\n}\n';
-		assert.equal(await answers(ports, 'http://a.example/', 'http://b.example/'), [
-			'308 https://a.example:7443/',
-			'308 https://b.example:9443/',
-		]);
-	},
-);
-
-https(
-	'only what TLS serves is redirected: `:443` redirects everything, and needs no certificate of its own',
-	async () => {
-		assert.equal(managed(':443 {\n}\n'), []);
-		assert.equal(await answers(':443 {\n}\n', 'http://any.example/'), ['308 https://any.example/']);
-		assert.equal(
-			compiled('http://a.example:8447, http://127.0.0.1:8447 {\n}\n').plan!.certificates!.managed.policies,
-			[],
-		);
-	},
-);
-
-https('contradictions are told: automation, policies, names, permission', () => {
+https('contradictory automation, policies, names and permissions are reported', () => {
 	assert.equal(errors('a.example:1 {\n\ttls internal\n}\na.example:2 {\n\ttls x@y.example\n}\n'), [
 		'tls/ambiguous-automation',
 	]);
@@ -207,7 +204,7 @@ https('contradictions are told: automation, policies, names, permission', () => 
 	assert.ok(errors(path).includes('tls/conflicting-policies'));
 });
 
-https('files are read and checked: certificates, keys, pools', () => {
+https('certificate, key and pool files are read and checked', () => {
 	const site = (words: string) => errors(`a.example {\n\ttls ${words}\n}\n`);
 	assert.equal(site('wild.pem wild.key'), []);
 	assert.equal(site('wild.pem other.key'), ['tls/key-mismatch']);
@@ -228,7 +225,7 @@ https('files are read and checked: certificates, keys, pools', () => {
 });
 
 https(
-	'shields: a site below a wildcard that asks for certificates is not asked, whatever else the wildcard says (fact C33)',
+	'a site below a wildcard that requires client certificates requires none itself, whatever else the wildcard sets (fact C33)',
 	() => {
 		const text =
 			'*.example.com {\n\ttls wild.pem wild.key {\n\t\tprotocols tls1.3\n\t\tclient_auth {\n\t\t\ttrust_pool file ca.pem\n\t\t}\n\t}\n}\npublic.example.com {\n}\n';
@@ -241,7 +238,7 @@ https(
 	},
 );
 
-https('DNS challenge words need a provider (fact L11), from the site or the process', () => {
+https('options for the DNS challenge need a provider (fact L11), in the site or in the global options', () => {
 	const found = compiled(':443 {\n\ttls {\n\t\tpropagation_delay 30s\n\t}\n}\n').diagnostics[0]!;
 	assert.match(
 		found.message,

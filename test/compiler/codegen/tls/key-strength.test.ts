@@ -1,4 +1,4 @@
-/** Keys that are too weak are named when a configuration is read, not at the first handshake. */
+/** Weak keys are reported when a configuration is read, not at the first handshake. */
 import { generateKeyPairSync } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,11 +10,11 @@ import {
 } from '../../../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
 import { TestAuthority } from '../../../certificates.ts';
 
-const strength = suite('strength of keys');
+const strength = suite('key strength');
 
 const authority = await TestAuthority.make();
 
-strength('by kind and size', () => {
+strength('the required size depends on the kind of key', () => {
 	const curve = (namedCurve: string) => weaknessOf(generateKeyPairSync('ec', { namedCurve }).privateKey);
 	assert.is(
 		weaknessOf(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey),
@@ -26,7 +26,7 @@ strength('by kind and size', () => {
 	assert.is(weaknessOf(generateKeyPairSync('ed25519').privateKey), undefined);
 });
 
-strength('a certificate from files with a weak key is a mistake of the configuration', async () => {
+strength('a weak key in a certificate file is an error in the configuration', async () => {
 	const { certificate, key } = await authority.issue({ names: ['a.test'], bits: 1024 });
 	const outcome = checkPair(Buffer.from(certificate), Buffer.from(key), 'a.pem', 'a.key');
 	assert.is('code' in outcome && outcome.code, 'tls/weak-key');
@@ -36,7 +36,7 @@ strength('a certificate from files with a weak key is a mistake of the configura
 	);
 });
 
-strength('so is the certificate that is shown to upstreams', async () => {
+strength('a weak key in a client certificate for upstreams is an error too', async () => {
 	const read = async (bits: number): Promise<string> => {
 		const pair = await authority.issue({ names: ['client.test'], bits });
 		const files: { [file: string]: string } = { 'c.pem': pair.certificate, 'c.key': pair.key };
