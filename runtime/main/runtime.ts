@@ -25,6 +25,7 @@ import { PasswordQueue } from '../passwords/password-queue.ts';
 import type { BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, useIoMode } from '../sockets/io-mode.ts';
 import { hostFacts } from '../threads/host-facts.ts';
+import { raiseInliningBudget } from '../threads/inlining-budget.ts';
 import { relieveProcess, relieveThread } from '../threads/memory-relief.ts';
 import {
 	CONTROL_GENERATION,
@@ -432,6 +433,7 @@ export class Runtime implements RuntimeControl {
 
 	#serves(): void {
 		this.#ready = true;
+		raiseInliningBudget();
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
 			io: ioMode(),

@@ -5,8 +5,9 @@
  */
 
 import type { FileIdentity } from './file-identity.ts';
-import { foreignFunctions, foreignFunctionsOf } from './foreign-functions.ts';
+import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
+import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
 /** The calls. They never throw, and block only while reading bytes that are not in memory. */
 export interface SystemCalls {
@@ -63,7 +64,7 @@ export function systemCalls(): SystemCalls | undefined {
 function load(): SystemCalls | undefined {
 	const ffi = foreignFunctions();
 	if (ffi === undefined) return undefined;
-	const functions = foreignFunctionsOf(ffi, {
+	const functions = uncheckedFunctionsOf(ffi, {
 		sendfile: { return: 'int64', arguments: ['int32', 'int32', 'pointer', 'uint64'] },
 		preadv2: { return: 'int64', arguments: ['int32', 'pointer', 'int32', 'int64', 'int32'] },
 		close: { return: 'int32', arguments: ['int32'] },

@@ -3,8 +3,9 @@
  * is reached here through the prototype of all functions, because Node offers no other way.
  *
  * Reason: `epoll_wait`, `read` and `write` are called for every request. With checks, a keep-alive request that is answered with
- * 14 bytes costs 3.86 µs of CPU time, without them 3.56 µs: 8 %. Signatures with `int64` instead of `pointer` cost the same as
- * checked ones in Node 26.10. All other calls are checked.
+ * 14 bytes costs 3.86 µs of CPU time, without them 3.56 µs: 8 %. The calls that open, stat, read and close a file are made for
+ * every request of a large folder; with checks, one of 100,000 files of 4 KB costs 11 % more. Signatures with `int64` instead of
+ * `pointer` cost the same as checked ones in Node 26.10. All other calls are checked.
  */
 import { type ForeignFunction, type ForeignSignature, foreignFunctionsOf } from './foreign-functions.ts';
 
