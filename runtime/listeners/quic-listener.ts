@@ -41,6 +41,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	#rate: HandshakeRate | undefined;
 	#limit = HANDSHAKE_LIMIT;
 	#opened = false;
+	#warnAgainAt = 0;
 	#draining = false;
 
 	/** Binds. Throws an error with the system's code, or ENOSYS where HTTP/3 is unavailable. */
@@ -150,6 +151,14 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 
 	ended(): void {
 		this.#deps.ended();
+	}
+
+	failed(error: unknown): void {
+		// Once a minute: what fails for one connection may fail for many.
+		const now = performance.now();
+		if (now < this.#warnAgainAt) return;
+		this.#warnAgainAt = now + 60_000;
+		process.emitWarning(error instanceof Error ? error : String(error));
 	}
 
 	clientKey(address: string): string {

@@ -29,8 +29,8 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	#type = -1;
 	#settled = false;
 	/** The highest push id that the client has allowed, −1 for none. */
-	#maxPushId = -1;
-	#goAway = Infinity;
+	#maxPushId = -1n;
+	#goAway = MOST;
 	#failed = false;
 
 	constructor(connection: ControlledConnection, stream: QuicStream) {
@@ -126,27 +126,27 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		return false;
 	}
 
-	#settings(numbers: number[] | undefined): void {
+	#settings(numbers: bigint[] | undefined): void {
 		if (numbers === undefined || numbers.length % 2 === 1) {
 			this.#fail(H3_ERROR.frame);
 			return;
 		}
-		const seen = new Set<number>();
+		const seen = new Set<bigint>();
 		for (let i = 0; i < numbers.length; i += 2) {
 			const id = numbers[i]!;
-			if (FORBIDDEN_SETTINGS.has(id) || seen.has(id)) {
+			if (FORBIDDEN_SETTINGS.has(Number(id)) || seen.has(id)) {
 				this.#fail(H3_ERROR.settings);
 				return;
 			}
 			seen.add(id);
-			if (id === SETTING.enableConnectProtocol && numbers[i + 1]! > 1) {
+			if (id === BigInt(SETTING.enableConnectProtocol) && numbers[i + 1]! > 1n) {
 				this.#fail(H3_ERROR.settings);
 				return;
 			}
 		}
 	}
 
-	#number(type: number, value: number): void {
+	#number(type: number, value: bigint): void {
 		switch (type) {
 			case FRAME.goAway:
 				// A client's GOAWAY names pushes; it may only go down (RFC 9114 §5.2).
@@ -208,10 +208,19 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 }
 
-/** The integers that bytes consist of; undefined if the last one is cut short. */
-function varints(bytes: Buffer, start: number, end: number): number[] | undefined {
-	const reader = new VarintReader();
-	const found: number[] = [];
-	for (let at = start; at < end; at++) if (reader.push(bytes[at]!)) found.push(reader.value);
-	return reader.within ? undefined : found;
+/** The largest integer there is (RFC 9000 §16). */
+const MOST = 2n ** 62n - 1n;
+
+/** The integers that bytes consist of, exactly: beyond 2^53 numbers would not differ; undefined if the last one is cut short. */
+function varints(bytes: Buffer, start: number, end: number): bigint[] | undefined {
+	const found: bigint[] = [];
+	for (let at = start; at < end; ) {
+		const length = 1 << (bytes[at]! >> 6);
+		if (at + length > end) return undefined;
+		let value = BigInt(bytes[at]! & 0x3f);
+		for (let i = 1; i < length; i++) value = value * 256n + BigInt(bytes[at + i]!);
+		found.push(value);
+		at += length;
+	}
+	return found;
 }

@@ -107,6 +107,11 @@ export class Http3Connection
 	}
 
 	opened(stream: QuicStream): void {
+		if (this.#over) {
+			if (stream.bidirectional) stream.reset(H3_ERROR.rejected);
+			stream.release();
+			return;
+		}
 		this.enter();
 		if (stream.bidirectional) {
 			const request = new RequestStream(this, stream);
@@ -142,7 +147,7 @@ export class Http3Connection
 		if (now >= this.#goAwayAt) this.#lastGoAway();
 		const { idleTimeout } = this.engine.limits;
 		if (this.#requests.size === 0 && idleTimeout > 0 && now - this.#idleSince >= idleTimeout) {
-			this.#close(H3_ERROR.none);
+			this.#end();
 			return;
 		}
 		this.#running = true;
@@ -367,7 +372,7 @@ export class Http3Connection
 		for (const request of this.#heads.splice(0)) this.#flushHead(request);
 		this.#running = false;
 		if (this.#over || this.#requests.size > 0) return;
-		if (this.#ending > 1) this.#close(H3_ERROR.none);
+		if (this.#ending > 1) this.#end();
 	}
 
 	#flushHead(request: RequestStream): void {
@@ -471,6 +476,13 @@ export class Http3Connection
 		if (this.#over) return;
 		this.engine.counters?.cut(reason);
 		this.#close(code);
+	}
+
+	/** Ends the connection once the client has all that was sent; `closed` follows then. */
+	#end(): void {
+		if (this.#over) return;
+		this.#over = true;
+		this.#quic.end(H3_ERROR.none);
 	}
 
 	/** `closed` follows within the call. */

@@ -41,7 +41,12 @@ export interface QuicConnection {
 	openUni(): QuicStream | undefined;
 	/** Sends what was written since the last event. Needed outside of callbacks only. */
 	flush(): void;
-	/** Ends the connection with a code of the protocol; the owner's `closed` follows within the call. */
+	/**
+	 * Ends the connection with a code of the protocol once the peer has acknowledged all that was written, or has had the time
+	 * to. Streams that the peer opens meanwhile are the owner's to reject.
+	 */
+	end(code: number): void;
+	/** Ends the connection at once with a code of the protocol; the owner's `closed` follows within the call. */
 	close(code: number): void;
 	/** Ends it at once, without a word to the peer. */
 	destroy(): void;

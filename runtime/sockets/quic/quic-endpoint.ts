@@ -32,6 +32,8 @@ export interface QuicEndpointOwner {
 	readonly choose: ChooseCertificate;
 	/** What counts as one client. */
 	clientKey(address: string): string;
+	/** A connection was ended because something threw: a defect of ours. */
+	failed(error: unknown): void;
 }
 
 interface Closing {
@@ -210,6 +212,11 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#router.forget(engine);
 		claim.leave();
 		this.#owner.ended();
+	}
+
+	failed(error: unknown): void {
+		this.#owner.refused('internal_error');
+		this.#owner.failed(error);
 	}
 
 	resumed(engine: QuicEngine): void {

@@ -54,6 +54,17 @@ export interface EngineOwner {
 	ended(engine: QuicEngine, close: QuicClose | undefined): void;
 	/** A wait of the handshake is over. */
 	resumed(engine: QuicEngine): void;
+	/** Something threw while the engine ran, or its protocol; the engine ends at once. */
+	failed(error: unknown): void;
+}
+
+/** The graceful end of a connection. */
+interface Ending {
+	readonly code: number;
+	/** `performance.now()` at which the wait for acknowledgments is over. */
+	readonly until: number;
+	/** When the peer was last heard from. */
+	heardAt: number;
 }
 
 /** Lengths of the datagrams that were taken out of an engine. */
@@ -96,6 +107,12 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	#gone = false;
 	#waiting = false;
 	#begun = false;
+	/** OpenSSL is at work, maybe in a callback: nothing may be freed. */
+	#handling = false;
+	/** How it is to end once OpenSSL has returned. */
+	#endAfter: (() => void) | undefined = undefined;
+	#ending: Ending | undefined = undefined;
+	#heard = false;
 
 	/** Throws if OpenSSL has no memory for it. */
 	constructor(
@@ -165,6 +182,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	/** Puts a datagram in, which is at an offset of the thread's memory. Returns false if there is no room before `run`. */
 	inject(offset: number, length: number): boolean {
 		if (this.#gone) return true;
+		this.#heard = true;
 		const { library, results, resultsAt, datagrams } = this.thread;
 		results.writeBigUInt64LE(datagrams.receivedAt + BigInt(offset), 8);
 		results.writeBigUInt64LE(BigInt(length), 16);
@@ -184,14 +202,22 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		this.#running = true;
 		this.dirty = false;
 		try {
-			this.#handleEvents();
-			if (this.#connection === 0n) this.#accept();
-			if (this.#connection !== 0n && !this.established) this.#establish();
-			if (this.established && !this.#gone) this.#deliver();
-			if (!this.#gone) this.#output();
+			this.#work();
+		} catch (error) {
+			this.#owner.failed(error);
+			this.destroy();
 		} finally {
 			this.#running = false;
 		}
+	}
+
+	#work(): void {
+		this.#handleEvents();
+		if (!this.#gone && this.#connection === 0n) this.#accept();
+		if (!this.#gone && this.#connection !== 0n && !this.established) this.#establish();
+		if (this.established && !this.#gone && this.#ending === undefined) this.#deliver();
+		if (this.#ending !== undefined && !this.#gone) this.#finish(this.#ending);
+		if (!this.#gone) this.#output();
 		if (this.#gone) return;
 		if (this.#connection !== 0n && this.#checkClosed()) return;
 		this.#schedule();
@@ -228,17 +254,50 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	close(code: number): void {
 		if (this.#gone) return;
 		this.closing = true;
-		if (this.#connection !== 0n) {
-			const { library, results, resultsAt } = this.thread;
-			results.writeBigUInt64LE(BigInt(code), 0);
-			results.writeBigUInt64LE(0n, 8);
-			const flags = SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK;
-			library.f.SSL_shutdown_ex(this.#connection, flags, resultsAt, 16n);
-			library.f.ERR_clear_error();
-			this.#handleEvents();
+		if (this.#connection !== 0n && !this.#handling) {
+			this.#shutDown(code, SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK);
 			this.#output();
 		}
 		this.#end({ byPeer: false, transport: false, code });
+	}
+
+	end(code: number): void {
+		if (this.#gone || this.#ending !== undefined) return;
+		const now = performance.now();
+		this.#ending = { code, until: now + BOUND.FLUSH_TIME, heardAt: now };
+		this.#heard = false;
+		this.run();
+	}
+
+	/** Goes on with the graceful end. OpenSSL flushes what it has, so it must have all of it first. */
+	#finish(ending: Ending): void {
+		const now = performance.now();
+		if (this.#heard) ending.heardAt = now;
+		this.#heard = false;
+		// A stream that nobody answers would count as one that is never flushed: the owner rejects it.
+		this.#acceptStreams();
+		this.#tidy();
+		if (this.#gone) return;
+		if (now >= ending.until || now - ending.heardAt >= BOUND.FLUSH_SILENCE) {
+			this.close(ending.code);
+			return;
+		}
+		for (const streams of [this.#lingering, this.streams]) {
+			for (const stream of streams.values()) if (stream.unsent) return;
+		}
+		this.#shutDown(ending.code, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK);
+		const { f } = this.thread.library;
+		const { resultsAt } = this.thread;
+		if ((f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1) this.closing = true;
+		f.ERR_clear_error();
+	}
+
+	#shutDown(code: number, flags: bigint): void {
+		const { library, results, resultsAt } = this.thread;
+		results.writeBigUInt64LE(BigInt(code), 0);
+		results.writeBigUInt64LE(0n, 8);
+		library.f.SSL_shutdown_ex(this.#connection, flags, resultsAt, 16n);
+		library.f.ERR_clear_error();
 	}
 
 	destroy(): void {
@@ -265,9 +324,12 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		const { thread } = this;
 		const before = thread.current;
 		thread.current = this;
+		this.#handling = true;
 		thread.library.f.SSL_handle_events(this.#listener);
+		this.#handling = false;
 		thread.current = before;
 		thread.library.f.ERR_clear_error();
+		this.#endAfter?.();
 	}
 
 	#accept(): void {
@@ -302,24 +364,10 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	}
 
 	#deliver(): void {
-		const { f } = this.thread.library;
 		const { owner } = this;
 		if (owner === undefined) return;
-		while (!this.#gone && (f.SSL_get_accept_stream_queue_len(this.#connection) as bigint) > 0n) {
-			const ssl = f.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
-			if (ssl === 0n) {
-				f.ERR_clear_error();
-				break;
-			}
-			owner.opened(this.#stream(ssl));
-		}
-		for (const stream of this.#lingering.values()) {
-			stream.refresh();
-			stream.flushPending();
-			if (!stream.settled) continue;
-			this.#lingering.delete(stream.ssl);
-			stream.free();
-		}
+		this.#acceptStreams();
+		this.#tidy();
 		// When together they have written as much as they may, each must tell what has been acknowledged.
 		const tight = this.buffered > BOUND.CONNECTION_BUFFER / 2;
 		for (const stream of this.streams.values()) if (tight || stream.starved) stream.refresh();
@@ -328,6 +376,29 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 			stream.events();
 		}
 		if (!this.#gone) owner.settled();
+	}
+
+	#acceptStreams(): void {
+		const { f } = this.thread.library;
+		while (!this.#gone && (f.SSL_get_accept_stream_queue_len(this.#connection) as bigint) > 0n) {
+			const ssl = f.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
+			if (ssl === 0n) {
+				f.ERR_clear_error();
+				break;
+			}
+			this.owner?.opened(this.#stream(ssl));
+		}
+	}
+
+	/** Writes and frees what is left of streams that were written whole. */
+	#tidy(): void {
+		for (const stream of this.#lingering.values()) {
+			stream.refresh();
+			stream.flushPending();
+			if (!stream.settled) continue;
+			this.#lingering.delete(stream.ssl);
+			stream.free();
+		}
 	}
 
 	#stream(ssl: bigint): EngineStream {
@@ -341,7 +412,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	#output(): void {
 		this.#handleEvents();
 		for (let round = 0; round < BOUND.ROUNDS_A_TURN; round++) {
-			if (this.#take() === 0) return;
+			if (this.#gone || this.#take() === 0) return;
 			this.#handleEvents();
 		}
 	}
@@ -382,21 +453,33 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	#schedule(): void {
 		const { library, results, resultsAt } = this.thread;
 		library.f.SSL_get_event_timeout(this.#listener, resultsAt + AT.time, resultsAt + AT.infinite);
-		if (results.readInt32LE(64) !== 0) {
-			this.#owner.deadline(this, Infinity);
-			return;
+		let due = Infinity;
+		if (results.readInt32LE(64) === 0) {
+			const after = Number(results.readBigInt64LE(48)) * 1000 + Number(results.readBigInt64LE(56)) / 1000;
+			due = performance.now() + after;
 		}
-		const after = Number(results.readBigInt64LE(48)) * 1000 + Number(results.readBigInt64LE(56)) / 1000;
-		this.#owner.deadline(this, performance.now() + after);
+		const ending = this.#ending;
+		if (ending !== undefined) due = Math.min(due, ending.until, ending.heardAt + BOUND.FLUSH_SILENCE);
+		this.#owner.deadline(this, due);
 	}
 
 	#end(close: QuicClose | undefined): void {
 		if (this.#gone) return;
+		if (this.#handling) {
+			this.#endAfter ??= () => this.#end(close);
+			return;
+		}
 		this.#gone = true;
+		this.#endAfter = undefined;
 		const { owner, established } = this;
 		this.#free();
 		this.#owner.ended(this, established ? close : undefined);
-		if (established && owner !== undefined) owner.closed(close ?? { byPeer: false, transport: true, code: 0 });
+		if (!established || owner === undefined) return;
+		try {
+			owner.closed(close ?? { byPeer: false, transport: true, code: 0 });
+		} catch (error) {
+			this.#owner.failed(error);
+		}
 	}
 
 	#free(): void {

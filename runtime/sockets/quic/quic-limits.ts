@@ -28,6 +28,12 @@ export const OUTGOING_BUFFER = 32_768;
 export const IDLE_TIMEOUT = 30_000;
 /** Rounds of output in one turn after which other connections get theirs: 64 datagrams each. */
 export const ROUNDS_A_TURN = 16;
+/** Milliseconds that a graceful end waits for acknowledgments. */
+export const FLUSH_TIME = 10_000;
+/** Milliseconds without a datagram of the peer after which it does not: several probes have been lost, or the peer is gone. */
+export const FLUSH_SILENCE = 3000;
+/** Milliseconds for which a path gets its datagrams one by one after the system has refused to split a long write. */
+export const SEGMENTS_AGAIN = 10_000;
 /** Milliseconds for which the last datagram of an ended connection answers what still comes (RFC 9000 §10.2). */
 export const CLOSING_TIME = 3000;
 /** How often it does. */

@@ -10,6 +10,7 @@ export const QUIC_REFUSALS = [
 	'draining',
 	'moved',
 	'no_memory',
+	'internal_error',
 ] as const;
 
 /** One of {@link QUIC_REFUSALS}. */

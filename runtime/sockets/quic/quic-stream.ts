@@ -136,6 +136,11 @@ export class EngineStream implements QuicStream {
 		return this.#pending === undefined && this.buffered <= BOUND.SMALL_REST;
 	}
 
+	/** OpenSSL had no room for some of what was written. */
+	get unsent(): boolean {
+		return this.#pending !== undefined;
+	}
+
 	pause(paused: boolean): void {
 		this.#paused = paused;
 	}

@@ -5,6 +5,7 @@
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
 import type { QuicLibrary } from './quic-library.ts';
+import { SEGMENTS_AGAIN } from './quic-limits.ts';
 import { ipv4Text, ipv6Text, SOCKET_ADDRESS_SIZE, writeSocketAddress } from './socket-address.ts';
 
 /** Messages that one `recvmmsg` takes, and bytes of one: with GRO a message is a run of datagrams. */
@@ -47,9 +48,6 @@ const SOCK_DGRAM = 2;
 const NONBLOCK = 0o4000;
 const CLOEXEC = 0o2000000;
 const DONTWAIT = 0x40;
-const EAGAIN = 11;
-const EINVAL = 22;
-const EIO = 5;
 
 /** Bytes of the kernel's queues that are asked for: a burst comes faster than a busy thread reads. */
 const SOCKET_BUFFER = 4 * 1024 * 1024;
@@ -105,6 +103,8 @@ export interface DatagramPath {
 	readonly control: Buffer;
 	/** The address that the peer sent to; '' where the system did not say. */
 	readonly localAddress: string;
+	/** `performance.now()` until which its datagrams go one by one. */
+	singlyUntil: number;
 }
 
 /** Receives the datagrams of a socket. */
@@ -199,6 +199,7 @@ export class UdpSocket implements PolledSocket {
 	readable(): void {
 		const { memory } = this;
 		const { f } = this.#library;
+		let failed = false;
 		for (let turn = 0; turn < RECEIVES_A_TURN; turn++) {
 			for (let i = 0; i < RECEIVED; i++) {
 				memory.incoming.writeUInt32LE(NAME_BYTES, i * MESSAGE + 8);
@@ -208,8 +209,12 @@ export class UdpSocket implements PolledSocket {
 			for (let i = 0; i < count; i++) this.#deliver(i);
 			if (this.#sink === undefined) return;
 			if (count < RECEIVED) {
-				// After an error, such as an ICMP message that this socket has no use for, there may be more.
-				if (count < 0 && this.#library.errno() !== EAGAIN) continue;
+				// Nothing there, or an error after which there may be more. The system's number of it is not asked for: what runs
+				// between two calls of ours may change it. Nothing twice in a row is nothing.
+				if (count < 0 && !failed) {
+					failed = true;
+					continue;
+				}
 				this.#sink.received();
 				return;
 			}
@@ -229,11 +234,11 @@ export class UdpSocket implements PolledSocket {
 			if (length < 16) break;
 			const level = controls.readInt32LE(at + 8);
 			const type = controls.readInt32LE(at + 12);
-			if (level === IPPROTO_IP && type === IP_PKTINFO) return { ...this.#path4(peer, controls, at) };
-			if (level === IPPROTO_IPV6 && type === IPV6_PKTINFO) return { ...this.#path6(peer, controls, at) };
+			if (level === IPPROTO_IP && type === IP_PKTINFO) return this.#path4(peer, controls, at);
+			if (level === IPPROTO_IPV6 && type === IPV6_PKTINFO) return this.#path6(peer, controls, at);
 			at += (length + 7) & ~7;
 		}
-		return { peer, peerAt: this.#library.addressOf(peer), control: Buffer.alloc(0), localAddress: '' };
+		return { peer, peerAt: this.#library.addressOf(peer), control: Buffer.alloc(0), localAddress: '', singlyUntil: 0 };
 	}
 
 	#path4(peer: Buffer, controls: Buffer, at: number): DatagramPath {
@@ -243,7 +248,8 @@ export class UdpSocket implements PolledSocket {
 		control.writeInt32LE(IPPROTO_IP, 8);
 		control.writeInt32LE(IP_PKTINFO, 12);
 		controls.copy(control, 20, at + 20, at + 24);
-		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress: ipv4Text(controls, at + 24) };
+		const localAddress = ipv4Text(controls, at + 24);
+		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
 	}
 
 	#path6(peer: Buffer, controls: Buffer, at: number): DatagramPath {
@@ -255,7 +261,8 @@ export class UdpSocket implements PolledSocket {
 		// A link-local address means something on its interface only.
 		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80)
 			controls.copy(control, 32, at + 32, at + 36);
-		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress: ipv6Text(controls, at + 16) };
+		const localAddress = ipv6Text(controls, at + 16);
+		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
 	}
 
 	/** What tells the peer at a place of the memory's names from others: family, port and address. */
@@ -266,12 +273,24 @@ export class UdpSocket implements PolledSocket {
 
 	/** Sends the first `count` datagrams of the memory, whose lengths are given, along a path. */
 	send(path: DatagramPath, lengths: Uint32Array, count: number): void {
+		if (path.singlyUntil > 0 && performance.now() >= path.singlyUntil) path.singlyUntil = 0;
+		const split = this.#segments && path.singlyUntil === 0;
+		const from = this.#send(path, lengths, 0, count, split);
+		if (from === count) return;
+		// The device cannot split, or segments of this size do not fit into its packets. A full queue refuses those as well.
+		const lost = this.lost;
+		this.#send(path, lengths, from, count, false);
+		if (this.lost === lost) path.singlyUntil = performance.now() + SEGMENTS_AGAIN;
+	}
+
+	/** Sends those from `from` on; returns the first of a long write that the system has refused, or `count`. */
+	#send(path: DatagramPath, lengths: Uint32Array, from: number, count: number, split: boolean): number {
 		const { memory } = this;
 		let messages = 0;
-		for (let first = 0; first < count; ) {
+		for (let first = from; first < count; ) {
 			const size = lengths[first]!;
 			let last = first + 1;
-			if (this.#segments) {
+			if (split) {
 				let total = size;
 				// All segments but the last have one size.
 				while (last < count && last - first < MOST_SEGMENTS && lengths[last - 1] === size && lengths[last]! <= size) {
@@ -280,9 +299,11 @@ export class UdpSocket implements PolledSocket {
 					last++;
 				}
 			}
+			STARTS[messages] = first;
 			this.#prepare(messages++, path, lengths, first, last);
 			first = last;
 		}
+		STARTS[messages] = count;
 		for (let done = 0; done < messages; ) {
 			const at = memory.outgoingAt + BigInt(done * MESSAGE);
 			const sent = this.#library.f.sendmmsg(this.#fd, at, messages - done, DONTWAIT) as number;
@@ -290,17 +311,12 @@ export class UdpSocket implements PolledSocket {
 				done += sent;
 				continue;
 			}
-			const errno = this.#library.errno();
-			if (this.#segments && (errno === EIO || errno === EINVAL)) {
-				// The device cannot split: from now on datagrams go one by one.
-				this.#segments = false;
-				this.send(path, lengths, count);
-				return;
-			}
+			if (STARTS[done + 1]! - STARTS[done]! > 1) return STARTS[done]!;
 			// The queue is full, or the peer is unreachable: to QUIC it is a loss like any other.
 			this.lost++;
 			done++;
 		}
+		return count;
 	}
 
 	/** Sends one datagram of our own making. */
@@ -366,6 +382,8 @@ export class UdpSocket implements PolledSocket {
 }
 
 const ONE = new Uint32Array(1);
+/** The first datagram of each message, and the end. */
+const STARTS = new Uint32Array(SENT + 1);
 const OPTION = Buffer.allocUnsafeSlow(4);
 
 /** A copy outside the pool of small Buffers, so that its address stays; followed by zeros up to `size` bytes. */

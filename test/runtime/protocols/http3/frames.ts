@@ -28,6 +28,8 @@ export interface FrameServer {
 	/** Reasons for which datagrams and handshakes were refused. */
 	readonly turnedAway: string[];
 	readonly handshakes: string[];
+	/** What connections have thrown. */
+	readonly failures: unknown[];
 	readonly counts: { connections: number; streams: number; resetsByClient: number; resetsByServer: number };
 	stop(): void;
 }
@@ -60,6 +62,7 @@ export async function serve(handler: Handler, terms: ServerTerms = {}): Promise<
 	const cut: string[] = [];
 	const turnedAway: string[] = [];
 	const handshakes: string[] = [];
+	const failures: unknown[] = [];
 	const counts = { connections: 0, streams: 0, resetsByClient: 0, resetsByServer: 0 };
 	const fail = (x: Exchange, error: unknown): void => {
 		x.response.body = null;
@@ -108,11 +111,12 @@ export async function serve(handler: Handler, terms: ServerTerms = {}): Promise<
 			handshakeLimit: terms.handshakeLimit ?? 10_000,
 			choose: terms.choose ?? (() => own),
 			clientKey: address => address,
+			failed: error => void failures.push(error),
 		},
 	);
 	endpoint.open();
 	return {
-		...{ port, protocol, endpoint, exchanges, finished, refused, cut, turnedAway, handshakes, counts },
+		...{ port, protocol, endpoint, exchanges, finished, refused, cut, turnedAway, handshakes, failures, counts },
 		stop: () => endpoint.close(),
 	};
 }

@@ -301,6 +301,21 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		outcome: fails(H3_ERROR.settings),
 	},
 	{
+		section: '7.2.4',
+		asks: 'settings beyond 2^53 that differ are two',
+		control: frame(4, Buffer.from('ffffffffffffffff01fffffffffffffffe01', 'hex')),
+		outcome: 'served',
+	},
+	{
+		section: '5.2',
+		asks: 'a GOAWAY beyond 2^53 may not go up by one either',
+		control: withControl(
+			frame(7, Buffer.from('fffffffffffffff0', 'hex')),
+			frame(7, Buffer.from('fffffffffffffff1', 'hex')),
+		),
+		outcome: fails(H3_ERROR.id),
+	},
+	{
 		section: '7.2.4.1',
 		asks: 'unknown settings are ignored',
 		control: frame(4, varint(0x21, 5, 0x4000, 1)),

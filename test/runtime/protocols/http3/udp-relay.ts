@@ -1,0 +1,50 @@
+/** A path between a QUIC client and a server that delays datagrams and loses some of them. */
+import { createSocket, type Socket } from 'node:dgram';
+import { freePorts } from '../../../harness.ts';
+
+/** What a relay does to datagrams. */
+export interface RelayTerms {
+	/** Milliseconds that each takes. */
+	readonly delay?: number;
+	/** Whether one is lost. */
+	loses(toClient: boolean): boolean;
+}
+
+/** A relay of one port. */
+export interface UdpRelay {
+	readonly port: number;
+	close(): void;
+}
+
+/** Relays between clients of the port it opens and the server at `port`. */
+export async function udpRelay(port: number, { delay = 0, loses }: RelayTerms): Promise<UdpRelay> {
+	const [own] = (await freePorts(1)) as [number];
+	const front = createSocket('udp4');
+	const backs = new Map<number, Socket>();
+	let open = true;
+	const pass = (toClient: boolean, send: () => void): void => {
+		if (loses(toClient)) return;
+		setTimeout(() => {
+			if (open) send();
+		}, delay);
+	};
+	front.on('message', (bytes, { port: client }) => {
+		let back = backs.get(client);
+		if (back === undefined) {
+			back = createSocket('udp4');
+			backs.set(client, back);
+			back.on('message', answer => pass(true, () => front.send(answer, client, '127.0.0.1')));
+		}
+		const to = back;
+		pass(false, () => to.send(bytes, port, '127.0.0.1'));
+	});
+	await new Promise<void>(resolve => front.bind(own, '127.0.0.1', resolve));
+	return {
+		port: own,
+		close(): void {
+			open = false;
+			front.close();
+			for (const back of backs.values()) back.close();
+		},
+	};
+}

@@ -1,0 +1,74 @@
+/** What a UDP socket does when the system refuses to split long writes, or to say why. */
+import { createSocket } from 'node:dgram';
+import * as assert from 'uvu/assert';
+import type { QuicLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
+import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
+import { type DatagramPath, SENT_BYTES, UdpSocket } from '../../../../runtime/sockets/quic/udp-socket.ts';
+import { freePorts, until } from '../../../harness.ts';
+import { polled } from '../../protocols/http3/frames.ts';
+import { http3Suite } from '../../protocols/http3/http3-suite.ts';
+
+const test = http3Suite('UDP sockets');
+
+test('a path that refuses long writes gets single datagrams, each once; other paths are not concerned', async () => {
+	await polled();
+	const { library, datagrams } = quicThread()!;
+	const refusing = new Set<bigint>();
+	let calls = 0;
+	let long = 0;
+	const f = {
+		...library.f,
+		sendmmsg(fd: number, at: bigint, count: number, flags: number): number {
+			calls++;
+			const offset = Number(at - datagrams.outgoingAt);
+			const isLong = datagrams.outgoing.readBigUInt64LE(offset + 24) > 1n;
+			if (isLong) long++;
+			// The first message decides, as in the kernel.
+			if (isLong && refusing.has(datagrams.outgoing.readBigUInt64LE(offset))) return -1;
+			return library.f.sendmmsg(fd, at, isLong ? 1 : count, flags) as number;
+		},
+	} as QuicLibrary['f'];
+	const [port] = (await freePorts(1)) as [number];
+	const bound = Object.assign(Object.create(library) as QuicLibrary, { f, addressOf: library.addressOf.bind(library) });
+	const socket = new UdpSocket(bound, datagrams, { address: '127.0.0.1', port, only6: false, shared: false });
+	const paths: DatagramPath[] = [];
+	socket.open({ datagram: (_bytes, _start, _end, name) => void paths.push(socket.pathOf(name)), received() {} });
+	const got: string[][] = [[], []];
+	const peers = [createSocket('udp4'), createSocket('udp4')];
+	for (const [i, peer] of peers.entries()) {
+		peer.on('message', bytes => got[i]!.push(bytes.toString()));
+		peer.send('hello', port, '127.0.0.1');
+		await until('the path', () => paths.length === i + 1);
+	}
+	const send = (path: DatagramPath): void => {
+		const lengths = new Uint32Array(6).fill(2);
+		for (let i = 0; i < 6; i++) datagrams.sent.write(`n${i}`, i * SENT_BYTES);
+		socket.send(path, lengths, 6);
+	};
+	const all = ['n0', 'n1', 'n2', 'n3', 'n4', 'n5'];
+	refusing.add(paths[0]!.peerAt);
+	send(paths[0]!);
+	await until('all of them', () => got[0]!.length >= 6);
+	assert.equal(got[0], all);
+	assert.is(socket.lost, 0);
+	assert.is(long, 1);
+	// This path is not asked again for a while.
+	send(paths[0]!);
+	assert.is(long, 1);
+	calls = 0;
+	send(paths[1]!);
+	assert.is(long, 2, 'the other path lost its long writes');
+	assert.is(calls, 1);
+	await until('all of them', () => got[1]!.length >= 6);
+	assert.equal(got[1], all);
+	// Later it is asked again.
+	refusing.clear();
+	paths[0]!.singlyUntil = performance.now();
+	send(paths[0]!);
+	assert.is(long, 3);
+	await until('all of them', () => got[0]!.length >= 18);
+	socket.close();
+	for (const peer of peers) peer.close();
+});
+
+test.run();
