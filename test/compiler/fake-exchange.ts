@@ -1,4 +1,4 @@
-/** Exchanges without a connection: what the tests of the handler graph drive it with. */
+/** Fake exchanges without a connection, for tests of the handler graph. */
 import { buildSite } from '../../compiler/codegen/build-site.ts';
 import type { BuiltSite } from '../../compiler/codegen/built-site.ts';
 import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
@@ -10,10 +10,13 @@ import { type ConnectionInfo, Exchange, type ProtocolName, Request } from '../..
 import { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { Leases } from '../../compiler/exchange/leases.ts';
 
-/** What a test says of a request; the rest is `GET http://example.test/` from 127.0.0.1:40000 to 127.0.0.1:9080. */
+/**
+ * The properties of a request that a test sets; the default is `GET http://example.test/` from 127.0.0.1:40000 to
+ * 127.0.0.1:9080.
+ */
 export interface RequestFields {
 	method?: string;
-	/** Path and query as on the request line. */
+	/** Path and query as in the request line. */
 	target?: string;
 	authority?: string;
 	headers?: readonly (readonly [name: string, value: string])[];
@@ -23,7 +26,7 @@ export interface RequestFields {
 	connection?: Partial<ConnectionInfo>;
 }
 
-/** An exchange that remembers what was sent before the response. */
+/** An exchange that records interim responses. */
 export class FakeExchange extends Exchange {
 	readonly informed: { status: number; headers: HeaderList }[] = [];
 
@@ -32,7 +35,7 @@ export class FakeExchange extends Exchange {
 	}
 }
 
-/** An exchange for a request. */
+/** Creates an exchange for a request. */
 export function fakeExchange(fields: RequestFields = {}): FakeExchange {
 	const target = fields.target ?? '/';
 	const mark = target.indexOf('?');
@@ -58,15 +61,15 @@ export function fakeExchange(fields: RequestFields = {}): FakeExchange {
 	return new FakeExchange(fields.protocol ?? 'HTTP/1.1', connection, received, request, transport, performance.now());
 }
 
-/** Leases for graphs that lease nothing but access logs. */
+/** Leases for graphs that need no lease except for access logs. */
 export const NO_LEASES: Leases = {
 	lease(kind) {
 		if (kind === 'access_log') return { record() {} } as never;
-		throw new Error(`nothing leases ${kind} here`);
+		throw new Error(`the test provides no lease for ${kind}`);
 	},
 };
 
-/** What a test builds a site with, beyond its steps. */
+/** The parts of a test site other than its steps. */
 export interface SiteFields {
 	errors?: Site['errors'];
 	settings?: Settings;
@@ -74,7 +77,7 @@ export interface SiteFields {
 	leases?: Leases;
 }
 
-/** Builds a site of steps. */
+/** Builds a site from steps. */
 export function builtSite(pipeline: readonly Step[], fields: SiteFields = {}): BuiltSite {
 	const site: Site = { addresses: [':9080'], pipeline, ...(fields.errors ? { errors: fields.errors } : {}) };
 	return buildSite(site, 0, {
@@ -86,7 +89,7 @@ export function builtSite(pipeline: readonly Step[], fields: SiteFields = {}): B
 	});
 }
 
-/** Sends a request through steps and gives the exchange back. */
+/** Sends a request through steps and returns the exchange. */
 export async function served(
 	pipeline: readonly Step[],
 	request: RequestFields = {},
@@ -97,7 +100,7 @@ export async function served(
 	return x;
 }
 
-/** Text of a response body, of which nothing has to be waited for. */
+/** Returns the text of a response body that is already complete. */
 export function bodyText(x: Exchange): string {
 	const { body } = x.response;
 	if (body === null) return '';
@@ -105,13 +108,13 @@ export function bodyText(x: Exchange): string {
 	if (!isStream(body)) return Buffer.from(body).toString('utf8');
 	const pieces: Buffer[] = [];
 	for (let piece = body.pull(); piece !== null; piece = body.pull()) {
-		if (piece instanceof Promise) throw new Error('the body is not here yet');
+		if (piece instanceof Promise) throw new Error('the body is still pending');
 		pieces.push(Buffer.from(piece));
 	}
 	return Buffer.concat(pieces).toString('utf8');
 }
 
-/** Fields of the response as `Name: value` lines. */
+/** Returns the response fields as `Name: value` lines. */
 export function responseLines(x: Exchange): string[] {
 	return [...x.response.headers].map(([name, value]) => `${name}: ${value}`);
 }

@@ -1,4 +1,7 @@
-/** compile() with text and JSON that mean harm: an answer in good time, short enough to read, and nothing of the environment in it. */
+/**
+ * compile() with malicious text and JSON: the result comes quickly, is short enough to read, and reveals nothing of the
+ * environment.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Compiled, compile } from '../../compiler/compiler.ts';
@@ -6,7 +9,7 @@ import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
-/** Milliseconds of the processor: what else the machine does is none of it. */
+/** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 const SECRET = 's3cr3t, of {the} Environment';
@@ -34,7 +37,7 @@ function codes(format: ConfigFormat, text: string): string[] {
 	return compiled(format, text).diagnostics.map(({ code }) => code);
 }
 
-/** Everything that anyone is shown. */
+/** Returns everything that a user is shown. */
 function said({ diagnostics }: Compiled): string {
 	return diagnostics.map(diagnostic => JSON.stringify(toReport(diagnostic))).join('\n');
 }
@@ -46,7 +49,7 @@ const nested = (open: string, levels: number): string => `${open} {\n`.repeat(le
 const group = (levels: number): string =>
 	`{"sites":[{"addresses":[":80"],"pipeline":[${'{"handler":"group","pipeline":['.repeat(levels)}${']}'.repeat(levels)}]}]}`;
 
-nesting('the deepest blocks that are allowed compile on the stack of the command line', () => {
+nesting('the deepest allowed blocks compile on the stack of the command line', () => {
 	for (const open of ['route', 'handle', 'when path /a']) {
 		assert.equal(codes('configfile', site(nested(open, 127))), [], open);
 	}
@@ -59,7 +62,7 @@ nesting('deeper nesting is rejected, in text and in JSON', () => {
 	assert.equal(codes('json', `${'['.repeat(100_000)}${']'.repeat(100_000)}`), ['document/too-deep']);
 });
 
-nesting('matchers nest to a limit, by themselves and by their names', () => {
+nesting('matchers may be nested up to a limit, directly and by name', () => {
 	const deep = (open: string, close: string, levels: number): string =>
 		site(`@a ${`${open} `.repeat(levels)}path /a ${`${close} `.repeat(levels)}\nrespond @a x`);
 	const chain = (levels: number): string =>
@@ -78,22 +81,22 @@ nesting.run();
 
 const growth = suite('growth');
 
-growth('names that refer to each other twice do not fill the memory', () => {
+growth('names that refer to each other twice do not exhaust the memory', () => {
 	const lines = Array.from({ length: 40 }, (_, at) => `@m${at} @m${at + 1} or @m${at + 1}`);
 	assert.equal(codes('configfile', site(`${lines.join('\n')}\n@m40 path /a\nrespond @m0 x`)), ['matcher/too-many']);
 });
 
-growth('a word as long as the file takes its length, not the square of it', () => {
+growth('a word as long as the file takes linear, not quadratic, time', () => {
 	const started = processorTime();
 	for (const text of ['{$'.repeat(200_000), '{$A:'.repeat(200_000), '{'.repeat(1_000_000), '}'.repeat(1_000_000)]) {
 		const { document, diagnostics } = compiled('configfile', text);
 		assert.equal(document, undefined);
-		assert.ok(said({ diagnostics } as Compiled).length < 10_000, 'it is not repeated in full');
+		assert.ok(said({ diagnostics } as Compiled).length < 10_000, 'the word is not repeated in full');
 	}
 	assert.ok(processorTime() - started < 4000);
 });
 
-growth('a thousand mistakes are enough, and a text with only warnings beyond that is accepted', () => {
+growth('at most a thousand mistakes are reported, and a text with more warnings is still accepted', () => {
 	const { diagnostics } = compiled('configfile', site('foo\n'.repeat(3000)));
 	assert.is(diagnostics.length, 1001);
 	assert.ok(diagnostics.some(({ code }) => code === 'document/too-many-mistakes'));
@@ -102,7 +105,7 @@ growth('a thousand mistakes are enough, and a text with only warnings beyond tha
 	assert.is(warned.diagnostics.length, 1001);
 });
 
-growth('a text of millions of lines is refused before it is read', () => {
+growth('a text of millions of lines is refused before it is parsed', () => {
 	const started = processorTime();
 	assert.equal(codes('configfile', 'x\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
 	assert.equal(codes('compatfile', '{\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
@@ -113,7 +116,7 @@ growth.run();
 
 const keys = suite('keys of JSON');
 
-keys('keys that objects have by nature are keys like any other', () => {
+keys('names of Object.prototype are treated like any other key', () => {
 	for (const key of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
 		for (const text of [
 			`{"${key}":{"a":1}}`,
@@ -129,13 +132,13 @@ keys('keys that objects have by nature are keys like any other', () => {
 	}
 });
 
-keys('a number that is too large is not a number', () => {
+keys('a number that overflows is not accepted as a number', () => {
 	for (const field of ['"grace_period":1e999', '"threads":-1e999', '"http_port":1e400']) {
 		assert.equal(codes('json', `{"settings":{${field}}}`), ['document/wrong-type'], field);
 	}
 });
 
-keys('a value that matches none of several types is one mistake', () => {
+keys('a value that matches none of several types is a single mistake', () => {
 	const step = (status: string): string =>
 		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"respond","status":${status}}]}]}`;
 	const messages = (status: string): string[] =>
@@ -161,14 +164,14 @@ keys('a secret of the wrong type is not shown', () => {
 	}
 });
 
-keys('a mistake after or in a string of megabytes is found', () => {
+keys('a mistake in or after a string of megabytes is found', () => {
 	const long = 'a\\u00e4'.repeat(2_000_000);
 	assert.equal(codes('json', `{"a":"${long}`), ['json/syntax']);
 	const [found] = compiled('json', `{"a":"${long}",}`).diagnostics;
 	assert.is(found!.span!.start, long.length + 8);
 });
 
-keys('fields of a retry policy of before 0.2.0 that have another type are refused', () => {
+keys('old retry fields of the wrong type are refused', () => {
 	const proxy = (fields: string): string =>
 		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"proxy","upstreams":{"to":["127.0.0.1:1"]},${fields}}]}]}`;
 	assert.equal(codes('json', proxy('"retry_connect_errors":false')), []);
@@ -179,7 +182,7 @@ keys.run();
 
 const environment = suite('environment');
 
-environment('no value of a variable is in a message, a hint or a code frame', () => {
+environment('the value of a variable never appears in a message, hint or code frame', () => {
 	const v = '{$SECRET}';
 	const text = `{
 	grace_period "${v}"
@@ -214,11 +217,11 @@ environment('no value of a variable is in a message, a hint or a code frame', ()
 	}
 });
 
-environment('short values, ports and the like, are shown', () => {
+environment('short values such as ports are shown', () => {
 	assert.match(said(compiled('configfile', ':{$PORT} {\n}\n')), /99999/);
 });
 
-environment('a token whose variable is not set does not leave the Admin API without one', () => {
+environment('a token whose variable is not set does not leave the Admin API without a token', () => {
 	for (const format of ['configfile', 'compatfile'] as const) {
 		for (const token of ['{$UNSET}', '"{$UNSET}"', '{$UNSET:}']) {
 			const found = codes(format, `{\n\tadmin 127.0.0.1:2019 ${token} {\n\t\tenforce_origin\n\t}\n}\n`);
@@ -234,11 +237,11 @@ environment.run();
 
 const suggestions = suite('suggestions');
 
-suggestions('a name that a misspelt one is taken for is not called unused', () => {
+suggestions('a name that is suggested for a misspelled one is not reported as unused', () => {
 	assert.equal(codes('configfile', site('@old path /a\nredir @odl /b')), ['matcher/unknown-name']);
 });
 
-suggestions('so it is with upstreams and named routes', () => {
+suggestions('the same holds for upstreams and named routes', () => {
 	const upstream = 'upstream orders {\n to 127.0.0.1:1\n}\n';
 	const unknown = compiled('configfile', `${upstream}${site('reverse_proxy upstream://oders')}`).diagnostics;
 	assert.equal(
@@ -248,7 +251,7 @@ suggestions('so it is with upstreams and named routes', () => {
 	assert.equal(codes('configfile', `&(checks) {\n respond x\n}\n${site('invoke cheks')}`), ['route/unknown']);
 });
 
-suggestions('a misspelt operator is one mistake', () => {
+suggestions('a misspelled operator is a single mistake', () => {
 	const { diagnostics } = compiled('configfile', site('@a path /a adn method GET POST\nrespond @a x'));
 	assert.equal(
 		diagnostics.map(({ code, label }) => `${code}: ${label}`),
@@ -256,7 +259,7 @@ suggestions('a misspelt operator is one mistake', () => {
 	);
 });
 
-suggestions('one that is near to nothing leaves the warning', () => {
+suggestions('a misspelled name without a close match does not suppress the warning', () => {
 	assert.equal(codes('configfile', site('@old path /a\nredir @something /b')), [
 		'matcher/unused',
 		'matcher/unknown-name',

@@ -1,4 +1,4 @@
-/** Whatever a client sends in 16 KiB, no matcher and no edit of a request takes more than 50 ms of the processor. */
+/** For any 16 KiB from a client, no matcher and no request edit takes more than 50 ms of processor time. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../compiler/codegen/build-site.ts';
@@ -33,12 +33,12 @@ const NO_FILES: Reader = {
 	workingDirectory: '/work',
 };
 
-/** A text over and over, up to the length of a request. */
+/** Repeats a text up to the length of a request. */
 function pumped(text: string): string {
 	return text.repeat(Math.ceil(LENGTH / text.length)).slice(0, LENGTH);
 }
 
-/** Asserts that something takes no longer than it may. The least of some times counts: others use the processor as well. */
+/** Asserts that a call is fast enough. The minimum of several runs counts, because other processes use the processor too. */
 function isFast(what: () => unknown, told: string): void {
 	let took = Infinity;
 	for (let times = 0; times < 4 && took > MAX; times++) {
@@ -54,7 +54,7 @@ const requests = suite('requests');
 const SLOW = '(.*)-(.*)-(.*)-(.*)!$';
 const DASHES = pumped('-');
 
-/** Lines of a site, and the request that is to make them slow. */
+/** Lines of a site, and a request chosen to make them slow. */
 const REQUESTS: readonly (readonly [lines: string, request: RequestFields])[] = [
 	['@m path_regexp ^/a/(.*)/(.*)/(.*)/(.*)\\.html$', { target: `/a/${pumped('x/')}` }],
 	[`@m path_regexp (a|aa)+$`, { target: `/${pumped('a')}!` }],
@@ -130,9 +130,9 @@ for (const [lines, request] of REQUESTS) {
 
 requests.run();
 
-const fields = suite('fields and texts');
+const fields = suite('fields and strings');
 
-/** What is hard to take apart for one reader or another. */
+/** Values that are slow to parse for some parser. */
 const TEXTS: readonly string[] = [
 	...['a', ' ', ',', '=', '"', '/', '.', '-', ';', '&', '%', '\\', '*', '0', '1.', 'é'],
 	...['a,', ' ,', 'a=1,', 'a="', '"a",', 'W/"a",', 'a;q=0.1,', '1-2,', 'a=1; ', 'a&', 'a=b&', '/..', '%2e/', 'a '],
@@ -157,14 +157,14 @@ for (const [name, read] of Object.entries(READERS)) {
 	});
 }
 
-fields('zones of addresses', () => {
+fields('zones of IP addresses are parsed in linear time', () => {
 	const ranges = new IpRanges(['fe80::1%*a*a*a*a*b']);
 	const address = `fe80::1%${pumped('a')}`;
 	assert.is(ranges.contains(`${address}b`), true);
 	isFast(() => ranges.contains(address), 'a zone');
 });
 
-fields('filters of logs', () => {
+fields('log filters take linear time', () => {
 	const filters = [
 		{ filter: 'regexp', rules: [{ find: SLOW, replace: 'x' }] },
 		{ filter: 'ip_mask' },
@@ -177,7 +177,7 @@ fields('filters of logs', () => {
 	}
 });
 
-fields('functions of templates', () => {
+fields('template functions take linear time', () => {
 	for (const call of [
 		...['trim', 'title', 'snakecase', 'initials', 'nospace', 'b32dec', 'toFloat64', 'semver', 'urlParse', 'duration'],
 		...['wrap 80', 'regexMatch "(.*)-(.*)-(.*)!"', 'regexFind "(a|a)*!"', 'regexReplaceAll "a*b|a" . "x" | len'],

@@ -1,4 +1,4 @@
-/** Mistakes of a Compatfile in the words of the compatible server: what is searched for in its messages is found in ours. */
+/** Errors in a Compatfile contain the texts that users search for in the compatible server's messages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
@@ -14,26 +14,26 @@ function errors(text: string): string[] {
 		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
 }
 
-/** A file, and what one of its errors must hold. */
+/** A file, and a text that one of its errors must contain. */
 const FACTS: { readonly [fact: string]: readonly (readonly [file: string, message: string])[] } = {
-	'the same address twice': [
+	'a duplicate address': [
 		[':8080 {\n}\n:8080 {\n}\n', 'ambiguous site definition: :8080'],
 		['http://localhost:8080 {\n}\nhttp://localhost:8080 {\n}\n', 'ambiguous site definition'],
 	],
-	'schemes of web sockets': [
+	'WebSocket schemes': [
 		['wss://localhost', 'the scheme wss:// is only supported in browsers; use https:// instead'],
 		['localhost, wss://localhost {\n}\n', 'the scheme wss:// is only supported in browsers; use https:// instead'],
 		['ws://localhost', 'the scheme ws:// is only supported in browsers; use http:// instead'],
 		[':8080\nreverse_proxy ws://localhost', 'the scheme ws:// is only supported in browsers; use http:// instead'],
 	],
-	'schemes that are none': [
+	'unknown schemes': [
 		['someInvalidPrefix://localhost', 'unsupported URL scheme someinvalidprefix://'],
 		[':8080\nreverse_proxy someInvalidPrefix://localhost', 'unsupported URL scheme someinvalidprefix://'],
 		['h2c://localhost', 'unsupported URL scheme h2c://'],
 		['foo://example.com', 'unsupported URL scheme foo://'],
 		[':-1', 'port -1 is out of range'],
 	],
-	'directives where sites stand': [
+	'directives in place of sites': [
 		[
 			'\nhandle {\n\trespond x\n}\n',
 			"Compatfile:2: parsed 'handle' as a site address, but it is a known directive; directives must appear in a site block",
@@ -47,13 +47,13 @@ const FACTS: { readonly [fact: string]: readonly (readonly [file: string, messag
 			'request matchers may not be defined globally, they must be in a site block; found @foo, at Compatfile:1',
 		],
 	],
-	'options of servers': [
+	'server options': [
 		[
 			'{\n\tservers {\n\t\tsrv0 {\n\t\t}\n\t}\n}\n',
 			"parsing compatfile tokens for 'servers': unrecognized servers option 'srv0', at Compatfile:3",
 		],
 	],
-	'certificates of authorities': [
+	'certificates of an authority': [
 		[
 			'{\n\tpki {\n\t\tca internal {\n\t\t\tintermediate_lifetime 7d\n\t\t}\n\t}\n}\n:8080 {\n\tacme_server {\n\t\tca internal\n\t\tlifetime 7d\n\t}\n}\n',
 			'should be less than intermediate certificate lifetime',

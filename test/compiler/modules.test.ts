@@ -1,4 +1,4 @@
-/** Every module has its page of the manual, and the examples on it compile. */
+/** Every module has a manual page, and the examples on it compile. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
@@ -23,17 +23,17 @@ const MODULES = [
 	...options.map(module => ({ ...module, name: `option ${module.id}` })),
 ];
 
-/** Codes of what an example takes from elsewhere: definitions, and files that are empty here. */
+/** Error codes caused by what examples assume: definitions elsewhere, and files that are empty here. */
 const ELSEWHERE = ['matcher/unknown-name', 'upstream/unknown', 'tls/bad-root', 'tls/malformed-certificate'];
 
-/** The blocks of code on a page. */
+/** Returns the code blocks of a page. */
 function examplesOf(documentation: string): string[] {
 	return [...documentation.matchAll(/^```(\w*)\n([\s\S]*?)^```/gm)]
 		.filter(match => match[1] === '')
 		.map(match => match[2]!);
 }
 
-/** An example as a whole file: lines of a site get one around them, definitions of matchers are used. */
+/** Completes an example to a file: wraps lines of a site in a site, and uses defined matchers. */
 function asFile(example: string): string {
 	if (/^(\{\n|:\d|https?:|upstream |[\w.*-]+\.com\b[^\n]*\{\n)/.test(example)) return example;
 	const uses = [...example.matchAll(/^(@[\w-]+)/gm)].map(match => `\theader ${match[1]} X-Used 1\n`);
@@ -76,12 +76,12 @@ for (const directive of directives) {
 	if (directive.kind !== 'handler' || directive.id === '') continue;
 	const { id, schema, answers, branches, fieldEdits = {} } = directive;
 
-	modules(`the handler ${id} says how the pipelines inside of it run`, () => {
+	modules(`the handler ${id} declares how its inner pipelines run`, () => {
 		if (!JSON.stringify(schema).includes('#/$defs/pipeline')) return;
 		assert.ok(branches !== undefined || answers !== undefined, 'it states neither `branches` nor `answers`');
 	});
 
-	modules(`the handler ${id} says which of its fields edit header fields`, () => {
+	modules(`the handler ${id} declares which of its options edit header fields`, () => {
 		const editing = Object.entries(schema.properties).filter(([, { properties = {} }]) => {
 			return Object.values(properties as object).includes(HEADER_EDITS_PROPERTIES.set);
 		});

@@ -6,7 +6,7 @@ import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts'
 const list = suite('header list');
 const make = (): HeaderList => new HeaderList(['A', '1', 'b', '2', 'a', '3', 'C', '4']);
 
-list('reads by name without regard to case', () => {
+list('get ignores the case of names', () => {
 	const headers = make();
 	assert.is(headers.size, 4);
 	assert.is(headers.get('a'), '1');
@@ -21,7 +21,7 @@ list('reads by name without regard to case', () => {
 	assert.is(headers.valueAt(3), '4');
 });
 
-list('keeps order and spelling', () => {
+list('order and spelling are kept', () => {
 	assert.equal(
 		[...make()],
 		[
@@ -33,7 +33,7 @@ list('keeps order and spelling', () => {
 	);
 });
 
-list('set replaces all fields of a name in the place of the first', () => {
+list('set replaces all fields of a name at the place of the first', () => {
 	const headers = make();
 	headers.set('a', '9');
 	headers.set('D', '5');
@@ -48,7 +48,7 @@ list('set replaces all fields of a name in the place of the first', () => {
 	);
 });
 
-list('delete returns whether there was one', () => {
+list('delete reports whether the field existed', () => {
 	const headers = make();
 	assert.ok(headers.delete('a'));
 	assert.not.ok(headers.delete('a'));
@@ -79,7 +79,7 @@ list('filter, map, clear and clone', () => {
 	assert.is(copy.size, 4);
 });
 
-list('an empty list', () => {
+list('an empty list has no fields', () => {
 	const headers = new HeaderList();
 	assert.is(headers.size, 0);
 	assert.not.ok(headers.delete('a'));
@@ -87,7 +87,7 @@ list('an empty list', () => {
 	assert.is(headers.get('a'), '1');
 });
 
-list('names compare by their lower case', () => {
+list('names are compared in lower case', () => {
 	assert.ok(sameName('ETag', 'etag'));
 	assert.not.ok(sameName('ETag', 'etags'));
 	assert.not.ok(sameName('ETag', 'edag'));

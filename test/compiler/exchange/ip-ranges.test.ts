@@ -48,7 +48,7 @@ test('invalid ranges are reported', () => {
 	assert.throws(() => new IpRanges(['1.1.1.1', 'x']), /`x`/);
 });
 
-test('membership agrees with one range at a time, however they overlap', () => {
+test('membership agrees with checking each range by itself, however the ranges overlap', () => {
 	const texts = [
 		'10.0.0.0/8',
 		'10.5.0.0/16',
@@ -93,7 +93,7 @@ test('membership agrees with one range at a time, however they overlap', () => {
 	assert.is(new IpRanges([]).contains('1.2.3.4'), false);
 });
 
-test('a zone that is named must be that of the address', () => {
+test('an address matches a range with a zone only if it has the same zone', () => {
 	assert.is(new IpRanges(['fe80::/10']).contains('fe80::1%eth0'), true);
 	assert.is(new IpRanges(['fe80::1%eth0']).contains('fe80::1%eth0'), true);
 	assert.is(new IpRanges(['fe80::1%eth0']).contains('fe80::1%eth1'), false);
@@ -101,7 +101,7 @@ test('a zone that is named must be that of the address', () => {
 	assert.is(new IpRanges(['fe80::1%eth0']).contains('fe80::1'), false);
 });
 
-test('addresses are cut to prefixes', () => {
+test('addresses are truncated to prefixes', () => {
 	assert.is(maskedAddress('10.1.2.3', 16, 64), '10.1.0.0/16');
 	assert.is(maskedAddress('2001:db8:1:2:3::', 16, 48), '2001:db8:1::/48');
 	assert.is(maskedAddress('10.1.2.3', 0, 0), '0.0.0.0/0');

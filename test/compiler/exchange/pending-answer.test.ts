@@ -1,4 +1,4 @@
-/** To whoever does not know better, a pending answer is a promise. */
+/** A pending answer behaves like a promise for code that does not know its faster interface. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Exchange, Request } from '../../../compiler/exchange/exchange.ts';
@@ -19,7 +19,7 @@ function made(): { answer: PendingAnswer; promise: Promise<void> } {
 	return { answer, promise: answer.started() as Promise<void> };
 }
 
-pending('it is awaited, chained and caught as a promise is', async () => {
+pending('it can be awaited, chained and caught like a promise', async () => {
 	const { answer, promise } = made();
 	assert.ok(promise instanceof Promise);
 	const seen: string[] = [];
@@ -44,7 +44,7 @@ pending('it is awaited, chained and caught as a promise is', async () => {
 	assert.is(await other.promise.catch((error: Error) => error.message), 'no upstream', 'later too');
 });
 
-pending('the runtime hears of it within the call that settles it, judge first', () => {
+pending('the runtime is notified within the call that settles it, and the judge first', () => {
 	const { answer } = made();
 	const seen: string[] = [];
 	answer.judge({ answered: () => void seen.push('answered'), failed: (_x, error) => void seen.push(String(error)) });
@@ -62,7 +62,7 @@ pending('the runtime hears of it within the call that settles it, judge first', 
 	assert.equal(seen.slice(2), ['broken', 'handled']);
 });
 
-pending('one that has ended before it is returned is not a promise', () => {
+pending('an answer that is settled before it is returned is not a promise', () => {
 	const answer = new PendingAnswer(exchange());
 	answer.resolve();
 	assert.is(answer.started(), undefined);
@@ -71,35 +71,32 @@ pending('one that has ended before it is returned is not a promise', () => {
 	assert.throws(() => failed.started(), 'at once');
 });
 
-pending(
-	'memory is not lent to who listens as to a promise, and a failure that nobody judges ends the connection',
-	() => {
-		const { answer, promise } = made();
-		promise.then(
-			() => {},
-			() => {},
-		);
-		assert.not(answer.copies(1));
+pending('no memory is lent to promise listeners, and an unhandled failure ends the connection', () => {
+	const { answer, promise } = made();
+	promise.then(
+		() => {},
+		() => {},
+	);
+	assert.not(answer.copies(1));
 
-		const x = exchange();
-		const unjudged = new PendingAnswer(x);
-		unjudged.started();
-		let handled = false;
-		unjudged.write(
-			{
-				handled() {
-					handled = true;
-				},
+	const x = exchange();
+	const unjudged = new PendingAnswer(x);
+	unjudged.started();
+	let handled = false;
+	unjudged.write(
+		{
+			handled() {
+				handled = true;
 			},
-			{ copies: () => true },
-		);
-		unjudged.reject(new Error('nobody made a response of it'));
-		assert.ok(handled);
-		assert.ok(x.aborted);
-	},
-);
+		},
+		{ copies: () => true },
+	);
+	unjudged.reject(new Error('nobody made a response of it'));
+	assert.ok(handled);
+	assert.ok(x.aborted);
+});
 
-pending('what is done after it is done before anybody hears, in turn, and not to a failure', async () => {
+pending('continuations run in order before any listener is notified, and not after a failure', async () => {
 	const seen: string[] = [];
 	const judge = {
 		answered: () => void seen.push('answered'),

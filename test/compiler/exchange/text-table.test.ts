@@ -1,11 +1,11 @@
-/** Look-ups by the beginning of a text. */
+/** Lookups by the start of a text. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TextTable } from '../../../compiler/exchange/text-table.ts';
 
 const tables = suite('text tables');
 
-tables('give what a map gives, for whole texts and for beginnings', () => {
+tables('tables agree with a map, for whole texts and for prefixes', () => {
 	const map = new Map<string, number>();
 	for (let i = 0; i < 2000; i++) map.set(`host-${i % 7}${i}.example`, i);
 	map.set('', -1).set('é\u0100', -2);
@@ -19,9 +19,9 @@ tables('give what a map gives, for whole texts and for beginnings', () => {
 	}
 });
 
-tables('an empty one has nothing, and texts of one hash are told apart', () => {
+tables('an empty table has no entries, and texts with equal hashes are distinguished', () => {
 	assert.is(new TextTable(new Map()).get('a', 1), undefined);
-	// 31 × 'A' + 'a' is 31 × 'B' + 'B'.
+	// 31 × 'A' + 'a' equals 31 × 'B' + 'B', so both texts have the same hash.
 	const table = new TextTable(
 		new Map([
 			['Aa', 1],

@@ -1,4 +1,4 @@
-/** W3C Trace Context: which fields are valid, and which are not passed on. */
+/** W3C Trace Context: which fields are valid, and which are forwarded. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -14,16 +14,16 @@ const traceContext = suite('trace context');
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
-traceContext('takes the versions that there are and those that will be', () => {
+traceContext('current and future versions are accepted', () => {
 	assert.equal(parseTraceParent(`00-${TRACE}-${SPAN}-01`), { traceId: TRACE, parentId: SPAN, flags: 1 });
 	assert.is(parseTraceParent(`00-${TRACE}-${SPAN}-00`)?.flags, 0);
-	// Flags that nobody has defined are not passed on.
+	// Undefined flags are not forwarded.
 	assert.is(parseTraceParent(`00-${TRACE}-${SPAN}-ff`)?.flags, 3);
 	assert.is(parseTraceParent(`01-${TRACE}-${SPAN}-01`)?.flags, 1);
 	assert.is(parseTraceParent(`cc-${TRACE}-${SPAN}-01-what-the-future-will-be-like`)?.flags, 1);
 });
 
-traceContext('refuses everything else', () => {
+traceContext('malformed fields are refused', () => {
 	const refused = [
 		'',
 		`00-${TRACE}-${SPAN}`,
@@ -47,14 +47,14 @@ traceContext('refuses everything else', () => {
 	for (const value of refused) assert.is(parseTraceParent(value), undefined, JSON.stringify(value));
 });
 
-traceContext('keeps a state as it is written but for blanks and empty members', () => {
+traceContext('a state is forwarded as written, except for spaces and empty members', () => {
 	assert.is(parseTraceState('rojo=00f067aa0ba902b7,congo=t61rcWkgMzE'), 'rojo=00f067aa0ba902b7,congo=t61rcWkgMzE');
 	assert.is(parseTraceState(' a=1\t,, \t0b@c-d_e*/f=x y!~ ,'), 'a=1,0b@c-d_e*/f=x y!~');
 	assert.is(parseTraceState(Array.from({ length: 32 }, (_, i) => `k${i}=v`).join(','))?.split(',').length, 32);
 	assert.is(parseTraceState(`${'k'.repeat(256)}=${'v'.repeat(256)}`)?.length, 513);
 });
 
-traceContext('drops an invalid state', () => {
+traceContext('an invalid state is dropped', () => {
 	const refused = [
 		'',
 		' , ',
@@ -75,7 +75,7 @@ traceContext('drops an invalid state', () => {
 	for (const value of refused) assert.is(parseTraceState(value), undefined, JSON.stringify(value));
 });
 
-traceContext('does not read a state without its parent, nor two parents', () => {
+traceContext('a state without a parent is ignored, and so are repeated parents', () => {
 	const headers = new HeaderList();
 	headers.add('tracestate', 'a=1');
 	assert.is(readTraceContext(headers), undefined);

@@ -1,4 +1,4 @@
-/** What the trace records: matchers inside matchers, who rewrote, who failed, who answered. */
+/** The trace of an explanation: nested matchers, and which handler rewrote, failed or responded. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
@@ -23,7 +23,7 @@ async function explained(text: string, url: string, method = 'GET'): Promise<Exp
 	return (await new Explainer({ plan, locate }, deps).explain(request))!.explanation;
 }
 
-/** `matcher yes path /a`, `handler respond`, `failure 404`, with the line before. */
+/** Returns trace lines such as `matcher yes path /a`, `handler respond`, `failure 404`, each with its line number. */
 function lines(steps: readonly ExplainedStep[]): string[] {
 	return steps.map(step => {
 		const at = `${step.place.line} ${step.kind}`;
@@ -36,7 +36,7 @@ function lines(steps: readonly ExplainedStep[]): string[] {
 
 const trace = suite('explanations');
 
-trace('a rewrite is attributed to the handler that made it, not to those around it', async () => {
+trace('a rewrite is attributed to the handler that made it, not to enclosing ones', async () => {
 	const { steps, answer } = await explained(
 		':8080 {\nroute {\nrewrite /a /b\nuri strip_prefix /x\n}\nrespond "{path}"\n}\n',
 		'http://x:8080/a',
@@ -60,7 +60,7 @@ trace('only evaluated matchers are listed', async () => {
 	]);
 });
 
-trace('error routes see the original request, which is not shown as a rewrite by the failed handler', async () => {
+trace('error routes see the original request, and restoring it is not shown as a rewrite', async () => {
 	const { steps, answer } = await explained(
 		':8080 {\nrewrite /b\nerror 404\nhandle_errors {\nrespond "{path}"\n}\n}\n',
 		'http://x:8080/a',
@@ -75,14 +75,14 @@ trace('error routes see the original request, which is not shown as a rewrite by
 	assert.is(answer!.handler, 'respond');
 });
 
-trace('a request that a matcher cannot read fails at the matcher', async () => {
+trace('a request that a matcher cannot parse fails at the matcher', async () => {
 	const { steps, answer } = await explained(':8080 {\nrespond /a "x"\n}\n', 'http://x:8080/%00');
 	assert.equal(lines(steps), ['2 matcher null path /a', '2 failure 400']);
 	assert.is(answer!.status, 400);
 	assert.ok(answer!.error);
 });
 
-trace('the innermost of nested answers is the answer', async () => {
+trace('of nested responses, the innermost is the final one', async () => {
 	const { answer } = await explained(
 		':8080 {\nheader X-A 1\nroute {\nhandle {\nrespond "x"\n}\n}\nrespond "y"\n}\n',
 		'http://x:8080/',
@@ -90,12 +90,12 @@ trace('the innermost of nested answers is the answer', async () => {
 	assert.is(answer!.place!.line, 5);
 });
 
-trace('an interim response is no answer', async () => {
+trace('an interim response is not a final response', async () => {
 	const { answer } = await explained(':8080 {\nrespond 103\nrespond "x"\n}\n', 'http://x:8080/');
 	assert.is(answer!.place!.line, 3);
 });
 
-trace('credentials are hidden', async () => {
+trace('credentials are redacted', async () => {
 	const text =
 		':8080 {\n@m header Authorization "Bearer abc"\nheader Set-Cookie "id=secret"\nrespond @m "x"\nreverse_proxy a:1 {\nheader_up X-Api-Token topsecret\n}\n}\n';
 	const shown = await explained(text, 'http://x:8080/');
@@ -105,14 +105,14 @@ trace('credentials are hidden', async () => {
 	assert.ok(steps.some(step => step.kind === 'matcher' && step.matcher === 'header Authorization [redacted]'));
 });
 
-trace('control characters of a request do not reach the terminal', async () => {
+trace('control characters in a request do not reach the terminal', async () => {
 	const shown = await explained(':8080 {\nrewrite /\u001b[31m\nrespond "x"\n}\n', 'http://x:8080/a');
 	assert.not(renderExplanation(shown).includes('\u001b'));
 });
 
 trace.run();
 
-const texts = suite('texts of matchers');
+const texts = suite('matcher descriptions');
 
 for (const [matcher, expected] of [
 	[{ type: 'path', patterns: ['/a', '/b c'] }, 'path /a "/b c"'],

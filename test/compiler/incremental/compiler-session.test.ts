@@ -1,4 +1,4 @@
-/** A session gives, for every text of a series, what compiling it for the first time and as a whole gives. */
+/** For every text in a series of edits, a compiler session gives the same result as compiling from scratch. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Compiled, compile, createCompiler } from '../../../compiler/compiler.ts';
@@ -8,10 +8,10 @@ import { Random } from '../syntax/random-text.ts';
 import { type ConfigFiles, changingReader, FOLDER } from './files.ts';
 import { draft, edit, filesOf } from './random-configuration.ts';
 
-/** Milliseconds of the processor: what else the machine does is none of it. */
+/** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
-/** Everything that a result says, as text; places of the document's objects too. */
+/** Returns everything in a result as text, including the places of the document's objects. */
 function told(compiled: Compiled): string {
 	const { document, plan, diagnostics, tests, files, locate, places: steps } = compiled;
 	const places: string[] = [];
@@ -58,12 +58,12 @@ class Edited {
 		return this.session.compile(this.input);
 	}
 
-	/** Compiled for the first time, as a whole. */
+	/** Compiles from scratch. */
 	whole(): Compiled {
 		return compile(this.input, this.#reader, { places: true });
 	}
 
-	/** Compiles and compares; gives what came out. */
+	/** Compiles and compares with a compilation from scratch. Returns the result. */
 	check(): Compiled {
 		const expected = told(this.whole());
 		assert.is(told(createCompiler(this.#reader, { places: true }).compile(this.input)), expected, 'first time');
@@ -75,7 +75,7 @@ class Edited {
 
 const session = suite('session');
 
-session('what a session gives is what compiling for the first time gives', () => {
+session('a session gives the same results as compiling from scratch', () => {
 	const seed = Number(process.env.SEED ?? 1);
 	const random = new Random(seed);
 	const end = processorTime() + Number(process.env.BUDGET ?? 3000);
@@ -103,7 +103,7 @@ session('what a session gives is what compiling for the first time gives', () =>
 	assert.ok(counts.compiled > 100 && counts.accepted > 10, JSON.stringify(counts));
 });
 
-/** Which sites of the second result are the very objects of the first. */
+/** Reports which sites of the second result are the same objects as in the first. */
 function kept(before: Compiled, after: Compiled): boolean[] {
 	const known = new Set(before.document!.sites);
 	return after.document!.sites!.map(site => known.has(site));
@@ -130,7 +130,7 @@ function edited(): Edited {
 	});
 }
 
-/** A letter for each site that is not the same object as before. */
+/** Returns a letter for each site that is a new object. */
 function loweredAgain(before: Compiled, after: Compiled): string {
 	const { sites } = after.document!;
 	return kept(before, after)
@@ -138,7 +138,7 @@ function loweredAgain(before: Compiled, after: Compiled): string {
 		.join('');
 }
 
-/** Compiles, changes, compiles again: which sites were lowered again. */
+/** Compiles, applies a change, compiles again, and returns the sites that were lowered again. */
 function lowered(change: (now: ConfigFiles) => Partial<ConfigFiles>): string {
 	const one = edited();
 	const before = one.check();
@@ -148,7 +148,7 @@ function lowered(change: (now: ConfigFiles) => Partial<ConfigFiles>): string {
 
 const replace = (from: string, to: string) => (now: ConfigFiles) => ({ main: now.main.replace(from, to) });
 
-session('only the sites are lowered again that a change concerns', () => {
+session('only sites affected by a change are lowered again', () => {
 	assert.is(
 		lowered(now => now),
 		'',
@@ -176,7 +176,7 @@ session('only the sites are lowered again that a change concerns', () => {
 	);
 });
 
-session('a configuration that moves to another folder keeps the sites that look at no file', () => {
+session('sites that use no files are kept when the configuration moves to another folder', () => {
 	const one = edited();
 	const before = one.check();
 	const moved = one.session.compile({ ...one.input, name: '<request>', path: undefined });
@@ -186,7 +186,7 @@ session('a configuration that moves to another folder keeps the sites that look 
 	assert.is(loweredAgain(here, one.session.compile({ ...one.input, path: '/elsewhere/main' })), 'be');
 });
 
-session('files that sites are imported from are cut too', () => {
+session('imported files are also split into sites', () => {
 	const files = { 'sites.conf': SITES.slice(0, 3).join(''), 'more.conf': SITES[4]! };
 	const one = new Edited('configfile', { main: 'let value 1\nimport *.conf\n', files, env: { TEXT: 'text' } });
 	const before = one.check();
@@ -207,7 +207,7 @@ session('diagnostics of a site move with the site', () => {
 	assert.is(place(one.check()), 'matcher/unused 8');
 });
 
-session('a mistake that comes and goes leaves the other sites alone', () => {
+session('adding and fixing a mistake does not affect other sites', () => {
 	for (const [from, to, again] of [
 		['respond a', 'respnd a', 'a'],
 		['import common', 'import comon', 'b'],
@@ -226,7 +226,7 @@ session('a mistake that comes and goes leaves the other sites alone', () => {
 	}
 });
 
-session('a document in JSON keeps its sites too, and its listeners while they are the same', () => {
+session('a JSON document also keeps its unchanged sites, and its listeners if all are unchanged', () => {
 	const site = (host: string, body: string) => ({
 		addresses: [`http://${host}`],
 		pipeline: [{ handler: 'respond', body }],
@@ -243,7 +243,7 @@ session('a document in JSON keeps its sites too, and its listeners while they ar
 	assert.is.not(compiled(site('a', '1'), site('c', '2')).plan!.listeners, before.plan!.listeners);
 });
 
-session('places are known until the session compiles again', () => {
+session('places can be looked up until the session compiles again', () => {
 	const one = edited();
 	const before = one.compile();
 	assert.ok(before.locate('/sites/0'));
@@ -251,7 +251,7 @@ session('places are known until the session compiles again', () => {
 	assert.is(before.locate('/sites/0'), undefined);
 });
 
-session('every file is read once in a compilation', () => {
+session('every file is read once per compilation', () => {
 	const files: ConfigFiles = {
 		main: 'http://a.example {\n\timport part.conf\n}\nhttp://b.example {\n\timport part.conf\n\trespond {$TEXT}{$TEXT}\n}\n',
 		files: { 'part.conf': 'header X-Part 1\n' },

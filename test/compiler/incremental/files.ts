@@ -1,19 +1,19 @@
-/** Configurations out of memory, for sessions whose files change between two compilations. */
+/** Configurations in memory, for sessions whose files change between two compilations. */
 import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 
-/** Folder of all files. */
+/** The folder of all files. */
 export const FOLDER = '/config';
 
-/** A main text and the files beside it, by name. */
+/** A main text and its other files, by name. */
 export interface ConfigFiles {
 	readonly main: string;
-	/** Path of the main file; undefined when it has none. */
+	/** The path of the main file; undefined for a text without a file. */
 	readonly path?: string | undefined;
 	readonly files: { readonly [name: string]: string };
 	readonly env: { readonly [name: string]: string };
 }
 
-/** A reader over whatever `now` gives when it is asked. */
+/** Returns a reader over the files that `now` returns when they are read. */
 export function changingReader(now: () => ConfigFiles): Reader {
 	const file = (path: string): string | undefined =>
 		path.startsWith(`${FOLDER}/`) ? now().files[path.slice(FOLDER.length + 1)] : undefined;

@@ -1,4 +1,7 @@
-/** What the files hold that a document names is part of what it is: for every kind of file, in every dialect, in a session too. */
+/**
+ * The contents of files named in a document are part of its identity: for every kind of file and dialect, also in a
+ * session.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -59,7 +62,7 @@ function proxy(tls: object): Document {
 	};
 }
 
-/** Each kind of file: a document that names it, and what makes and changes it. */
+/** Every kind of file: a document that names it, and a function that creates or changes it. */
 const KINDS: { readonly [kind: string]: readonly [document: Document, write: (version: 0 | 1) => void] } = {
 	'certificate and key': [site({}), version => pair('pair', leaves[version]!)],
 	'folder of certificates': [
@@ -124,7 +127,7 @@ const files = suite('named files');
 files.before(() => pair('pair', leaves[0]!));
 
 for (const [kind, [document, write]] of Object.entries(KINDS)) {
-	files(`${kind}: another content is another configuration, the same content is not`, () => {
+	files(`${kind}: only changed contents make a different configuration`, () => {
 		write(0);
 		const session = createCompiler(diskReader(folder));
 		const image = () => {
@@ -134,14 +137,14 @@ for (const [kind, [document, write]] of Object.entries(KINDS)) {
 			return documentImage(compiled!, plan);
 		};
 		const before = image();
-		assert.ok(sameDocument(before, image()), 'nothing has changed');
+		assert.ok(sameDocument(before, image()), 'the same contents are the same configuration');
 		write(1);
 		const after = image();
 		assert.not.ok(sameDocument(before, after));
 		const kept = generationDelta(before, after).runs.filter(([from]) => from !== -1);
-		assert.ok(kept.length > 0, 'sites that have nothing to do with it are kept');
+		assert.ok(kept.length > 0, 'unrelated sites are kept');
 		write(0);
-		assert.ok(sameDocument(before, image()), 'it is what it was');
+		assert.ok(sameDocument(before, image()), 'the original contents are the original configuration');
 		pair('pair', leaves[0]!);
 	});
 }
@@ -158,7 +161,7 @@ files('an upstream whose certificates became unusable is rejected, although its 
 	assert.ok(session.compile(input).plan);
 });
 
-files('a document that names no files has none', () => {
+files('a document that names no files depends on none', () => {
 	const text = JSON.stringify({ sites: [{ addresses: [':80'], pipeline: [] }] });
 	const { plan } = createCompiler(diskReader(folder)).compile({ format: 'json', text, name: '<test>' });
 	assert.is(plan!.files, undefined);

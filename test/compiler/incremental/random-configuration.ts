@@ -1,9 +1,12 @@
-/** Configurations that look random, their edits, and the files that they import: what a session is compared over. */
+/** Random configurations with imported files and random edits, for comparing sessions with compilation from scratch. */
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import type { Random } from '../syntax/random-text.ts';
 import { type ConfigFiles, FOLDER } from './files.ts';
 
-/** A configuration as blocks of file level, each a text that ends its line; files are edited like it. */
+/**
+ * A configuration as a list of top-level blocks, each a text that ends with a line break. Imported files have the same
+ * form.
+ */
 export interface Draft {
 	readonly dialect: Dialect;
 	blocks: string[];
@@ -14,7 +17,7 @@ export interface Draft {
 
 const NAMES = ['a', 'b', 'c', 'web', 'api'];
 
-/** Lines of a site, right and wrong ones. */
+/** Lines of a site, valid and invalid. */
 function line(random: Random, dialect: Dialect, depth: number): string {
 	const name = random.of(NAMES);
 	const nested = (head: string): string => {
@@ -57,7 +60,7 @@ function lines(random: Random, dialect: Dialect, most: number): string {
 	return Array.from({ length: random.below(most) }, () => `${line(random, dialect, 0)}\n`).join('');
 }
 
-/** One block of file level. */
+/** Returns a top-level block. */
 export function block(random: Random, dialect: Dialect): string {
 	const name = random.of(NAMES);
 	const port = random.of(['', ':8080', ':8081', ':80']);
@@ -85,7 +88,7 @@ export function block(random: Random, dialect: Dialect): string {
 	return `*.${name}.example:8080 {\n${lines(random, dialect, 3)}} # end\n`;
 }
 
-/** A configuration with its files. */
+/** Returns a configuration with its files. */
 export function draft(random: Random, dialect: Dialect): Draft {
 	const files: { [path: string]: string } = {};
 	for (const name of NAMES) {
@@ -97,7 +100,7 @@ export function draft(random: Random, dialect: Dialect): Draft {
 	return { dialect, blocks, path: `${FOLDER}/main`, files, env: { HOST: 'env.example', TEXT: 'text' } };
 }
 
-/** Changes something. */
+/** Applies a random edit. */
 export function edit(random: Random, made: Draft): void {
 	const { blocks, files, env, dialect } = made;
 	const at = random.below(blocks.length + 1);
@@ -145,7 +148,7 @@ export function edit(random: Random, made: Draft): void {
 	}
 }
 
-/** The files of a draft, the main text among them. */
+/** Returns the files of a draft, including the main text. */
 export function filesOf({ blocks, path, files, env }: Draft): ConfigFiles {
 	return { main: blocks.join(''), path, files, env };
 }

@@ -1,4 +1,4 @@
-/** Comments that silence findings, and how far each of them reaches. */
+/** Comments that silence findings, and their scope. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../compiler/compiler.ts';
@@ -33,25 +33,25 @@ async function codes(text: string, files: { readonly [path: string]: string } = 
 const silence = suite('silencing comments');
 const RULE = 'path/prefix-without-slash';
 
-silence('at the end of a line, for that line', async () => {
+silence('a comment at the end of a line applies to that line', async () => {
 	assert.equal(await codes(`:80 {\n\trespond /a* x # lint: off ${RULE}\n\trespond /b* x\n}\n`), [`3 ${RULE}`]);
 });
 
-silence('on a line of its own, for the next line and the block that it opens', async () => {
+silence('a comment on its own line applies to the next line and the block that it opens', async () => {
 	const text = `:80 {\n\t# lint: off ${RULE}\n\n\thandle /a* {\n\t\trespond /b* x\n\t}\n\thandle /c* {\n\t\trespond x\n\t}\n}\n`;
 	assert.equal(await codes(text), [`7 ${RULE}`]);
 });
 
-silence('before a site, for the site', async () => {
+silence('a comment before a site applies to the site', async () => {
 	const text = `# lint: off path/* -- a reason, with off-file in it\n:80 {\n\trespond /a* x\n}\n\n:81 {\n\trespond /b* x\n}\n`;
 	assert.equal(await codes(text), [`7 ${RULE}`]);
 });
 
-silence('for the whole file', async () => {
+silence('a comment can apply to the whole file', async () => {
 	assert.equal(await codes(`:80 {\n\trespond /a* x\n}\n# lint: off-file ${RULE}\n`), []);
 });
 
-silence('for a file that is imported, and at the line that imports it', async () => {
+silence('a comment can apply to an imported file, and to the import line', async () => {
 	const part = 'respond /a* x\n';
 	const imported = { '/work/part': part };
 	assert.equal(await codes(':80 {\n\timport part\n}\n', imported), [`1 ${RULE}`]);
@@ -59,12 +59,12 @@ silence('for a file that is imported, and at the line that imports it', async ()
 	assert.equal(await codes(':80 {\n\timport part\n}\n', { '/work/part': `# lint: off-file ${RULE}\n${part}` }), []);
 });
 
-silence('not in text that is not a comment', async () => {
+silence('text that is not a comment silences nothing', async () => {
 	assert.equal(await codes(`:80 {\n\trespond /a* "# lint: off ${RULE}"\n}\n`), [`2 ${RULE}`]);
 	assert.equal(await codes(`:80 {\n\trespond /a* x#lint:off\n}\n`), [`2 ${RULE}`]);
 });
 
-silence('a name that is not a rule, and one that silences nothing, are reported', async () => {
+silence('an unknown rule name, and a comment that silences nothing, are reported', async () => {
 	assert.equal(await codes('# lint: off path/prefix matcher/unused\n:80 {\n\trespond x\n}\n'), [
 		'1 lint/unknown-rule',
 		'1 lint/silences-nothing',

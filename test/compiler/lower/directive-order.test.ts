@@ -1,4 +1,4 @@
-/** Compatfile's order of directives. */
+/** The directive order of a Compatfile. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../compiler/document/document.ts';
@@ -27,7 +27,7 @@ function sorted(
 
 const order = suite('Compatfile order');
 
-order('directives run in the default order, equal ones as written', () => {
+order('directives run in the default order, and equal ones as written', () => {
 	assert.equal(
 		sorted([
 			['file_server', undefined],
@@ -47,7 +47,7 @@ order('directives run in the default order, equal ones as written', () => {
 	);
 });
 
-order('the more specific path goes first, the exact one before the prefix of the same text', () => {
+order('the more specific path comes first, and an exact path comes before the same text as a prefix', () => {
 	assert.equal(
 		sorted([
 			['redir', path('/api*')],
@@ -73,7 +73,7 @@ order('the more specific path goes first, the exact one before the prefix of the
 	);
 });
 
-order('lines with a matcher go first, otherwise the file decides', () => {
+order('lines with a matcher come first; otherwise the file order decides', () => {
 	assert.equal(
 		sorted([
 			['respond', undefined],
@@ -91,7 +91,7 @@ order('lines with a matcher go first, otherwise the file decides', () => {
 	);
 });
 
-order('`vars` runs the least specific first', () => {
+order('`vars` run from the least specific to the most specific', () => {
 	assert.equal(
 		sorted([
 			['vars', path('/foobar')],
@@ -124,7 +124,7 @@ order('the length of a path is counted in bytes', () => {
 	);
 });
 
-order('deprecated names have positions of their own', () => {
+order('deprecated names have their own positions', () => {
 	assert.equal(
 		sorted([
 			['log_skip', undefined],
@@ -136,7 +136,7 @@ order('deprecated names have positions of their own', () => {
 	);
 });
 
-order('`php_fastcgi` without a matcher is compared with no other', () => {
+order('`php_fastcgi` without a matcher is compared with no other directive', () => {
 	assert.equal(
 		sorted([
 			['php_fastcgi', undefined],
@@ -147,8 +147,8 @@ order('`php_fastcgi` without a matcher is compared with no other', () => {
 	);
 });
 
-order('a route between matchers of other kinds stays where the insertion sort leaves it', () => {
-	// `/longest` meets `host` first, which it does not go before, and so never meets `/a`.
+order('a route between matchers of other kinds stays where insertion sort leaves it', () => {
+	// `/longest` is first compared with `host`, does not precede it, and so is never compared with `/a`.
 	assert.equal(
 		sorted([
 			['respond', path('/a')],
@@ -159,7 +159,7 @@ order('a route between matchers of other kinds stays where the insertion sort le
 	);
 });
 
-order('`order` moves a directive', () => {
+order('the `order` option moves a directive', () => {
 	assert.is(moveDirective(DEFAULT_ORDER, { directive: 'respond', to: 'first' })![0], 'respond');
 	assert.is(moveDirective(DEFAULT_ORDER, { directive: 'map', to: 'last' })!.at(-1), 'map');
 	assert.equal(moveDirective(['a', 'b', 'c'], { directive: 'a', to: 'after', other: 'b' }), ['b', 'a', 'c']);

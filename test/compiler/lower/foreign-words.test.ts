@@ -1,26 +1,26 @@
-/** Words of other servers: what is named instead exists in both languages, and none of them is a word of ours. */
+/** Directives of other servers: each suggested replacement exists in both languages, and none is our own directive. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FOREIGN_PROXY_WORDS, FOREIGN_WORDS, foreignHint } from '../../../compiler/lower/foreign-words.ts';
 import { registryOf } from '../../../compiler/lower/registry.ts';
 
-const words = suite('words of other servers');
+const words = suite('directives of other servers');
 
 for (const dialect of ['configfile', 'compatfile'] as const) {
-	words(`each of them names a word of ${dialect}`, () => {
+	words(`each suggestion exists in a ${dialect}`, () => {
 		const { directives, options } = registryOf(dialect);
 		for (const [word, { ours, how }] of FOREIGN_WORDS) {
 			if (ours !== undefined && ours !== 'import')
 				assert.ok(directives.has(ours) || options.has(ours), `${word}: ${ours}`);
 			assert.match(how, /^[A-Z].*\.$/, word);
-			// `upstream` stands at the level of the file in one language, where nothing asks for it.
-			if (word !== 'upstream') assert.not(directives.has(word), `${word} is a directive`);
+			// `upstream` is a top-level keyword of one language, where foreign directives are not looked up.
+			if (word !== 'upstream') assert.not(directives.has(word), `${word} is our own directive`);
 			assert.is(word, word.toLowerCase());
 		}
 	});
 }
 
-words('case and a final semicolon are ignored, and unknown words get no hint', () => {
+words('case and a final semicolon are ignored, and unknown directives get no hint', () => {
 	assert.is(
 		foreignHint('ProxyPass;'),
 		'`ProxyPass` of Apache is `reverse_proxy` here. Write `reverse_proxy /path/* 127.0.0.1:9000`.',

@@ -1,20 +1,20 @@
 /**
- * How the compatible server orders the routes of a block, written out from its description and apart from the code of
- * the compiler: the comparison of two routes, and the algorithm that asks it.
+ * A model of how the compatible server orders the routes of a block, written from its documentation and independent of the
+ * compiler's code: the comparison of two routes, and the sorting algorithm.
  */
 
-/** What the model knows of a route. */
+/** What the model knows about a route. */
 export interface ModelRoute {
-	/** Position of its directive. */
+	/** The position of its directive. */
 	readonly rank: number;
 	readonly directive: string;
-	/** Number of its matcher sets: 0 or 1. */
+	/** The number of its matcher sets: 0 or 1. */
 	readonly sets: number;
-	/** Paths of the path matcher in its set. */
+	/** The paths of its path matcher. */
 	readonly paths: readonly string[];
 }
 
-/** Sorts routes: runs of twenty by insertion, then pairs of runs are merged until one is left. */
+/** Sorts routes: runs of twenty by insertion sort, then merges neighboring runs until one is left. */
 export function modelOrder<T extends ModelRoute>(routes: readonly T[]): T[] {
 	let runs: T[][] = [];
 	for (let at = 0; at < routes.length; at += 20) runs.push(inserted(routes.slice(at, at + 20)));
@@ -36,7 +36,7 @@ function inserted<T extends ModelRoute>(routes: readonly T[]): T[] {
 	}, []);
 }
 
-/** SymMerge of two lists as functions of lists. */
+/** SymMerge of two lists, with functional lists. */
 function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[]): T[] {
 	if (left.length === 0 || right.length === 0) return [...left, ...right];
 	if (left.length === 1) {
@@ -65,14 +65,14 @@ function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[])
 	];
 }
 
-/** The first index for which `holds` fails, by bisection. */
+/** Returns the first index for which `holds` fails, by bisection. */
 function search(from: number, to: number, holds: (index: number) => boolean): number {
 	if (from >= to) return from;
 	const half = (from + to) >> 1;
 	return holds(half) ? search(half + 1, to, holds) : search(from, half, holds);
 }
 
-/** The comparison as the reference makes it. */
+/** Compares two routes as the reference does. */
 function less(a: ModelRoute, b: ModelRoute): boolean {
 	if (a.rank !== b.rank) return a.rank < b.rank;
 	if (a.directive === 'php_fastcgi' && (a.sets === 0 || b.sets === 0)) return false;
@@ -86,7 +86,7 @@ function lessBySpecificity(a: ModelRoute, b: ModelRoute): boolean {
 	const [bare, other] = [one.replace(/\*$/, ''), two.replace(/\*$/, '')];
 	if (bare === other) return bytes(one).length < bytes(two).length;
 	if (bytes(bare).length !== bytes(other).length) return bytes(bare).length > bytes(other).length;
-	// UTF-8 keeps the order of code points.
+	// UTF-8 preserves the order of code points.
 	for (const [i, point] of [...bare].entries()) {
 		const against = [...other][i]!;
 		if (point !== against) return point.codePointAt(0)! < against.codePointAt(0)!;

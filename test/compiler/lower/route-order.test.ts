@@ -1,4 +1,4 @@
-/** Random sites with named matchers: the order of what they compile to is that of the model. */
+/** Random sites with named matchers: the compiled order equals that of the model. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Chance } from '../../agreement/chance.ts';
@@ -6,7 +6,7 @@ import { documentOf } from '../compatfile/page.ts';
 import { type ModelRoute, modelOrder } from './route-order-model.ts';
 
 const SITES = 10_000;
-/** Sites of one text: compiling many at once is faster. */
+/** Many sites in one text, because compiling them together is faster. */
 const SITES_OF_A_TEXT = 100;
 
 const PATHS = [
@@ -28,28 +28,28 @@ const PATHS = [
 ];
 const LENGTHS = [1, 2, 4, 8, 12, 19, 20, 21, 25, 39, 41, 45, 60, 85, 130];
 
-/** Directives in the order in which they run, as far as they are drawn; the two that share a position stand together. */
+/** The directives used, in running order. The two that share a position are listed together. */
 const DIRECTIVES = [
 	...['vars', 'root', 'log_append', 'header', 'redir', 'method', 'rewrite', 'uri', 'try_files', 'request_header'],
 	...['handle', 'route', 'error', 'respond', 'reverse_proxy', 'php_fastcgi'],
 ] as const;
 type Name = (typeof DIRECTIVES)[number];
 
-/** A matcher that was drawn: its token, and what the model needs of it. */
+/** A random matcher: its token, and its description for the model. */
 interface Drawn {
 	readonly token: string;
 	readonly sets: number;
 	readonly paths: readonly string[];
 }
 
-/** A route of the model with the mark that it leaves in the document. */
+/** A route of the model, with the mark that identifies it in the document. */
 interface Marked extends ModelRoute {
 	readonly mark: string;
 }
 
-const order = suite('order of routes');
+const order = suite('route order');
 
-order(`${SITES} random sites are ordered as the model orders them`, () => {
+order(`${SITES} random sites are ordered like the model`, () => {
 	const chance = new Chance(20261122);
 	for (let first = 0; first < SITES; first += SITES_OF_A_TEXT) {
 		const sites = Array.from({ length: SITES_OF_A_TEXT }, () => randomSite(chance));
@@ -63,7 +63,7 @@ order(`${SITES} random sites are ordered as the model orders them`, () => {
 	}
 });
 
-order('the model tells apart what a transitive comparison would not', () => {
+order('the model reproduces comparisons that are not transitive', () => {
 	const route = (path: string, at: number): Marked => ({
 		mark: `m${at}x`,
 		rank: 1,
@@ -72,17 +72,17 @@ order('the model tells apart what a transitive comparison would not', () => {
 		paths: path === '' ? [] : [path],
 	});
 	const marks = (...paths: string[]): string[] => modelOrder(paths.map(route)).map(({ mark }) => mark);
-	// Twenty are sorted by insertion, where each matcher of another kind is a wall.
+	// Twenty routes are sorted by insertion, which never moves a route past a matcher of another kind.
 	assert.equal(marks('/a', '', '/abc'), ['m0x', 'm1x', 'm2x']);
 	assert.equal(marks('/a', '/abc', ''), ['m1x', 'm0x', 'm2x']);
-	// The twenty-first is inserted by bisection, which passes walls.
+	// The twenty-first is inserted by bisection, which can skip such matchers.
 	const many = marks(...Array.from({ length: 19 }, () => '/a'), '', '/abc');
 	assert.is(many[0], 'm20x');
 });
 
 order.run();
 
-/** A site of random directives in random order, and its routes in the order of its lines. */
+/** Returns a site with random directives in random order, and its routes in line order. */
 function randomSite(chance: Chance): { lines: string[]; routes: Marked[] } {
 	const named = chance.times(0, 7, () => chance.below(8)).map((kind, at) => namedMatcher(chance, kind, `@m${at}`));
 	const names = chance.some(DIRECTIVES, chance.of([1, 1, 2, 3, 6, 16]));
@@ -125,7 +125,7 @@ function drawMatcher(chance: Chance, named: readonly Drawn[]): Drawn {
 	return { token: '*', sets: 0, paths: [] };
 }
 
-/** The line of a directive, and the marks of its routes: most make one, a `header` with `?` lines makes two. */
+/** Returns the line of a directive, and the marks of its routes: usually one, but two for a `header` with `?` lines. */
 function directive(name: Name, { token }: Drawn, mark: string, chance: Chance): { line: string; marks: string[] } {
 	const one = (line: string): { line: string; marks: string[] } => ({ line, marks: [mark] });
 	switch (name) {
@@ -162,7 +162,7 @@ function directive(name: Name, { token }: Drawn, mark: string, chance: Chance): 
 	}
 }
 
-/** Marks in the order in which they stand in a document, each once. */
+/** Returns the marks in the order in which they first occur in a document. */
 function marksOf(pipeline: unknown): string[] {
 	return [...new Set([...JSON.stringify(pipeline).matchAll(/m\d+x[ab]?/gi)].map(([mark]) => mark.toLowerCase()))];
 }

@@ -5,7 +5,7 @@ import { parseBoolean, parseDuration, parseSize, parseStatus } from '../../../co
 
 const values = suite('values');
 
-values('durations', () => {
+values('durations are parsed', () => {
 	const table: [string, number | undefined][] = [
 		['250ms', 250],
 		['10s', 10_000],
@@ -26,7 +26,7 @@ values('durations', () => {
 	for (const [text, expected] of table) assert.is(parseDuration(text), expected, text);
 });
 
-values('sizes', () => {
+values('sizes are parsed', () => {
 	const table: [string, number | undefined][] = [
 		['512', 512],
 		['64KiB', 65_536],
@@ -55,7 +55,7 @@ values('sizes', () => {
 	for (const [text, expected] of table) assert.is(parseSize(text), expected, text);
 });
 
-values('statuses and switches', () => {
+values('statuses and switches are parsed', () => {
 	assert.equal(['100', '404', '599', '99', '600', '4xx', '0404'].map(parseStatus), [
 		100,
 		404,

@@ -1,6 +1,6 @@
 /**
- * Adding a module needs its file and one line in a registry: lints, the order of a Compatfile, `explain`, the schema, the
- * manual and the list of modules know it by what it says about itself.
+ * Adding a module takes its file and one line in a registry. Lint rules, the Compatfile order, `explain`, the schema, the
+ * manual and `list-modules` learn everything from the module's own declarations.
  */
 import './register.ts';
 import { spawnSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import type { ConfigFormat } from '../../../../compiler/dialects/dialect.ts';
 import type { Schema } from '../../../../compiler/modules/directives/directive.ts';
 import { ROOT, temporaryFolder } from '../../../harness.ts';
 
-// Whatever imports a registry is loaded after the registries are added to.
+// Code that imports a registry must be loaded after the test modules are added.
 const { compile } = await import('../../../../compiler/compiler.ts');
 const { lint } = await import('../../../../compiler/lint/lint.ts');
 const { documentSchema } = await import('../../../../compiler/document/schema.ts');
@@ -34,7 +34,7 @@ function compiled(text: string, format: ConfigFormat) {
 	return { input, compiled: { ...result, document, plan } };
 }
 
-/** Codes of what is found in the lines of a site, without those that every such site earns. */
+/** Returns the codes of findings in the lines of a site, without those that every such site has. */
 async function found(lines: string, format: ConfigFormat = 'configfile', around = ''): Promise<string[]> {
 	const text = `${around}:8080 {\n${lines}\n}\n`;
 	const findings = await lint({ ...compiled(text, format), reader, deps });
@@ -49,9 +49,9 @@ async function explained(lines: string): Promise<string> {
 	return renderExplanation((await new Explainer({ plan, locate }, deps).explain(request))!.explanation);
 }
 
-const added = suite('added modules');
+const added = suite('added test modules');
 
-added('a directive that answers ends a pipeline, in both languages', async () => {
+added('a directive that responds ends a pipeline, in both languages', async () => {
 	assert.equal(await found('brew\nrespond ok'), ['directive/never-runs']);
 	assert.equal(await found('brew\nreverse_proxy 127.0.0.1:9', 'compatfile'), ['directive/never-runs']);
 	assert.equal(await found('brew /a/*\nrespond /a/b ok'), ['directive/covered']);
@@ -61,28 +61,28 @@ added('a directive that answers ends a pipeline, in both languages', async () =>
 	assert.equal(await found('gate'), ['auth/in-clear']);
 });
 
-added('pipelines inside a step are walked through', async () => {
+added('pipelines inside a step are traversed', async () => {
 	assert.equal(await found('route {\neither {\nbrew\n}\nrespond ok\n}', 'compatfile'), ['directive/never-runs']);
 	assert.equal(await found('either {\nlabel\n}'), ['site/never-answers']);
 	assert.equal(await found('either {\n}\nrespond ok'), ['block/empty']);
 	assert.equal(await found('respond /a one\neither {\naim /b\n}\nrespond /a two'), []);
 });
 
-added('redirects, upstreams and passwords are known by what they do', async () => {
+added('redirects, upstreams and password checks are recognized by their declarations', async () => {
 	assert.equal(await found('send {query.next}'), ['redirect/open']);
 	assert.equal(await found('send /a'), ['redirect/loop']);
 	assert.equal(await found('relay localhost:8080'), ['proxy/to-itself']);
 	assert.equal(await found('gate\nrespond ok'), ['auth/in-clear']);
 });
 
-added('files below a root', async () => {
+added('files below a root are found', async () => {
 	assert.equal(await found('shelf /not/there'), ['files/root-missing']);
 	assert.equal(await found(`root ${FOLDER}\nlabel\nrespond ok`), ['root/unused']);
 	assert.equal(await found(`root ${FOLDER}\nshelf`), []);
 	assert.equal(await found(`header Cache-Control immutable\nshelf ${FOLDER}`), ['header/caches-errors']);
 });
 
-added('edits of fields, and rewrites after them', async () => {
+added('field edits, and the rewrites after them, are found', async () => {
 	assert.equal(await found('mark Content-Length 1\nrespond ok'), ['header/of-framing']);
 	assert.equal(await found('respond /a ok\nmark X 1\nrespond ok'), ['header/after-answer']);
 	assert.equal(await found('header /a/* Content-Type text/css\naim /index.html\nrespond ok'), [
@@ -91,7 +91,7 @@ added('edits of fields, and rewrites after them', async () => {
 	assert.equal(await found('respond /a one\naim /b\nrespond /a two'), []);
 });
 
-added('named routes and placeholders of a directive', async () => {
+added('named routes and placeholders of a directive are found', async () => {
 	const route = '&(one) {\n\trespond ok\n}\n';
 	assert.equal(await found('route {\njump one\n}', 'compatfile', route), []);
 	assert.equal(await found('respond ok', 'compatfile', route), ['route/unused']);
@@ -99,7 +99,7 @@ added('named routes and placeholders of a directive', async () => {
 	assert.equal(await found('route {\ncoin {of_mine}\nrespond "{of_mine}"\n}', 'compatfile'), []);
 });
 
-added('a Compatfile sorts by the rank of a directive', () => {
+added('a Compatfile sorts a directive by its rank', () => {
 	const at = DEFAULT_ORDER.indexOf('brew');
 	assert.equal([DEFAULT_ORDER[at - 1], DEFAULT_ORDER[at + 2]], ['respond', 'metrics']);
 	const handlers = (lines: string): unknown[] =>
@@ -111,7 +111,7 @@ added('a Compatfile sorts by the rank of a directive', () => {
 	assert.throws(() => handlers('label'), /not an ordered HTTP handler/);
 });
 
-added('a matcher that lists paths is compared like `path`', async () => {
+added('a matcher with paths is compared like `path`', async () => {
 	assert.equal(await found('@a area /a/*\nrespond @a one\nrespond /a/b two'), ['directive/covered']);
 	assert.equal(await found('@a area /a/* /a/b\nrespond @a one'), ['matcher/repeats-itself']);
 	assert.equal(await found('@a area a/*\nrespond @a one'), ['path/never-matches']);
@@ -122,11 +122,11 @@ added('a matcher that lists paths is compared like `path`', async () => {
 	assert.match(await explained('@a area /a\nbrew @a'), 'yes  area <');
 });
 
-added('explain names the directive that answered', async () => {
+added('explain names the directive that responded', async () => {
 	assert.match(await explained('brew'), /answer {4}418 by brew/);
 });
 
-added('a misspelt word gets the new one', () => {
+added('a misspelled name suggests the added module', () => {
 	const { diagnostics } = compile({ format: 'configfile', text: ':8080 {\nbreww\n}\n', name: 'text' }, reader);
 	assert.equal(
 		diagnostics.map(({ label }) => label),
@@ -134,7 +134,7 @@ added('a misspelt word gets the new one', () => {
 	);
 });
 
-added('the schema, the manual and the list of modules have it', () => {
+added('the schema, the manual and the list of modules contain it', () => {
 	const definitions = documentSchema().$defs as { readonly [name: string]: Schema };
 	assert.ok(definitions['handler.brew'] && definitions['type.area']);
 	const page = configfilePage().body.join('\n');

@@ -1,4 +1,4 @@
-/** Modules that only the tests have: each shows one thing that directives and matchers may say about themselves. */
+/** Modules that exist only in tests. Each shows one thing that directives and matchers can declare about themselves. */
 import type { Matcher, Step } from '../../../../compiler/document/document.ts';
 import { PIPELINE } from '../../../../compiler/document/references.ts';
 import {
@@ -9,7 +9,7 @@ import {
 import { compileHeaderEdits, HEADER_EDITS } from '../../../../compiler/modules/directives/header-edits.ts';
 import { type MatcherModule, requestMatcher } from '../../../../compiler/modules/matchers/matcher.ts';
 
-/** Returns a directive whose word and handler are `name` and whose only argument is the field `to`. */
+/** Returns a directive whose name and handler are `name` and whose only argument is the field `to`. */
 function directive(name: string, traits: Partial<HandlerDirective>): Directive {
 	return handlerDirective<Step>({
 		kind: 'handler',

@@ -1,4 +1,4 @@
-/** Adds the modules of added-modules.ts to the registries, each as its one line would, in the process that imports this first. */
+/** Adds the modules of added-modules.ts to the registries when imported, as a line in each registry would. */
 import { registerHooks } from 'node:module';
 
 const ADDED = new URL('added-modules.ts', import.meta.url).href;

@@ -6,7 +6,7 @@ import { bodyText, builtSite, fakeExchange, responseLines, served } from '../../
 
 const redirect = suite('redirect');
 
-redirect('answers 302 with a location, or the status given', async () => {
+redirect('answers 302 with a location, or with the configured status', async () => {
 	const x = await served([{ handler: 'redirect', to: 'https://example.com{http.request.uri}' }], { target: '/a?b' });
 	assert.is(x.response.status, 302);
 	assert.is(x.response.body, null);
@@ -19,19 +19,22 @@ redirect('answers 302 with a location, or the status given', async () => {
 	);
 });
 
-redirect('unknown placeholders of the target are nothing', async () => {
+redirect('replaces unknown placeholders in the target with nothing', async () => {
 	assert.equal(responseLines(await served([{ handler: 'redirect', to: '/{no.such}a' }])), ['Location: /a']);
 });
 
-redirect('a page leads on without a location, and nothing of the request is markup or script in it', async () => {
-	const x = await served([{ handler: 'redirect', to: '/?x="{http.request.header.Evil}', html: true }], {
-		headers: [['Evil', '"><script>alert(1)</script>']],
-	});
-	assert.is(x.response.status, 200);
-	assert.equal(responseLines(x), ['Content-Type: text/html; charset=utf-8']);
-	assert.not.match(bodyText(x), '<script>alert');
-	assert.match(bodyText(x), 'href="/?x=&#34;&#34;&#62;&#60;script&#62;alert(1)');
-});
+redirect(
+	'can redirect by an HTML page without a Location, in which request text is neither markup nor script',
+	async () => {
+		const x = await served([{ handler: 'redirect', to: '/?x="{http.request.header.Evil}', html: true }], {
+			headers: [['Evil', '"><script>alert(1)</script>']],
+		});
+		assert.is(x.response.status, 200);
+		assert.equal(responseLines(x), ['Content-Type: text/html; charset=utf-8']);
+		assert.not.match(bodyText(x), '<script>alert');
+		assert.match(bodyText(x), 'href="/?x=&#34;&#34;&#62;&#60;script&#62;alert(1)');
+	},
+);
 
 redirect.run();
 
@@ -57,7 +60,7 @@ fail.run();
 
 const abort = suite('abort');
 
-abort('marks the exchange, and nothing after it runs', async () => {
+abort('marks the exchange, and no later step runs', async () => {
 	const x = await served([{ handler: 'abort' }, { handler: 'respond', body: 'no' }]);
 	assert.is(x.aborted, true);
 	assert.is(x.response.body, null);
@@ -67,7 +70,7 @@ abort.run();
 
 const variables = suite('set_variables');
 
-variables('are placeholders for what follows, with the type they were given', async () => {
+variables('defines placeholders for later steps, and keeps the type of the value', async () => {
 	const x = await served([
 		{ handler: 'set_variables', variables: { root: '/srv/{http.request.host}', n: 5, b: true } },
 		{ handler: 'respond', body: '{http.vars.root} {http.vars.n} {http.vars.b} [{http.vars.none}]' },
@@ -76,7 +79,7 @@ variables('are placeholders for what follows, with the type they were given', as
 	assert.is(x.variable('n'), 5);
 });
 
-variables('values are data', async () => {
+variables('does not expand values', async () => {
 	const x = await served(
 		[
 			{ handler: 'set_variables', variables: { a: '{http.request.header.A}' } },

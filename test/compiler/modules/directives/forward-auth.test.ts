@@ -1,4 +1,4 @@
-/** `forward_auth`: what reaches the auth server, what the request gets of its answer, and what no client can forge. */
+/** `forward_auth`: what the auth server receives, what the request takes from its response, and what a client cannot forge. */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { suite } from 'uvu';
@@ -29,7 +29,7 @@ interface Asked {
 	readonly body: string;
 }
 
-/** An auth server that lets `Authorization: good` in, and a backend; both keep what they were asked. */
+/** Starts an auth server that admits `Authorization: good`, and a backend. Both record their requests. */
 async function pair(answer: { readonly [field: string]: string }, lines: string) {
 	const auth: Asked[] = [];
 	const backend: Asked[] = [];
@@ -57,7 +57,7 @@ async function pair(answer: { readonly [field: string]: string }, lines: string)
 	return { url: `http://127.0.0.1:${site.port}`, auth, backend };
 }
 
-test('the auth server gets a GET without the body; the backend gets the request whole', async () => {
+test('the auth server gets a GET without the body, and the backend gets the whole request', async () => {
 	const { url, auth, backend } = await pair({}, 'uri /verify?x=1');
 	const headers = { Authorization: 'good', 'X-Forwarded-Method': 'FORGED', 'X-Forwarded-Uri': '/forged' };
 	const response = await fetch(`${url}/path?q=1`, { method: 'POST', body: 'payload', headers });
@@ -70,14 +70,14 @@ test('the auth server gets a GET without the body; the backend gets the request 
 	assert.equal([backend[0]!.method, backend[0]!.url, backend[0]!.body], ['POST', '/path?q=1', 'payload']);
 });
 
-test('any other answer is the answer', async () => {
+test('a response that does not admit the request is sent to the client', async () => {
 	const { url, backend } = await pair({}, 'uri /verify');
 	const response = await fetch(url);
 	assert.equal([response.status, response.headers.get('x-login'), await response.text()], [401, '/login', 'from auth']);
 	assert.is(backend.length, 0);
 });
 
-test('fields are copied as stated, and what the client sent under their names never arrives', async () => {
+test("configured fields are copied, and the client's own fields of those names never reach the backend", async () => {
 	const lines =
 		'uri /v\ncopy_headers Remote-User Remote-Groups>X-Groups {\n Remote-Email\n Remote-Name>X-Name X-Other\n}';
 	const { url, backend } = await pair({ 'Remote-User': 'ann', 'Remote-Groups': 'a,b', 'Remote-Name': '' }, lines);
@@ -101,7 +101,7 @@ test('fields are copied as stated, and what the client sent under their names ne
 	}
 });
 
-test('a WebSocket is asked about as a plain request', async () => {
+test('a WebSocket upgrade is authorized like a plain request', async () => {
 	const { url, auth } = await pair({}, 'uri /v');
 	const { request } = await import('node:http');
 	await new Promise<void>(resolve => {
@@ -115,13 +115,13 @@ test('a WebSocket is asked about as a plain request', async () => {
 	assert.is(auth[0]!.headers.upgrade, undefined);
 });
 
-test('an unreachable auth server admits nobody', async () => {
+test('an unreachable auth server admits no request', async () => {
 	const site = await proxiedSite('forward_auth 127.0.0.1:1 {\n uri /v\n}\nrespond "secret"');
 	open.push(() => site.close());
 	assert.is((await fetch(`http://127.0.0.1:${site.port}`)).status, 502);
 });
 
-test('mistakes', () => {
+test('mistakes in the configuration are reported', () => {
 	const text =
 		':80 {\n forward_auth localhost:1 {\n copy_headers a:b\n }\n forward_auth localhost:1 {\n uri /a\n uri /b\n }\n}\n';
 	const { diagnostics } = compile({ format: 'compatfile', text, name: 'Compatfile' }, NO_FILES);

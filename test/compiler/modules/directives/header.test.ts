@@ -1,4 +1,4 @@
-/** `edit_headers`: every operation, their order, deferral, and that no value ends its line. */
+/** `edit_headers`: every operation, their order, deferral, and values that cannot contain line breaks. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
@@ -38,13 +38,13 @@ const TABLE: readonly (readonly [HeaderEdits, readonly string[]])[] = [
 		{ replace: [{ name: 'X-One', find: '(1)$', replace: '<$1>' }] },
 		['Server: a', 'X-One: <1>', 'X-Two: 2', 'x-one: 1<1>'],
 	],
-	// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
+	// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a named group in a replacement
 	[{ replace: [{ name: '*', find: '\\d', replace: '${0}!' }] }, ['Server: a', 'X-One: 1!', 'X-Two: 2!', 'x-one: 1!1!']],
 	[
 		{ replace: [{ name: 'server', find: 'a', replace: '$1x-$$-$9' }] },
 		['Server: -$-', 'X-One: 1', 'X-Two: 2', 'x-one: 11'],
 	],
-	// add, set, delete, replace, whatever the order of writing
+	// Runs as add, set, delete, replace, whatever the written order.
 	[
 		{
 			replace: [{ name: 'A', find: 'b', replace: 'c' }],
@@ -67,7 +67,7 @@ for (const [edits, expected] of TABLE) {
 	});
 }
 
-test('a default is set when the response does not have the field when it is written', async () => {
+test('a default is set only if the response lacks the field when it is sent', async () => {
 	const defaults: Step = { handler: 'edit_headers', response: { default: [{ name: 'A', value: 'default' }] } };
 	const set: Step = { handler: 'edit_headers', response: { set: [{ name: 'A', value: 'later' }] } };
 	assert.equal(responseLines(await served([defaults, END])), ['A: default']);
@@ -84,7 +84,7 @@ test('immediate edits can be overwritten by later handlers, deferred ones cannot
 	assert.equal(responseLines(await served([first(true), page])), ['Content-Type: first']);
 });
 
-test('deferred edits of a chain that fails are not made, immediate ones stay', async () => {
+test('if later handlers fail, deferred edits are dropped and immediate ones kept', async () => {
 	const edit = (name: string, deferred: boolean): Step => ({
 		handler: 'edit_headers',
 		response: { set: [{ name, value: '1' }], deferred },
@@ -97,7 +97,7 @@ test('deferred edits of a chain that fails are not made, immediate ones stay', a
 	assert.equal(responseLines(x), ['Immediate: 1']);
 });
 
-test('match limits edits to some responses', async () => {
+test('match limits edits to matching responses', async () => {
 	const edit = (match: unknown): Step => ({
 		handler: 'edit_headers',
 		response: { set: [{ name: 'A', value: '1' }], match },
@@ -131,13 +131,13 @@ test('values from a request cannot split the response', async () => {
 		for (const line of responseLines(x)) assert.not.match(line, /[\r\n\0]/);
 		assert.is(x.response.headers.size, 2);
 	}
-	// U+010A and U+010D would be LF and CR if cut to a byte.
+	// U+010A and U+010D would become LF and CR if truncated to a byte.
 	const x = await served(steps('/{http.request.uri.path}'), { target: '/%C4%8D%C4%8A' });
 	assert.is(Buffer.from(x.response.headers.get('location')!, 'latin1').toString('utf8'), '//\u010d\u010a');
 	for (const line of responseLines(x)) assert.not.match(line, /[^\u0020-\u00ff]/);
 });
 
-test('what the configuration writes is sent as UTF-8', async () => {
+test('text in the configuration is sent as UTF-8', async () => {
 	const x = await served([
 		{ handler: 'edit_headers', response: { set: [{ name: 'A', value: 'é{http.request.method}' }] } },
 		END,
@@ -145,7 +145,7 @@ test('what the configuration writes is sent as UTF-8', async () => {
 	assert.is(Buffer.from(x.response.headers.get('a')!, 'latin1').toString('utf8'), 'éGET');
 });
 
-test('values are never expanded again, and their dollars are no groups', async () => {
+test('values are not expanded again, and their dollar signs are literal', async () => {
 	const headers = [['In', '{http.request.method} $1 {env.HOME}']] as const;
 	const x = await served(
 		[
@@ -161,7 +161,7 @@ test('values are never expanded again, and their dollars are no groups', async (
 	assert.equal(responseLines(x), [`Out: ${headers[0][1]}<${headers[0][1]}>`]);
 });
 
-test('a name from a request that is no field name is left out; a constant one is refused', async () => {
+test('an invalid field name from a request is dropped, and a constant one is refused', async () => {
 	const dynamic: Step = {
 		handler: 'edit_headers',
 		response: { set: [{ name: 'X-{http.request.header.N}', value: '1' }] },
@@ -174,7 +174,7 @@ test('a name from a request that is no field name is left out; a constant one is
 	);
 });
 
-test('an expression with placeholders is made per request; a bad one replaces nothing', async () => {
+test('an expression with placeholders is compiled per request, and an invalid one replaces nothing', async () => {
 	const step: Step = {
 		handler: 'edit_headers',
 		response: { replace: [{ name: 'Server', find: '{http.request.header.Find}', replace: 'X' }] },
@@ -187,7 +187,7 @@ test('an expression with placeholders is made per request; a bad one replaces no
 	assert.is(await server('(a+)+$'), 'X');
 });
 
-test('request fields are edited before later steps see them, the host too', async () => {
+test('request fields, including Host, are edited before later steps see them', async () => {
 	const x = await served(
 		[
 			{
@@ -219,7 +219,7 @@ test('an invalid host changes nothing', async () => {
 	assert.is(x.request.authority, 'example.test');
 });
 
-test('constant edits are synchronous, and an error below passes through deferred ones', () => {
+test('constant edits are synchronous, and deferred edits pass errors on', () => {
 	const site = builtSite([
 		{ handler: 'edit_headers', response: { delete: ['A'], deferred: true } },
 		{ handler: 'fail', status: 410 },

@@ -1,4 +1,4 @@
-/** `push`: hints of responses, and when they are sent. */
+/** `push`: preload hints, and when they are sent. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
@@ -6,7 +6,7 @@ import { builtSite, fakeExchange, type RequestFields } from '../../fake-exchange
 
 const push = suite('push');
 
-/** Sends requests to one site; says of each hint whether it came `early`, before the response was there, or `late`. */
+/** Sends requests to one site. Marks each hint `early` if it came before the response, or `late`. */
 function hintsOf(steps: readonly Step[], requests: readonly RequestFields[]): string[] {
 	const site = builtSite([{ handler: 'hint_resources', resources: [] }, ...steps]);
 	return requests.map(request => {
@@ -25,7 +25,7 @@ const link = (value: string): Step =>
 	({ handler: 'edit_headers', response: { set: [{ name: 'Link', value }] } }) as Step;
 const page: Step = { handler: 'respond', body: 'page' };
 
-push('remembers what a page links to, by host and path', () => {
+push('the links of a page are remembered by host and path', () => {
 	const [first, second, query, other, post] = hintsOf(
 		[link('</a.css>; rel=preload'), page],
 		[{}, {}, { target: '/?q' }, { authority: 'other.test' }, { method: 'POST' }],
@@ -37,7 +37,7 @@ push('remembers what a page links to, by host and path', () => {
 	assert.is(post, '');
 });
 
-push('does not remember responses for one visitor or without success', () => {
+push('links of private or unsuccessful responses are not remembered', () => {
 	const steps = [link('</a.css>; rel=preload')];
 	const field = (name: string, value: string): Step =>
 		({ handler: 'edit_headers', response: { set: [{ name, value }] } }) as Step;
@@ -49,7 +49,7 @@ push('does not remember responses for one visitor or without success', () => {
 	assert.equal(hintsOf([...steps, { handler: 'respond', status: 404 }], [{}, {}]), ['', '']);
 });
 
-push('takes hints of this server only, and no other links', () => {
+push('only preload links to the same server become hints', () => {
 	const taken = (value: string): string => hintsOf([link(value), page], [{}])[0]!.replace(/^late |;$/g, '');
 	assert.is(taken('</a>; rel="preload next"; as=font; crossorigin'), '</a>; rel="preload next"; as=font; crossorigin');
 	assert.is(taken('</a,b>;rel=modulepreload'), '</a,b>;rel=modulepreload');
@@ -69,7 +69,7 @@ push('takes hints of this server only, and no other links', () => {
 	assert.is(taken(many).split('preload').length, 21);
 });
 
-push('keeps its memory bounded', () => {
+push('the memory for hints is bounded', () => {
 	const requests = Array.from({ length: 400 }, (_, i) => ({ target: `/${i}` }));
 	const steps = [link(`</${'x'.repeat(1000)}>; rel=preload`), page];
 	const found = hintsOf(steps, [...requests, { target: '/0' }, { target: '/399' }]).slice(-2);

@@ -1,4 +1,4 @@
-/** `redir` without a target: what most likely was meant, as an edit that can be made. */
+/** `redir` without a target: the suggested edit for the probable intent. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../../compiler/compiler.ts';
@@ -39,7 +39,7 @@ for (const [line, mended] of [
 	});
 }
 
-redirects('what names no target at all has no edit', () => {
+redirects('a line without any possible target has no suggested edit', () => {
 	for (const line of ['redir 308', 'redir @old 308', 'redir * 308', 'redir 308 301', 'redir * html']) {
 		const { found } = findings(line, 'configfile');
 		assert.equal(
@@ -50,7 +50,7 @@ redirects('what names no target at all has no edit', () => {
 	}
 });
 
-redirects('the compatible language is served as its server does, with a warning', () => {
+redirects('in the compatible language the line is accepted like in its server, with a warning', () => {
 	const { found } = findings('redir /new 308', 'compatfile');
 	assert.equal(
 		found.map(({ severity }) => severity),
@@ -59,13 +59,13 @@ redirects('the compatible language is served as its server does, with a warning'
 	assert.is(found[0]!.fix?.length, 1);
 });
 
-redirects('what only looks like it is left alone', () => {
+redirects('similar but valid lines are unchanged', () => {
 	for (const line of ['redir /old /new 308', 'redir /old "308"', 'redir https://a.test 308', 'redir @old /308']) {
 		assert.equal(findings(line, 'configfile').found, [], line);
 	}
 });
 
-redirects('words that an expansion made have no edit', () => {
+redirects('words from an expansion have no suggested edit', () => {
 	const text = '(to) {\n\tredir {args[0]} 308\n}\nhttp://:8080 {\n\timport to /new\n}\n';
 	const { diagnostics } = compile({ format: 'configfile', text, name: 'site', path: '/site' }, NO_FILES);
 	const found = diagnostics.find(({ code }) => code === 'redirect/target-is-status');

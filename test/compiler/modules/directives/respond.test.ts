@@ -1,11 +1,11 @@
-/** `respond`: statuses, bodies, their types, Early Hints. */
+/** `respond`: statuses, bodies, content types, Early Hints. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { bodyText, builtSite, fakeExchange, responseLines, served } from '../../fake-exchange.ts';
 
 const test = suite('respond');
 
-test('a constant answer is synchronous and leaves what it says', () => {
+test('a constant response is synchronous and sets its status, fields and body', () => {
 	const x = fakeExchange();
 	const result = builtSite([{ handler: 'respond', body: 'Hello, world.\n' }]).handle(x);
 	assert.is(result, undefined);
@@ -16,14 +16,14 @@ test('a constant answer is synchronous and leaves what it says', () => {
 	assert.is(x.site, ':9080');
 });
 
-test('a status alone has no body and no content type', async () => {
+test('a response with only a status has no body and no content type', async () => {
 	const x = await served([{ handler: 'respond', status: 204 }]);
 	assert.is(x.response.status, 204);
 	assert.is(x.response.body, null);
 	assert.equal(responseLines(x), []);
 });
 
-test('JSON objects and arrays are sent as JSON, scalars and mistakes as text', async () => {
+test('JSON objects and arrays are sent as JSON; scalars and invalid JSON as text', async () => {
 	const typeOf = async (body: string) =>
 		(await served([{ handler: 'respond', body }])).response.headers.get('content-type');
 	assert.is(await typeOf(' {"a":1}\n'), 'application/json');
@@ -33,7 +33,7 @@ test('JSON objects and arrays are sent as JSON, scalars and mistakes as text', a
 	}
 });
 
-test('a content type that is set already stays', async () => {
+test('an existing content type is kept', async () => {
 	const x = await served([
 		{ handler: 'edit_headers', response: { set: [{ name: 'Content-Type', value: 'text/html' }] } },
 		{ handler: 'respond', body: '<p>' },
@@ -41,16 +41,16 @@ test('a content type that is set already stays', async () => {
 	assert.equal(responseLines(x), ['Content-Type: text/html']);
 });
 
-test('placeholders of the body are filled in, unknown ones stay as written', async () => {
+test('placeholders in the body are expanded, and unknown ones kept', async () => {
 	const x = await served([{ handler: 'respond', body: '{http.request.method} {no.such} {"a":"{http.request.host}"}' }]);
 	assert.is(bodyText(x), 'GET {no.such} {"a":"example.test"}');
 });
 
-test('R3: the local port', async () => {
+test('R3: a placeholder gives the local port', async () => {
 	assert.is(bodyText(await served([{ handler: 'respond', body: '{http.request.local.port}' }])), '9080');
 });
 
-test('R4: a JSON request body comes back whole and as JSON, streamed in pieces or not', async () => {
+test('R4: a JSON request body can be sent back as JSON, streamed in pieces or not', async () => {
 	const text = '{\n  "naïve": [1,\n 2]\n}';
 	const bytes = Buffer.from(text);
 	const pieces = [bytes.subarray(0, 6), bytes.subarray(6)];
@@ -75,7 +75,7 @@ test('a status may come from a placeholder; an invalid one is a 500', async () =
 	}
 });
 
-test('103 sends the fields so far and goes on', async () => {
+test('103 sends the current fields and continues', async () => {
 	const x = await served([
 		{ handler: 'edit_headers', response: { add: [{ name: 'Link', value: '</a.css>; rel=preload' }] } },
 		{ handler: 'respond', status: 103 },
@@ -88,12 +88,12 @@ test('103 sends the fields so far and goes on', async () => {
 	assert.is(x.response.headers.get('link'), '</a.css>; rel=preload');
 });
 
-test('close asks for the end of the connection', async () => {
+test('close requests the end of the connection', async () => {
 	const x = await served([{ handler: 'respond', status: 200, close: true }]);
 	assert.is(x.response.headers.get('connection'), 'close');
 });
 
-test('nobody answers: 200 without a body, and nobody is named', async () => {
+test('if no handler responds, the result is an empty 200 attributed to no handler', async () => {
 	const x = await served([]);
 	assert.is(x.response.status, 200);
 	assert.is(x.response.body, null);

@@ -1,4 +1,4 @@
-/** `basic_auth` without a network: who passes, what the others are told, and what is asked of the verifier. */
+/** `basic_auth` without a network: who is admitted, what a refusal contains, and what the verifier is asked. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
@@ -16,7 +16,7 @@ interface Asked {
 	readonly password: string;
 }
 
-/** Leases whose verifier writes down what it is asked. */
+/** Leases whose verifier records its calls. */
 function recording(asked: Asked[], late = false): Leases {
 	const verify = (_x: unknown, user: string, hash: PasswordHash, password: string) => {
 		asked.push({ user, hash, password });
@@ -43,7 +43,7 @@ async function refusal(authorization: readonly string[], asked: Asked[] = []): P
 	} catch (error) {
 		return error as HttpError;
 	}
-	throw new Error('it was let pass');
+	throw new Error('the request was admitted');
 }
 
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`;
@@ -51,14 +51,14 @@ const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('ba
 const auth = suite('basic_auth');
 
 for (const late of [false, true]) {
-	auth(`lets the right password pass${late ? ' when the verdict comes later' : ''}`, async () => {
+	auth(`admits the right password${late ? ' when the verdict comes later' : ''}`, async () => {
 		const x = await tried([basic('bob:hiccup')], [], late);
 		assert.is(bodyText(x), 'hi bob');
 		assert.is(x.variable('http.auth.user.id'), 'bob');
 	});
 }
 
-auth('takes the scheme in any case', async () => {
+auth('accepts the scheme in any letter case', async () => {
 	assert.is(bodyText(await tried([basic('bob:hiccup').replace('Basic', 'bAsIc')])), 'hi bob');
 });
 
@@ -74,7 +74,7 @@ const REFUSED: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [what, fields] of REFUSED) {
-	auth(`refuses ${what} without asking`, async () => {
+	auth(`refuses ${what} without calling the verifier`, async () => {
 		const asked: Asked[] = [];
 		const error = await refusal(fields, asked);
 		assert.instance(error, HttpError);
@@ -84,7 +84,7 @@ for (const [what, fields] of REFUSED) {
 	});
 }
 
-auth('asks for an unknown user as for a known one, and refuses whatever the verdict', async () => {
+auth('verifies a decoy hash for an unknown user, and refuses whatever the result', async () => {
 	const asked: Asked[] = [];
 	await refusal([basic('nobody:hiccup')], asked);
 	await refusal([basic('bob:wrong')], asked);
@@ -102,12 +102,12 @@ auth('asks for an unknown user as for a known one, and refuses whatever the verd
 	assert.throws(() => void builtSite(STEPS, { leases }).handle(x), /not valid/);
 });
 
-auth('the message of a refusal holds neither name nor password', async () => {
+auth('a refusal message contains neither the name nor the password', async () => {
 	const { message } = await refusal([basic('carol:opensesame')]);
 	assert.not.match(message, /carol|opensesame/);
 });
 
-auth('with accounts of several costs an unknown name keeps one of them', async () => {
+auth('with hashes of several costs, an unknown user always gets the same cost', async () => {
 	const asked: Asked[] = [];
 	const accounts = [
 		{ user: 'bob', hash: BOB },
@@ -127,19 +127,19 @@ auth('with accounts of several costs an unknown name keeps one of them', async (
 	assert.equal([...new Set(costs)].sort(), ['04', '05']);
 });
 
-auth('names of members of objects are users like any other', async () => {
+auth('user names such as `constructor` are treated like any other', async () => {
 	for (const user of ['__proto__', 'constructor', 'toString']) {
 		assert.is((await refusal([basic(`${user}:hiccup`)])).status, 401);
 	}
 });
 
-auth('a user name with line ends reaches no field and no message', async () => {
+auth('a user name with line breaks reaches no field and no message', async () => {
 	const error = await refusal([basic('bob\r\nX-Evil: 1:hiccup')]);
 	assert.is(error.status, 401);
 	assert.not.match(JSON.stringify(error.headers) + error.message, /Evil/);
 });
 
-auth('error routes answer a refusal and keep its challenge', async () => {
+auth('error routes can handle a refusal, and its challenge is kept', async () => {
 	const errors = [{ statuses: ['401'], pipeline: [{ handler: 'respond', body: 'no, {http.auth.candidate.id}' }] }];
 	const x = fakeExchange({ headers: [['Authorization', basic('eve:x')]] });
 	await builtSite(STEPS, { errors, leases: recording([]) }).handle(x);
@@ -148,7 +148,7 @@ auth('error routes answer a refusal and keep its challenge', async () => {
 	assert.ok(responseLines(x).some(line => line.startsWith('WWW-Authenticate: Basic')));
 });
 
-auth('what the environment gives is read when the server loads, not when it is checked', () => {
+auth('variables are read when the configuration is loaded, not when it is validated', () => {
 	const steps = [{ handler: 'basic_auth', accounts: [{ user: 'bob', hash: '{env.HASH}' }] }];
 	const facts = (hash: string | undefined) => ({
 		hostname: '',
@@ -163,7 +163,7 @@ auth('what the environment gives is read when the server loads, not when it is c
 	assert.throws(() => builtSite(steps, { leases: recording([]), facts: facts(undefined) }), /hash of `bob`/);
 });
 
-auth('a password that is not verified because too many wait is answered under this handler', async () => {
+auth('a password check refused because too many are waiting is attributed to this handler', async () => {
 	const verify = () => Promise.reject(new HttpError(429, 'Too many.'));
 	const leases = { lease: () => ({ live: true, verify, record() {} }) as never };
 	const x = fakeExchange({ headers: [['Authorization', basic('bob:hiccup')]] });

@@ -1,4 +1,4 @@
-/** Texts of password hashes: what is read, what is refused, and hashes that stand in for those of unknown users. */
+/** Password hashes: parsing, and decoy hashes for unknown users. */
 import * as argon2 from 'argon2';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -21,7 +21,7 @@ for (const [algorithm, text] of [
 	['bcrypt', BCRYPT.replace('2b', '2y')],
 	['argon2id', ARGON],
 ] as const) {
-	reading(`${algorithm} ${text.slice(0, 12)} is read, as it is and as base64, and verifies its password`, () => {
+	reading(`${algorithm} ${text.slice(0, 12)} is parsed, plain and as base64, and verifies its password`, () => {
 		for (const form of [text, Buffer.from(text).toString('base64')]) {
 			const hash = parsePasswordHash(algorithm, form) as PasswordHash;
 			assert.is(hash.text, text);
@@ -53,7 +53,7 @@ for (const [algorithm, text, message] of REFUSED) {
 		const mistake = parsePasswordHash(algorithm, text);
 		assert.type(mistake, 'string');
 		assert.match(mistake as string, message);
-		assert.not((mistake as string).includes(text), 'a secret does not stand in a message');
+		assert.not((mistake as string).includes(text), 'a message must not contain the hash');
 	});
 }
 
@@ -74,9 +74,9 @@ for (const [memoryCost, timeCost, parallelism, hashLength, password] of [
 
 reading.run();
 
-const decoys = suite('hashes of nobody');
+const decoys = suite('decoy hashes');
 
-decoys('have the parameters of the hash that they imitate, and can be verified against', () => {
+decoys('have the parameters of the imitated hash, and can be verified against', () => {
 	for (const [algorithm, text] of [
 		['bcrypt', BCRYPT],
 		['argon2id', ARGON],

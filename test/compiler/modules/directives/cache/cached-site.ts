@@ -1,4 +1,4 @@
-/** A cache in front of a scripted origin, without a network and with a clock that the test sets. */
+/** A cache in front of a scripted origin, without a network and with a fake clock. */
 
 import { FakeCache } from '../../../../../compiler/dry-run/fake-cache.ts';
 import type { Body } from '../../../../../compiler/exchange/body.ts';
@@ -8,25 +8,25 @@ import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
 import { type CacheRules, cacheHandler } from '../../../../../compiler/modules/directives/cache/cache-handler.ts';
 import { type FakeExchange, fakeExchange, type RequestFields } from '../../../fake-exchange.ts';
 
-/** What the origin says to one request. */
+/** The origin's response to one request. */
 export interface OriginAnswer {
 	readonly status?: number;
 	readonly headers?: readonly (readonly [name: string, value: string])[];
 	readonly body?: Body;
-	/** Fails as a proxy whose upstream cannot be reached. */
+	/** Fails like a proxy whose upstream is unreachable. */
 	readonly fails?: boolean;
-	/** Milliseconds that it takes, by the test's clock. */
+	/** Milliseconds that the response takes, by the fake clock. */
 	readonly takes?: number;
 }
 
-/** What reached the origin. */
+/** A request that reached the origin. */
 export interface OriginRequest {
 	readonly method: string;
 	readonly target: string;
 	readonly headers: ReadonlyMap<string, string>;
 }
 
-/** What the client got. */
+/** The response that the client got. */
 export interface ClientAnswer {
 	readonly status: number;
 	readonly body: string;
@@ -35,15 +35,15 @@ export interface ClientAnswer {
 	readonly x: FakeExchange;
 }
 
-/** The moment at which every test begins. */
+/** The time at which every test starts. */
 export const BEGINNING: number = Date.parse('2026-01-31T12:00:00Z');
 
-/** A date field's value so many seconds after the beginning. */
+/** Returns a Date field value, in seconds after the start. */
 export function dateAt(seconds: number): string {
 	return new Date(BEGINNING + seconds * 1000).toUTCString();
 }
 
-/** The site. */
+/** A site with a cache. */
 export class CachedSite {
 	readonly asked: OriginRequest[] = [];
 	now = BEGINNING;
@@ -72,13 +72,13 @@ export class CachedSite {
 		});
 	}
 
-	/** The origin's next answers, the last of them for good. */
+	/** Sets the origin's next responses; the last one is repeated. */
 	script(...answers: (OriginAnswer | ((x: Exchange) => OriginAnswer))[]): this {
 		this.#answers = answers;
 		return this;
 	}
 
-	/** Lets time pass. */
+	/** Advances the fake clock. */
 	wait(seconds: number): this {
 		this.now += seconds * 1000;
 		return this;
@@ -113,7 +113,7 @@ export class CachedSite {
 		const next = this.#answers.length > 1 ? this.#answers.shift()! : this.#answers[0]!;
 		const answer = typeof next === 'function' ? next(x) : next;
 		this.now += answer.takes ?? 0;
-		if (answer.fails) throw new HttpError(502, 'the origin is not there');
+		if (answer.fails) throw new HttpError(502, 'the origin is unreachable');
 		response.status = answer.status ?? 200;
 		response.headers.delete('server');
 		const dated = answer.headers?.some(([name]) => name === 'Date');

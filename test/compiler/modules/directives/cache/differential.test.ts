@@ -1,4 +1,4 @@
-/** Responses made up at random, judged by us and by the package `http-cache-semantics`: what is kept, how long, and how old it is. */
+/** Random responses judged by our cache and by the package `http-cache-semantics`: storage, freshness lifetime, and age. */
 import CachePolicy from 'http-cache-semantics';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -16,7 +16,7 @@ import { fakeExchange } from '../../../fake-exchange.ts';
 
 const ROUNDS = 4000;
 
-/** A generator that gives the same numbers each time. */
+/** A generator with a fixed seed. */
 function randomNumbers(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {
@@ -33,9 +33,9 @@ const STATUSES = [200, 203, 204, 206, 301, 302, 304, 307, 404, 410, 418, 500, 50
 const AGES = [0, 1, 10, 40, 99];
 const RULES: FreshnessRules = { ttl: new Map(), heuristic: 0.1, staleWhileRevalidate: 0, staleIfError: 0 };
 
-const judged = suite('a second judge');
+const judged = suite('comparison with http-cache-semantics');
 
-judged('agrees on what is stored and for how long', () => {
+judged('both agree on what is stored and for how long', () => {
 	const random = randomNumbers(42);
 	const pick = <T>(list: readonly T[]): T => list[random(list.length)]!;
 	let kept = 0;
@@ -44,7 +44,7 @@ judged('agrees on what is stored and for how long', () => {
 		const date = (seconds: number): string => new Date(now + seconds * 1000).toUTCString();
 		const headers: { [name: string]: string } = { date: date(0) };
 		const control = [...new Set(Array.from({ length: random(4) }, () => pick(DIRECTIVES)))];
-		// Of one directive given twice each of us takes what it will: RFC 9111 §4.2.1 allows both.
+		// RFC 9111 §4.2.1 leaves open which value of a repeated directive counts, so the two may differ.
 		const names = control.map(one => one.split('=')[0]);
 		if (new Set(names).size !== names.length) continue;
 		if (control.length > 0) headers['cache-control'] = control.join(', ');
@@ -54,7 +54,7 @@ judged('agrees on what is stored and for how long', () => {
 		if (random(8) === 0) headers.vary = pick(['*', 'Accept']);
 		const authorized = random(4) === 0;
 		const status = pick(STATUSES);
-		// Statuses that it does not know it does not keep; RFC 9111 §3 asks that only of `must-understand`.
+		// The package does not store unknown statuses; RFC 9111 §3 requires that only with `must-understand`.
 		const strange = status === 418;
 		const told = `${status} ${JSON.stringify(headers)}${authorized ? ' authorized' : ''}`;
 
@@ -72,7 +72,7 @@ judged('agrees on what is stored and for how long', () => {
 		const asked = { authorized, cookies: false, noStore: false };
 		const objection = objectionTo(x, status, list, said.directives, lifetime, asked, true);
 
-		// It keeps what is stale from the start, and parts; we keep what an answer can come from.
+		// The package also stores partial responses and responses that are stale from the start; we store what can be reused.
 		if (objection === undefined) {
 			kept++;
 			assert.ok(
@@ -92,7 +92,7 @@ judged('agrees on what is stored and for how long', () => {
 			}
 			if (!head.noCache && head.lifetime === 0) assert.is(policy.timeToLive(), 0, told);
 		} else if (policy.storable() && policy.timeToLive() > 0) {
-			// It has no opinion about these.
+			// The package does not implement these.
 			const known = ['vary', 'status', 'authorization'].includes(objection) || headers.vary === '*';
 			assert.ok(known, `${objection}: ${told}`);
 		}

@@ -1,6 +1,6 @@
 /**
- * How caches have served one user's answer to another, or an attacker's to everybody: each way, tried. The origin answers
- * with what would betray it; the victim must never see what the other one caused.
+ * Every known way in which a cache has served one user's response to another, or an attacker's response to everyone. The
+ * origin puts the sensitive data in its response; the victim must never see what the other user caused.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,13 +12,13 @@ import { CachedSite, type OriginAnswer } from './cached-site.ts';
 interface Leak {
 	readonly name: string;
 	readonly rules?: Partial<CacheRules>;
-	/** What the origin makes of a request. */
+	/** Computes the origin's response to a request. */
 	readonly origin: (x: Exchange) => OriginAnswer;
 	readonly first: RequestFields & { readonly target?: string };
 	readonly second: RequestFields & { readonly target?: string };
-	/** Must not stand in the second's answer. */
+	/** Text that must not appear in the second response. */
 	readonly secret: string;
-	/** The second may be answered from the store: what the first got was made harmless. */
+	/** True if the second response may come from the cache, because the first was made harmless. */
 	readonly kept?: true;
 }
 
@@ -37,7 +37,7 @@ const hello = (x: Exchange): string =>
 	`hello ${x.request.headers.get('cookie') ?? x.request.headers.get('authorization') ?? 'nobody'}`;
 const page = (text: string): OriginAnswer => ({ headers: [['Content-Type', 'text/html']], body: text });
 
-// biome-ignore format: a leak a line
+// biome-ignore format: one leak per line
 const LEAKS: readonly Leak[] = [
 	{ name: 'an answer to a user with Authorization', origin: x => fresh(hello(x)), first: { headers: [['Authorization', 'Basic ann']] }, second: {}, secret: 'ann' },
 	{ name: 'the same, kept only because of `ttl`', rules: TTL, origin: x => ({ body: hello(x) }), first: { headers: [['Authorization', 'Basic ann']] }, second: {}, secret: 'ann' },
@@ -95,20 +95,20 @@ const LEAKS: readonly Leak[] = [
 	{ name: 'private, whatever else is said', rules: TTL, origin: x => ({ headers: [['Cache-Control', 'private, s-maxage=60, public']], body: hello(x) }), first: { headers: [['Authorization', 'ann']] }, second: {}, secret: 'ann' },
 ];
 
-const leaks = suite('leaks of caches');
+const leaks = suite('cache leaks');
 
 for (const { name, rules, origin, first, second, secret, kept } of LEAKS) {
 	leaks(name, async () => {
 		const site = new CachedSite(rules).script(origin);
 		await site.get(first.target, first);
 		const victim = await site.get(second.target, second);
-		assert.is(site.asked.length, kept ? 1 : 2, 'the second was asked for too');
+		assert.is(site.asked.length, kept ? 1 : 2, 'the second request must reach the origin');
 		assert.is(victim.cache === 'hit', kept === true);
 		assert.not.match(victim.body, secret);
 	});
 }
 
-leaks('an image that is one is kept, so is a page under a name without a type', async () => {
+leaks('a real image is cached, and so is a page whose name has no extension', async () => {
 	const site = new CachedSite(TTL).script(
 		{ headers: [['Content-Type', 'image/png']] },
 		{ headers: [['Content-Type', 'text/html; charset=utf-8']] },
@@ -119,18 +119,18 @@ leaks('an image that is one is kept, so is a page under a name without a type', 
 	}
 });
 
-leaks('fields that this request was given before are its own', async () => {
+leaks("fields set on one request's response before the cache are not stored", async () => {
 	const site = new CachedSite().script(fresh('a'));
 	const get = async (id: string) => {
 		const x = (await site.get('/', { headers: [['X-Id', id]] })).x;
 		return [...x.response.headers].map(([name]) => name);
 	};
 	assert.ok(!(await get('1')).includes('Server'));
-	assert.ok(!(await get('2')).includes('Server'), 'what the origin took away stays away');
+	assert.ok(!(await get('2')).includes('Server'), 'a field removed by the origin stays removed');
 });
 
-leaks('a value that would end its line is never part of another answer', async () => {
-	// The protocol leaves such fields out; the store must not make two of one on its way through JSON.
+leaks('a value with a line break never becomes part of another response', async () => {
+	// The HTTP parser rejects such fields. The store must not split one either when it is converted to JSON.
 	const site = new CachedSite().script(fresh('a', ['X-A', 'b\r\nSet-Cookie: c=d']));
 	await site.get();
 	const hit = await site.get();
@@ -138,7 +138,7 @@ leaks('a value that would end its line is never part of another answer', async (
 	assert.is(hit.field('set-cookie'), undefined);
 });
 
-leaks('what is asked for behind a client’s back is asked for without its credentials', async () => {
+leaks("background revalidation is sent without the client's credentials", async () => {
 	const site = new CachedSite().script({ headers: [['Cache-Control', 'max-age=1, stale-while-revalidate=60']] });
 	const user = {
 		headers: [
@@ -152,10 +152,10 @@ leaks('what is asked for behind a client’s back is asked for without its crede
 	assert.is(site.asked.length, 2);
 	assert.is(site.asked[1]!.headers.get('cookie'), undefined);
 	assert.is(site.asked[1]!.headers.get('authorization'), undefined);
-	assert.is((await site.get('/', user)).cache, 'hit', 'and so it could be kept');
+	assert.is((await site.get('/', user)).cache, 'hit', 'the revalidated response was stored');
 });
 
-leaks('a response stored for credentials is revalidated with credentials', async () => {
+leaks('a response stored for credentials is revalidated with them', async () => {
 	const site = new CachedSite().script({
 		headers: [['Cache-Control', 'public, max-age=1, stale-while-revalidate=60']],
 	});
@@ -166,7 +166,7 @@ leaks('a response stored for credentials is revalidated with credentials', async
 	assert.is(site.asked[1]!.headers.get('authorization'), 'Basic ann');
 });
 
-leaks('a response in an uncommon coding is only for clients that list it', async () => {
+leaks('a response in an uncommon coding is served only to clients that list it', async () => {
 	const site = new CachedSite().script(fresh('a', ['Vary', 'Accept-Encoding'], ['Content-Encoding', 'dcz']));
 	const asked = (codings: string) => site.get('/', { headers: [['Accept-Encoding', codings]] });
 	await asked('gzip, dcz');
@@ -174,14 +174,14 @@ leaks('a response in an uncommon coding is only for clients that list it', async
 	assert.is((await asked('gzip')).cache, 'miss');
 });
 
-leaks('what a store has of one place of a site is not for another place', async () => {
+leaks('entries stored at one place of a site are not used at another', async () => {
 	const cache = new CachedSite().script(fresh('a'));
 	await cache.get();
 	assert.is((await cache.get()).cache, 'hit');
 	const { key } = { key: (x: Exchange) => x.request.path };
 	const mine = new CachedSite({ key, place: ' /pipeline/1 ' }).script(fresh('b'));
 	assert.is((await mine.get('/?x')).cache, 'miss');
-	assert.is((await mine.get('/?y')).cache, 'hit', 'a key of the configuration’s own leaves the query out');
+	assert.is((await mine.get('/?y')).cache, 'hit', 'the configured key omits the query');
 });
 
 leaks.run();

@@ -1,6 +1,6 @@
 /**
- * The requirements of RFC 9111 (and of 5861, 9211 and 9213) on a shared cache, as a table: what the origin says, what clients
- * ask for and when, and which of the requests reach the origin.
+ * The requirements of RFC 9111 (and of 5861, 9211 and 9213) for a shared cache, as a table: the origin's responses, the
+ * clients' requests with their times, and which requests reach the origin.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,17 +12,17 @@ import type { RequestFields } from '../../../fake-exchange.ts';
 import { CachedSite, type ClientAnswer, dateAt, type OriginAnswer } from './cached-site.ts';
 
 interface Visit {
-	/** Seconds after the visit before. */
+	/** Seconds after the previous request. */
 	readonly after?: number;
 	readonly target?: string;
 	readonly with?: RequestFields;
-	/** What the cache did. */
+	/** The expected cache status. */
 	readonly is: 'hit' | 'miss' | 'stale' | 'bypass';
 	readonly status?: number;
 	readonly body?: string;
-	/** Fields of the answer; null: it is not there. */
+	/** Expected response fields; null means absent. */
 	readonly fields?: { readonly [name: string]: string | null };
-	/** Fields of the request that reached the origin; null: it is not there. */
+	/** Expected fields of the request to the origin; null means absent. */
 	readonly sent?: { readonly [name: string]: string | null };
 }
 
@@ -42,7 +42,7 @@ const HIT: readonly Visit[] = [{ is: 'miss' }, { is: 'hit' }];
 const MISS: readonly Visit[] = [{ is: 'miss' }, { is: 'miss' }];
 const FRESH = cc('max-age=60');
 
-// biome-ignore format: a requirement a line
+// biome-ignore format: one requirement per line
 const TABLE: readonly Requirement[] = [
 	{ section: '2', level: 'MUST', text: 'the key holds the URI', origin: [FRESH], visits: [{ is: 'miss', target: '/a' }, { is: 'miss', target: '/b' }, { is: 'miss', target: '/a?q' }, { is: 'hit', target: '/a' }] },
 	{ section: '3', level: 'MUST', text: 'a fresh response is stored', origin: [FRESH], visits: HIT },
@@ -166,7 +166,7 @@ for (const { section, level, text, rules, origin, visits } of TABLE) {
 		for (const [i, visit] of visits.entries()) {
 			site.wait(visit.after ?? 0);
 			const answer: ClientAnswer = await site.get(visit.target ?? '/', visit.with);
-			// What happens behind the client's back is over.
+			// Background revalidation has finished.
 			await new Promise(resolve => setImmediate(resolve));
 			const which = `visit ${i + 1}`;
 			assert.is(answer.cache, visit.is, which);
@@ -207,7 +207,7 @@ table('the table lists every section with requirements for caches', () => {
 	}
 });
 
-const partial = suite('bodies that are not whole (RFC 9111 §3.3)');
+const partial = suite('incomplete bodies (RFC 9111 §3.3)');
 
 for (const [name, pieces, declared, whole] of [
 	['breaks off', ['ab', undefined], undefined, false],
@@ -221,7 +221,7 @@ for (const [name, pieces, declared, whole] of [
 			const pull = (): Uint8Array | null => {
 				if (left.length === 0) return null;
 				const piece = left.shift();
-				if (piece === undefined) throw new Error('the origin is gone');
+				if (piece === undefined) throw new Error('the origin disconnected');
 				return Buffer.from(piece);
 			};
 			return { length: undefined, pull, cancel: () => {} };
@@ -239,7 +239,7 @@ for (const [name, pieces, declared, whole] of [
 
 const validation = suite('validation');
 
-validation('begins anew with the request as it was, when the origin confirms something else', async () => {
+validation('starts over with the original request if the origin confirms a different entity tag', async () => {
 	const seen: string[] = [];
 	const rewriting = (answer: OriginAnswer) => (x: Exchange) => {
 		seen.push(`${x.request.method} ${x.request.path}?${x.request.query} ${x.exclusive}`);
@@ -261,7 +261,7 @@ validation('begins anew with the request as it was, when the origin confirms som
 	assert.is(answer.body, 'answer 3');
 });
 
-validation('no request waits for a response that must be validated each time', async () => {
+validation('concurrent requests do not wait for a response that must be validated every time', async () => {
 	for (const [control, outcome] of [
 		['max-age=60', 'stored'],
 		['no-cache', 'private'],

@@ -1,12 +1,12 @@
-/** Bodies that are stored while they are sent: at the client's pace, unless that is too slow for those who wait. */
+/** Bodies stored while they are sent: at the client's pace, unless that is too slow for waiting requests. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { StoringBody } from '../../../../../compiler/modules/directives/cache/storing-body.ts';
 
-const storing = suite('a body that is stored while it is sent');
+const storing = suite('storing a body while sending it');
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
-/** A body of pieces in one memory, as a socket reads them; `undefined` is a failure. */
+/** A body whose pieces share one buffer, as when read from a socket; `undefined` is a failure. */
 function setUp(
 	pieces: readonly (string | undefined)[],
 	declared: string | undefined,
@@ -26,7 +26,7 @@ function setUp(
 				if (delay > 0) await pause(delay);
 				if (left.length === 0) return null;
 				const piece = left.shift();
-				if (piece === undefined) throw new Error('the origin is gone');
+				if (piece === undefined) throw new Error('the origin disconnected');
 				memory.fill(0).write(piece);
 				return memory.subarray(0, piece.length);
 			},
@@ -52,7 +52,7 @@ async function rest(body: StoringBody): Promise<string> {
 	return text;
 }
 
-storing('nothing is read ahead of a client that keeps pace, or if no request waits', async () => {
+storing('nothing is read ahead while the client keeps pace, or if no request waits', async () => {
 	const { body, kept, outcome } = setUp(['ab', 'cd', 'ef'], undefined, false);
 	const first = await body.pull();
 	await pause(700);
@@ -62,17 +62,17 @@ storing('nothing is read ahead of a client that keeps pace, or if no request wai
 	assert.is(outcome.stored, true);
 });
 
-storing('the rest is read ahead of one that does not, who gets every byte all the same', async () => {
+storing('the body is read ahead of a slow client, which still gets every byte', async () => {
 	const { body, kept, outcome } = setUp(['ab', 'cd', 'ef', 'gh'], undefined, true);
 	const first = await body.pull();
 	await pause(700);
 	assert.equal(kept, ['ab', 'cd', 'ef', 'gh']);
-	assert.is(outcome.stored, true, 'it is stored before its client has read it');
-	assert.is(Buffer.from(first!).toString(), 'ab', 'what the client has is still what it was given');
+	assert.is(outcome.stored, true, 'the body is stored before the client has read it');
+	assert.is(Buffer.from(first!).toString(), 'ab', 'bytes already handed to the client are unchanged');
 	assert.is(await rest(body), 'cdefgh');
 });
 
-storing('a client that comes back while it is read ahead waits for each piece only', async () => {
+storing('a client that resumes reading during read-ahead waits only for the next piece', async () => {
 	const { body } = setUp(['ab', 'cd', 'ef', 'gh', 'ij'], undefined, true, 150);
 	await body.pull();
 	await pause(600);
@@ -82,7 +82,7 @@ storing('a client that comes back while it is read ahead waits for each piece on
 	assert.is(await rest(body), 'efghij');
 });
 
-storing('a body whose length is known is stored with its last byte', async () => {
+storing('a body of known length is stored with its last byte', async () => {
 	const { body, outcome } = setUp(['ab', 'cd'], '4', true);
 	await body.pull();
 	assert.is(outcome.stored, undefined);
@@ -91,7 +91,7 @@ storing('a body whose length is known is stored with its last byte', async () =>
 	assert.is(await body.pull(), null);
 });
 
-storing('a failure while reading ahead reaches the client in order, and nothing is stored', async () => {
+storing('a failure during read-ahead reaches the client in order, and nothing is stored', async () => {
 	const { body, outcome } = setUp(['ab', 'cd', undefined], undefined, true);
 	await body.pull();
 	await pause(700);
@@ -103,10 +103,10 @@ storing('a failure while reading ahead reaches the client in order, and nothing 
 	} catch (error) {
 		failed = (error as Error).message;
 	}
-	assert.is(failed, 'the origin is gone');
+	assert.is(failed, 'the origin disconnected');
 });
 
-storing('a client that leaves takes the store along, unless all was read', async () => {
+storing('a client that disconnects aborts storing, unless the whole body was read', async () => {
 	const early = setUp(['ab', 'cd'], undefined, true);
 	await early.body.pull();
 	early.body.cancel();
@@ -119,7 +119,7 @@ storing('a client that leaves takes the store along, unless all was read', async
 	assert.is(late.outcome.stored, true);
 });
 
-storing('what all clients of a step have not read yet is bounded together', async () => {
+storing('the unread bytes of all clients of a step have a common limit', async () => {
 	const ahead = { bytes: 64 * 1024 * 1024 };
 	const { body, kept } = setUp(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
 	await body.pull();

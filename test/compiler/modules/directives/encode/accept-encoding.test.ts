@@ -1,4 +1,4 @@
-/** Which coding a client gets. */
+/** The content coding chosen for a client. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { preferredCoding } from '../../../../../compiler/modules/directives/encode/accept-encoding.ts';
@@ -32,9 +32,9 @@ for (const [field, expected] of [
 	codings(`${field} → ${expected}`, () => assert.is(preferredCoding(field, ['zstd', 'gzip']), expected));
 }
 
-const types = suite('types that are worth it');
+const types = suite('compressible types');
 
-types('text, data and fonts are, what is compressed by itself is not', () => {
+types('text, data and fonts are compressed, and formats that are already compressed are not', () => {
 	for (const type of [
 		'text/html; charset=utf-8',
 		'TEXT/CSS',

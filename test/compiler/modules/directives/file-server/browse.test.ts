@@ -1,4 +1,4 @@
-/** Listings of folders, and files that stand encoded beside others, over real sockets. */
+/** Folder listings and precompressed sidecar files, over real sockets. */
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import path from 'node:path';
@@ -118,39 +118,48 @@ browse.after(async () => {
 	await server?.stop();
 });
 
-browse('a folder with an index is its index, one without is listed, with a slash', async () => {
-	assert.is((await ask('/indexed/')).text, 'the index');
-	const redirect = await ask('/docs?sort=size');
-	assert.is(redirect.status, 308);
-	assert.is(redirect.headers.location, '/docs/?sort=size');
-	const page = await ask('/docs/');
-	assert.is(page.status, 200);
-	assert.is(page.headers['content-type'], 'text/html; charset=utf-8');
-	assert.match(page.headers['content-security-policy'] as string, /default-src 'none'/);
-	assert.is(page.headers.vary, 'Accept, Accept-Encoding');
-	assert.match(page.text, /<a href="\.\/deep\/"><bdi>deep<\/bdi>\/<\/a>/);
-	assert.is((await ask('/none/')).status, 404);
-	assert.is((await ask('/docs/', {}, 'POST')).status, 405);
-});
+browse(
+	'a folder with an index serves the index; one without is listed, after a redirect to add the slash',
+	async () => {
+		assert.is((await ask('/indexed/')).text, 'the index');
+		const redirect = await ask('/docs?sort=size');
+		assert.is(redirect.status, 308);
+		assert.is(redirect.headers.location, '/docs/?sort=size');
+		const page = await ask('/docs/');
+		assert.is(page.status, 200);
+		assert.is(page.headers['content-type'], 'text/html; charset=utf-8');
+		assert.match(page.headers['content-security-policy'] as string, /default-src 'none'/);
+		assert.is(page.headers.vary, 'Accept, Accept-Encoding');
+		assert.match(page.text, /<a href="\.\/deep\/"><bdi>deep<\/bdi>\/<\/a>/);
+		assert.is((await ask('/none/')).status, 404);
+		assert.is((await ask('/docs/', {}, 'POST')).status, 405);
+	},
+);
 
-browse('names sort naturally, folders first; hidden entries and links out of the root are omitted', async () => {
-	assert.equal(await names('/docs/'), ['deep/', 'A.txt', 'b9.txt', 'b10.txt', 'link']);
-	assert.not((await names('/')).some(name => name.startsWith('.git')));
-	assert.is((await ask('/.git/')).status, 404);
-	assert.is((await ask('/.git')).status, 404);
-	assert.equal(await names('/docs/?sort=size&order=desc'), ['b9.txt', 'link', 'A.txt', 'b10.txt', 'deep/']);
-	assert.is((await names('/docs/?sort=time'))[0], 'A.txt');
-	assert.equal(await names('/docs/?sort=name&limit=2&offset=1'), ['b9.txt', 'b10.txt']);
-	assert.equal(await names('/docs/?filter=B1'), ['b10.txt']);
-	assert.equal(await names('/docs/', { Cookie: 'sort=size; order=desc' }), await names('/docs/?sort=size&order=desc'));
-	assert.equal(await names('/docs/?sort=nonsense'), await names('/docs/'));
-	assert.is((await ask('/docs/?limit=x')).status, 400);
-	const remembered = (await ask('/docs/?sort=size&order=asc')).headers['set-cookie']!;
-	assert.is(remembered.length, 2);
-	assert.match(remembered[0]!, /^sort=size; Path=\/; Max-Age=\d+; SameSite=Lax; HttpOnly$/);
-});
+browse(
+	'names are sorted naturally with folders first; hidden entries and links that leave the root are omitted',
+	async () => {
+		assert.equal(await names('/docs/'), ['deep/', 'A.txt', 'b9.txt', 'b10.txt', 'link']);
+		assert.not((await names('/')).some(name => name.startsWith('.git')));
+		assert.is((await ask('/.git/')).status, 404);
+		assert.is((await ask('/.git')).status, 404);
+		assert.equal(await names('/docs/?sort=size&order=desc'), ['b9.txt', 'link', 'A.txt', 'b10.txt', 'deep/']);
+		assert.is((await names('/docs/?sort=time'))[0], 'A.txt');
+		assert.equal(await names('/docs/?sort=name&limit=2&offset=1'), ['b9.txt', 'b10.txt']);
+		assert.equal(await names('/docs/?filter=B1'), ['b10.txt']);
+		assert.equal(
+			await names('/docs/', { Cookie: 'sort=size; order=desc' }),
+			await names('/docs/?sort=size&order=desc'),
+		);
+		assert.equal(await names('/docs/?sort=nonsense'), await names('/docs/'));
+		assert.is((await ask('/docs/?limit=x')).status, 400);
+		const remembered = (await ask('/docs/?sort=size&order=asc')).headers['set-cookie']!;
+		assert.is(remembered.length, 2);
+		assert.match(remembered[0]!, /^sort=size; Path=\/; Max-Age=\d+; SameSite=Lax; HttpOnly$/);
+	},
+);
 
-browse('programs get JSON, terminals text, both of them what the page shows', async () => {
+browse('programs get JSON and terminals get plain text, with the same entries as the page', async () => {
 	const { text } = await ask('/docs/', { Accept: 'application/json' });
 	const [deep, a] = JSON.parse(text);
 	assert.is(deep.is_dir, true);
@@ -179,11 +188,11 @@ browse('names with markup, quotes, escapes or right-to-left text are harmless, a
 	assert.not.match(filtered.text, /"><script>/);
 });
 
-browse('a listing is conditional, and HEAD has its fields', async () => {
+browse('a listing supports conditional requests, and HEAD has the same fields', async () => {
 	const { headers, body } = await ask('/docs/');
 	const again = await ask('/docs/', { 'If-Modified-Since': headers['last-modified']! });
 	assert.is(again.status, 304);
-	// A visitor who has chosen an order since must not be told that the old page is still right.
+	// A visitor who has since chosen another order must not get a 304 for the old page.
 	const chosen = await ask('/docs/', { 'If-Modified-Since': headers['last-modified']!, Cookie: 'sort=size' });
 	assert.is(chosen.status, 200);
 	assert.is(chosen.headers['last-modified'], undefined);
@@ -192,37 +201,40 @@ browse('a listing is conditional, and HEAD has its fields', async () => {
 	assert.is(Number(head.headers['content-length']), body.length);
 });
 
-browse('a template of the site lists, with the functions of pages', async () => {
+browse('a listing can use a template of the site, with all page functions', async () => {
 	const { text } = await ask('/custom/docs/');
 	assert.match(text, /^\/custom\/docs\/\|\d\|b9\.txt:900 B /);
 	assert.match(text, /\|127\.0\.0\.1$/);
 });
 
-browse('links are revealed and entries bounded only where the configuration says so', async () => {
+browse('link targets and entry limits apply only if configured', async () => {
 	assert.is((await names('/links/docs/')).length, 2);
 	const { text } = await ask('/docs/');
 	assert.not.match(text, /→/);
 });
 
-browse('a client gets the sidecar that it takes, under the type and name of the file', async () => {
-	for (const [accepted, coding] of [
-		['gzip', 'gzip'],
-		['gzip, br', 'br'],
-		['zstd', undefined],
-		['zstd, gzip', 'gzip'],
-		['br;q=0.1, gzip', 'gzip'],
-	] as const) {
-		const answer = await ask('/app.js', { 'Accept-Encoding': accepted });
-		assert.is(answer.headers['content-encoding'], coding, accepted);
-		assert.is(answer.headers['content-type'], 'text/javascript; charset=utf-8');
-		assert.is(answer.headers.vary, 'Accept-Encoding');
-		if (coding === 'gzip') assert.is(gunzipSync(answer.body).toString(), 'zipped');
-	}
-	assert.is((await ask('/only.css', { 'Accept-Encoding': 'gzip' })).text, 'plain css');
-	assert.is((await ask('/app.js.gz')).headers['content-encoding'], undefined);
-});
+browse(
+	'a client gets a sidecar in a coding that it accepts, under the type and name of the original file',
+	async () => {
+		for (const [accepted, coding] of [
+			['gzip', 'gzip'],
+			['gzip, br', 'br'],
+			['zstd', undefined],
+			['zstd, gzip', 'gzip'],
+			['br;q=0.1, gzip', 'gzip'],
+		] as const) {
+			const answer = await ask('/app.js', { 'Accept-Encoding': accepted });
+			assert.is(answer.headers['content-encoding'], coding, accepted);
+			assert.is(answer.headers['content-type'], 'text/javascript; charset=utf-8');
+			assert.is(answer.headers.vary, 'Accept-Encoding');
+			if (coding === 'gzip') assert.is(gunzipSync(answer.body).toString(), 'zipped');
+		}
+		assert.is((await ask('/only.css', { 'Accept-Encoding': 'gzip' })).text, 'plain css');
+		assert.is((await ask('/app.js.gz')).headers['content-encoding'], undefined);
+	},
+);
 
-browse('each form has a tag of its own, and the file that of the file beside it', async () => {
+browse('each coding has its own entity tag, and the original file uses its sidecar tag file', async () => {
 	const plain = await ask('/app.js');
 	assert.is(plain.headers.etag, '"of-its-own"');
 	const zipped = await ask('/app.js', { 'Accept-Encoding': 'gzip' });

@@ -1,4 +1,4 @@
-/** Preconditions: entity tags, dates and their order. */
+/** Preconditions: entity tags, dates, and their precedence. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../../compiler/exchange/header-list.ts';
@@ -97,7 +97,7 @@ for (const [name, fields, expected] of TABLE) {
 		assert.is(evaluatePreconditions(new HeaderList(fields), validators, NOW), expected);
 	});
 }
-order('without validators dates are ignored and only `*` matches', () => {
+order('without validators, dates are ignored and only `*` matches', () => {
 	const none = { etag: undefined, modified: undefined };
 	assert.is(evaluatePreconditions(new HeaderList(['If-Modified-Since', AT]), none, NOW), 'proceed');
 	assert.is(evaluatePreconditions(new HeaderList(['If-Unmodified-Since', BEFORE]), none, NOW), 'proceed');
@@ -123,11 +123,11 @@ for (const [field, expected] of RANGES) {
 		assert.is(rangeApplies(headers, { etag: '"a"', modified: MODIFIED }, NOW), expected);
 	});
 }
-ifRange('a date of this very second is no strong validator', () => {
+ifRange('a date in the current second is not a strong validator', () => {
 	const headers = new HeaderList(['If-Range', AT]);
 	assert.is(rangeApplies(headers, { etag: '"a"', modified: MODIFIED }, MODIFIED * 1000 + 400), false);
 });
-ifRange('a weak tag of ours never applies', () => {
+ifRange('a weak entity tag never matches If-Range', () => {
 	assert.is(rangeApplies(new HeaderList(['If-Range', 'W/"a"']), { etag: 'W/"a"', modified: undefined }, NOW), false);
 });
 ifRange.run();

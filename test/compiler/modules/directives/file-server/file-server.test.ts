@@ -1,4 +1,4 @@
-/** `file_server` from text to the document, in both languages. */
+/** `file_server` from text to document, in both languages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Compiled, compile } from '../../../../../compiler/compiler.ts';
@@ -38,7 +38,7 @@ function stepOf(compiled: Compiled): Record<string, unknown> {
 const lowering = suite('file_server: lowering');
 
 for (const dialect of ['configfile', 'compatfile'] as const) {
-	lowering(`every line, in a ${dialect}`, () => {
+	lowering(`every option, in a ${dialect}`, () => {
 		const lines = `file_server {
 			root ./www
 			hide .git *.bak private/x
@@ -64,7 +64,7 @@ for (const dialect of ['configfile', 'compatfile'] as const) {
 	});
 }
 
-lowering('alone it hides the configuration, and text without a file hides nothing', () => {
+lowering('without options it hides the configuration file; a configuration without a file hides nothing', () => {
 	assert.equal(stepOf(site('file_server')), { handler: 'files', hide: ['/etc/svc/Configfile'] });
 	const fromInput = compile(
 		{ format: 'configfile', text: ':8080 {\nfile_server {\nroot www\n}\n}\n', name: '<stdin>' },
@@ -81,13 +81,13 @@ lowering('paths in an imported file are relative to that file, and the file is h
 	});
 });
 
-lowering('a placeholder at the beginning of a path is left alone', () => {
+lowering('a placeholder at the start of a path is kept', () => {
 	const step = stepOf(site('file_server {\nroot {http.vars.base}/www\nstatus {http.error.status_code}\n}'));
 	assert.is(step.root, '{http.vars.base}/www');
 	assert.is(step.status, '{http.error.status_code}');
 });
 
-lowering('another file system is rejected by name, an unknown word as unknown', () => {
+lowering('a file system other than the disk is rejected by name, and an unknown word as unknown', () => {
 	for (const dialect of ['configfile', 'compatfile'] as const) {
 		const { document, diagnostics } = site('file_server {\nfs f\n}', dialect);
 		assert.is(document, undefined);
@@ -104,13 +104,13 @@ lowering('another file system is rejected by name, an unknown word as unknown', 
 	}
 });
 
-lowering('every mistake is reported in one run', () => {
+lowering('all mistakes are reported at once', () => {
 	const lines = 'file_server {\nroot\nroot a b\nstatus 99\nhide\npass_thru x\nindex {\na\n}\n}';
 	const { diagnostics } = site(lines);
 	assert.ok(diagnostics.filter(one => one.severity === 'error').length >= 6, String(diagnostics.length));
 });
 
-lowering('JSON is checked by its schema', () => {
+lowering('JSON is checked against the schema', () => {
 	const errors = (step: object): number => {
 		const text = JSON.stringify({ sites: [{ addresses: [':8080'], pipeline: [{ handler: 'files', ...step }] }] });
 		return compile({ format: 'json', text, name: 'x.json' }, reader).diagnostics.length;

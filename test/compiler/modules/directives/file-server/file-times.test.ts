@@ -1,17 +1,17 @@
-/** Texts that are made piece by piece are those of the whole time. */
+/** Cached pieces of dates and entity tags give the same text as computing the whole. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FileTimes } from '../../../../../compiler/modules/directives/file-server/file-times.ts';
 import { Random } from '../../../syntax/random-text.ts';
 
-const test = suite('times of files');
+const test = suite('file times');
 
-/** The definition. */
+/** The reference definition. */
 function plain(seconds: number, nanoseconds: number, size: number): string {
 	return `"${(BigInt(seconds) * 1_000_000_000n + BigInt(nanoseconds)).toString(36)}-${size.toString(36)}"`;
 }
 
-test('tags and dates as defined, for any time and size, one after another', () => {
+test('entity tags and dates equal their definition, for random times and sizes in sequence', () => {
 	const times = new FileTimes();
 	const random = new Random(1);
 	const seconds = [0, 2, 3, 1_795_285_381, 1_795_285_382, 4_294_967_296, 9_000_000_000, -1, -2, -5_000_000_000];

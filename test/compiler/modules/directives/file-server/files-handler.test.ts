@@ -1,4 +1,4 @@
-/** The handler `files` on real files: answers, redirects, conditions, ranges and path safety. */
+/** The `files` handler on real files: responses, redirects, conditions, ranges and path safety. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ utimesSync(join(root, 'old.txt'), 1, 1);
 const ETAG = `"${(1_700_000_000n * 1_000_000_000n).toString(36)}-${(12).toString(36)}"`;
 const DATE = 'Tue, 14 Nov 2023 22:13:20 GMT';
 
-/** As much of a compile context as the handler asks for; `{name}` is a variable. */
+/** The part of a compile context that the handler uses; `{name}` is a variable. */
 function context(reader: FileReader): CompileContext {
 	return {
 		lease: () => reader,
@@ -66,7 +66,7 @@ function context(reader: FileReader): CompileContext {
 interface Asked {
 	method?: string;
 	headers?: string[];
-	/** Path as received when it was rewritten. */
+	/** The received path, if it was rewritten. */
 	received?: string;
 	query?: string;
 	variables?: Record<string, string>;
@@ -80,7 +80,7 @@ interface Answer {
 	text: string;
 	length: number | undefined;
 	passed: boolean;
-	/** Set when the handler threw. */
+	/** The error that the handler threw, if any. */
 	error: HttpError | undefined;
 }
 
@@ -132,7 +132,7 @@ async function ask(
 
 const serving = suite('file_server: serving');
 
-serving('a file with its type, validators and length', async () => {
+serving('a file is served with its type, validators and length', async () => {
 	const answer = await ask({}, '/hello.txt');
 	assert.is(answer.status, 200);
 	assert.is(answer.text, 'hello, world');
@@ -148,23 +148,23 @@ serving('a file with its type, validators and length', async () => {
 	);
 });
 
-serving('a large file whole', async () => {
+serving('a large file is served completely', async () => {
 	const answer = await ask({}, '/big.bin');
 	assert.is(answer.length, 200_000);
 	assert.is(answer.text.length, 200_000);
 });
 
-serving('an empty file', async () => {
+serving('an empty file is served', async () => {
 	const answer = await ask({}, '/empty.txt');
 	assert.is(answer.status, 200);
 	assert.is(answer.length, 0);
 });
 
-serving('no type for an unknown extension, none invented', async () => {
+serving('an unknown extension has no content type', async () => {
 	assert.is((await ask({}, '/noext')).headers.get('content-type'), undefined);
 });
 
-serving('fields that were set before are kept', async () => {
+serving('fields set earlier are kept', async () => {
 	const preset = ['Content-Type', 'text/x-mine', 'Etag', '"mine"', 'Vary', 'Origin'];
 	const answer = await ask({}, '/hello.txt', { preset });
 	assert.is(answer.headers.get('content-type'), 'text/x-mine');
@@ -173,13 +173,13 @@ serving('fields that were set before are kept', async () => {
 	assert.is((await ask({}, '/hello.txt', { preset, headers: ['If-None-Match', '"mine"'] })).status, 304);
 });
 
-serving('no validators for a file of second 1', async () => {
+serving('a file modified at Unix time 1 has no validators', async () => {
 	const answer = await ask({}, '/old.txt');
 	assert.not.ok(answer.headers.has('etag'));
 	assert.not.ok(answer.headers.has('last-modified'));
 });
 
-serving('HEAD has the length and no bytes', async () => {
+serving('HEAD has the length and no body', async () => {
 	for (const path of ['/hello.txt', '/big.bin']) {
 		const answer = await ask({}, path, { method: 'HEAD', headers: ['Range', 'bytes=0-1'] });
 		assert.is(answer.status, 200);
@@ -188,7 +188,7 @@ serving('HEAD has the length and no bytes', async () => {
 	}
 });
 
-serving('the root comes from the block, else from the variable, else it is the working directory', async () => {
+serving('the root is that of the block, or the variable, or the working directory', async () => {
 	assert.is((await ask({ root: `${root}/` }, '/hello.txt')).text, 'hello, world');
 	const step = { handler: 'files' as const };
 	const handlerOnly = { ...step, root: undefined } as unknown as Partial<FilesStep>;
@@ -200,7 +200,7 @@ serving('the root comes from the block, else from the variable, else it is the w
 	);
 });
 
-serving('a root made from the request cannot climb', async () => {
+serving('a root made from the request cannot leave its folder', async () => {
 	for (const site of ['..', '../..', 'x/../../private']) {
 		assert.is((await ask({ root: `${root}/{site}` }, '/www/hello.txt', { variables: { site } })).status, 400);
 		const variables = { root: `${root}/${site}` };
@@ -208,7 +208,7 @@ serving('a root made from the request cannot climb', async () => {
 	}
 });
 
-serving('POST and OPTIONS are not allowed, but missing files stay 404', async () => {
+serving('POST and OPTIONS are not allowed, but a missing file is still a 404', async () => {
 	for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'get']) {
 		const answer = await ask({}, '/hello.txt', { method });
 		assert.is(answer.status, 405);
@@ -218,7 +218,7 @@ serving('POST and OPTIONS are not allowed, but missing files stay 404', async ()
 	assert.is((await ask({}, '/nothing', { method: 'POST' })).status, 404);
 });
 
-serving('a status of its own switches conditions and ranges off', async () => {
+serving('a configured status disables conditions and ranges', async () => {
 	const headers = ['If-None-Match', '*', 'Range', 'bytes=0-1'];
 	for (const status of [410, '410', '{code}']) {
 		const answer = await ask({ status }, '/hello.txt', { headers, variables: { code: '410' } });
@@ -230,7 +230,7 @@ serving('a status of its own switches conditions and ranges off', async () => {
 	assert.throws(() => compileFiles({ handler: 'files', status: 'abc' }, context(createFileReader()), () => {}));
 });
 
-serving('in error routes the status is the error’s and any method goes', async () => {
+serving('in error routes, the response has the status of the error, and any method is accepted', async () => {
 	const answer = await ask({}, '/hello.txt', { error: 404, method: 'POST', headers: ['If-None-Match', '*'] });
 	assert.is(answer.status, 404);
 	assert.is(answer.text, 'hello, world');
@@ -245,7 +245,7 @@ serving('a missing file passes through only if configured', async () => {
 	assert.not.ok((await ask({ pass_thru: true }, '/hello.txt')).passed);
 });
 
-/** A reader knows more than file serving asks for. */
+/** A reader has more methods than the handler uses. */
 const nothing = {
 	stat: () => undefined,
 	list: () => [],
@@ -253,7 +253,7 @@ const nothing = {
 	readStart: () => undefined,
 };
 
-serving('what the reader refuses has the right status', async () => {
+serving('each error of the reader has its status', async () => {
 	const table = { not_found: 404, directory: 404, forbidden: 403, invalid: 400, unavailable: 503 } as const;
 	for (const [reason, status] of Object.entries(table)) {
 		for (const later of [false, true]) {
@@ -273,7 +273,7 @@ serving('what the reader refuses has the right status', async () => {
 	}
 });
 
-serving('a file that shrinks before it is read is a 503 without fields of its own', async () => {
+serving("a file that shrinks before it is read is a 503 without the file's fields", async () => {
 	const closed: string[] = [];
 	const shrinking: FileReader = {
 		open: () => ({
@@ -310,7 +310,7 @@ const REDIRECTS: readonly [path: string, location: string, query?: string][] = [
 	['/%64ocs', '/%64ocs/'],
 ];
 for (const [path, location, query] of REDIRECTS) {
-	folders(`${path} goes to ${location}`, async () => {
+	folders(`${path} redirects to ${location}`, async () => {
 		for (const method of ['GET', 'HEAD']) {
 			const answer = await ask({}, path, { method, ...(query === undefined ? {} : { query }) });
 			assert.is(answer.status, 308);
@@ -319,7 +319,7 @@ for (const [path, location, query] of REDIRECTS) {
 	});
 }
 
-folders('a redirect stays on this host', async () => {
+folders('a redirect stays on the same host', async () => {
 	mkdirSync(join(root, '\\evil.example'), { recursive: true });
 	writeFileSync(join(root, '\\evil.example/index.html'), 'x');
 	for (const path of ['/\\evil.example', '//\\evil.example', '/%5Cevil.example']) {
@@ -329,7 +329,7 @@ folders('a redirect stays on this host', async () => {
 	assert.is(answer.headers.get('location'), '/evil.example/../docs/');
 });
 
-folders('an index file answers for its folder', async () => {
+folders('an index file is served for its folder', async () => {
 	assert.is((await ask({}, '/')).text, '<h1>home</h1>');
 	assert.is((await ask({}, '/docs/')).text, '<h1>docs</h1>');
 	assert.is((await ask({}, '/docs/.')).text, '<h1>docs</h1>');
@@ -342,14 +342,14 @@ folders('a folder without an index is a 404', async () => {
 	for (const path of ['/bare', '/bare/', '/']) assert.is((await ask({ index: ['none'] }, path)).status, 404);
 });
 
-folders('a rewritten last element is not redirected', async () => {
+folders('a path whose last element was rewritten is not redirected', async () => {
 	assert.is((await ask({}, '/docs', { received: '/old' })).text, '<h1>docs</h1>');
 	assert.is((await ask({}, '/docs', { received: '/app/docs' })).headers.get('location'), '/app/docs/');
 	assert.is((await ask({}, '/hello.txt/', { received: '/old/' })).status, 404);
 	assert.is((await ask({}, '/hello.txt', { received: '/old/' })).status, 200);
 });
 
-folders('the slash that the client sent decides, because its links depend on it', async () => {
+folders('the slash in the original request decides, because relative links depend on it', async () => {
 	// As after `try_files {path} {path}/`.
 	assert.is((await ask({}, '/docs/', { received: '/docs' })).headers.get('location'), '/docs/');
 	assert.is((await ask({}, '/hello.txt', { received: '/hello.txt/' })).headers.get('location'), '/hello.txt');
@@ -358,7 +358,7 @@ folders('the slash that the client sent decides, because its links depend on it'
 	assert.is((await ask({ canonical_uris: false }, '/docs/', { received: '/docs' })).text, '<h1>docs</h1>');
 });
 
-folders('without canonical paths nothing is redirected', async () => {
+folders('with canonical URIs disabled, nothing is redirected', async () => {
 	assert.is((await ask({ canonical_uris: false }, '/docs')).text, '<h1>docs</h1>');
 	assert.is((await ask({ canonical_uris: false }, '/hello.txt/')).status, 404);
 	const ignored = { canonical_uris: false, trailing_slash: 'ignored' } as const;
@@ -367,7 +367,7 @@ folders('without canonical paths nothing is redirected', async () => {
 	assert.is((await ask(ignored, '/nothing/')).status, 404);
 });
 
-folders('a file under a dot segment is missing rather than redirected for ever', async () => {
+folders('a file below a dot segment is a 404, not an endless redirect', async () => {
 	for (const path of ['/hello.txt/.', '/hello.txt/%2e']) assert.is((await ask({}, path)).status, 404);
 });
 folders.run();
@@ -404,7 +404,7 @@ for (const [name, headers, status, body = '', contentRange] of TABLE) {
 	});
 }
 
-conditions('several ranges come as multipart with the right length', async () => {
+conditions('several ranges are sent as multipart with the correct length', async () => {
 	const answer = await ask({}, '/big.bin', { headers: ['Range', 'bytes=0-9,1000-80999,-5'] });
 	assert.is(answer.status, 206);
 	const boundary = /^multipart\/byteranges; boundary=([0-9a-f]{32})$/.exec(
@@ -417,7 +417,7 @@ conditions('several ranges come as multipart with the right length', async () =>
 	assert.not.ok(answer.headers.has('content-range'));
 });
 
-conditions('an abusive set of ranges is answered whole', async () => {
+conditions('an abusive set of ranges gets the whole file', async () => {
 	const answer = await ask({}, '/big.bin', { headers: ['Range', `bytes=${'0-199999,'.repeat(20)}0-`] });
 	assert.is(answer.status, 200);
 	assert.is(answer.length, 200_000);
@@ -475,7 +475,7 @@ for (const [path, plain, following] of PATHS) {
 		assert.is((await ask({ hide, follow_symlinks: true }, path)).status, following);
 	});
 }
-safety('finding the file that a long path leads below looks at few folders', async () => {
+safety('looking up the file that a long path starts with examines few folders', async () => {
 	const reader = createFileReader();
 	let looks = 0;
 	const kind: FileReader['kind'] = (...asked) => {
@@ -488,15 +488,15 @@ safety('finding the file that a long path leads below looks at few folders', asy
 	assert.is((await ask({}, '/docs/none', {}, { ...reader, kind })).status, 404);
 	assert.is(looks, 1);
 });
-safety('the configuration stays hidden under another name of its folder', async () => {
+safety('the configuration file stays hidden under another name of its folder', async () => {
 	assert.is((await ask({ root: join(scratch, 'alias'), hide: [config] }, '/Configfile')).status, 404);
 	assert.is((await ask({ hide: [join(scratch, 'alias/Configfile')] }, '/Configfile')).status, 404);
 });
-safety('a hidden index file is passed over', async () => {
+safety('a hidden index file is skipped', async () => {
 	assert.is((await ask({ hide: ['index.html'] }, '/')).status, 404);
 	assert.is((await ask({ hide: ['*.html'], index: ['index.html', 'hello.txt'] }, '/')).text, 'hello, world');
 });
-safety('a placeholder in a pattern is rendered', async () => {
+safety('a placeholder in a pattern is expanded', async () => {
 	assert.is((await ask({ hide: ['{what}'] }, '/hello.txt', { variables: { what: 'hello.txt' } })).status, 404);
 	assert.is((await ask({ hide: ['{what}'] }, '/hello.txt', { variables: { what: '' } })).status, 200);
 });
@@ -504,7 +504,7 @@ safety.after(() => rmSync(scratch, { recursive: true, force: true }));
 safety.run();
 
 const module = suite('file_server: module');
-module('it documents itself in both languages', () => {
+module('the module is documented in both languages', () => {
 	assert.is(fileServer.id, 'files');
 	assert.equal(fileServer.names, { configfile: ['file_server'], compatfile: ['file_server'] });
 	assert.ok(fileServer.documentation.includes('follow_symlinks'));

@@ -1,4 +1,4 @@
-/** Patterns of hidden files. */
+/** Patterns for hidden files. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { canHide, hides } from '../../../../../compiler/modules/directives/file-server/hidden.ts';
@@ -53,13 +53,13 @@ patterns('a pattern for another folder hides nothing below this one', () => {
 	}
 	assert.ok(canHide(['/etc/Configfile', '.git'], '/srv/root'));
 });
-patterns('any of several hides', () => {
+patterns('a file is hidden if any of several patterns matches', () => {
 	const test = hides(['.git', '/srv/root/a']);
 	assert.ok(test('/srv/root/a', '/a'));
 	assert.ok(test('/srv/root/.git', '/.git'));
 	assert.not.ok(test('/srv/root/b', '/b'));
 });
-patterns('many stars do not cost exponential time', () => {
+patterns('many asterisks do not take exponential time', () => {
 	const started = performance.now();
 	hides([`${'*'.repeat(50)}a${'*'.repeat(50)}b`])(`/${'a'.repeat(255)}`, `/${'a'.repeat(255)}`);
 	assert.ok(performance.now() - started < 200);

@@ -90,7 +90,7 @@ function streamed(content: string): BodySource {
 }
 
 for (const kind of ['value', 'stream'] as const) {
-	multipart(`parts, boundaries and length, from a ${kind}`, async () => {
+	multipart(`parts, boundaries and length are correct, from a ${kind}`, async () => {
 		let closed = 0;
 		const content = '0123456789';
 		const source = multipartRanges(
@@ -120,7 +120,7 @@ for (const kind of ['value', 'stream'] as const) {
 	});
 }
 
-multipart('given up half-way it closes once and gives nothing more', async () => {
+multipart('a body cancelled halfway closes its file once and produces nothing more', async () => {
 	let closed = 0;
 	const source = multipartRanges(
 		[

@@ -1,4 +1,4 @@
-/** `intercept`, `handle_response` and `copy_response` without a network: what becomes of bodies, and of what fails on the way. */
+/** `intercept`, `handle_response` and `copy_response` without a network: handling of bodies and errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../../compiler/document/document.ts';
@@ -21,7 +21,7 @@ class SpiedBody implements BodySource {
 	}
 }
 
-/** Leases whose upstream answers with that body. */
+/** Leases whose upstream responds with that body. */
 function upstream(body: BodySource, headers: HeaderList = new Headers(['Etag', '"x"', 'Server', 'theirs'])): Leases {
 	const one = { address: 'up:1', host: 'up', port: 1, active: 0 };
 	const answer: UpstreamResponse = { status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
@@ -43,7 +43,7 @@ async function proxied(
 
 const handled = suite('handle_response');
 
-handled('a body that is not copied is given up once', async () => {
+handled('a body that is not copied is cancelled once', async () => {
 	const body = new SpiedBody();
 	const x = await proxied([{ pipeline: [{ handler: 'respond', body: 'instead' }] }], body);
 	assert.is(bodyText(x), 'instead');
@@ -52,7 +52,7 @@ handled('a body that is not copied is given up once', async () => {
 	assert.not.ok(responseLines(x).some(line => line.startsWith('Etag')));
 });
 
-handled('a copied body is passed on and not given up', async () => {
+handled('a copied body is forwarded and not cancelled', async () => {
 	const body = new SpiedBody();
 	const x = await proxied([{ pipeline: [{ handler: 'copy_upstream_response' }] }], body);
 	assert.is(x.response.body, body);
@@ -61,7 +61,7 @@ handled('a copied body is passed on and not given up', async () => {
 	assert.ok(responseLines(x).includes('Server: theirs'));
 });
 
-handled('routes that fail give the body up', async () => {
+handled('a failing route cancels the body', async () => {
 	const body = new SpiedBody();
 	try {
 		await proxied([{ pipeline: [{ handler: 'fail', status: 418 }] }], body);
@@ -72,7 +72,7 @@ handled('routes that fail give the body up', async () => {
 	assert.is(body.cancelled, 1);
 });
 
-handled('nothing is copied outside of its routes, and the error says so', async () => {
+handled('copy_response outside its routes is an error that says so', async () => {
 	for (const [handler, word] of [
 		['copy_upstream_response', 'copy_response'],
 		['copy_upstream_headers', 'copy_response_headers'],
@@ -87,7 +87,7 @@ handled('nothing is copied outside of its routes, and the error says so', async 
 	}
 });
 
-handled('what follows the proxy cannot copy what its routes have left', async () => {
+handled('steps after the proxy cannot copy a response that its routes have finished with', async () => {
 	const body = new SpiedBody();
 	const routes = [{ handler: 'edit_headers', response: { set: [{ name: 'X', value: 'y' }] } }];
 	const x = await proxied([{ pipeline: routes }], body, [{ handler: 'respond', body: 'behind' }]);
@@ -95,14 +95,14 @@ handled('what follows the proxy cannot copy what its routes have left', async ()
 	assert.is(body.cancelled, 1);
 });
 
-handled('a response that no rule matches is passed on', async () => {
+handled('a response that no rule matches is forwarded', async () => {
 	const body = new SpiedBody();
 	const x = await proxied([{ match: { status: ['5xx'] }, status: 200 }], body);
 	assert.is(x.response.body, body);
 	assert.is(x.response.status, 200);
 });
 
-handled('a rule with both or neither is refused', () => {
+handled('a rule must have exactly one of its two actions', () => {
 	for (const rule of [{}, { status: 200, pipeline: [] }]) {
 		const steps = [{ handler: 'intercept_response', rules: [rule] }];
 		assert.throws(() => builtSite(steps), /either `status` or `pipeline`/);
@@ -113,7 +113,7 @@ handled.run();
 
 const intercepted = suite('intercept');
 
-intercepted('a streamed body is cancelled, deferred edits before it still apply', async () => {
+intercepted('a streamed body is cancelled, and earlier deferred edits still apply', async () => {
 	const body = new SpiedBody();
 	const x = fakeExchange();
 	const steps = [
@@ -128,10 +128,10 @@ intercepted('a streamed body is cancelled, deferred edits before it still apply'
 	assert.is(body.cancelled, 1);
 	assert.is(bodyText(x), 'new');
 	assert.ok(responseLines(x).includes('X-Late: 299'));
-	assert.ok(responseLines(x).includes('Server: theirs'), 'fields that do not describe the body stay');
+	assert.ok(responseLines(x).includes('Server: theirs'), 'fields that do not describe the body are kept');
 });
 
-intercepted('the values of the first response are data', async () => {
+intercepted('values of the intercepted response are not expanded', async () => {
 	const x = await served(
 		[
 			{
@@ -146,14 +146,14 @@ intercepted('the values of the first response are data', async () => {
 	assert.is(bodyText(x), '{env.PATH}');
 });
 
-intercepted('a dropped connection and an upgraded one are left alone', async () => {
+intercepted('dropped and upgraded connections are not intercepted', async () => {
 	const rules = [{ status: 500 }];
 	const x = await served([{ handler: 'intercept_response', rules }, { handler: 'abort' }]);
 	assert.is(x.aborted, true);
 	assert.is.not(x.response.status, 500);
 });
 
-intercepted('intercepts nest, the inner one first', async () => {
+intercepted('nested intercepts run from the inside out', async () => {
 	const x = await served([
 		{ handler: 'intercept_response', rules: [{ match: { status: ['401'] }, status: 402 }] },
 		{ handler: 'intercept_response', rules: [{ match: { status: ['400'] }, status: 401 }] },
@@ -162,7 +162,7 @@ intercepted('intercepts nest, the inner one first', async () => {
 	assert.is(x.response.status, 402);
 });
 
-intercepted('an error goes by', async () => {
+intercepted('an error is not intercepted', async () => {
 	try {
 		await served([
 			{ handler: 'intercept_response', rules: [{ status: 200 }] },
