@@ -66,7 +66,10 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 		const scheme = schemes.get(socket.key)!;
 		const handshakes = tls.listeners.get(socket.key);
 		const protocols = spokenAt(listener, document);
-		if (scheme === 'https') refuseMuteTls(listener, protocols, document, report);
+		if (scheme === 'https') {
+			refuseMuteTls(listener, protocols, document, report);
+			if (socket.host.includes('/')) refuseHttp3(listener, protocols, document, report);
+		}
 		return {
 			...{ ...socket, scheme, sites: servedSites(listener) },
 			...(handshakes ? { tls: handshakes } : {}),
@@ -147,6 +150,28 @@ function refuseMuteTls(
 			? `[${socketText(socket)}] serves HTTP/3 only, but clients learn of HTTP/3 over TCP.`
 			: `[${socketText(socket)}] is served over TLS, where \`h2c\` is not available: no client could be served.`,
 		hint: 'Add `h1` or `h2`, or give the sites an http:// address.',
+	});
+}
+
+/** Rejects HTTP/3 that is named for a listener without an address and a port of its own; a general `servers` names none. */
+function refuseHttp3(
+	{ socket, addresses }: Listener,
+	bound: readonly string[],
+	{ settings, sites }: Document,
+	report: Report,
+): void {
+	const server = serverSettingsFor(settings ?? {}, socket);
+	const general = server.listener === undefined;
+	if (!(bound.length > 0 ? bound : general ? [] : (server.protocols ?? [])).includes('h3')) return;
+	const own = addresses.find(({ site }) => sites![site]!.bind?.some(entry => typeof entry === 'object'));
+	const servers = (settings?.servers ?? []) as readonly unknown[];
+	const named = `/settings/servers/${servers.indexOf(server)}/protocols`;
+	report({
+		code: 'servers/http3-without-address',
+		severity: 'error',
+		pointer: bound.length === 0 ? named : own ? `/sites/${own.site}/bind` : '/settings/default_bind',
+		message: `[${socketText(socket)}] cannot serve HTTP/3 (\`h3\`): UDP needs an IP address and a port.`,
+		hint: 'Leave `h3` out: h1 and h2 are served there.',
 	});
 }
 

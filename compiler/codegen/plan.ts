@@ -12,7 +12,7 @@ export interface ListenerSpec extends PlannedSocket {
 	readonly sites: readonly ListenedSite[];
 	/** TLS parameters; present if the scheme is `https`. */
 	readonly tls?: ListenerTls;
-	/** `h1`, `h2`, `h2c`: set by sites' `bind`s instead of `settings.servers`. */
+	/** `h1`, `h2`, `h2c`, `h3`: set by sites' `bind`s instead of `settings.servers`. */
 	readonly protocols?: readonly string[];
 }
 

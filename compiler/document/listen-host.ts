@@ -50,8 +50,8 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 		case 'unixgram':
 			return {
 				code: 'bind/unavailable',
-				message: `Listening on \`${text}\` is for HTTP/3, which is not supported by this build yet.`,
-				hint: 'Leave it out: the site is served over TCP.',
+				message: `\`${text}\` is a socket for HTTP/3 alone, which this build does not listen on.`,
+				hint: 'Leave it out: where `protocols` has `h3`, UDP is bound beside TCP at the same address and port.',
 			};
 		default:
 			return notAHost(text, HINT);

@@ -39,7 +39,7 @@ export interface ServerSettings {
 	/** As written: `:443`, `tcp/127.0.0.1:80`. Default all listeners without their own item. */
 	readonly listener?: string;
 	readonly name?: string;
-	/** `h1`, `h2`, `h2c`. */
+	/** `h1`, `h2`, `h2c`, `h3`. */
 	readonly protocols?: readonly string[];
 	readonly timeouts?: ServerTimeouts;
 	readonly max_header_size?: number;

@@ -31,7 +31,7 @@ export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unkno
 			if (words.length > 0) protocols = lowerProtocols(words, cx);
 			else {
 				cx.problem('error', 'bind/no-protocols', at.words[0]!.span, 'protocols requires one or more arguments', {
-					hint: 'Write one or more of: h1, h2, h2c.',
+					hint: 'Write one or more of: h1, h2, h2c, h3.',
 				});
 			}
 		},

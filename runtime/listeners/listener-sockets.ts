@@ -10,6 +10,7 @@ import type { BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-
 import { type HeldSocket, holdUnixSocket } from '../sockets/held-socket.ts';
 import { BACKLOG } from '../sockets/node-listening-socket.ts';
 import type { ListenerAddress, LogEntry } from '../threads/messages.ts';
+import { Http3Probe } from './http3-probe.ts';
 import { InheritedSockets, settled } from './inherited-sockets.ts';
 import { PassedSockets } from './passed-sockets.ts';
 import { listenError, probeListener } from './port-probe.ts';
@@ -38,6 +39,7 @@ export class ListenerSockets {
 	readonly #expand: ExpandText;
 	readonly #log: (entry: LogEntry) => void;
 	readonly #passed: PassedSockets;
+	readonly #http3: Http3Probe;
 	#bound = new Map<string, ListenerAddress>();
 	readonly #held = new Map<string, Held>();
 	/** Sockets of the process that this one succeeds, until this one accepts connections. */
@@ -58,6 +60,7 @@ export class ListenerSockets {
 
 		this.#expand = expand;
 		this.#log = log;
+		this.#http3 = new Http3Probe(log);
 	}
 
 	/** The addresses being served. */
@@ -69,11 +72,14 @@ export class ListenerSockets {
 	async bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
 		const listeners: ListenerAddress[] = [];
 		for (const address of wanted) {
-			if (address.host.includes('/')) listeners.push(await this.#open(address));
-			else {
-				const known = this.#bound.get(address.key) ?? this.#inherited?.deferred(address);
-				listeners.push(known ?? (await probeListener(address)));
+			if (address.host.includes('/')) {
+				listeners.push(await this.#open(address));
+				continue;
 			}
+			const known = this.#bound.get(address.key) ?? this.#inherited?.deferred(address);
+			const { http3: _, ...bound } = known ?? (await probeListener(address));
+			const { http3 } = address;
+			listeners.push(await this.#http3.checked(http3 === undefined ? bound : { ...bound, http3 }));
 		}
 		return listeners;
 	}
@@ -150,6 +156,7 @@ export class ListenerSockets {
 			this.#change(key, () => isStill(file) && chmodSync(file.path, mode));
 			file.mode = mode;
 		}
+		this.#http3.keep(kept);
 		for (const key of [...this.#held.keys()]) if (!kept.has(key)) this.#close(key);
 	}
 

@@ -1,4 +1,5 @@
 /** A compiled document cut into pieces for transfer and comparison: a JSON text per site, its dependencies, and its listeners. */
+import { http3At } from '../../compiler/codegen/http3-at.ts';
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
@@ -128,8 +129,10 @@ export function documentImage(
 				? sites.map((site, index) => (dependencies?.(site) ?? '') + (files?.sites[index] ?? '') + texts[index]!)
 				: texts,
 		listeners: (plan?.listeners ?? []).map(listener => {
-			const { sites: _sites, tls: _tls, protocols: _protocols, ...address } = listener;
+			const { sites: _sites, tls: _tls, protocols: _protocols, ...socket } = listener;
 			const tls = listener.tls && JSON.stringify(listener.tls);
+			const http3 = http3At(listener, settings);
+			const address = http3 === undefined ? socket : { ...socket, http3 };
 			return { address, sites: memory.listener(listener), tls };
 		}),
 		certificates: plan?.certificates,

@@ -1,4 +1,5 @@
 /** Messages between threads. Payloads are strings and small arrays, because cloning deep objects would block the main thread. */
+import type { Http3Wish } from '../../compiler/codegen/http3-at.ts';
 import type { PlannedSocket } from '../../compiler/codegen/planned-socket.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
@@ -46,6 +47,8 @@ export interface ListenerAddress extends PlannedSocket {
 	readonly inherited?: readonly number[];
 	/** The thread binds it only once it is told to accept, because the process that this one succeeds still serves the address. */
 	readonly deferred?: true;
+	/** Set if UDP is bound beside TCP. Without UDP, a listener whose HTTP/3 is `named` is not served at all. */
+	readonly http3?: Http3Wish;
 }
 
 /** `[from, count]`: reused sites of the previous generation, starting at `from`; −1 takes the next `count` changed ones. */

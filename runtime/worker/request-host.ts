@@ -42,7 +42,7 @@ export interface ThreadState {
 /** The host of one listener on one thread. */
 export class RequestHost implements ProtocolHost {
 	limits: ProtocolLimits;
-	/** The protocols that the listener currently accepts: `h1`, `h2`, `h2c`. */
+	/** The protocols that the listener currently accepts: `h1`, `h2`, `h2c`, `h3`. */
 	protocols: readonly string[] = DEFAULT_PROTOCOLS;
 	/** Set while the listener limits requests. */
 	admission: Admission | undefined = undefined;

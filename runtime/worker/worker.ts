@@ -10,6 +10,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
 import { connectionRoom, descriptorLimit } from '../listeners/descriptor-limit.ts';
+import { http3Unavailable, withoutHttp3 } from '../listeners/http3-probe.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
 import { PlaceMaker } from '../listeners/place-maker.ts';
 import { ListenError, listenError } from '../listeners/port-probe.ts';
@@ -292,8 +293,7 @@ class DataPlaneWorker implements ThreadState {
 	}
 
 	async #bind(listeners: readonly ListenerAddress[], shared: SharedParts): Promise<void> {
-		const http3 = listeners.some(one => one.scheme === 'https' && this.#protocolsOf(one, shared).includes('h3'));
-		if (http3) await pollerReady();
+		if (listeners.some(({ http3 }) => http3 !== undefined)) await pollerReady();
 		for (const address of listeners) {
 			if (this.#listeners.has(address.key)) continue;
 			const host = new RequestHost(address.key, this);
@@ -314,7 +314,7 @@ class DataPlaneWorker implements ThreadState {
 			this.#binding.push(listener);
 			if (!address.deferred) await this.#listen(listener);
 		}
-		for (const address of listeners) if (!address.deferred) this.#bindQuic(address, shared);
+		for (const address of listeners) if (!address.deferred) this.#bindQuic(address);
 	}
 
 	async #listen(listener: WorkerListener): Promise<void> {
@@ -348,16 +348,15 @@ class DataPlaneWorker implements ThreadState {
 		for (const listener of this.#listeners.values()) {
 			if (listener.isBound) continue;
 			await this.#listen(listener);
-			this.#bindQuic(listener.address, this.#shared);
+			this.#bindQuic(listener.address);
 			this.#configure(listener);
 		}
 	}
 
-	/** Binds the UDP socket of a listener that is to speak HTTP/3. */
-	#bindQuic(address: ListenerAddress, shared: SharedParts): void {
-		const { key, scheme } = address;
-		if (scheme !== 'https' || this.#quic.has(key) || this.#quicBinding.has(key)) return;
-		if (!this.#protocolsOf(address, shared).includes('h3')) return;
+	/** Binds the UDP socket of a listener that is to speak HTTP/3. Throws ListenError if that is named and impossible. */
+	#bindQuic(address: ListenerAddress): void {
+		const { key, http3 } = address;
+		if (http3 === undefined || this.#quic.has(key) || this.#quicBinding.has(key)) return;
 		const listener = this.#listeners.get(key) ?? this.#binding.find(one => one.address.key === key)!;
 		const bound = listener.bound;
 		const { protocol } = listener;
@@ -388,7 +387,8 @@ class DataPlaneWorker implements ThreadState {
 			const { missing } = quicSupport();
 			const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
 			const why = missing === undefined ? `the UDP port cannot be bound (${code})` : missing;
-			throw new ListenError(code, socketText(address), `HTTP/3 (\`h3\`) is unavailable, because ${why}`);
+			if (http3 === 'named') throw http3Unavailable(code, address, why);
+			this.log(withoutHttp3(address, why));
 		}
 	}
 

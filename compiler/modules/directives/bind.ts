@@ -9,7 +9,7 @@ export const bind: SiteDirective = {
 	kind: 'site',
 	id: 'bind',
 	names: { configfile: ['bind'], compatfile: ['bind'] },
-	usage: 'bind <host>… [{ protocols h1|h2|h2c… }]',
+	usage: 'bind <host>… [{ protocols h1|h2|h2c|h3… }]',
 	summary: 'Listens only on the given interfaces, with the given HTTP versions.',
 	documentation: [
 		'Hosts have no port (the port comes from the site address). Several `bind`s in one site add up. Without any, the',

@@ -7,7 +7,7 @@ import type { GlobalOption } from './option.ts';
 export const defaultBind: GlobalOption = {
 	id: 'default_bind',
 	names: { configfile: ['default_bind'], compatfile: ['default_bind'] },
-	usage: 'default_bind <host>… [{ protocols h1|h2|h2c… }]',
+	usage: 'default_bind <host>… [{ protocols h1|h2|h2c|h3… }]',
 	summary: 'Sets the hosts on which sites without `bind` listen.',
 	documentation: [
 		'Several lines add up. The default is every interface. Hosts and `protocols` are those of `bind`.',

@@ -7,7 +7,7 @@ import type { ServerOption } from './server-option.ts';
 const KNOWN: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 
 /** The default versions of a listener. */
-export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2'];
+export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h3'];
 
 /** Schema of a list of protocols. */
 export const PROTOCOLS = {
@@ -21,15 +21,17 @@ export const PROTOCOLS = {
 export const protocols: ServerOption = {
 	name: 'protocols',
 	usage: 'protocols h1|h2|h2c|h3…',
-	summary: 'HTTP versions: `h1`, `h2` and `h3` over TLS, `h2c` without TLS by prior knowledge; default h1 and h2.',
+	summary: 'HTTP versions: `h1`, `h2` and `h3` over TLS, `h2c` without TLS by prior knowledge; default h1, h2 and h3.',
 	documentation: [
 		'Over TLS, the client chooses between `h1` and `h2`; if only one is enabled, the handshake of clients that support only',
 		'the other fails. A listener without TLS serves `h1`, `h2c`, or both: then the first bytes of a connection decide, and',
 		'`Upgrade: h2c` is ignored (RFC 9113). If the list has nothing for such a listener, it serves HTTP/1.1; a listener',
 		'for HTTPS sites with only `h2c` is an error.',
 		'`h3` is HTTP/3, over QUIC: the listener also takes UDP at its address and port, and responses over TCP have `Alt-Svc`,',
-		'by which browsers find it. It needs `direct` I/O on Linux and is refused where that is missing. Sites that ask for',
-		'client certificates are served over TCP only.',
+		'by which browsers find it; a firewall has to let UDP through. `protocols h1 h2` turns it off. It needs `direct` I/O on',
+		'Linux. Where that is missing, or another program has the UDP port, the server starts without HTTP/3 and logs why; if',
+		'`h3` is written in the configuration, it refuses to start. Sites that ask for client certificates are served over TCP',
+		'only. Unix sockets and inherited sockets have no HTTP/3. A load may add and remove `h3` while the server runs.',
 	],
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
@@ -40,7 +42,7 @@ export const protocols: ServerOption = {
 	schema: {
 		protocols: {
 			...PROTOCOLS,
-			default: ['h1', 'h2'],
+			default: [...DEFAULT_PROTOCOLS],
 			description: 'HTTP versions: h1, h2 and h3 over TLS, h2c without it.',
 		},
 	},
