@@ -36,6 +36,9 @@ function configuration(answer: string, protocols = 'h1 h2 h3'): string {
 	servers 127.0.0.1:${port} {
 		protocols ${protocols}
 	}
+	servers 127.0.0.1:${tcpOnly} {
+		protocols h1 h2
+	}
 }
 https://localhost:${port} {
 	bind 127.0.0.1
