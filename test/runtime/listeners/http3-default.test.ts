@@ -8,7 +8,15 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { TestAuthority } from '../../certificates.ts';
-import { freePorts, runCommand, type ServerProcess, serve, startServer, temporaryFolder, until } from '../../harness.ts';
+import {
+	freePorts,
+	runCommand,
+	type ServerProcess,
+	serve,
+	startServer,
+	temporaryFolder,
+	until,
+} from '../../harness.ts';
 
 const test = suite('HTTP/3 by default');
 const folder = temporaryFolder();
