@@ -53,6 +53,9 @@ activation('sites and the Admin API can listen on inherited sockets', async () =
 		});
 		assert.is(loaded.status, 200, await loaded.text());
 		assert.is(await (await fetch(`http://127.0.0.1:${at}/`)).text(), 'two');
+		const upgraded = await fetch(`http://127.0.0.1:${api}/upgrade`, { method: 'POST' });
+		assert.is(upgraded.status, 200, await upgraded.text());
+		assert.match(await rawExchange(at, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'), 'two');
 		// The kind of socket decides the access rules: on this one, a page on a rebound host name is refused.
 		assert.match(
 			await rawExchange(api, 'GET /live HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'),

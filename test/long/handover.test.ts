@@ -75,6 +75,36 @@ handovers('under load lose nothing, and leave nothing behind', async () => {
 	}
 });
 
+handovers('change the number of threads, and move a port to another address', async () => {
+	const folder = temporaryFolder();
+	const file = path.join(folder, 'Configfile');
+	const [first, tls] = (await freePorts(2)) as [number, number];
+	const text = (threads: number, body: string, more = ''): string =>
+		`{\n\tadmin unix/${folder}/admin.sock\n\tthreads ${threads}\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system ${folder}/store\n}\nhttp://127.0.0.1:${first} {\n${more}\trespond "${body}"\n}\nhttps://localhost:${tls} {\n\ttls internal\n\trespond "tls"\n}\n`;
+	writeFileSync(file, text(4, 'four'));
+	const server = await serve([file], first, { env: { XDG_STATE_HOME: folder } });
+	try {
+		const clients = startLoad({ plain: first, tls });
+		await until('load', () => clients.done('HTTP/2') > 0);
+		const change = async (wanted: string): Promise<void> => {
+			writeFileSync(file, wanted);
+			const done = await runCommand(['reload', file, '--handover']);
+			assert.is(done.status, 0, done.stderr);
+			const count = clients.done('connection per request');
+			await until('more requests', () => clients.done('connection per request') > count + 100);
+		};
+		// One thread goes on with the sockets of four, then three share four sockets, then six.
+		for (const threads of [1, 3, 6]) await change(text(threads, `${threads} threads`));
+		await change(text(2, 'moved', '\tbind 127.0.0.1\n'));
+		const answer = await rawExchange(first, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+		assert.match(answer, 'moved');
+		const { failures } = await clients.stop();
+		assert.equal(failures, []);
+	} finally {
+		await server.stop();
+	}
+});
+
 handovers('with processes that are killed at random never leave nobody serving', async () => {
 	const folder = temporaryFolder();
 	const file = path.join(folder, 'Configfile');
