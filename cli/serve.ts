@@ -245,7 +245,10 @@ class ServerProcess {
 				const input = request.input ?? this.#runningInput(runtime);
 				const successor = startSuccessor(request, input, inheritance, this.#predecessor, () => runtime.rollLogs(false));
 				this.#successor = successor;
-				result = await successor.run().finally(() => {
+				const ended = successor.run();
+				// From now on it would serve even if this process died.
+				runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
+				result = await ended.finally(() => {
 					this.#successor = undefined;
 				});
 				if (result.result === 'failed') return false;

@@ -232,8 +232,10 @@ handover('of a process that is killed is completed by its successor, and a kille
 		([port]) => plain(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
+			// It has been told what to take over.
+			const started = (pid: number) => server.output().includes(`a new process has been started","pid":${pid}}`);
 			const loading = load(`${plain(first, 'two')}${plain(second, 'new')}`);
-			await until('a successor', () => processesOf(folder).length === 2);
+			await until('a successor', () => processesOf(folder).some(started));
 			process.kill(processesOf(folder).find(pid => pid !== server.child.pid)!, 'SIGKILL');
 			const answer = await loading;
 			assert.is(answer.status, 503);
@@ -241,7 +243,7 @@ handover('of a process that is killed is completed by its successor, and a kille
 			assert.is(await bodyOf(first), 'one');
 
 			const lost = load(`${plain(first, 'two')}${plain(second, 'new')}`).catch(() => undefined);
-			await until('a successor', () => processesOf(folder).length === 2);
+			await until('a successor', () => processesOf(folder).some(started));
 			const successor = processesOf(folder).find(pid => pid !== server.child.pid)!;
 			server.child.kill('SIGKILL');
 			await lost;

@@ -125,7 +125,10 @@ handovers('with processes that are killed at random never leave nobody serving',
 				finished = true;
 			});
 			await pace(Math.random() * 5000);
-			const fresh = processesOf(folder).filter(pid => !before.includes(pid));
+			// One that has not been told what to take over cannot.
+			const fresh = processesOf(folder).filter(
+				pid => first.output().includes(`started","pid":${pid}}`) && !before.includes(pid),
+			);
 			// In turn the process that hands over, and its successor.
 			const victim = (round % 2 ? fresh : before).at(-1);
 			const kills = !finished && fresh.length > 0 && victim !== undefined;

@@ -108,7 +108,12 @@ export class SuccessorProcess {
 		this.#child.on('message', message => this.#next?.(message as FromSuccessor));
 	}
 
-	/** Carries out the handover. Never rejects. If it fails, the process has ended. */
+	/** Its number; undefined if it could not be started. */
+	get pid(): number | undefined {
+		return this.#child.pid;
+	}
+
+	/** Sends the offer, and carries out the handover. Never rejects. If it fails, the process has ended. */
 	async run(): Promise<HandoverResult> {
 		const ready = this.#answer(this.#limit, 'did not become ready in time');
 		this.#send(this.#offer);
