@@ -19,7 +19,7 @@ const LOOK_INTERVAL = 250;
 const FEWEST_ANSWERS = 20;
 
 /** A rollback is retried if a thread dies meanwhile, as the loaded configuration may make them do; delay in milliseconds. */
-const MOST_TRIES = 20;
+const MAX_TRIES = 20;
 const RETRY_DELAY = 500;
 
 /** An applied load that awaits its confirmation. */
@@ -104,7 +104,7 @@ export class Confirmation {
 		let outcome: LoadOutcome;
 		for (let tries = 1; ; tries++) {
 			outcome = await this.#load(before);
-			if (outcome.result !== 'failed' || tries === MOST_TRIES || this.#runtime.generation !== generation) break;
+			if (outcome.result !== 'failed' || tries === MAX_TRIES || this.#runtime.generation !== generation) break;
 			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY));
 		}
 		const succeeded = outcome.result === 'applied';

@@ -55,7 +55,7 @@ const PLACED = 'application/vnd.svc.placed+json';
 const TAKEN = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 
 /** Maximum milliseconds until a load must be confirmed: an hour. */
-const LONGEST_CONFIRMATION = 3_600_000;
+const MAX_CONFIRMATION = 3_600_000;
 
 /** The media types of configurations. */
 export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
@@ -255,7 +255,7 @@ function handoverOf(
 	if (within === undefined && !isSet(query, 'handover')) return undefined;
 	if (terms) throw new AdminError(400, 'bad_request', '`handover` and `confirm` cannot be combined.');
 	if (within === undefined || text === '0' || text === '1') return {};
-	if (within >= 1000 && within <= LONGEST_CONFIRMATION) return { within };
+	if (within >= 1000 && within <= MAX_CONFIRMATION) return { within };
 	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 1s to 1h.');
 }
 
@@ -267,7 +267,7 @@ function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {
 		throw new AdminError(400, 'bad_request', '`max_error_rate` needs `confirm`.');
 	}
 	const within = parseDuration(text);
-	if (within === undefined || within < 1000 || within > LONGEST_CONFIRMATION) {
+	if (within === undefined || within < 1000 || within > MAX_CONFIRMATION) {
 		throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
 	}
 	const maxErrorRate = rate === null ? undefined : Number(rate);

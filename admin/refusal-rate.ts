@@ -5,7 +5,7 @@ const BURST = 20;
 /** Refusals forgotten per second. */
 const FORGOTTEN = 1;
 /** Maximum clients remembered; those refused longest ago are forgotten first. */
-const MOST_CLIENTS = 1000;
+const MAX_CLIENTS = 1000;
 
 interface Balance {
 	refusals: number;
@@ -27,7 +27,7 @@ export class RefusalRate {
 		// Keeps the map ordered by time, so that its first entry is the one to evict.
 		this.#clients.delete(client);
 		this.#clients.set(client, balance);
-		if (this.#clients.size > MOST_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);
+		if (this.#clients.size > MAX_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);
 		return exceeded;
 	}
 }

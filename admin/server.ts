@@ -105,7 +105,7 @@ export interface AdminOptions {
 export interface AdminServer {
 	/** The address it listens on: `127.0.0.1:2019` with the real port, `unix//run/svc.sock`; '' if it is off. */
 	readonly address: string;
-	/** The listening socket, for another process to inherit; undefined if there is none. */
+	/** The listening socket, for another process to inherit, or undefined if no socket is open. */
 	readonly socket: InheritedAdmin | undefined;
 	/** Leaves the file of a Unix socket to another process. */
 	leave(): void;

@@ -38,7 +38,7 @@ export interface ServeOptions extends ServedAs {
 const POOL_THREADS = Math.max(4, Math.min(64, availableParallelism() * 4));
 
 /** Entries of the Admin API that wait for the end of the start. */
-const MOST_ADMIN_ENTRIES = 1000;
+const MAX_ADMIN_ENTRIES = 1000;
 
 /**
  * Serves until a signal or the Admin API ends it, then ends the process. @throws {@link CommandFailure} if it does not start
@@ -191,7 +191,7 @@ class ServerProcess {
 	/** Logs entries of the Admin API. The configuration says where the process log goes, so entries wait until it is served. */
 	readonly #logAdmin: AdminLog = (level, message, fields) => {
 		if (this.#isServing) this.#runtime?.log(level, 'admin', message, fields);
-		else if (this.#adminEntries.length < MOST_ADMIN_ENTRIES) this.#adminEntries.push([level, message, fields]);
+		else if (this.#adminEntries.length < MAX_ADMIN_ENTRIES) this.#adminEntries.push([level, message, fields]);
 	};
 
 	async #tellManager(runtime: Runtime): Promise<void> {
@@ -285,7 +285,7 @@ class ServerProcess {
 		};
 	}
 
-	/** The configuration being served; undefined if there is none. */
+	/** The configuration being served, or undefined before the first load. */
 	#runningInput(runtime: Runtime): ConfigInput | undefined {
 		if (runtime.generation === 0) return undefined;
 		return { format: 'json', text: runtime.document, name: 'the running configuration' };

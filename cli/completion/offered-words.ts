@@ -53,14 +53,14 @@ export function offeredCommands(commands: readonly Command[]): OfferedCommand[] 
 			args: (command.args ?? []).flatMap(argument => {
 				const { name, required } = argument;
 				const offered = { name, required: required === true, offer: offerOf(argument, name, names) };
-				return argument.repeatable ? Array.from({ length: MOST_OFFERED }, () => offered) : [offered];
+				return argument.repeatable ? Array.from({ length: MAX_OFFERED }, () => offered) : [offered];
 			}),
 		};
 	});
 }
 
 /** Number of argument positions completed if the last argument is repeatable. */
-const MOST_OFFERED = 8;
+const MAX_OFFERED = 8;
 
 /** Returns options that take a value as `command spelling`, so that scripts recognize the next word as a value. */
 export function valuedSpellings(commands: readonly OfferedCommand[]): string[] {

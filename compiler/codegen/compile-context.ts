@@ -38,7 +38,10 @@ export interface CompileContext extends Leases {
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
 	/** Compiles a text. Unknown placeholders stay as written (`keep`) or become empty (`empty`). */
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
-	/** Returns a function that reads the value of the placeholder with this full name, not converted to text; undefined if there is none. */
+	/**
+	 * Returns a function that reads the value of the placeholder with this full name, not converted to text, or undefined
+	 * if it does not exist.
+	 */
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;

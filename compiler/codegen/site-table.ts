@@ -31,7 +31,7 @@ export function redirectPort(found: number): number | undefined {
 export class SiteTable {
 	/** Sites by hosts that need no further checks: no path, and no inexact candidate comes first. */
 	readonly #direct: TextTable<number>;
-	/** Sites by all exact hosts; undefined if there are none. */
+	/** Sites by all exact hosts, or undefined if no host is exact. */
 	readonly #exact: TextTable<readonly Candidate[]> | undefined;
 	/** Wildcard hosts by their text. */
 	readonly #wildcard = new Map<string, Candidate[]>();

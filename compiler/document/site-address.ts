@@ -29,11 +29,11 @@ export interface SchemePorts {
 }
 
 /** Maximum UTF-16 units of an address. */
-export const LONGEST_ADDRESS = 4096;
+export const MAX_ADDRESS = 4096;
 
 /** Parses an address. Port mistakes are found before scheme mistakes, like in the compatible server. */
 export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
-	const text = written.trim().slice(0, LONGEST_ADDRESS);
+	const text = written.trim().slice(0, MAX_ADDRESS);
 	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {
 		return {
 			code: 'address/socket',

@@ -71,7 +71,7 @@ export class Request {
 	authority: string;
 	/** Path, percent-encoded, as sent or rewritten. */
 	path: string;
-	/** Query without its `?`; undefined if there is none. */
+	/** Query without its `?`, or undefined if the URL has no query. */
 	query: string | undefined;
 	readonly headers: HeaderList;
 	body: Body;

@@ -8,7 +8,7 @@ import { withPlace } from './compatible-message.ts';
 const MAX_PER_SEVERITY = 1000;
 
 /** Maximum UTF-16 units of a message; the end may be a place. Words quoted in it can be as long as the file. */
-const LONGEST_MESSAGE = 1000;
+const MAX_MESSAGE = 1000;
 const KEPT_END = 200;
 
 const UNKNOWN_WORDS: readonly string[] = ['let/unknown', 'let/list-inside-word', 'snippet/unknown-parameter'];
@@ -59,7 +59,7 @@ export class DiagnosticCollector {
 function shortened(diagnostic: Diagnostic): Diagnostic {
 	const { message, label, hint, pointer } = diagnostic;
 	const longest = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);
-	if (longest <= LONGEST_MESSAGE) return diagnostic;
+	if (longest <= MAX_MESSAGE) return diagnostic;
 	return {
 		...diagnostic,
 		message: cut(message),
@@ -70,8 +70,8 @@ function shortened(diagnostic: Diagnostic): Diagnostic {
 }
 
 function cut(text: string): string {
-	if (text.length <= LONGEST_MESSAGE) return text;
-	return `${text.slice(0, LONGEST_MESSAGE - KEPT_END)}…${text.slice(-KEPT_END)}`;
+	if (text.length <= MAX_MESSAGE) return text;
+	return `${text.slice(0, MAX_MESSAGE - KEPT_END)}…${text.slice(-KEPT_END)}`;
 }
 
 function tooMany({ severity, span, pointer }: Diagnostic): Diagnostic {

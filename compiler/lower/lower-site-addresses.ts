@@ -2,7 +2,7 @@
 import {
 	formatSiteAddress,
 	isSiteAddress,
-	LONGEST_ADDRESS,
+	MAX_ADDRESS,
 	parseSiteAddress,
 	type SchemePorts,
 	violatesConvention,
@@ -89,7 +89,7 @@ function asSentence(message: string): string {
 /** Replaces `{env.NAME}` in an address now, because listeners must be known at load time. */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
 	// Far longer than any address: it is cut there and found invalid.
-	const written = word.text.slice(0, 2 * LONGEST_ADDRESS);
+	const written = word.text.slice(0, 2 * MAX_ADDRESS);
 	if (!written.includes('{')) return written;
 	let known = true;
 	const text = written.replace(/\{([^}]*)\}/g, (whole, name: string) => {

@@ -24,7 +24,7 @@ export function stepSpans(value: object, origins: Origins): (SourceSpan | undefi
 }
 
 /** Maximum characters of a received place. */
-const LONGEST_PLACE = 4096;
+const MAX_PLACE = 4096;
 
 /** Returns a document together with its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */
 export function placedText(document: string, { sites, routes }: PlaceTexts): string {
@@ -45,7 +45,7 @@ export function placedDocument(value: unknown): { document: unknown; places: Pla
 }
 
 function isListOfPlaces(value: unknown): boolean {
-	return Array.isArray(value) && value.every(place => typeof place === 'string' && place.length <= LONGEST_PLACE);
+	return Array.isArray(value) && value.every(place => typeof place === 'string' && place.length <= MAX_PLACE);
 }
 
 /** Returns a JSON array of the pointers of all steps within a value, if its text is unknown. */

@@ -12,14 +12,14 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 	d: 86_400_000,
 };
 const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
-const LONGEST_DURATION = 1024;
+const MAX_DURATION = 1024;
 const SIZE = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
 /** The power of 1000 or 1024 that a letter denotes. */
 const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
 /** Parses `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if it is not a duration. */
 export function parseDuration(text: string): number | undefined {
-	if (text.length > LONGEST_DURATION) return undefined;
+	if (text.length > MAX_DURATION) return undefined;
 	const sign = text[0] === '-' ? -1 : 1;
 	let at = text[0] === '-' || text[0] === '+' ? 1 : 0;
 	if (text.slice(at) === '0') return 0;

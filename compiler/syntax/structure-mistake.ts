@@ -5,7 +5,7 @@ import type { SourceSpan } from '../source/source.ts';
 import { maxWords } from './parsed-file.ts';
 
 /** Maximum characters of a token in a message. */
-const LONGEST_TOKEN = 40;
+const MAX_TOKEN = 40;
 
 /** Returns `FILE:LINE` of a span. */
 export function fileAndLine(span: SourceSpan): string {
@@ -23,7 +23,7 @@ export function importChain(span: SourceSpan): string {
 
 /** Returns the message of a syntax error, which names the import chain even if nothing was imported. */
 export function syntaxError(unexpected: string, expected: '{' | '}', at: SourceSpan): string {
-	const shown = unexpected.length > LONGEST_TOKEN ? `${unexpected.slice(0, LONGEST_TOKEN)}…` : unexpected;
+	const shown = unexpected.length > MAX_TOKEN ? `${unexpected.slice(0, MAX_TOKEN)}…` : unexpected;
 	const chain = importChain(at).replace(/^ import chain /, '') || "['']";
 	const token = shown.replaceAll('\n', '\\n');
 	return `syntax error: unexpected token '${token}', expecting '${expected}', at ${fileAndLine(at)} import chain: ${chain}`;

@@ -2,7 +2,7 @@
 import { BLOCK, type CacheLayout, WORD } from './memory-layout.ts';
 
 /** Maximum entries evicted to make room for one block; whatever needs more is not stored. */
-const MOST_EVICTIONS = 16_384;
+const MAX_EVICTIONS = 16_384;
 
 /** One thread's view of the blocks. They are numbered from 1; 0 means none. */
 export class BlockChains {
@@ -39,7 +39,7 @@ export class BlockChains {
 				words[this.#nextAt + fresh] = 0;
 				return fresh;
 			}
-			if (evictions === MOST_EVICTIONS || !this.#makeRoom()) return 0;
+			if (evictions === MAX_EVICTIONS || !this.#makeRoom()) return 0;
 		}
 	}
 

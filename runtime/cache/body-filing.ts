@@ -11,12 +11,12 @@ import { FiledBody } from './filed-body.ts';
 import { BLOCK, ENTRY, LIVE, WORD } from './memory-layout.ts';
 
 /** Minimum bytes of a body that is worth a file, and maximum, because it is written in one go. */
-export const LEAST_FILED: number = 65_536;
-const MOST_FILED = 8 * 1024 * 1024;
+export const MIN_FILED: number = 65_536;
+const MAX_FILED = 8 * 1024 * 1024;
 /** Maximum files of one store: each is a file descriptor of the process. */
-const MOST_FILES = 256;
+const MAX_FILES = 256;
 /** Maximum contiguous runs of blocks of a body: each is a system call. */
-const MOST_STRETCHES = 64;
+const MAX_STRETCHES = 64;
 /** Share of the ceiling that files may use beyond the memory returned for them. */
 const LOOSE_SHARE = 1 / 40;
 
@@ -30,7 +30,7 @@ export class BodyFiling {
 	}
 
 	/**
-	 * Returns a body from a pinned entry's file, which is created if `wanted`; undefined if there is none. The caller then reads
+	 * Returns a body from a pinned entry's file, which is created if `wanted`, or undefined if it does not exist. The caller then reads
 	 * blocks, and counts as their reader until {@link read}.
 	 */
 	body(entry: number, start: number, length: number, wanted: boolean, release: () => void): FiledBody | undefined {
@@ -57,7 +57,7 @@ export class BodyFiling {
 		const { words, blocks } = memory;
 		const at = memory.at(entry);
 		const length = words[at + ENTRY.bodyLength]!;
-		if (length > MOST_FILED || words[WORD.files]! >= MOST_FILES) return 0;
+		if (length > MAX_FILED || words[WORD.files]! >= MAX_FILES) return 0;
 		const files = this.#calls();
 		const stretches = files && stretchesOf(memory, entry, files);
 		if (files === undefined || stretches === undefined) return 0;
@@ -135,7 +135,7 @@ function stretchesOf(memory: CacheMemory, entry: number, files: MemoryFiles): re
 		const from = Math.ceil((start + behind) / PAGE) * PAGE - behind;
 		const to = Math.floor((start + size + behind) / PAGE) * PAGE - behind;
 		found.push({ start, size, from, to });
-		if (found.length > MOST_STRETCHES) return undefined;
+		if (found.length > MAX_STRETCHES) return undefined;
 		block = blocks.forward(block, size);
 		left -= size;
 	}

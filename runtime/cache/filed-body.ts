@@ -9,7 +9,7 @@ import type { SystemCalls } from '../sockets/file-calls.ts';
  */
 const PIECE = 65_536;
 const SMALL_PIECE = 16_384;
-const LEAST_PIECE = 1024;
+const MIN_PIECE = 1024;
 const TURN = 2 * 1024 * 1024;
 
 /** A range of an immutable file. */
@@ -63,7 +63,7 @@ export class FiledBody implements BodySource {
 			this.cancel();
 			return null;
 		}
-		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, LEAST_PIECE), left);
+		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, MIN_PIECE), left);
 		// The previous piece has been sent, so its memory can be reused.
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		const count = readSync(this.#file, this.#piece, 0, size, this.#at);

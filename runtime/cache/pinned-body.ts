@@ -6,10 +6,10 @@ import { BLOCK } from './memory-layout.ts';
 /** Bytes copied at a time if the blocks are not contiguous. */
 const COPIED = 65_536;
 /** Minimum for a consumer that asks for less. */
-const LEAST_COPIED = 1024;
+const MIN_COPIED = 1024;
 /** Minimum and maximum contiguous bytes sent directly from the shared memory at a time. */
-const LEAST_RUN = 16_384;
-const LONGEST_RUN = 262_144;
+const MIN_RUN = 16_384;
+const MAX_RUN = 262_144;
 
 /** Reads a pinned chain of blocks. */
 export class PinnedBody implements BodySource {
@@ -42,13 +42,13 @@ export class PinnedBody implements BodySource {
 			this.cancel();
 			return null;
 		}
-		const run = this.#blocks.run(this.#block, this.#skip, Math.min(LONGEST_RUN, left));
-		if (run.byteLength >= LEAST_RUN || run.byteLength === left) {
+		const run = this.#blocks.run(this.#block, this.#skip, Math.min(MAX_RUN, left));
+		if (run.byteLength >= MIN_RUN || run.byteLength === left) {
 			this.#advance(run.byteLength);
 			return run;
 		}
 		// The previous piece has been sent, so its memory can be reused.
-		const size = Math.min(COPIED, Math.max(most, LEAST_COPIED), left);
+		const size = Math.min(COPIED, Math.max(most, MIN_COPIED), left);
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		this.#blocks.copy(this.#block, this.#skip, size, this.#piece.subarray(0, size));
 		this.#advance(size);

@@ -7,7 +7,7 @@ import { type CacheLayout, ENTRY, MAIN, NO_QUEUE, SMALL, WORD } from './memory-l
 /** Share of the blocks that the small queue may use if there is a main queue. */
 const SMALL_SHARE = 0.1;
 /** Entries reinserted before one is evicted anyway, so that a call does not scan the whole store. */
-const MOST_ROUNDS = 256;
+const MAX_ROUNDS = 256;
 
 /** The two queues, and the ghost table of evicted entries. Called with the lock held. */
 export class QueueKeeper {
@@ -67,7 +67,7 @@ export class QueueKeeper {
 			const main = words[WORD.mainTail]!;
 			if (small !== 0 && (words[WORD.smallBlocks]! > share || main === 0)) {
 				const at = this.#at(small);
-				if (words[at + ENTRY.uses]! > 0 && rounds < MOST_ROUNDS) {
+				if (words[at + ENTRY.uses]! > 0 && rounds < MAX_ROUNDS) {
 					this.leave(small);
 					words[at + ENTRY.uses] = 0;
 					this.#push(small, MAIN);
@@ -78,7 +78,7 @@ export class QueueKeeper {
 			}
 			if (main === 0) return small;
 			const at = this.#at(main);
-			if (words[at + ENTRY.uses]! === 0 || rounds >= MOST_ROUNDS) return main;
+			if (words[at + ENTRY.uses]! === 0 || rounds >= MAX_ROUNDS) return main;
 			words[at + ENTRY.uses]!--;
 			this.leave(main);
 			this.#push(main, MAIN);

@@ -33,12 +33,12 @@ export class RequestCoalescer {
 		this.#self = thread + 1;
 	}
 
-	take(key: string, hash: KeyHash, patience: number): FetchTicket {
+	take(key: string, hash: KeyHash, maxWait: number): FetchTicket {
 		const own = this.#own.get(key);
-		// A fetch older than `patience` is presumed stuck; the next request starts another one.
-		const fresh = own !== undefined && !isOver(own.begun, patience) ? own.ended : undefined;
+		// A fetch older than `maxWait` is presumed stuck; the next request starts another one.
+		const fresh = own !== undefined && !isOver(own.begun, maxWait) ? own.ended : undefined;
 		const under = fresh ?? this.#others.get(key);
-		if (under !== undefined) return { ended: within(under, patience), done: () => {} };
+		if (under !== undefined) return { ended: within(under, maxWait), done: () => {} };
 		if (this.#isAlone(hash)) return UNCOALESCED;
 		const { words } = this.#memory;
 		let slot = 0;
@@ -48,7 +48,7 @@ export class RequestCoalescer {
 			slot = at;
 			if (at === 0) return true;
 			state = Atomics.load(words, at);
-			if (found && !isOver(words[at + 4]!, patience)) return false;
+			if (found && !isOver(words[at + 4]!, maxWait)) return false;
 			words[at + 1] = hash.a;
 			words[at + 2] = hash.b;
 			words[at + 3] = this.#self;
@@ -58,7 +58,7 @@ export class RequestCoalescer {
 			Atomics.store(words, at, state);
 			return true;
 		});
-		if (!leads) return this.#wait(key, slot, state, patience);
+		if (!leads) return this.#wait(key, slot, state, maxWait);
 		return this.#lead(key, hash, slot, state);
 	}
 
@@ -83,16 +83,16 @@ export class RequestCoalescer {
 		};
 	}
 
-	#wait(key: string, slot: number, state: number, patience: number): FetchTicket {
-		if (patience === 0) return { ended: Promise.resolve(), done: () => {} };
+	#wait(key: string, slot: number, state: number, maxWait: number): FetchTicket {
+		if (maxWait === 0) return { ended: Promise.resolve(), done: () => {} };
 		const { words } = this.#memory;
-		const waited = Atomics.waitAsync(words, slot, state, patience);
+		const waited = Atomics.waitAsync(words, slot, state, maxWait);
 		if (!waited.async) return { ended: Promise.resolve(), done: () => {} };
 		const ended = waited.value.then(() => {
 			if (this.#others.get(key) === ended) this.#others.delete(key);
 		});
 		this.#others.set(key, ended);
-		return { ended: within(ended, patience), done: () => {} };
+		return { ended: within(ended, maxWait), done: () => {} };
 	}
 
 	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */
@@ -141,9 +141,9 @@ function clock(): number {
 	return Math.trunc(performance.timeOrigin + performance.now()) | 0;
 }
 
-/** Reports whether more than `patience` milliseconds have passed since a time of {@link clock}; 0 means no limit. */
-function isOver(begun: number, patience: number): boolean {
-	return patience > 0 && ((clock() - begun) | 0) > patience;
+/** Reports whether more than `maxWait` milliseconds have passed since a time of {@link clock}; 0 means no limit. */
+function isOver(begun: number, maxWait: number): boolean {
+	return maxWait > 0 && ((clock() - begun) | 0) > maxWait;
 }
 
 function seconds(): number {

@@ -9,7 +9,7 @@ import type {
 	FetchTicket,
 	ResponseCache,
 } from '../../compiler/exchange/response-cache.ts';
-import { BodyFiling, LEAST_FILED } from './body-filing.ts';
+import { BodyFiling, MIN_FILED } from './body-filing.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
 import { type AtHand, HeadsAtHand } from './heads-at-hand.ts';
@@ -22,17 +22,20 @@ import { RequestCoalescer, within } from './request-coalescer.ts';
 const WHOLE = 65_536;
 /** Share of the ceiling that all threads together may use for cached heads and copies of bodies, and minimum of a thread. */
 const AT_HAND_SHARE = 1 / 40;
-const LEAST_AT_HAND = 65_536;
+const MIN_AT_HAND = 65_536;
 /** Maximum keys whose heads a thread caches. */
 const KEYS_AT_HAND = 2048;
 /** Up to this many bytes, a body whose bytes are all ASCII is kept as text, which is sent together with its head. */
-const LONGEST_TEXT = 1024;
+const MAX_TEXT = 1024;
 /** Maximum bytes of a head; responses with longer ones are not stored. */
-const LONGEST_HEAD = 64 * 1024;
+const MAX_HEAD = 64 * 1024;
 /** Estimated bytes of a parsed head per byte of its text. */
 const HEAD_WEIGHT = 5;
-/** Maximum stored responses per key: request fields are chosen by clients, who must not be able to fill the store with one page. */
-export const MOST_VARIANTS: number = 64;
+/**
+ * Maximum stored responses per key: request fields are chosen by clients, who must not be able to fill the store with
+ * one page.
+ */
+export const MAX_VARIANTS: number = 64;
 
 /** A stored response, as this thread knows it. */
 export class StoredResponse implements CachedResponse {
@@ -63,10 +66,10 @@ interface Known extends AtHand {
 }
 
 /** Maximum attempts to read a bucket that other threads are changing. */
-const MOST_LOOKS = 8;
+const MAX_LOOKS = 8;
 
 /** Milliseconds that a request waits for the disk. */
-const LONGEST_RECALL = 1000;
+const MAX_RECALL = 1000;
 
 /** Milliseconds between revalidations that are written to disk, if the later one changes nothing. */
 const CONFIRMED_SHORTLY = 60_000;
@@ -122,7 +125,7 @@ export class SharedCache implements ResponseCache {
 		// The main thread serves no requests.
 		this.#answers = thread !== rows;
 		const share = thread === rows ? 0 : (ceiling * AT_HAND_SHARE) / rows;
-		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(LEAST_AT_HAND, share));
+		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(MIN_AT_HAND, share));
 		this.largest = Math.floor((this.#memory.layout.blocks * BLOCK) / 8);
 	}
 
@@ -146,7 +149,7 @@ export class SharedCache implements ResponseCache {
 		const under = this.#recalls.get(key);
 		if (under !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a)) return under;
 		// Requests must not wait for a disk that is slower than an origin, or that does not respond at all.
-		const recall = within(this.#disk.recall(key), LONGEST_RECALL).finally(() => this.#recalls.delete(key));
+		const recall = within(this.#disk.recall(key), MAX_RECALL).finally(() => this.#recalls.delete(key));
 		this.#recalls.set(key, recall);
 		return recall;
 	}
@@ -161,7 +164,7 @@ export class SharedCache implements ResponseCache {
 		if (!this.#pin(entry, serial)) return undefined;
 		const memory = this.#memory;
 		const length = end - start;
-		const isLong = stored.length >= LEAST_FILED;
+		const isLong = stored.length >= MIN_FILED;
 		if (isLong) {
 			const wanted = this.#answers && length > WHOLE && ++stored.wanted > 2;
 			const filed = this.#filing.body(entry, start, length, wanted, () => this.#unpin(entry));
@@ -202,7 +205,7 @@ export class SharedCache implements ResponseCache {
 	store(head: CachedHead, length: number | undefined, most: number, since: number): CacheWriter | undefined {
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
 		const bound = Math.min(most, this.largest);
-		if (bytes.byteLength > LONGEST_HEAD || (length ?? 0) > bound) return undefined;
+		if (bytes.byteLength > MAX_HEAD || (length ?? 0) > bound) return undefined;
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
 		const entry = memory.locked(() => {
@@ -222,7 +225,7 @@ export class SharedCache implements ResponseCache {
 		const { entry, serial, known, length } = response as StoredResponse;
 		const memory = this.#memory;
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
-		if (bytes.byteLength <= LONGEST_HEAD) {
+		if (bytes.byteLength <= MAX_HEAD) {
 			memory.locked(() => {
 				if (memory.serial(entry) !== serial || memory.field(entry, ENTRY.state) !== LIVE) return;
 				if (memory.setHead(entry, bytes)) memory.touch(known.hash.a);
@@ -252,8 +255,8 @@ export class SharedCache implements ResponseCache {
 		return this.#disk?.invalidated(host, path, query);
 	}
 
-	turn(key: string, patience: number): FetchTicket {
-		return this.#coalescer.take(key, hashKey(key, this.#memory.seed), patience);
+	turn(key: string, maxWait: number): FetchTicket {
+		return this.#coalescer.take(key, hashKey(key, this.#memory.seed), maxWait);
 	}
 
 	count(event: CacheEvent): void {
@@ -263,7 +266,7 @@ export class SharedCache implements ResponseCache {
 	/** Keeps a copy of a popular body: copying it for each response would dominate the cost. */
 	#keepCopy(stored: StoredResponse, bytes: Buffer): void {
 		if (!this.#known.grow(stored.known, bytes.byteLength)) return;
-		stored.copy = bytes.byteLength <= LONGEST_TEXT && isAscii(bytes) ? bytes.toString('latin1') : bytes;
+		stored.copy = bytes.byteLength <= MAX_TEXT && isAscii(bytes) ? bytes.toString('latin1') : bytes;
 	}
 
 	/** Reads the heads of a key from the shared memory. */
@@ -310,7 +313,7 @@ export class SharedCache implements ResponseCache {
 			const isLate = replaced.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
 			memory.locked(() => {
 				// Another thread has published the same response meanwhile.
-				if (memory.version(bucket) !== version && tries < MOST_LOOKS) return;
+				if (memory.version(bucket) !== version && tries < MAX_LOOKS) return;
 				settled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY.doomed) !== 0) return;
 				for (const old of replaced) if (memory.serial(old.entry) === old.serial) memory.remove(old.entry);
@@ -326,7 +329,7 @@ export class SharedCache implements ResponseCache {
 	#replacedBy(head: CachedHead): readonly StoredResponse[] {
 		const all = this.#look(head.key);
 		const same = all.filter(({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'));
-		if (all.length - same.length < MOST_VARIANTS) return same;
+		if (all.length - same.length < MAX_VARIANTS) return same;
 		const oldest = all.reduce((a, b) => (a.head.storedAt <= b.head.storedAt ? a : b));
 		return oldest.head.storedAt <= head.storedAt ? [...same, oldest] : all;
 	}

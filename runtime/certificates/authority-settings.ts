@@ -21,7 +21,7 @@ export function authorityPlan(id: string, settings: AuthoritySettings, now: numb
 	const name = settings.name ?? (id === 'local' ? 'svc Local Authority' : `svc Authority ${id}`);
 	const year = String(new Date(now).getUTCFullYear());
 	const expand = (text: string): string =>
-		text.replaceAll('{pki.ca.name}', name).replaceAll('{time.now.year}', year).slice(0, LONGEST_COMMON_NAME);
+		text.replaceAll('{pki.ca.name}', name).replaceAll('{time.now.year}', year).slice(0, MAX_COMMON_NAME);
 	return {
 		id,
 		rootName: expand(settings.root_cn ?? '{pki.ca.name} - {time.now.year} ECC Root'),
@@ -36,7 +36,7 @@ export function authorityPlan(id: string, settings: AuthoritySettings, now: numb
 }
 
 /** Maximum length of a common name (RFC 5280, ub-common-name). */
-const LONGEST_COMMON_NAME = 64;
+const MAX_COMMON_NAME = 64;
 
 function filesOf(files: AuthoritySettings['root']): AuthorityPlan['root'] {
 	return files?.cert !== undefined && files.key !== undefined ? { cert: files.cert, key: files.key } : undefined;

@@ -26,7 +26,7 @@ export async function makePrivateKey(type: KeyType): Promise<KeyObject> {
 	}
 }
 
-/** Returns the key type with a name; undefined if there is none. */
+/** Returns the key type with a name, or undefined if the name is unknown. */
 export function keyTypeOf(name: string | undefined): KeyType | undefined {
 	return KEY_TYPES.find(type => type === name);
 }

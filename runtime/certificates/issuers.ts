@@ -37,7 +37,7 @@ export async function issuerKey(
 	return canonicalJson([settings, hash('sha256', JSON.stringify(await Promise.all(roots)), 'base64')]);
 }
 
-/** Returns the reason why an issuer cannot be created, or undefined if there is none. Does not access the network. */
+/** Returns the reason why an issuer cannot be created, or undefined if it can be created. Does not access the network. */
 export async function issuerProblem(
 	written: IssuerSettings,
 	deps: Pick<IssuerDeps, 'environment' | 'workingDirectory'>,

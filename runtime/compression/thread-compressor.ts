@@ -11,7 +11,7 @@ import { EncodedBody } from './encoded-body.ts';
 import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
 
 /** Maximum bodies encoded on the thread pool at a time; further ones are sent unencoded. */
-const MOST_STREAMS = 64;
+const MAX_STREAMS = 64;
 
 type EncodeOptions = Parameters<Compressor['encode']>[2];
 type Encoded = ReturnType<Compressor['encode']>;
@@ -122,7 +122,7 @@ export class ThreadCompressor implements Compressor {
 	}
 
 	#streamed(source: BodySource, first: Uint8Array | undefined, coding: Coding, options: EncodeOptions): Encoded {
-		if (this.#streams >= MOST_STREAMS) {
+		if (this.#streams >= MAX_STREAMS) {
 			this.#counters[ENCODING_ROW.skipped]!++;
 			return { body: first ? new Resumed(first, source) : source, encoded: false };
 		}

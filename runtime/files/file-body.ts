@@ -15,7 +15,7 @@ const COPIED_PIECE = 64 * 1024;
 /** Bytes of a read for a full socket, which only serves to wait until it drains. */
 const SMALL_PIECE = 16 * 1024;
 /** Minimum bytes read for a consumer that asks for less. */
-const LEAST_PIECE = 1024;
+const MIN_PIECE = 1024;
 /** Residency in memory is checked for one byte per this many; the kernel reads ahead at least as much. */
 const STRIDE = 256 * 1024;
 /** Bytes sent by the kernel before other connections get their turn. */
@@ -84,7 +84,7 @@ export class FileBody implements BodySource {
 			return null;
 		}
 		const longest = this.#direct ? PIECE : COPIED_PIECE;
-		const size = Math.min(this.#blocked ? SMALL_PIECE : longest, Math.max(most, LEAST_PIECE), left);
+		const size = Math.min(this.#blocked ? SMALL_PIECE : longest, Math.max(most, MIN_PIECE), left);
 		let buffer = this.#buffer;
 		// A socket may stay full for long, and should not hold a large buffer meanwhile.
 		if (buffer === undefined || buffer.length < size || (this.#blocked && buffer.length > SMALL_PIECE)) {

@@ -3,7 +3,7 @@
 /** Bytes in front of the file's. */
 export const HEAD_ROOM: number = 4096;
 /** Buffers kept for reuse; more are in use only while clients are slow. */
-const MOST_FREE = 4;
+const MAX_FREE = 4;
 
 /** A buffer. */
 export interface FilePage {
@@ -36,6 +36,6 @@ export class FilePages {
 
 	/** Returns an unused buffer. One that is never returned is merely replaced by a new one. */
 	giveBack(page: FilePage): void {
-		if (this.#free.length < MOST_FREE) this.#free.push(page);
+		if (this.#free.length < MAX_FREE) this.#free.push(page);
 	}
 }

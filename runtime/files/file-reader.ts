@@ -28,7 +28,7 @@ import { OpenedFile, type ReadingMeans, SMALL } from './opened-file.ts';
 /** A root that is a link (`current -> releases/7`) may be switched at any time; it is checked after this many milliseconds. */
 const ROOT_LIFETIME = 1000;
 /** Roots may contain placeholders, which clients can influence, so their number is bounded. */
-const MOST_ROOTS = 1000;
+const MAX_ROOTS = 1000;
 
 /** Opening must not block on a FIFO, and must not make a terminal our controlling terminal. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
@@ -55,7 +55,7 @@ export function createFileReader(
 		const now = performance.now();
 		const known = roots.get(root);
 		if (known && !fresh && now - known.at < ROOT_LIFETIME) return known.real;
-		if (roots.size >= MOST_ROOTS) roots.clear();
+		if (roots.size >= MAX_ROOTS) roots.clear();
 		const real = realpathSync.native(root, 'latin1');
 		roots.set(root, { real, at: now });
 		return real;

@@ -2,7 +2,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 
 /** Maximum folders watched by a thread: the system limits their number per user. */
-const MOST_FOLDERS = 256;
+const MAX_FOLDERS = 256;
 
 /** Other systems do not report names reliably. */
 const TELLS_NAMES = process.platform === 'linux';
@@ -24,7 +24,7 @@ export class FolderWatches {
 
 	/** Watches a folder if possible; otherwise changes are found by checking the files. */
 	add(folder: string): void {
-		if (!TELLS_NAMES || this.#watchers.has(folder) || this.#watchers.size >= MOST_FOLDERS) return;
+		if (!TELLS_NAMES || this.#watchers.has(folder) || this.#watchers.size >= MAX_FOLDERS) return;
 		try {
 			const own = folder.slice(folder.lastIndexOf('/') + 1);
 			const watcher = watch(folder, { persistent: false }, (_, name) => {

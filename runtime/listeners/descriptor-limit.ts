@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Minimum descriptors reserved for other purposes: the Admin API, logs, files, upstreams. */
-const LEAST_KEPT = 192;
+const MIN_KEPT = 192;
 
 /** Returns the process's limit of open files; undefined if the system does not report it. */
 export function descriptorLimit(): number | undefined {
@@ -17,5 +17,5 @@ export function descriptorLimit(): number | undefined {
 /** Returns the maximum client connections of each of `threads` threads; the rest of the limit is reserved. */
 export function connectionRoom(limit: number | undefined, threads: number): number {
 	if (limit === undefined) return Infinity;
-	return Math.max(16, Math.floor((limit - Math.max(LEAST_KEPT, limit / 10)) / threads));
+	return Math.max(16, Math.floor((limit - Math.max(MIN_KEPT, limit / 10)) / threads));
 }

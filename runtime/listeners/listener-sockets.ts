@@ -17,7 +17,7 @@ import { listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
 
 /** Maximum bytes of a path that clients can connect to (`sun_path` without its terminating zero). */
-const LONGEST_PATH = process.platform === 'linux' ? 107 : 103;
+const MAX_PATH = process.platform === 'linux' ? 107 : 103;
 
 interface Held {
 	readonly descriptor: number;
@@ -68,7 +68,10 @@ export class ListenerSockets {
 		return [...this.#bound.values()];
 	}
 
-	/** Returns addresses on which threads can listen, with their final ports; new ones have been checked to be free. Rejects with ListenError. */
+	/**
+	 * Returns addresses on which threads can listen, with their final ports; new ones have been checked to be free.
+	 * Rejects with ListenError.
+	 */
 	async bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
 		const listeners: ListenerAddress[] = [];
 		for (const address of wanted) {
@@ -219,7 +222,7 @@ function distinct(descriptors: readonly number[]): number[] {
 
 /** Returns the system's error code for what prevents binding a socket at a path, as far as that is visible without binding. */
 export function unixSocketProblem(file: string): string | undefined {
-	if (Buffer.byteLength(file) > LONGEST_PATH) return 'ENAMETOOLONG';
+	if (Buffer.byteLength(file) > MAX_PATH) return 'ENAMETOOLONG';
 	try {
 		// ENOENT; bind would report EACCES.
 		if (!statSync(path.dirname(file)).isDirectory()) return 'ENOTDIR';

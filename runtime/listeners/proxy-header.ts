@@ -17,9 +17,9 @@ export type ProxyHeader =
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const PREFIX = Buffer.from('PROXY ', 'latin1');
 /** Maximum length of a version 1 line, including CRLF. */
-const LONGEST_LINE = 107;
+const MAX_LINE = 107;
 /** Maximum length of a version 2 header: addresses, and the extensions that balancers send. */
-const LONGEST_HEADER = 4096;
+const MAX_HEADER = 4096;
 const UNIX_LENGTH = 216;
 /** Type of the extension that carries a CRC32C of the header. */
 const CRC_EXTENSION = 0x03;
@@ -42,9 +42,9 @@ function startsLike(bytes: Buffer, prefix: Buffer): boolean {
 }
 
 function parseVersion1(bytes: Buffer): ProxyHeader {
-	const text = bytes.toString('latin1', 0, LONGEST_LINE);
+	const text = bytes.toString('latin1', 0, MAX_LINE);
 	const end = text.indexOf('\r\n');
-	if (end === -1) return text.length < LONGEST_LINE && !/\n|\r[^\n]/.test(text) ? INCOMPLETE : MALFORMED;
+	if (end === -1) return text.length < MAX_LINE && !/\n|\r[^\n]/.test(text) ? INCOMPLETE : MALFORMED;
 	const line = text.slice(0, end);
 	const length = end + 2;
 	if (/^PROXY UNKNOWN(?: [\x20-\x7e]*)?$/.test(line)) return { kind: 'header', length, peer: undefined };
@@ -83,7 +83,7 @@ function parseVersion2(bytes: Buffer): ProxyHeader {
 	const family = bytes[13]!;
 	const size = bytes.readUInt16BE(14);
 	const length = 16 + size;
-	if (length > LONGEST_HEADER) return MALFORMED;
+	if (length > MAX_HEADER) return MALFORMED;
 	const addresses = addressLength(family);
 	if (addresses === undefined || size < addresses) return MALFORMED;
 	if (bytes.length < length) return INCOMPLETE;

@@ -5,7 +5,7 @@ import { SERVER_NAME } from '../protocols/http1/response-head.ts';
 /** Milliseconds for such a connection to read the response. */
 const PATIENCE = 1000;
 /** Maximum connections given that time concurrently; others are closed as soon as the response is sent. */
-const MOST_PATIENT = 32;
+const MAX_PATIENT = 32;
 
 /** Rejects connections of one listener. */
 export class TurnAway {
@@ -26,7 +26,7 @@ export class TurnAway {
 				`Retry-After: ${retryAfter}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
 			'latin1',
 		);
-		if (this.#leaving.size >= MOST_PATIENT) {
+		if (this.#leaving.size >= MAX_PATIENT) {
 			socket.destroySoon();
 			return;
 		}

@@ -1,12 +1,12 @@
 /** Collects encoded lines of one writer on one thread and posts them in batches: one message for hundreds of requests. */
-import { MOST_OUTSTANDING } from '../threads/messages.ts';
+import { MAX_OUTSTANDING } from '../threads/messages.ts';
 import type { LineSink } from './access-log.ts';
 import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 
 /** Maximum milliseconds that a line waits for others. */
 const DELAY = 50;
 /** Maximum segments of one writer on one thread; when all are waiting to be written, lines are dropped. */
-const MOST_SEGMENTS: number = MOST_OUTSTANDING / SEGMENT_BYTES;
+const MAX_SEGMENTS: number = MAX_OUTSTANDING / SEGMENT_BYTES;
 /** Maximum bytes of a UTF-16 code unit in UTF-8. */
 const WIDEST = 3;
 
@@ -89,7 +89,7 @@ export class AccessBatch implements LineSink {
 		this.flush();
 		if (line.length * WIDEST <= SEGMENT_BYTES) return true;
 		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MOST_OUTSTANDING) this.#port.dropped(1);
+		if (Atomics.load(outstanding, outstandingSlot) > MAX_OUTSTANDING) this.#port.dropped(1);
 		else {
 			Atomics.add(outstanding, outstandingSlot, line.length);
 			this.#port.post(line, 1);
@@ -99,7 +99,7 @@ export class AccessBatch implements LineSink {
 
 	#take(): LogSegment | undefined {
 		let free = this.#segments.find(segment => segment.isFree);
-		if (free === undefined && this.#segments.length < MOST_SEGMENTS) {
+		if (free === undefined && this.#segments.length < MAX_SEGMENTS) {
 			free = new LogSegment();
 			this.#segments.push(free);
 		}

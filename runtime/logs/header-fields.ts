@@ -4,8 +4,8 @@ import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { text } from './encoders.ts';
 
 /** Limits on cached names and their length, because clients choose them. */
-const MOST_NAMES = 1000;
-const LONGEST_NAME = 64;
+const MAX_NAMES = 1000;
+const MAX_NAME = 64;
 
 /** Unlike any list, whose length is even. */
 const NEVER: readonly string[] = [''];
@@ -66,7 +66,7 @@ export class HeaderFields {
 	#written(headers: HeaderList, credentials: boolean): string {
 		const size = headers.size;
 		if (size === 0) return '{}';
-		if (this.#met.size + size > MOST_NAMES || this.#metLength > MOST_NAMES * LONGEST_NAME) {
+		if (this.#met.size + size > MAX_NAMES || this.#metLength > MAX_NAMES * MAX_NAME) {
 			// Cleared so that names in use are learned again, but never within a list.
 			this.#met.clear();
 			this.#metLength = 0;
@@ -109,7 +109,7 @@ export class HeaderFields {
 			this.#metLength += lower.length;
 		}
 		const known = { begin: `${text(name)}:[`, secret: isSecretHeader(lower), met };
-		if (name.length <= LONGEST_NAME && this.#names.size < 2 * MOST_NAMES) this.#names.set(name, known);
+		if (name.length <= MAX_NAME && this.#names.size < 2 * MAX_NAMES) this.#names.set(name, known);
 		return known;
 	}
 }

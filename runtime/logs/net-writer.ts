@@ -9,7 +9,7 @@ import type { LogWriter } from './log-writer.ts';
 const QUEUE_LIMIT = 8 * 1024 * 1024;
 /** Milliseconds until the first reconnection attempt; doubled each time. */
 const FIRST_DELAY = 250;
-const LONGEST_DELAY = 30_000;
+const MAX_DELAY = 30_000;
 /** Milliseconds to deliver the remaining lines when the writer is closed. */
 const CLOSE_LIMIT = 2000;
 /** Maximum bytes of a datagram (RFC 768, minus headers). */
@@ -124,11 +124,14 @@ export class StreamWriter implements LogWriter {
 			this.#socket = undefined;
 			if (this.#closed) return;
 			this.#timer = setTimeout(() => this.#connect(), this.#delay).unref();
-			this.#delay = Math.min(this.#delay * 2, LONGEST_DELAY);
+			this.#delay = Math.min(this.#delay * 2, MAX_DELAY);
 		});
 	}
 
-	/** Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, queued ones are not. */
+	/**
+	 * Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, queued ones
+	 * are not.
+	 */
 	#send(): void {
 		const socket = this.#socket;
 		while (this.#connected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {

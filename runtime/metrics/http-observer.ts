@@ -8,7 +8,7 @@ const METHODS: readonly string[] = ['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELE
 const OTHER_METHOD = METHODS.length;
 
 /** Maximum hosts without a site that have their own series, because clients can choose them freely. */
-const MOST_OTHER_HOSTS = 1000;
+const MAX_OTHER_HOSTS = 1000;
 
 interface CodeSeries {
 	readonly duration: SeriesPlace;
@@ -60,7 +60,10 @@ export class HttpObserver {
 		this.#inFlight.page[this.#inFlight.slot]!++;
 	}
 
-	/** `served`: hosts that the configuration names; undefined unless per_host. `answeredAt` is from performance.now(), 0 if the exchange ended together with its response. */
+	/**
+	 * `served`: hosts that the configuration names; undefined unless per_host. `answeredAt` is from performance.now(), 0
+	 * if the exchange ended together with its response.
+	 */
 	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
 		const { series, codes } = this.#seriesOf(x, served);
@@ -79,7 +82,7 @@ export class HttpObserver {
 		if (served?.has(host)) return host;
 		if (!this.#observesAll) return 'other';
 		if (this.#others.has(host)) return host;
-		if (this.#others.size >= MOST_OTHER_HOSTS) return 'other';
+		if (this.#others.size >= MAX_OTHER_HOSTS) return 'other';
 		this.#others.add(host);
 		return host;
 	}

@@ -4,7 +4,7 @@
  */
 
 /** Maximum buffers kept; further concurrent scrapes get their own. */
-const MOST_KEPT = 2;
+const MAX_KEPT = 2;
 
 /** A rendered exposition in borrowed memory. */
 export interface Scrape {
@@ -48,7 +48,7 @@ export class ScrapeMemory {
 		if (place === undefined) {
 			// The number of series only grows: a buffer that has become too small stays too small.
 			this.#kept = this.#kept.filter(({ free }) => !free);
-			if (this.#kept.length >= MOST_KEPT) return undefined;
+			if (this.#kept.length >= MAX_KEPT) return undefined;
 			place = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), free: true };
 			this.#kept.push(place);
 		}

@@ -6,7 +6,7 @@ import type { ComputedTask } from './do-page-task.ts';
 import type { QueuedAnswer } from './page-work-queue.ts';
 
 /** Maximum concurrent lookups: each occupies a thread of the pool that also reads files. */
-const MOST_LOOKUPS = 8;
+const MAX_LOOKUPS = 8;
 /** Milliseconds that a page waits for an address. */
 const LOOKUP_LIMIT = 5000;
 /** `Retry-After` of rejected clients, in seconds. */
@@ -33,7 +33,7 @@ export class ThreadPageWork implements PageWork {
 	#addresses(host: string): Promise<string> {
 		const known = this.#lookups.get(host);
 		if (known) return inTime(known, host);
-		if (this.#lookups.size >= MOST_LOOKUPS) return Promise.reject(tooMuch());
+		if (this.#lookups.size >= MAX_LOOKUPS) return Promise.reject(tooMuch());
 		const found = lookup(host, { all: true }).then(
 			list => list.map(({ address }) => address).join(' '),
 			error => {

@@ -11,7 +11,7 @@ import { isDirectIo } from './io-mode.ts';
 const SETTLE_TIME = 100;
 
 /** Milliseconds after which a thread that does not end no longer keeps the process from optimizing. */
-const LONGEST_HOLD = 5000;
+const MAX_HOLD = 5000;
 
 let holders = 0;
 
@@ -35,6 +35,6 @@ function holdOptimizing(): () => void {
 		clearTimeout(timer);
 		if (--holders === 0) setFlagsFromString('--turbo-filter=*');
 	};
-	const timer = setTimeout(release, LONGEST_HOLD).unref();
+	const timer = setTimeout(release, MAX_HOLD).unref();
 	return release;
 }

@@ -33,7 +33,10 @@ export interface SystemCalls {
 type Call = (...values: (number | bigint)[]) => bigint;
 type ShortCall = (...values: (number | bigint)[]) => number;
 
-/** Flags of `openat2`: O_NONBLOCK, O_NOCTTY, O_CLOEXEC; RESOLVE_NO_SYMLINKS. The same on all architectures that Node supports. */
+/**
+ * Flags of `openat2`: O_NONBLOCK, O_NOCTTY, O_CLOEXEC; RESOLVE_NO_SYMLINKS. The same on all architectures that Node
+ * supports.
+ */
 const OPEN_FLAGS = 0o4000n | 0o400n | 0o2000000n;
 const RESOLVE_NO_SYMLINKS = 4n;
 /** System call number of `openat2`, which has no libc function; also the same everywhere. */
@@ -47,7 +50,7 @@ const STATX_BASIC_STATS = 0x7ff;
 const FACTS = 64;
 const PATH = FACTS + 256;
 /** Maximum bytes of a path on Linux. */
-const LONGEST_PATH = 4095;
+const MAX_PATH = 4095;
 const HALF = 2 ** 32;
 
 /** Loads the calls; undefined if not available. */
@@ -79,8 +82,9 @@ function load(): SystemCalls | undefined {
 	const syscall = functions.syscall as ShortCall;
 	const { close } = functions;
 
-	// One block outside the heap, at a fixed address: an offset, an iovec with its byte, the arguments of openat2, metadata, a path.
-	const memory = Buffer.allocUnsafeSlow(PATH + LONGEST_PATH + 1).fill(0);
+	// One block outside the heap, at a fixed address: an offset, an iovec with its byte, the arguments of openat2,
+	// metadata, a path.
+	const memory = Buffer.allocUnsafeSlow(PATH + MAX_PATH + 1).fill(0);
 	const start = ffi.getRawPointer(memory);
 	const iovec = start + 8n;
 	const how = start + 32n;

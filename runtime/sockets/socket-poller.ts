@@ -55,13 +55,13 @@ const NONBLOCK = 0o4000;
 /** Result of `read` if nothing is available now: EAGAIN. */
 export const NOTHING = -11;
 /** Maximum sockets reported at once; the others follow. */
-const MOST_EVENTS = 256;
+const MAX_EVENTS = 256;
 /** Sockets reported in one turn after which the rest of the event loop gets its own. */
 const ENOUGH_EVENTS = 64;
 /** Maximum bytes of text written from the poller's memory. */
-const LONGEST_TEXT = 65_536;
+const MAX_TEXT = 65_536;
 /** Maximum descriptor polled; higher ones are left to Node. */
-const MOST_DESCRIPTORS = 1 << 20;
+const MAX_DESCRIPTORS = 1 << 20;
 /** Size in 32-bit words of `epoll_event`, which is packed on one architecture only, and the position of its data. */
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
 const NUMBER_WORD = process.arch === 'x64' ? 1 : 2;
@@ -126,11 +126,11 @@ export class SocketPoller {
 		const errnoAt = (functions.__errno_location as unknown as () => bigint)();
 		this.#errno = () => ffi.getInt32(errnoAt);
 
-		const memory = Buffer.allocUnsafeSlow((MOST_EVENTS + 1) * EVENT_WORDS * 4).fill(0);
+		const memory = Buffer.allocUnsafeSlow((MAX_EVENTS + 1) * EVENT_WORDS * 4).fill(0);
 		this.#words = new Int32Array(memory.buffer, 0, memory.length / 4);
 		this.#eventAt = ffi.getRawPointer(memory);
 		this.#eventsAt = this.#eventAt + BigInt(EVENT_WORDS * 4);
-		this.#text = Buffer.allocUnsafeSlow(LONGEST_TEXT);
+		this.#text = Buffer.allocUnsafeSlow(MAX_TEXT);
 		this.#textAt = ffi.getRawPointer(this.#text);
 
 		const handles: PipeHandle[] = [];
@@ -146,7 +146,8 @@ export class SocketPoller {
 		try {
 			this.#poll = (functions.epoll_create1 as Call)(CLOEXEC);
 			owned(this.#poll);
-			// The event loop watches the poller under the number of another descriptor that is never readable: it tries to read that
+			// The event loop watches the poller under the number of another descriptor that is never readable: it tries to
+			// read that
 			// one, finds nothing, and calls back.
 			const told = owned((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
 			told.onread = () => this.#turnOver();
@@ -182,7 +183,7 @@ export class SocketPoller {
 
 	/** Watches a socket until `remove` or until it is closed; returns false if that is not possible. */
 	add(descriptor: number, socket: PolledSocket): boolean {
-		if (descriptor < 0 || descriptor >= MOST_DESCRIPTORS) return false;
+		if (descriptor < 0 || descriptor >= MAX_DESCRIPTORS) return false;
 		const turn = this.#turn;
 		this.#turn = (turn + 1) | 0;
 		if (!this.#control(this.#poll, EPOLL_CTL_ADD, descriptor, ARRIVALS, descriptor, turn)) return false;
@@ -227,7 +228,7 @@ export class SocketPoller {
 	/** Writes Latin-1 text; returns how many bytes were accepted, −1 for none. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
-		if (length > LONGEST_TEXT) return -1;
+		if (length > MAX_TEXT) return -1;
 		this.#text.write(text, 0, 'latin1');
 		return this.#write(descriptor, this.#textAt, length);
 	}
@@ -243,7 +244,7 @@ export class SocketPoller {
 	#turnOver(): void {
 		let told = 0;
 		for (;;) {
-			const count = this.#wait(this.#poll, this.#eventsAt, MOST_EVENTS, 0);
+			const count = this.#wait(this.#poll, this.#eventsAt, MAX_EVENTS, 0);
 			this.#tell(count);
 			told += count;
 			// After a single event, there is usually no next one yet; after several, asking again is cheaper than another turn.

@@ -20,11 +20,11 @@ const SPLICE_FLAGS = 3;
 /** MSG_PEEK, MSG_DONTWAIT. */
 const PEEK = 0x42;
 /** Maximum bytes of a move: what the other socket does not accept must be held in memory. */
-const MOST_A_MOVE = 131_072;
+const MAX_A_MOVE = 131_072;
 /** Minimum bytes of a move for which another one is worth the call. */
 const LARGE_MOVE = 32_768;
 /** Bytes moved before others get their turn. */
-const MOST_A_TURN = 1_048_576;
+const MAX_A_TURN = 1_048_576;
 
 /** Moves bytes through its own pipe, which is empty between moves. */
 export class SocketRelay {
@@ -96,9 +96,9 @@ export class SocketRelay {
 		this.given = 0;
 		this.rest = undefined;
 		if (this.#closed) return true;
-		const bound = Math.min(most, MOST_A_TURN);
+		const bound = Math.min(most, MAX_A_TURN);
 		while (this.taken < bound) {
-			const got = this.#move(from, this.#input, Math.min(bound - this.taken, MOST_A_MOVE));
+			const got = this.#move(from, this.#input, Math.min(bound - this.taken, MAX_A_MOVE));
 			if (got <= 0) return true;
 			this.taken += got;
 			let left = got;

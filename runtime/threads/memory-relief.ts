@@ -9,7 +9,7 @@ import { memoryTrim } from '../sockets/memory-trim.ts';
 /** Milliseconds between two checks. */
 const INTERVAL = 5000;
 /** Milliseconds between two checks at most; the interval doubles while collecting frees too little. */
-const LONGEST_INTERVAL = 60_000;
+const MAX_INTERVAL = 60_000;
 /** Bytes of growth above the lowest use seen so far that make collecting worth a try. */
 const GROWTH = 48 * 1024 * 1024;
 /** Bytes that a collection must free to count as useful. */
@@ -56,7 +56,7 @@ class Relief {
 		this.#pressure.relieve();
 		const after = this.#pressure.taken();
 		this.#least = Math.min(this.#least, after);
-		this.#wait = taken - after >= WORTHWHILE ? this.#interval : Math.min(this.#wait * 2, LONGEST_INTERVAL);
+		this.#wait = taken - after >= WORTHWHILE ? this.#interval : Math.min(this.#wait * 2, MAX_INTERVAL);
 		this.#nextAt = now + this.#wait;
 	}
 }

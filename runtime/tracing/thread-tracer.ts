@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { SpanRecord, Tracer } from '../../compiler/exchange/leases.ts';
 import type { BatchPort } from '../logs/access-batch.ts';
-import { MOST_OUTSTANDING } from '../threads/messages.ts';
+import { MAX_OUTSTANDING } from '../threads/messages.ts';
 import type { Sampler } from './sampler.ts';
 
 /** Maximum milliseconds that a span waits for others. */
@@ -64,7 +64,7 @@ export class ThreadTracer implements Tracer {
 		this.#timer = undefined;
 		if (this.#spans === 0) return;
 		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MOST_OUTSTANDING) {
+		if (Atomics.load(outstanding, outstandingSlot) > MAX_OUTSTANDING) {
 			this.#port.dropped(this.#spans);
 		} else {
 			Atomics.add(outstanding, outstandingSlot, this.#text.length);

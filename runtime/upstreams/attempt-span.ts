@@ -5,7 +5,7 @@ import { writeTraceContext } from '../../compiler/exchange/trace-context.ts';
 import { type TraceScope, traceScopeOf } from '../../compiler/exchange/trace-scope.ts';
 
 /** Maximum characters of a value: the method may contain placeholders that a client fills in. */
-const LONGEST_VALUE = 256;
+const MAX_VALUE = 256;
 
 /** A span in progress. */
 export class AttemptSpan {
@@ -20,7 +20,7 @@ export class AttemptSpan {
 	constructor(scope: TraceScope, x: Exchange, upstream: Upstream, request: UpstreamRequest) {
 		this.#scope = scope;
 		this.#spanId = scope.tracer.newSpanId();
-		this.#method = request.method.slice(0, LONGEST_VALUE);
+		this.#method = request.method.slice(0, MAX_VALUE);
 		this.#startedAt = x.now();
 		this.#attributes = {
 			'http.request.method': this.#method,

@@ -14,21 +14,21 @@ export interface PassiveHealth {
 	readonly latency: number;
 }
 
-/** Returns a pool's passive health settings; undefined if there are none. */
+/** Returns a pool's passive health settings, or undefined if none are configured. */
 export function passiveOf(settings: UpstreamSettings): PassiveHealth | undefined {
 	const failDuration = settings.fail_duration ?? 0;
 	if (failDuration <= 0) return undefined;
 	const statuses = settings.unhealthy_status;
 	return {
 		failDuration,
-		maxFails: Math.min(settings.max_fails ?? 1, MOST_FAILS),
+		maxFails: Math.min(settings.max_fails ?? 1, MAX_FAILS),
 		isUnhealthy: statuses && statuses.length > 0 ? compileStatuses(statuses, WRONG_STATUS) : undefined,
 		latency: settings.unhealthy_latency ?? 0,
 	};
 }
 
 /** Maximum value of `maxFails`. */
-const MOST_FAILS = 1000;
+const MAX_FAILS = 1000;
 
 /** Cannot happen: the schema accepts only valid statuses. */
 const WRONG_STATUS = {

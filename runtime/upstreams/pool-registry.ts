@@ -69,7 +69,7 @@ interface RegisteredPool {
 const UNKNOWN = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
 
 /** Maximum states kept after their pool is closed, because a dead thread's pool will be opened again. */
-const MOST_REMEMBERED = 4096;
+const MAX_REMEMBERED = 4096;
 
 /** Maximum concurrent health checks. */
 const CHECKS_AT_ONCE = 256;
@@ -128,7 +128,7 @@ export class PoolRegistry implements PoolWatcher {
 			if (stateKey === undefined) continue;
 			const state = stateOf(pool.memory, slot);
 			if (this.#states.get(stateKey)?.buffer === state.buffer) this.#states.delete(stateKey);
-			if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
+			if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
 			this.#remembered.set(stateKey, state.slice());
 		}
 	}

@@ -4,7 +4,7 @@ import { type SeriesFamily, seriesSlots, UPSTREAM_FAMILIES } from '../metrics/fa
 import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 
 /** Maximum upstreams with their own series; the rest share `other`, because placeholders can create any number of addresses. */
-const MOST_UPSTREAMS = 1000;
+const MAX_UPSTREAMS = 1000;
 
 interface Series {
 	readonly connect: SeriesPlace;
@@ -58,7 +58,7 @@ export class UpstreamObserver {
 	#series(upstream: string): Series {
 		const known = this.#upstreams.get(upstream);
 		if (known) return known;
-		if (this.#upstreams.size >= MOST_UPSTREAMS && upstream !== 'other') return this.#series('other');
+		if (this.#upstreams.size >= MAX_UPSTREAMS && upstream !== 'other') return this.#series('other');
 		const labels = { upstream };
 		const series = {
 			connect: this.#allocate(UPSTREAM_FAMILIES.connect, labels),

@@ -40,7 +40,7 @@ import {
 	type ListenerAddress,
 	LOG_ENTRY_WEIGHT,
 	type LogEntry,
-	MOST_OUTSTANDING,
+	MAX_OUTSTANDING,
 	type ToWorker,
 	type WorkerStart,
 } from '../threads/messages.ts';
@@ -241,7 +241,7 @@ class DataPlaneWorker implements ThreadState {
 	log(entry: LogEntry): void {
 		const slot = CONTROL_OUTSTANDING + this.#start.index;
 		// A flood of errors must not fill the main thread's memory.
-		if (Atomics.load(this.#control, slot) > MOST_OUTSTANDING) {
+		if (Atomics.load(this.#control, slot) > MAX_OUTSTANDING) {
 			this.row[ROW.processLogDropped]!++;
 			return;
 		}

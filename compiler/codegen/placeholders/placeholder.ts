@@ -2,7 +2,7 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { FileReader } from '../../exchange/leases.ts';
 
-/** Reads a value of a request; undefined if there is none. Values are data. */
+/** Reads a value of a request, or undefined if the request does not have it. Values are data. */
 export type Resolver = (x: Exchange) => unknown;
 
 /** Facts about the machine and process for placeholders; injected, because the compiler does not query the system. */

@@ -9,7 +9,7 @@ import type { WalkedStep } from '../walk-document.ts';
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_HOPS = 20;
 /** Length of a URL that no client sends. */
-const LONGEST_URL = 8192;
+const MAX_URL = 8192;
 
 /** A redirect leads back to itself. */
 export const redirectLoop: LintRule = {
@@ -52,7 +52,7 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 	for (let url = from; ; ) {
 		seen.push(url);
 		// A URL that contains itself doubles with every hop.
-		if (seen.length > MAX_HOPS || url.length > LONGEST_URL) return seen;
+		if (seen.length > MAX_HOPS || url.length > MAX_URL) return seen;
 		const request = sampleGet(url);
 		const result = request && (await cx.subject.dryRun(request));
 		const { response } = result ?? {};

@@ -2,7 +2,7 @@
  * The index of responses on disk: hashes and places in flat arrays, 56 bytes each. No operation slows down with their number:
  * tables have their final size from the start, rows are added page by page, and scans are done in slices.
  */
-import { MOST_VARIANTS } from '../shared-cache.ts';
+import { MAX_VARIANTS } from '../shared-cache.ts';
 
 /** Words of a row. */
 const ROW = {
@@ -45,8 +45,8 @@ export interface DiskPlace {
 const PAGE_BITS = 14;
 const PAGE_ROWS = 2 ** PAGE_BITS;
 /** Minimum and maximum buckets, and bytes of disk per bucket. */
-const LEAST_BUCKETS = 1024;
-const MOST_BUCKETS = 2 ** 22;
+const MIN_BUCKETS = 1024;
+const MAX_BUCKETS = 2 ** 22;
 const BYTES_A_BUCKET = 8192;
 /** Rows scanned before other work of the thread gets its turn. */
 const SLICE = 8192;
@@ -70,7 +70,7 @@ export class DiskIndex {
 	constructor(disk: number, changed: (a: number, by: 1 | -1) => void) {
 		this.#changed = changed;
 		const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, disk / BYTES_A_BUCKET)));
-		const buckets = Math.min(MOST_BUCKETS, Math.max(LEAST_BUCKETS, wanted));
+		const buckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, wanted));
 		this.#mask = buckets - 1;
 		this.#keys = new Int32Array(buckets);
 		this.#urls = new Int32Array(buckets);
@@ -93,7 +93,7 @@ export class DiskIndex {
 				if (oldest === 0 || this.#isBefore(row, oldest)) oldest = row;
 			}
 		}
-		if (others >= MOST_VARIANTS) this.#remove(oldest);
+		if (others >= MAX_VARIANTS) this.#remove(oldest);
 		const row = this.#take();
 		const page = this.#pages[row >> PAGE_BITS]!;
 		const at = (row & (PAGE_ROWS - 1)) * ROW.length;

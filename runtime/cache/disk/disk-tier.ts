@@ -25,11 +25,11 @@ import { readRecord, recoverSegment } from './recovery.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
 /** Maximum concurrent reads of responses. */
-const MOST_READS = 64;
+const MAX_READS = 64;
 /** Maximum purges by tag or prefix remembered; beyond that, responses older than the oldest purge are dropped. */
-const MOST_PURGES = 256;
+const MAX_PURGES = 256;
 /** Maximum responses in a folder, because their places take memory. */
-const MOST_RESPONSES = 4_194_304;
+const MAX_RESPONSES = 4_194_304;
 /** Milliseconds between attempts to get a folder that another process uses. */
 const RETRY = 2000;
 
@@ -127,7 +127,7 @@ export class DiskTier {
 						throw new Error('The folder belongs to another process.');
 				},
 				settled: async () => {
-					while (this.#index.size > MOST_RESPONSES && (await this.#files.dropOldest()));
+					while (this.#index.size > MAX_RESPONSES && (await this.#files.dropOldest()));
 					if (this.#files.isLeftOver && !this.#writer.isPaused) await this.#files.dropLeftOver();
 				},
 				log: (level, message, fields) => deps.log(level, message, { folder, ...fields }),
@@ -227,7 +227,7 @@ export class DiskTier {
 	/** Loads the responses of a key from disk into memory. */
 	recall(key: string): Promise<void> | undefined {
 		const under = this.#recalls.get(key);
-		if (under !== undefined || !this.#isOpen || this.#recalls.size >= MOST_READS) return under;
+		if (under !== undefined || !this.#isOpen || this.#recalls.size >= MAX_READS) return under;
 		const { a, b } = hashKey(key, this.#seed);
 		const places = this.#index.find(a, b);
 		if (places.length === 0) return undefined;
@@ -256,7 +256,10 @@ export class DiskTier {
 		return this.#state === 'open' && this.#lock?.lost.aborted === false;
 	}
 
-	/** Removes something from the folder, whoever uses it. Resolves when that survives the process, with `sync` also the machine. */
+	/**
+	 * Removes something from the folder, whoever uses it. Resolves when that survives the process, with `sync` also the
+	 * machine.
+	 */
 	async #takeAway(forgotten: Forgotten, sync: boolean): Promise<void> {
 		for (;;) {
 			if (this.#is('opening')) await this.#opened;
@@ -450,7 +453,7 @@ export class DiskTier {
 	#remember(place: Place, selection: PurgeSelection): { place: Place; readonly selects: Selects } {
 		const purge = { place, selects: compileSelection(selection) };
 		this.#purges.push(purge);
-		if (this.#purges.length > MOST_PURGES) {
+		if (this.#purges.length > MAX_PURGES) {
 			const { place: oldest } = this.#purges.shift()!;
 			// A purge that is not written yet applies to everything that is.
 			const end = oldest === TO_COME ? this.#files.end : oldest;

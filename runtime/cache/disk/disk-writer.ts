@@ -7,15 +7,15 @@ import { type DiskRecord, encodeRecord, KIND, type Place, recordBytes } from './
 import type { SegmentFiles } from './segment-files.ts';
 
 /** Maximum bytes and responses waiting to be written; further ones are skipped. */
-const MOST_WAITING_BYTES = 32 * 1024 * 1024;
-const MOST_WAITING = 4096;
+const MAX_WAITING_BYTES = 32 * 1024 * 1024;
+const MAX_WAITING = 4096;
 /** Maximum bytes of a body: writing one must not delay others for long. */
-const LONGEST_BODY = 16 * 1024 * 1024;
+const MAX_BODY = 16 * 1024 * 1024;
 /** Bytes gathered for one write. */
 const BATCH = 256 * 1024;
 /** Milliseconds without writing responses after a failed write: initially, and at most. */
 const PAUSE = 30_000;
-const LONGEST_PAUSE = 600_000;
+const MAX_PAUSE = 600_000;
 
 /** Dependencies of {@link DiskWriter}. */
 export interface DiskWriterDeps {
@@ -74,9 +74,9 @@ export class DiskWriter {
 		const { length } = response;
 		const tooMuch =
 			this.isPaused ||
-			length > Math.min(LONGEST_BODY, this.#with.files.segmentBytes / 2) ||
-			this.#waiting.length >= MOST_WAITING ||
-			this.#waitingBytes + length > MOST_WAITING_BYTES;
+			length > Math.min(MAX_BODY, this.#with.files.segmentBytes / 2) ||
+			this.#waiting.length >= MAX_WAITING ||
+			this.#waitingBytes + length > MAX_WAITING_BYTES;
 		if (tooMuch) this.counts.skipped++;
 		else {
 			const written = (outcome: unknown): void => {
@@ -127,7 +127,7 @@ export class DiskWriter {
 		this.#resumes = setTimeout(() => {
 			this.#resumes = undefined;
 		}, this.#pause).unref();
-		this.#pause = Math.min(LONGEST_PAUSE, this.#pause * 2);
+		this.#pause = Math.min(MAX_PAUSE, this.#pause * 2);
 	}
 
 	#enqueue(one: Waiting): void {

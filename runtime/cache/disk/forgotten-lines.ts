@@ -18,7 +18,7 @@ export type Forgotten =
 	| { readonly everything: true };
 
 /** Maximum bytes of one process's journal; beyond that, everything is removed. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 const NAME = /^forgotten-[0-9a-f-]{36}\.jsonl$/;
 
@@ -77,7 +77,7 @@ export class ForgottenLines {
 
 	async #append(forgotten: Forgotten, sync: boolean): Promise<void> {
 		if (this.#isFull) return;
-		const isLast = this.#bytes > MOST_BYTES;
+		const isLast = this.#bytes > MAX_BYTES;
 		// Starts with a newline, so that an incomplete line before it does not corrupt it.
 		const line = Buffer.from(`\n${JSON.stringify(isLast ? { everything: true } : forgotten)}\n`);
 		this.#file ??= open(path.join(this.#folder, `forgotten-${randomUUID()}.jsonl`), 'ax', 0o600);

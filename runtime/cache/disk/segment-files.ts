@@ -8,11 +8,11 @@ import { crc32 } from 'node:zlib';
 import type { DiskRecord } from './disk-record.ts';
 
 /** Minimum and maximum bytes of a segment; in between, a fraction of the whole. */
-const LEAST_SEGMENT = 1024 * 1024;
-const LONGEST_SEGMENT = 256 * 1024 * 1024;
+const MIN_SEGMENT = 1024 * 1024;
+const MAX_SEGMENT = 256 * 1024 * 1024;
 const SEGMENTS = 32;
 /** Maximum open segments, besides the one being written. */
-const MOST_OPEN = 32;
+const MAX_OPEN = 32;
 
 /** A record with its offset in the segment. */
 export interface CatalogRow extends Omit<DiskRecord, 'headSum' | 'bodySum'> {
@@ -53,7 +53,10 @@ export class SegmentFiles {
 	#rows: CatalogRow[] = [];
 	#last = 0;
 
-	/** `size` is the maximum in bytes. `dropped` is called for deleted segments, `failed` for files that cannot be deleted or written. */
+	/**
+	 * `size` is the maximum in bytes. `dropped` is called for deleted segments, `failed` for files that cannot be deleted
+	 * or written.
+	 */
 	constructor(
 		folder: string,
 		size: number,
@@ -64,7 +67,7 @@ export class SegmentFiles {
 		this.#size = size;
 		this.#dropped = dropped;
 		this.#failed = failed;
-		this.segmentBytes = Math.min(LONGEST_SEGMENT, Math.max(LEAST_SEGMENT, Math.floor(size / SEGMENTS)));
+		this.segmentBytes = Math.min(MAX_SEGMENT, Math.max(MIN_SEGMENT, Math.floor(size / SEGMENTS)));
 	}
 
 	/** Size of all segments in bytes, including those that could not be deleted. */
@@ -298,7 +301,7 @@ export class SegmentFiles {
 	/** Closes unused files if too many are open. */
 	#closeSome(): void {
 		for (const oldest of this.#open) {
-			if (this.#open.size <= MOST_OPEN) return;
+			if (this.#open.size <= MAX_OPEN) return;
 			if (oldest.readers === 0) this.#close(oldest);
 		}
 	}

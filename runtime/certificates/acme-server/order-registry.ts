@@ -81,13 +81,13 @@ export class OrderRegistry {
 		return order;
 	}
 
-	/** Returns an order of an account; undefined if there is none. */
+	/** Returns an order, or undefined if the account has no such order. */
 	order(id: string, account: string): Order | undefined {
 		const order = this.#orders.get(id);
 		return order?.account === account && order.expires > Date.now() ? order : undefined;
 	}
 
-	/** Returns an authorization of an account; undefined if there is none. */
+	/** Returns an authorization, or undefined if the account has no such authorization. */
 	authorization(id: string, account: string): Authorization | undefined {
 		const authorization = this.#authorizations.get(id);
 		return authorization?.account === account && authorization.expires > Date.now() ? authorization : undefined;

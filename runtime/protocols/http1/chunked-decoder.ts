@@ -38,7 +38,7 @@ const BACKSLASH = 92;
 
 /** The decoder of one body. */
 export class ChunkedDecoder {
-	/** Trailer fields, set at the end; undefined if there are none. Fields that belong in a head are dropped. */
+	/** Trailer fields, set at the end, or undefined if the message has no trailer. Fields that belong in a head are dropped. */
 	trailers: HeaderList | undefined = undefined;
 	#state = SIZE_FIRST;
 	#size = 0;

@@ -53,7 +53,7 @@ export class FieldParser {
 	close = false;
 	keepAlive = false;
 	upgrade = false;
-	/** Value of `Host` (requests only); undefined if there is none. */
+	/** Value of `Host` (requests only), or undefined if the field is absent. */
 	host: string | undefined = undefined;
 	/** `Expect`: 0 none, 1 `100-continue`, 2 anything else. */
 	expect = 0;
@@ -61,7 +61,7 @@ export class FieldParser {
 	reason = '';
 	readonly #request: boolean;
 	readonly #trailer: boolean;
-	/** Names with `_` or `.` that are kept; undefined if there are none. */
+	/** Names with `_` or `.` that are kept, or undefined if all of them are dropped. */
 	expected: ExpectedNames | undefined = undefined;
 	/** Maximum number of fields. */
 	maxCount: number;
@@ -169,7 +169,8 @@ export class FieldParser {
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						// A tab after the coding is whitespace by the grammar, but part of the coding to some parsers, such as Node's.
+						// A tab after the coding is whitespace by the grammar, but part of the coding to some parsers, such as
+						// Node's.
 						const once = this.transferEncoding === TE_NONE && !text.slice(valueEnd, i - 2).includes('\t');
 						this.transferEncoding = once ? transferEncoding(value) : TE_INVALID;
 					}

@@ -10,7 +10,7 @@ const SLOTS = 64;
 const LONGEST = 1024;
 
 /** Useless insertions after which caching is tried only occasionally, and how rarely. */
-const PATIENCE = 64;
+const MAX_MISSES = 64;
 const SELDOM = 256;
 
 /** The result of parsing a head. */
@@ -32,19 +32,19 @@ export interface RepeatedHead {
 /** The cached heads of one parser. */
 export class RepeatedHeads {
 	readonly #slots: (RepeatedHead | undefined)[] = new Array(SLOTS).fill(undefined);
-	#patience = PATIENCE;
+	#remainingMisses = MAX_MISSES;
 
 	/** Returns the cached result for a head; undefined if it was not the last one of its slot. */
 	find(text: string): RepeatedHead | undefined {
 		const known = this.#slots[text.length % SLOTS];
 		if (known === undefined || known.text !== text) return undefined;
-		this.#patience = PATIENCE;
+		this.#remainingMisses = MAX_MISSES;
 		return known;
 	}
 
 	/** Reports whether caching a head of that length is worthwhile; if all heads differ, it is not. */
 	wants(length: number): boolean {
-		return length <= LONGEST && (--this.#patience > 0 || this.#patience % SELDOM === 0);
+		return length <= LONGEST && (--this.#remainingMisses > 0 || this.#remainingMisses % SELDOM === 0);
 	}
 
 	/** Caches a head, unless it contains a secret. */

@@ -4,7 +4,7 @@ import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/
 import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import type { ClientCall, ClientOptions } from '../http1/client-call.ts';
 import { RequestEncoder, ResponseReader } from './client-fields.ts';
-import { ClientStream, LEAST_STREAM_WINDOW, type StreamSession } from './client-stream.ts';
+import { ClientStream, MIN_STREAM_WINDOW, type StreamSession } from './client-stream.ts';
 import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, MAX_WINDOW, PREFACE, SETTING } from './frame-codes.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
@@ -17,11 +17,11 @@ import { ReceiveWindow } from './receive-window.ts';
 import type { StreamOutput } from './stream-output.ts';
 
 /** Maximum unread replies to control frames while request bodies are being sent. */
-const MOST_UNREAD_ANSWERS = 1000;
+const MAX_UNREAD_ANSWERS = 1000;
 
 /** Concurrent streams of a connection before the upstream's settings arrive, and maximum. */
 const FIRST_STREAMS = 100;
-const MOST_STREAMS = 1000;
+const MAX_STREAMS = 1000;
 /** Maximum bytes of a header block: of a head with its continuations. */
 const MAX_BLOCK = 262_144;
 /** The last stream ID of a connection. */
@@ -105,7 +105,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		wire.socket.on('drain', () => this.settle());
 		wire.socket.write(PREFACE, 'latin1');
 		this.frames.settings([
-			...[SETTING.enablePush, 0, SETTING.initialWindowSize, LEAST_STREAM_WINDOW],
+			...[SETTING.enablePush, 0, SETTING.initialWindowSize, MIN_STREAM_WINDOW],
 			...[SETTING.maxHeaderListSize, mostFields],
 		]);
 		this.frames.numbers(FRAME.windowUpdate, 0, CONNECTION_WINDOW - DEFAULT_WINDOW);
@@ -318,7 +318,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			return true;
 		}
 		// Request bodies may be queued there too: an upstream that reads them slowly may still send some control frames.
-		const most = this.#streams.size > 0 ? MOST_UNREAD_ANSWERS : 0;
+		const most = this.#streams.size > 0 ? MAX_UNREAD_ANSWERS : 0;
 		return ++this.#unread <= most || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}
 
@@ -384,7 +384,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			const value = bytes.readUInt32BE(at + 2);
 			switch (bytes.readUInt16BE(at)) {
 				case SETTING.maxConcurrentStreams:
-					this.#mostStreams = Math.min(value, MOST_STREAMS);
+					this.#mostStreams = Math.min(value, MAX_STREAMS);
 					break;
 				case SETTING.enableConnectProtocol:
 					this.#takesUpgrades = value === 1;

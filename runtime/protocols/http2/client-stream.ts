@@ -18,11 +18,11 @@ import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
  * Bytes that an upstream may send ahead on one stream: for a client that takes next to nothing, which is what settings say;
  * for any other at first; and once that keeps up.
  */
-export const LEAST_STREAM_WINDOW = 4096;
+export const MIN_STREAM_WINDOW = 4096;
 const CLIENT_STREAM_WINDOW = 65_535;
 const MAX_CLIENT_STREAM_WINDOW = 262_144;
 /** Milliseconds that a body waits for a place among those that the upstream takes, at most. */
-const LONGEST_HOLD = 1000;
+const MAX_HOLD = 1000;
 /** Interim responses to one request: without a bound they would keep an exchange open for ever. */
 const MAX_INTERIM = 100;
 
@@ -82,8 +82,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#request = call.request;
 		this.#call = call;
 		const isSlow = call.room !== undefined && call.room < FULL_READ;
-		this.#extra = isSlow ? 0 : CLIENT_STREAM_WINDOW - LEAST_STREAM_WINDOW;
-		this.#window = new ReceiveWindow(LEAST_STREAM_WINDOW + this.#extra, MAX_CLIENT_STREAM_WINDOW);
+		this.#extra = isSlow ? 0 : CLIENT_STREAM_WINDOW - MIN_STREAM_WINDOW;
+		this.#window = new ReceiveWindow(MIN_STREAM_WINDOW + this.#extra, MAX_CLIENT_STREAM_WINDOW);
 		this.output = new StreamOutput(id, session.peerWindow, session, this);
 		call.carrier = this;
 	}
@@ -154,7 +154,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 
 	get #longestHold(): number {
 		const { responseHeaderTimeout, writeTimeout } = this.#options;
-		const times = [LONGEST_HOLD, responseHeaderTimeout, writeTimeout];
+		const times = [MAX_HOLD, responseHeaderTimeout, writeTimeout];
 		return Math.min(...times.filter(time => time > 0));
 	}
 

@@ -19,7 +19,7 @@ const LARGE = 8192;
 /** Free buffers of this thread for large frames. */
 const free: Buffer[] = [];
 /** Maximum free buffers kept. */
-const MOST_FREE = 32;
+const MAX_FREE = 32;
 
 function memoryFor(size: number): Buffer {
 	if (size < LARGE || size > LARGEST) return Buffer.allocUnsafe(size);
@@ -99,7 +99,7 @@ export class FrameReader {
 		this.#partial = undefined;
 		this.#held = 0;
 		const goesOn = this.#deliver(frame, 0, whole);
-		if (frame.length === LARGEST && free.length < MOST_FREE) free.push(frame);
+		if (frame.length === LARGEST && free.length < MAX_FREE) free.push(frame);
 		return goesOn ? at : -1;
 	}
 

@@ -51,7 +51,7 @@ export const REMEMBERED_RESETS = 512;
 /** Milliseconds from the end of a response to the reset of its request, if too much of it is still to come. */
 export const RESET_DELAY = 1000;
 /** Maximum milliseconds that a successful response waits for the rest of an unread request; without data, RESET_DELAY. */
-export const LONGEST_DRAIN = 10_000;
+export const MAX_DRAIN = 10_000;
 
 /** Maximum milliseconds between the two GOAWAY frames of a graceful shutdown (RFC 9113 §6.8). */
 export const GOAWAY_WAIT = 1000;

@@ -21,7 +21,7 @@ export interface RequestHead {
 	/** Name, value, name, value, …, as for HeaderList. */
 	readonly items: string[];
 	readonly path: string;
-	/** Without its `?`; undefined if there is none. */
+	/** Without its `?`, or undefined if the URL has no query. */
 	readonly query: string | undefined;
 	/** `:authority`, otherwise `Host`. */
 	readonly authority: string;

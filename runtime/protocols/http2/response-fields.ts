@@ -36,7 +36,7 @@ interface Remembered extends EncodedFields {
 const REMEMBERED = 64;
 const REMEMBERED_LENGTH = 1024;
 /** Maximum bytes of all fields of a head; further ones are dropped. */
-const MOST_BYTES = 262_144;
+const MAX_BYTES = 262_144;
 
 /** How a protocol writes one field: HPACK or QPACK. */
 export interface FieldCoding {
@@ -150,7 +150,7 @@ export class ResponseFields {
 	#field(name: string, value: string): void {
 		const needed = this.#at + name.length + value.length + 16;
 		if (needed > this.#memory.length) {
-			if (needed > MOST_BYTES) {
+			if (needed > MAX_BYTES) {
 				this.#drop();
 				return;
 			}

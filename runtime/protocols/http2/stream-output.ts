@@ -43,7 +43,7 @@ export interface OutputOwner {
 }
 
 /** Minimum bytes requested from a source, even if the client accepts fewer: less would cost more than it saves. */
-const LEAST_PULL = 1024;
+const MIN_PULL = 1024;
 
 /** The output can continue at once. */
 export const MORE = 0;
@@ -281,7 +281,7 @@ export class StreamOutput {
 	 */
 	get #useful(): number {
 		const { sendWindow, share } = this.#session;
-		return Math.max(LEAST_PULL, Math.min(share, Math.max(this.#sent, Math.min(this.window, sendWindow))));
+		return Math.max(MIN_PULL, Math.min(share, Math.max(this.#sent, Math.min(this.window, sendWindow))));
 	}
 
 	#arrived(source: BodySource, bytes: Uint8Array | null): void {

@@ -15,7 +15,7 @@ import { Pace } from '../http1/pace.ts';
 import { SERVER_NAME } from '../http1/response-head.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
-import { LONG_TEXT, LONGEST_DRAIN, MAX_STREAM_WINDOW, RESET_DELAY, STREAM_WINDOW } from './limits.ts';
+import { LONG_TEXT, MAX_DRAIN, MAX_STREAM_WINDOW, RESET_DELAY, STREAM_WINDOW } from './limits.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { type BodyFeeder, StreamBody } from './request-body.ts';
 import type { RequestHead } from './request-fields.ts';
@@ -122,7 +122,8 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			this.#connect = fields.protocol ?? '';
 			body = undefined;
 			if (fields.protocol !== undefined) {
-				// To handlers it is the upgrade that HTTP/1.1 asks for, so that rules and upstreams need no other form of it (RFC 8441 §5).
+				// To handlers it is the upgrade that HTTP/1.1 asks for, so that rules and upstreams need no other form of it
+				// (RFC 8441 §5).
 				method = 'GET';
 				items.push('connection', 'Upgrade', 'upgrade', fields.protocol);
 				if (fields.protocol === 'websocket') items.push('sec-websocket-key', randomBytes(16).toString('base64'));
@@ -373,7 +374,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	#hold(): void {
 		const { engine } = this.#session;
 		this.#holdsBack = true;
-		this.#holdEnd = engine.after(LONGEST_DRAIN);
+		this.#holdEnd = engine.after(MAX_DRAIN);
 		this.#readDeadline = engine.after(RESET_DELAY);
 		this.body!.cancel();
 	}

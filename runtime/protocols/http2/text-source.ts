@@ -2,7 +2,7 @@
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 
 /** Maximum bytes in UTF-8 of a two-byte character. */
-const MOST_OF_A_CHARACTER = 3;
+const MAX_OF_A_CHARACTER = 3;
 
 /** Delivers a text once. */
 export class TextSource implements BodySource {
@@ -30,7 +30,7 @@ export class TextSource implements BodySource {
 			this.#at = start + most;
 			return Buffer.from(text.slice(start, this.#at), 'latin1');
 		}
-		let end = start + Math.max(2, Math.floor(most / MOST_OF_A_CHARACTER));
+		let end = start + Math.max(2, Math.floor(most / MAX_OF_A_CHARACTER));
 		// Does not split surrogate pairs.
 		if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
 		this.#at = end;

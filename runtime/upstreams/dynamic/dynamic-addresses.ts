@@ -3,10 +3,10 @@ import type { DynamicSource } from '../../../compiler/modules/directives/reverse
 import { SourceLookup } from './source-lookup.ts';
 
 /** Maximum lists of names cached; names may contain placeholders that a client fills in. */
-const MOST_NAMES = 256;
+const MAX_NAMES = 256;
 
 /** Maximum addresses reported for one pool. */
-const MOST_REPORTED = 1024;
+const MAX_REPORTED = 1024;
 
 /** A pool's dynamic source on one thread. */
 export class DynamicAddresses {
@@ -52,7 +52,7 @@ export class DynamicAddresses {
 		const known = this.#joined.get(key);
 		if (known?.parts.every((part, i) => part === parts[i])) return known.all.length === 0 ? undefined : known.all;
 		const all = [...new Set(parts.flat())];
-		if (this.#joined.size >= MOST_NAMES) this.#joined.clear();
+		if (this.#joined.size >= MAX_NAMES) this.#joined.clear();
 		this.#joined.delete(key);
 		this.#joined.set(key, { parts, all });
 		this.#reportChange();
@@ -63,7 +63,7 @@ export class DynamicAddresses {
 		if (!this.#report) return;
 		const known = new Set<string>();
 		for (const { all } of [...this.#joined.values()].reverse()) for (const address of all) known.add(address);
-		const addresses = [...known].slice(0, MOST_REPORTED);
+		const addresses = [...known].slice(0, MAX_REPORTED);
 		const before = this.#reported;
 		if (addresses.length === before.length && addresses.every((address, i) => address === before[i])) return;
 		this.#reported = addresses;
@@ -74,7 +74,7 @@ export class DynamicAddresses {
 		const key = `${leaf} ${name}`;
 		let lookup = this.#lookups.get(key);
 		if (!lookup) {
-			if (this.#lookups.size >= MOST_NAMES) this.#lookups.delete(this.#lookups.keys().next().value!);
+			if (this.#lookups.size >= MAX_NAMES) this.#lookups.delete(this.#lookups.keys().next().value!);
 			lookup = new SourceLookup(this.#leaves[leaf]!, name);
 			this.#lookups.set(key, lookup);
 		}

@@ -9,7 +9,7 @@ const RETRY = 1000;
 /** Timeout of one query to one server, in milliseconds. */
 const DIAL_TIMEOUT = 5000;
 /** Maximum addresses used from one answer. */
-const MOST_ADDRESSES = 1024;
+const MAX_ADDRESSES = 1024;
 
 const NONE: readonly string[] = [];
 
@@ -49,7 +49,7 @@ export class SourceLookup {
 
 	async #ask(refresh: number): Promise<void> {
 		try {
-			const found = (await this.#find()).sort().slice(0, MOST_ADDRESSES);
+			const found = (await this.#find()).sort().slice(0, MAX_ADDRESSES);
 			const now = performance.now();
 			this.#foundAt = now;
 			this.#askAt = now + refresh;

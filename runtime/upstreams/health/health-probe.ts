@@ -21,9 +21,9 @@ import type { TlsProvider } from '../transports/tls-provision.ts';
 /** Timeout of the whole response, in milliseconds. */
 const TIMEOUT = 5000;
 /** Maximum characters of a body that are examined. */
-const MOST_BODY = 524_288;
+const MAX_BODY = 524_288;
 /** Maximum redirects followed. */
-const MOST_REDIRECTS = 10;
+const MAX_REDIRECTS = 10;
 
 const READ_SIZE = 16_384;
 
@@ -72,7 +72,7 @@ export class HealthProbe implements ConnectorDeps {
 			for (let redirects = 0; ; redirects++) {
 				const response = await this.#send(address, upstream, target, deadline);
 				if (this.#settings.follow_redirects !== true || !isRedirect(response)) return this.#judge(response);
-				if (redirects === MOST_REDIRECTS) return 'too many redirects';
+				if (redirects === MAX_REDIRECTS) return 'too many redirects';
 				const url = new URL(response.location!, `http://${address.address}${target}`);
 				const next = parseUpstream(url.host);
 				if (url.host !== '' && url.host !== new URL(`http://${hostOf(address)}`).host) {
@@ -224,7 +224,7 @@ async function readText(body: UpstreamResponse['body']): Promise<string> {
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		pieces.push(Buffer.from(piece));
 		size += piece.length;
-		if (size < MOST_BODY) continue;
+		if (size < MAX_BODY) continue;
 		body.cancel();
 		break;
 	}

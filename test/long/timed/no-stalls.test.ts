@@ -22,7 +22,7 @@ const PIECES_A_TURN = 32;
 const MOST = 20;
 
 /** Input limit for levels of at least {@link SLOW}, which would otherwise keep the thread pool busy for seconds. */
-const MOST_FOR_SLOW = 60_000;
+const MAX_FOR_SLOW = 60_000;
 const SLOW = 11;
 const CODINGS: readonly Coding[] = [
 	{ name: 'gzip' },
@@ -95,7 +95,7 @@ stalls('files are read and encoded for many clients at the same time in short st
 			const name = Object.keys(SIZES)[(turn >> 2) % (isSlow ? 2 : 4)]!;
 			if (turn % 3 === 0) {
 				const options = { minimum: 500, flush: false, identity: undefined };
-				const bytes = text.subarray(0, 1000 + ((turn * 7919) % (isSlow ? MOST_FOR_SLOW : text.length - 1000)));
+				const bytes = text.subarray(0, 1000 + ((turn * 7919) % (isSlow ? MAX_FOR_SLOW : text.length - 1000)));
 				await drain((await step(() => compressor.encode(bytes, coding, options))).body);
 			} else {
 				const file = step(() => reader.open(root, `/${name}`, false)) as OpenFile;

@@ -1,7 +1,7 @@
 /** Parses the directives of `Cache-Control` and its targeted variants (RFC 9111 §5.2, RFC 9213 §2). */
 
 /** Seconds used for any longer time (RFC 9111 §1.2.2). */
-const LONGEST_SECONDS = 2 ** 31;
+const MAX_SECONDS = 2 ** 31;
 
 /** Directives by name in lower case; a directive without an argument is ''. */
 export type Directives = ReadonlyMap<string, string>;
@@ -101,7 +101,7 @@ export function timeOf(directives: Directives, name: string): number | undefined
 
 /** Returns the whole seconds of a text, 0 if it is not a number. */
 function readSeconds(text: string): number {
-	return /^\d+$/.test(text) ? Math.min(Number(text), LONGEST_SECONDS) : 0;
+	return /^\d+$/.test(text) ? Math.min(Number(text), MAX_SECONDS) : 0;
 }
 
 /**

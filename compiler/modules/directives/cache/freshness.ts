@@ -15,7 +15,7 @@ export interface FreshnessRules {
 }
 
 /** Maximum heuristic lifetime: a day. */
-const LONGEST_GUESS = 86_400_000;
+const MAX_GUESS = 86_400_000;
 
 /** Statuses that are cacheable by default (RFC 9110 §15.1), except partial ones. */
 const CACHEABLE_BY_DEFAULT: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]);
@@ -69,7 +69,7 @@ export function freshnessLifetime(
 		const modified = modifiedOf(headers, now);
 		if (modified !== undefined) {
 			const since = dateOf(headers, now) - modified * 1000;
-			if (since > 0) return { lifetime: Math.min(LONGEST_GUESS, since * rules.heuristic), source: 'guessed' };
+			if (since > 0) return { lifetime: Math.min(MAX_GUESS, since * rules.heuristic), source: 'guessed' };
 		}
 	}
 	return { lifetime: 0, source: 'none' };

@@ -94,7 +94,7 @@ export function normalized(name: string, value: string | undefined): string {
 }
 
 /** Maximum characters of a value to parse; browsers send far fewer. */
-const LONGEST_PREFERENCES = 1024;
+const MAX_PREFERENCES = 1024;
 
 const RANGE = /[ \t,]*([^ \t,;"]+)((?:[ \t]*;[ \t]*[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?)*)[ \t]*(?:,|$)/y;
 const PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
@@ -107,7 +107,7 @@ function preferences(value: string, caseless: boolean): string {
 	const ranges: string[] = [];
 	let at = 0;
 	const text = value.trim();
-	if (text.length > LONGEST_PREFERENCES) return text;
+	if (text.length > MAX_PREFERENCES) return text;
 	while (at < text.length) {
 		RANGE.lastIndex = at;
 		const match = RANGE.exec(text);

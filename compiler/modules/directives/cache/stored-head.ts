@@ -28,7 +28,7 @@ const NOT_UPDATED: ReadonlySet<string> = new Set([
 
 /** Maximum tags of a response, and maximum characters of a tag. */
 const MAX_TAGS = 64;
-const LONGEST_TAG = 256;
+const MAX_TAG = 256;
 
 /** Times of a fetch, in milliseconds since 1970. */
 export interface FetchTimes {
@@ -144,5 +144,5 @@ function tagsOf(headers: HeaderList): readonly string[] {
 	for (const tag of headers.combined('cache-tag')?.split(',') ?? []) tags.add(tag.trim());
 	for (const tag of headers.combined('surrogate-key')?.split(/[ \t,]+/) ?? []) tags.add(tag);
 	tags.delete('');
-	return [...tags].filter(tag => tag.length <= LONGEST_TAG).slice(0, MAX_TAGS);
+	return [...tags].filter(tag => tag.length <= MAX_TAG).slice(0, MAX_TAGS);
 }

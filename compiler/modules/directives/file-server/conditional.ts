@@ -3,7 +3,7 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /** The validators of a representation. */
 export interface Validators {
-	/** Entity tag with its quotes; undefined if there is none. */
+	/** Entity tag with its quotes, or undefined if the response has no tag. */
 	readonly etag: string | undefined;
 	/** Last modification in whole seconds since the epoch; undefined when unknown. */
 	readonly modified: number | undefined;

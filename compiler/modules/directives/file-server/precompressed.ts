@@ -52,7 +52,10 @@ function openIfThere(reader: FileReader, root: string, path: string, followSymli
 	}
 }
 
-/** Returns the entity tag, with its quotes, from the first existing tag file next to a file; undefined if there is none. */
+/**
+ * Returns the entity tag, with its quotes, from the first existing tag file next to a file, or undefined if it does not
+ * exist.
+ */
 export function sidecarTag(reader: FileReader, file: OpenFile, extensions: readonly string[]): string | undefined {
 	for (const extension of extensions) {
 		const bytes = reader.readStart(file.path + extension, LARGEST_TAG + 1);

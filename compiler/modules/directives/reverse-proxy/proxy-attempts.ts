@@ -16,7 +16,7 @@ export interface AttemptSettings {
 	readonly select: UpstreamPool['select'];
 	/** Resolves addresses with placeholders for a request; undefined if all are static. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
-	/** Returns names to look up; undefined if there are none. */
+	/** Returns names to look up, or undefined if there is nothing to look up. */
 	readonly names: ((x: Exchange) => readonly string[]) | undefined;
 	/** Bytes of a request body to read before sending it; 0 disables buffering. */
 	readonly buffers: number;
@@ -37,7 +37,7 @@ export interface AttemptSettings {
 const MAX_LISTED_ATTEMPTS = 100;
 
 /** Maximum wait as a multiple of the interval. */
-const LONGEST_WAIT = 8;
+const MAX_WAIT = 8;
 
 /** The upstream request that was answered, and its response. */
 export interface Answered {
@@ -65,7 +65,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 				facts.retries++;
 			}
 			if (!(await pause(x, wait, pool))) throw new HttpError(503, 'The client has left.');
-			wait = Math.min(wait * 2, settings.interval * LONGEST_WAIT);
+			wait = Math.min(wait * 2, settings.interval * MAX_WAIT);
 			tried = [];
 			continue;
 		}

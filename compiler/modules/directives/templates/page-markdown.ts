@@ -10,7 +10,7 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 	// Only text that begins with a scheme or `www.` is a link: `readme.md` in a sentence is a file.
 	markdown.linkify.set({ fuzzyLink: false });
 	markdown.linkify.add('www.', {
-		validate: (text, at) => WWW.exec(text.slice(at, at + LONGEST_LINK))?.[0].length ?? 0,
+		validate: (text, at) => WWW.exec(text.slice(at, at + MAX_LINK))?.[0].length ?? 0,
 		normalize: link => {
 			link.url = `http://${link.url}`;
 		},
@@ -26,7 +26,7 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 const WWW = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
 
 /** Maximum characters of a link that begins with `www.`. */
-const LONGEST_LINK = 2048;
+const MAX_LINK = 2048;
 
 /** Gives each heading an ID derived from its text, so that it can be linked to. */
 function nameHeadings({ tokens }: StateCore): void {

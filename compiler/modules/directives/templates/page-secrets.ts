@@ -6,7 +6,7 @@ import type { Run } from '../../templates/run.ts';
 import { hostOf } from './page-host.ts';
 
 /** Maximum bytes of a password that bcrypt uses. */
-const LONGEST_PASSWORD = 72;
+const MAX_PASSWORD = 72;
 
 /** Maximum counter of a derived password. */
 const MAX_COUNTER = 0xffff_ffffn;
@@ -42,8 +42,8 @@ function elsewhere(run: Run, task: PageTask): string {
 }
 
 function bcrypt(run: Run, password: string): string {
-	if (Buffer.byteLength(password) > LONGEST_PASSWORD) {
-		return `failed to encrypt string with bcrypt: bcrypt: password length exceeds ${LONGEST_PASSWORD} bytes`;
+	if (Buffer.byteLength(password) > MAX_PASSWORD) {
+		return `failed to encrypt string with bcrypt: bcrypt: password length exceeds ${MAX_PASSWORD} bytes`;
 	}
 	return elsewhere(run, { task: 'bcrypt', password });
 }

@@ -9,7 +9,7 @@ const METHODS: ReadonlySet<string> = new Set([
 ]);
 
 /** Maximum characters of a value, so that batches are bounded whatever clients send. */
-const LONGEST_VALUE = 4096;
+const MAX_VALUE = 4096;
 
 /** Parameters that sign a URL: whoever has them can do what the URL allows. */
 const SIGNATURES = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
@@ -21,7 +21,7 @@ export function methodName(method: string): string {
 
 /** Returns a value, truncated if necessary. */
 export function boundedValue(value: string): string {
-	return value.length <= LONGEST_VALUE ? value : value.slice(0, LONGEST_VALUE);
+	return value.length <= MAX_VALUE ? value : value.slice(0, MAX_VALUE);
 }
 
 /** Returns the attributes of an exchange that has ended. */

@@ -6,7 +6,7 @@ import type { CelLibrary } from './cel-library.ts';
 export const SORT_BY = 'svc.sortBy';
 
 /** Maximum elements of `lists.range`, so that an expression cannot exhaust memory. */
-const LONGEST_RANGE = 10_000;
+const MAX_RANGE = 10_000;
 
 /** Returns the functions, created with the library. */
 export function extensionFunctions(library: CelLibrary): CelFunc[] {
@@ -48,7 +48,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 			return [...this].reverse().join('');
 		}),
 		celFunc('lists.range', [INT], LIST, count => {
-			if (count > BigInt(LONGEST_RANGE)) throw new Error(`range is limited to ${LONGEST_RANGE} elements`);
+			if (count > BigInt(MAX_RANGE)) throw new Error(`range is limited to ${MAX_RANGE} elements`);
 			return celList(Array.from({ length: Math.max(0, Number(count)) }, (_, at) => BigInt(at)));
 		}),
 		celFunc('math.isNaN', [DOUBLE], BOOL, Number.isNaN),

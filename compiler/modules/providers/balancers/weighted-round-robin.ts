@@ -4,7 +4,7 @@ import type { Balancer, Choice } from './balancer.ts';
 const NO_WEIGHT = 'weighted_round_robin requires at least one upstream with a positive weight';
 
 /** Maximum turns in one cycle; larger weights are scaled down. */
-const LONGEST_CYCLE = 4096;
+const MAX_CYCLE = 4096;
 
 export const weightedRoundRobin: Balancer = {
 	id: 'weighted_round_robin',
@@ -100,7 +100,7 @@ function spreadTurns(given: readonly number[]): readonly number[] {
 	const sum = given.reduce((total, weight) => total + weight, 0);
 	if (sum === 0) throw new RangeError(NO_WEIGHT);
 	const divisor = given.reduce(greatestCommonDivisor);
-	const scale = sum / divisor > LONGEST_CYCLE ? LONGEST_CYCLE / sum : 1 / divisor;
+	const scale = sum / divisor > MAX_CYCLE ? MAX_CYCLE / sum : 1 / divisor;
 	const weights = given.map(weight => (weight === 0 ? 0 : Math.max(1, Math.round(weight * scale))));
 	const total = weights.reduce((all, weight) => all + weight, 0);
 	const credit = weights.map(() => 0);
