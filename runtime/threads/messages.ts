@@ -30,7 +30,7 @@ export const CONTROL_STOPS_AT = 1;
 /** First slot, one per thread, of the number of log characters in transit to the main thread. */
 export const CONTROL_OUTSTANDING = 16;
 /** Characters in transit beyond which a thread drops log text. */
-export const MOST_OUTSTANDING: number = 8 * 1024 * 1024;
+export const MAX_OUTSTANDING: number = 8 * 1024 * 1024;
 /** Characters that an entry of the process log counts for. */
 export const LOG_ENTRY_WEIGHT = 1024;
 /** Maximum number of worker threads. */
@@ -84,7 +84,7 @@ export interface DocumentFacts {
 	readonly sites: number;
 	/** Absolute paths of the files that the configuration was read from. */
 	readonly files: readonly string[];
-	/** Certificates to manage; undefined if there are none. */
+	/** Certificates to manage, or undefined if none are configured. */
 	readonly certificates: PlannedCertificates | undefined;
 	/** Named pools of the document. */
 	readonly pools: readonly SharedPool[];
