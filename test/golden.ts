@@ -1,20 +1,20 @@
 /**
- * Golden cases: a folder of data named for what it proves, and the text that must come out, byte for byte.
- * UPDATE=1 writes what came out instead. An expected file that nothing reads is a failure. CASE=part runs only the cases
- * whose names hold one of the parts, which commas separate.
+ * Golden cases: folders of data named for what they prove, with the expected output, compared byte for byte.
+ * UPDATE=1 writes the actual output instead. An expected file that no test reads is a failure. CASE=part runs only the
+ * cases whose names contain one of the parts, separated by commas.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { ROOT } from './harness.ts';
 
-/** True when expected files are to be rewritten. */
+/** True if expected files are to be rewritten. */
 export const UPDATING: boolean = process.env.UPDATE === '1';
 
-/** Parts of the names of cases to run; none runs all. */
+/** Parts of the names of cases to run; an empty list runs all. */
 const WANTED = (process.env.CASE ?? '').split(',').filter(part => part !== '');
 
-/** One case: its folder and its name, `adapt/respond-status`. */
+/** A case: its folder and its name, such as `adapt/respond-status`. */
 export class GoldenCase {
 	readonly kind: string;
 	readonly name: string;
@@ -27,7 +27,7 @@ export class GoldenCase {
 		this.folder = path.join(ROOT, 'fixtures', kind, name);
 	}
 
-	/** A file of the case, or undefined when it has none of that name. */
+	/** Returns a file of the case, or undefined if it does not exist. */
 	file(name: string): string | undefined {
 		const file = path.join(this.folder, name);
 		if (!existsSync(file)) return undefined;
@@ -35,7 +35,7 @@ export class GoldenCase {
 		return readFileSync(file, 'utf8');
 	}
 
-	/** The first of these files that the case has; throws when it has none. */
+	/** Returns the first of these files that exists; throws if none does. */
 	oneOf(...names: readonly string[]): { name: string; text: string } {
 		for (const name of names) {
 			const text = this.file(name);
@@ -44,7 +44,7 @@ export class GoldenCase {
 		throw new Error(`${this.folder} has none of ${names.join(', ')}`);
 	}
 
-	/** Compares with an expected file, or writes it. `undefined` means that there must be no such file. */
+	/** Compares with an expected file, or writes it. `undefined` means that the file must not exist. */
 	expect(name: string, actual: string | undefined): void {
 		const file = path.join(this.folder, name);
 		this.#read.add(name);
@@ -57,24 +57,24 @@ export class GoldenCase {
 			return;
 		}
 		if (actual === undefined) {
-			assert.not(existsSync(file), `${this.kind}/${this.name}/${name}: nothing of the kind came out`);
+			assert.not(existsSync(file), `${this.kind}/${this.name}/${name}: there was no such output`);
 			return;
 		}
-		assert.ok(existsSync(file), `${this.kind}/${this.name}/${name} is missing; what came out:\n${actual}`);
+		assert.ok(existsSync(file), `${this.kind}/${this.name}/${name} is missing; the actual output:\n${actual}`);
 		assert.fixture(actual, readFileSync(file, 'utf8'), `${this.kind}/${this.name}/${name}`);
 	}
 
-	/** Fails when the case holds an `expected` file that the test did not compare. */
+	/** Fails if the case has an `expected` file that the test did not compare. */
 	close(): void {
 		for (const name of readdirSync(this.folder)) {
 			if (name.startsWith('expected')) {
-				assert.ok(this.#read.has(name), `${this.kind}/${this.name}/${name}: nothing reads this file`);
+				assert.ok(this.#read.has(name), `${this.kind}/${this.name}/${name}: no test reads this file`);
 			}
 		}
 	}
 }
 
-/** The cases of a kind, in lexical order. Throws when there is none: a test that cannot fail is a defect. */
+/** Returns the cases of a kind in lexical order. Throws if there are none, because such a test could not fail. */
 export function goldenCases(kind: string): GoldenCase[] {
 	const folder = path.join(ROOT, 'fixtures', kind);
 	const names = existsSync(folder)

@@ -1,4 +1,4 @@
-/** What tests share: the server as a child process, raw sockets, free ports and folders that go when the test ends. */
+/** Shared by tests: the server as a child process, raw sockets, free ports, and temporary folders. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -6,10 +6,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-// Each server and folder of a test adds a listener for the process's end.
+// Each server and folder of a test adds a listener for process exit.
 process.setMaxListeners(0);
 
-/** The repository's folder. */
+/** The root folder of the repository. */
 export const ROOT: string = path.resolve(import.meta.dirname, '..');
 
 /** The checkout's launcher. */
@@ -18,14 +18,14 @@ export const LAUNCHER: string = path.join(ROOT, 'cli/svc');
 /** The command under test: the launcher, or another build of it in SVC_BIN. */
 export const SVC: string = process.env.SVC_BIN ?? LAUNCHER;
 
-/** Makes an empty folder and removes it when the process ends. */
+/** Creates an empty folder and removes it when the process ends. */
 export function temporaryFolder(): string {
 	const folder = mkdtempSync(path.join(tmpdir(), 'svc-test-'));
 	process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 	return folder;
 }
 
-/** What servers save for `run --resume` goes here, not to the user who runs the tests. */
+/** State that servers save for `run --resume` goes here instead of the user's own folder. */
 const STATE = temporaryFolder();
 
 /** The environment of a process under test. */
@@ -34,16 +34,16 @@ function environment(more: Record<string, string> | undefined): NodeJS.ProcessEn
 }
 
 /**
- * Ports for the servers of tests. They lie below the ones that the system gives to outgoing connections (32768 and above
- * on Linux): a connection of another test could hold one of those when the server that is to listen on it starts.
+ * The port range for test servers. It is below the ephemeral ports (32768 and above on Linux), because an outgoing
+ * connection of another test could occupy such a port just before the server listens on it.
  */
 const FIRST_PORT = 12_000;
 const LAST_PORT = 32_767;
 
-/** Where this process looks next; processes that run side by side begin at different places. */
+/** The next port that this process tries. Concurrent processes start at different ports. */
 let nextPort = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
 
-/** Listens, or resolves to nothing where another does; nothing keeps the process alive for it. */
+/** Listens, or resolves to undefined if the port is in use. Does not keep the process alive. */
 async function listening(...where: [string] | [number, string]): Promise<Server | undefined> {
 	const server = createServer().unref();
 	try {
@@ -56,8 +56,8 @@ async function listening(...where: [string] | [number, string]): Promise<Server 
 }
 
 /**
- * Ports of 127.0.0.1 that nothing listens on, all different. On Linux no other process of these tests is given one of them
- * while this one lives: a socket in the abstract namespace, which goes with its process, holds the number.
+ * Returns distinct ports of 127.0.0.1 that nothing listens on. On Linux, no other test process gets the same port while this
+ * one lives: a socket in the abstract namespace, which is closed with its process, reserves the number.
  */
 export async function freePorts(count: number): Promise<number[]> {
 	const ports: number[] = [];
@@ -87,7 +87,7 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 			socket.once('connect', () => resolve(true));
 			socket.once('error', () => resolve(false));
 			socket.once('close', () => resolve(false));
-			// A process that was stopped accepts nothing, and its backlog is soon full.
+			// A stopped process accepts nothing, and its backlog fills up soon.
 			socket.setTimeout(1000, () => socket.destroy());
 			socket.once('connect', () => socket.destroy());
 		});
@@ -97,27 +97,27 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 	}
 }
 
-/** Waits until a condition holds; throws after half a minute: a machine may have much else to do. */
+/** Waits until a condition holds. Throws after half a minute, because the machine may be busy. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
 	const end = performance.now() + 30_000;
 	while (!(await condition())) {
-		if (performance.now() > end) throw new Error(`not within half a minute: ${what}`);
+		if (performance.now() > end) throw new Error(`timed out after 30 s waiting for: ${what}`);
 		await new Promise(resolve => setTimeout(resolve, 10));
 	}
 }
 
-/** Lets milliseconds pass between the steps of a client, handler or upstream that is slow on purpose. */
+/** Pauses between the steps of a client, handler or upstream that is slow on purpose. */
 export function pace(milliseconds: number): Promise<void> {
 	return new Promise(resolve => setTimeout(resolve, milliseconds));
 }
 
-/** Lets milliseconds pass in which something must not happen. */
+/** Waits while something must not happen. */
 export const quiet: (milliseconds: number) => Promise<void> = pace;
 
-/** Lets milliseconds pass because something goes by the clock: an age, an interval, a time-out. */
+/** Waits for something that depends on the clock: an age, an interval, a timeout. */
 export const elapse: (milliseconds: number) => Promise<void> = pace;
 
-/** Milliseconds within which a server says that it serves. */
+/** Milliseconds within which a server must report that it serves. */
 const START_LIMIT = 60_000;
 
 /** A server process. */
@@ -125,11 +125,11 @@ export interface ServerProcess {
 	readonly child: ChildProcess;
 	/** Standard output and standard error so far. */
 	output(): string;
-	/** SIGTERM, then waits for the end; SIGKILL after five seconds. Resolves to the exit status. */
+	/** Sends SIGTERM and waits for the end; sends SIGKILL after five seconds. Resolves to the exit status. */
 	stop(): Promise<number | null>;
 }
 
-/** Starts `svc` with arguments, in a folder; it is killed when the test process ends. `command` is another than {@link SVC}. */
+/** Starts `svc` with arguments in a folder, and kills it when the test process ends. `command` replaces {@link SVC}. */
 export function startServer(
 	args: readonly string[],
 	options: { cwd?: string; env?: Record<string, string>; stdin?: string; command?: string } = {},
@@ -165,7 +165,7 @@ export function startServer(
 	};
 }
 
-/** Ends a process; a child of its own that holds its output open must not keep the test waiting. */
+/** Ends a process. A grandchild that holds its output open must not keep the test waiting. */
 function endNow(child: ChildProcess): void {
 	child.kill('SIGKILL');
 	child.stdout?.destroy();
@@ -173,8 +173,8 @@ function endNow(child: ChildProcess): void {
 }
 
 /**
- * Starts `svc run` and waits until it says that it serves, with all its threads and listeners; throws with the server's
- * output when it ends before.
+ * Starts `svc run` and waits until it reports that it serves, with all threads and listeners. Throws the server's output
+ * if it ends before that.
  */
 export async function serve(
 	args: readonly string[],
@@ -189,12 +189,12 @@ export async function serve(
 		const end = performance.now() + START_LIMIT;
 		while (!server.output().includes('"serving"') && !server.output().includes('\tserving')) {
 			if (server.child.exitCode !== null || server.child.signalCode !== null) return;
-			// A machine that is busy makes a start slow; a start that never ends is told with what the server said.
-			if (performance.now() > end) throw new Error(`the server does not say that it serves:\n${server.output()}`);
+			// A busy machine makes startup slow. A startup that never ends fails with the server's output.
+			if (performance.now() > end) throw new Error(`the server does not report that it serves:\n${server.output()}`);
 			await new Promise(resolve => setTimeout(resolve, 10));
 		}
 		await waitForPort(port).catch(error => {
-			throw new Error(`${error.message}, but it says:\n${server.output()}`);
+			throw new Error(`${error.message}; its output:\n${server.output()}`);
 		});
 	};
 	await Promise.race([serving().then(() => (server.child.exitCode === null ? undefined : died)), died]).catch(
@@ -216,7 +216,7 @@ export async function rawExchange(
 	const socket: Socket = connect(port, '127.0.0.1');
 	const chunks: Buffer[] = [];
 	socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-	// Not the socket's own timeout, which a response that drips without an end never reaches.
+	// Not the socket's own timeout, which never fires while a response arrives byte by byte.
 	const timer = setTimeout(() => socket.destroy(new Error(`no end of the response within ${timeout} ms`)), timeout);
 	try {
 		socket.write(request);
@@ -227,14 +227,14 @@ export async function rawExchange(
 	return Buffer.concat(chunks).toString('latin1');
 }
 
-/** What a command printed and how it ended. */
+/** The output and exit status of a command. */
 export interface CommandResult {
 	readonly status: number | null;
 	readonly stdout: string;
 	readonly stderr: string;
 }
 
-/** Runs `svc` to its end. */
+/** Runs `svc` until it ends. */
 export async function runCommand(
 	args: readonly string[],
 	options: { cwd?: string; env?: Record<string, string>; stdin?: string } = {},

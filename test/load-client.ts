@@ -1,7 +1,7 @@
-/** Keep-alive clients that check every response and keep its time: the load under which a server is changed. */
+/** Keep-alive clients that check every response and record its time: the load during configuration changes. */
 import { connect, type Socket } from 'node:net';
 
-/** A response as the load client reads it. */
+/** A response as read by the load client. */
 export interface LoadResponse {
 	readonly status: number;
 	readonly head: string;
@@ -10,25 +10,25 @@ export interface LoadResponse {
 	readonly mark: number;
 }
 
-/** What became of a load. */
+/** The result of a load. */
 export interface LoadResult {
 	readonly requests: number;
-	/** What went wrong, the first twenty; empty when every response was right. */
+	/** The first twenty failures; empty if every response was correct. */
 	readonly failures: readonly string[];
 	readonly failed: number;
 	/** Milliseconds, sorted. */
 	readonly times: Float64Array;
 }
 
-/** Value at a share of a sorted list: `quantile(times, 0.99)`. */
+/** Returns the value at a share of a sorted list: `quantile(times, 0.99)`. */
 export function quantile(sorted: Float64Array, share: number): number {
 	return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 /**
- * Runs `connections` clients, each one request at a time on one connection, until `stop` is called.
- * `check` says what is wrong with a response, or undefined. `mark` is taken as each request is sent.
- * With `reconnect` a connection that the server ends is opened again, and its lost request is not a failure.
+ * Runs `connections` clients, each sending one request at a time on one connection, until `stop` is called.
+ * `check` describes what is wrong with a response, or returns undefined. `mark` is read as each request is sent.
+ * With `reconnect`, a connection closed by the server is reopened, and its lost request is not a failure.
  */
 export function startLoad(options: {
 	port: number;

@@ -1,6 +1,6 @@
 /**
- * What visitors send is data: in every directive and matcher that takes placeholders, text of a request that looks like a
- * placeholder, a template's action or a group of a regular expression comes out as it went in.
+ * Client data is never expanded: in every directive and matcher that takes placeholders, request text that looks like a
+ * placeholder, a template action or a regular expression group comes out unchanged.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,8 +18,8 @@ import { Served } from './compatfile/page.ts';
 const SECRET = 'the-secret-of-the-environment';
 process.env.SVC_TEST_SECRET = SECRET;
 
-/** What a visitor sends, in a field and in the query. */
-// biome-ignore lint/suspicious/noTemplateCurlyInString: it is data
+/** The client's data, in a field and in the query. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: client data
 const DATA = '{env.SVC_TEST_SECRET}{{env "SVC_TEST_SECRET"}}${1}$1{http.request.host}\\{';
 const PLACEHOLDER = '{header.x-data}';
 
@@ -31,7 +31,7 @@ writeFileSync(
 );
 writeFileSync(path.join(root, 'env'), SECRET);
 
-/** A configuration, and where the data comes out: exactly as it went in, or as the place encodes it. */
+/** A configuration, and where the data comes out: unchanged, or encoded for its place. */
 interface Case {
 	readonly of: string;
 	readonly site: string;
@@ -51,13 +51,13 @@ const sent =
 	(name: string) =>
 	(seen: DryRunResult): string | undefined =>
 		seen.exchange.sent[0]?.request.headers.get(name);
-/** In a query: whoever decodes it gets the data. */
+/** In a query; decoding it gives the data. */
 const inQuery =
 	(name: string) =>
 	(_: DryRunResult, text: string): string | null =>
 		new URLSearchParams(text.slice(text.indexOf('?') + 1)).get(name);
 const up = 'reverse_proxy 127.0.0.1:9';
-/** A variable that an application is given. */
+/** A variable passed to an application. */
 const variable = (seen: DryRunResult, name: string): string | undefined => {
 	const params = seen.exchange.sent[0]?.request.transport?.params ?? [];
 	return params[params.indexOf(name) + 1];
@@ -228,7 +228,7 @@ const CASES: readonly Case[] = [
 		method: 'GET',
 		site: 'reverse_proxy {query.x}',
 		target: '/?x=%7Bhttp.request.host%7D:80',
-		// Nothing is sent to what the text would stand for.
+		// Nothing is sent to the address that the text would expand to.
 		out: seen => String(seen.exchange.sent.length),
 		expected: '0',
 	},
@@ -396,7 +396,7 @@ const CASES: readonly Case[] = [
 	},
 ];
 
-const data = suite('data of requests');
+const data = suite('request data');
 
 for (const { of, site, target, out, expected, method = 'POST' } of CASES) {
 	data(`${of}: ${site.replaceAll('\n', '; ').replaceAll(root, 'ROOT')} ${target ?? ''}`, async () => {
@@ -420,20 +420,20 @@ for (const { of, site, target, out, expected, method = 'POST' } of CASES) {
 	});
 }
 
-data('cache: a key is what was sent, not what it would stand for', async () => {
+data('cache: a key contains the data as sent, not expanded', async () => {
 	const served = new Served(
 		`:8080 {\ncache {\nttl 1m\nkey "{query.x}"\n}\nheader Cache-Control max-age=60\nrespond "{query.n}"\n}\n`,
 	);
 	const ask = async (x: string, n: string): Promise<string> =>
 		(await served.ask(`http://a:8080/?n=${n}&x=${encodeURIComponent(x)}`)).body;
 	assert.is(await ask(SECRET, '1'), '1');
-	assert.is(await ask(SECRET, '2'), '1', 'one key is one response');
+	assert.is(await ask(SECRET, '2'), '1', 'one key has one response');
 	assert.is(await ask('{env.SVC_TEST_SECRET}', '3'), '3');
 });
 
-data('is looked at in every directive that takes text', () => {
+data('every directive that takes text is tested', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
-	// Those take no placeholder of a request, or only names that the configuration wrote.
+	// These take no placeholder of a request, or only names written in the configuration.
 	const none = new Set([
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['metrics', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],

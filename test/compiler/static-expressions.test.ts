@@ -1,6 +1,6 @@
 /**
- * The regular expressions in the code that requests meet, by the same measure as those of configurations: a client that
- * chooses the subject must not be able to choose how long a search takes.
+ * Regular expressions in our own code that see request data must meet the same standard as those in configurations: a
+ * client that chooses the subject must not be able to make a search slow.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -19,11 +19,11 @@ const FOLDERS = [
 	'admin',
 ];
 
-/** A literal, where code can have one. */
+/** A literal, where the code can have one. */
 const LITERAL =
 	/(?<=[(,=:?&|!{}[;\s])\/(?![/*])((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)(?=[\s.,;)\]}:]|$)/gm;
 
-/** Expressions that are not fast on every subject, by why that does no harm. */
+/** Expressions that are slow on some subject, by the reason why that is harmless. */
 const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 	'they read configurations, the files that these name, and templates': [
 		/([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs,
@@ -83,7 +83,7 @@ function literalsOf(folder: string): Literal[] {
 		});
 }
 
-/** The expression in RE2's syntax. A lookaround is taken for a group, which is tried just as often. */
+/** Converts the expression to RE2 syntax. A lookaround becomes a group, which is tried equally often. */
 function translated({ source, flags }: Literal): string {
 	const text = source
 		.replace(/\\u\{([0-9a-f]+)\}|\\u([0-9a-f]{4})/gi, (_, braced, plain) => `\\x{${braced ?? plain}}`)
@@ -94,9 +94,9 @@ function translated({ source, flags }: Literal): string {
 	return flags.includes('y') ? `^(?:${inner})` : inner;
 }
 
-const expressions = suite('expressions in the code');
+const expressions = suite('regular expressions in the code');
 
-expressions('are fast on any subject, or their subject is not a client’s', () => {
+expressions('they are fast on any subject, or their subject does not come from a client', () => {
 	const literals = FOLDERS.flatMap(literalsOf);
 	assert.ok(literals.length > 250, `${literals.length} literals were found`);
 	const slow: string[] = [];

@@ -1,15 +1,15 @@
-/** Chance that repeats: the same series of numbers for the same seed. */
+/** Random numbers from a seed, so that a failing run can be repeated. */
 
-/** A generator of numbers (xorshift32). */
+/** A random generator (xorshift32). */
 export class Chance {
 	#state: number;
 
 	constructor(seed: number) {
-		// Seeds next to each other begin far from each other, and none stands still.
+		// Neighboring seeds must start far apart, and the state must not be zero.
 		this.#state = (Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ (seed >>> 13)) | 1;
 	}
 
-	/** From 0 to `limit`, which is not reached. */
+	/** Returns an integer from 0 to `limit` − 1. */
 	below(limit: number): number {
 		this.#state ^= this.#state << 13;
 		this.#state ^= this.#state >>> 17;
@@ -17,12 +17,12 @@ export class Chance {
 		return (this.#state >>> 0) % limit;
 	}
 
-	/** True once in so many times. */
+	/** Returns true once in `times` calls on average. */
 	once(times: number): boolean {
 		return this.below(times) === 0;
 	}
 
-	/** One of a list that is not empty. */
+	/** Returns one item of a nonempty list. */
 	of<T>(values: readonly T[]): T {
 		return values[this.below(values.length)]!;
 	}

@@ -1,4 +1,4 @@
-/** What fuzzing begins with: every configuration among the fixtures and in the manual, and the words that stand in them. */
+/** The fuzzer's corpus: every configuration in the fixtures and the manual, and the words in them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
@@ -7,7 +7,7 @@ import { matchers } from '../../compiler/modules/matchers/index.ts';
 import { options } from '../../compiler/modules/options/index.ts';
 import { ROOT } from '../harness.ts';
 
-/** A text to begin with. */
+/** A text to start from. */
 export interface Seed {
 	readonly format: ConfigFormat;
 	readonly text: string;
@@ -28,13 +28,13 @@ const FORMATS: { readonly [name: string]: ConfigFormat } = {
 	'expected.json': 'json',
 };
 
-/** Cases that go up to a limit, which takes as long as thousands of others; test/fuzz/growth.test.ts has their like. */
+/** Cases that test a limit and take as long as thousands of others; test/fuzz/growth.test.ts has similar ones. */
 const SLOW: readonly string[] = ['imports-that-make-too-much', 'matchers-that-double'];
 
-/** Longer texts take the time of many. */
+/** Longer texts take the time of many short ones. */
 const LONGEST = 6000;
 
-/** Reads the corpus. What modules are registered is in it, whoever wrote them. */
+/** Reads the corpus. It includes the examples of all registered modules. */
 export function readCorpus(): Corpus {
 	const seeds: Seed[] = [];
 	for (const kind of KINDS) {

@@ -1,11 +1,11 @@
-/** A bounded run of the fuzzer; `npm run fuzz` tries a million texts, test/long/ some ten thousand. */
+/** A short run of the fuzzer; `npm run fuzz` tries a million texts, test/long/ some ten thousand. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzz } from './fuzz.ts';
 
 const fuzzing = suite('fuzzing');
 
-fuzzing('the invariants hold for all texts and documents', async () => {
+fuzzing('every property holds for random texts and documents', async () => {
 	const { tried, findings } = await fuzz({ count: 4000, from: 1, time: 4000, most: 3 });
 	assert.equal(findings, [], 'what broke, as short as it goes; see test/fuzz/properties.ts');
 	assert.ok(tried > 100, `${tried} texts in four seconds`);

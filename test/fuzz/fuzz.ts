@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz`: configurations that chance makes, and whether what must hold for all of them does. Prints what breaks,
- * made as short as it goes, with its seed.
+ * `npm run fuzz`: checks properties that must hold for all configurations, on random ones. Prints each violation with its
+ * seed, reduced to a short text.
  *
  * Usage: node test/fuzz/fuzz.ts [--count N] [--from SEED] [--seconds S]; a million if left out, without bound of time.
  */
@@ -10,28 +10,28 @@ import { type Corpus, readCorpus, type Seed } from './corpus.ts';
 import { mutatedText } from './mutate.ts';
 import { check } from './properties.ts';
 
-/** A property that does not hold. */
+/** A violated property. */
 export interface Finding {
 	readonly seed: number;
 	readonly format: Seed['format'];
-	/** As short as it goes. */
+	/** The shortest text found that violates it. */
 	readonly text: string;
 	readonly why: string;
 }
 
-/** What is tried. */
+/** Options of a run. */
 export interface FuzzOptions {
 	readonly count: number;
 	readonly from: number;
-	/** Milliseconds after which no further text is begun. */
+	/** Milliseconds after which no further text is tried. */
 	readonly time: number;
-	/** Called now and then with the number of texts that were tried. */
+	/** Called regularly with the number of texts tried. */
 	readonly progress?: (tried: number) => void;
-	/** Findings after which it ends. */
+	/** Number of findings after which the run ends. */
 	readonly most?: number;
 }
 
-/** Tries texts; the first findings, each kind of them once. */
+/** Tries random texts. Returns the first finding of each kind. */
 export async function fuzz(options: FuzzOptions): Promise<{ tried: number; findings: Finding[] }> {
 	const corpus = readCorpus();
 	const end = performance.now() + options.time;
@@ -66,12 +66,12 @@ async function failure(made: Seed): Promise<string | undefined> {
 	}
 }
 
-/** Failures that differ only in numbers and names are one kind. */
+/** Failures that differ only in numbers and names are of one kind. */
 function kindOf(why: string): string {
 	return why.replace(/\d+|`[^`]*`|"[^"]*"/g, '…').slice(0, 120);
 }
 
-/** Takes away what can go without the failure going. */
+/** Removes parts of a text as long as the failure remains. */
 async function shortened({ format, text }: Seed, kind: string): Promise<string> {
 	const end = performance.now() + 10_000;
 	let short = text;

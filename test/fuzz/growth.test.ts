@@ -1,4 +1,4 @@
-/** Texts made to grow: each is answered in time, whether it is refused or not, and what is said of it is short. */
+/** Texts constructed to grow: each is compiled or refused in time, and its diagnostics are short. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
@@ -38,9 +38,9 @@ function outcome(format: ConfigFormat, text: string, files: { readonly [path: st
 	return { milliseconds: (user + system) / 1000, codes: diagnostics.map(({ code }) => code), said };
 }
 
-/** Characters of a long text; test/long/growth.test.ts has ten million. */
+/** Length of a long text; test/long/growth.test.ts uses ten million characters. */
 const LENGTH = Number(process.env.GROWTH_LENGTH ?? 100_000);
-/** Milliseconds of a processor for it on a slow machine. */
+/** Processor milliseconds allowed for it on a slow machine. */
 const SLOW = 4000 + LENGTH / 500;
 
 const growth = suite('growth');
@@ -59,7 +59,7 @@ growth('a long text of one character or pair takes linear time', () => {
 	}
 });
 
-growth('blocks nest up to the documented limit', () => {
+growth('blocks can be nested up to the documented limit', () => {
 	const nested = (levels: number): string => `:80 {\n${'handle {\n'.repeat(levels)}${'}\n'.repeat(levels)}}\n`;
 	for (const dialect of dialects) {
 		assert.equal(
@@ -71,7 +71,7 @@ growth('blocks nest up to the documented limit', () => {
 	}
 });
 
-growth('imports that come back to themselves are told of', () => {
+growth('circular imports are reported', () => {
 	for (const dialect of dialects) {
 		assert.ok(outcome(dialect, 'import main\n').codes.includes('import/cycle'));
 		const files = { '/work/a': 'import b\n', '/work/b': 'import c\n', '/work/c': 'import a\n' };
@@ -79,7 +79,7 @@ growth('imports that come back to themselves are told of', () => {
 	}
 });
 
-growth('files that import each other twice over, level by level, are stopped', () => {
+growth('files that import each other twice at every level are stopped', () => {
 	const files: { [path: string]: string } = {};
 	for (let level = 0; level < 40; level++) files[`/work/f${level}`] = `import f${level + 1}\nimport f${level + 1}\n`;
 	files['/work/f40'] = 'respond x\n';
@@ -89,7 +89,7 @@ growth('files that import each other twice over, level by level, are stopped', (
 	}
 });
 
-growth('snippets that use each other many times over are stopped', () => {
+growth('snippets that use each other many times are stopped', () => {
 	const snippet = (level: number): string => `(s${level}) {\n${`\timport s${level - 1}\n`.repeat(10)}}\n`;
 	const text = `(s0) {\n\theader X-A 1\n}\n${Array.from({ length: 12 }, (_, level) => snippet(level + 1)).join('')}:80 {\n\timport s12\n}\n`;
 	{
@@ -110,7 +110,7 @@ growth('arguments and blocks that double themselves are stopped', () => {
 	}
 });
 
-growth('many sites, matchers, words and lines take their number, not its square', () => {
+growth('many sites, matchers, words and lines take linear time', () => {
 	const sites = (count: number): string =>
 		Array.from({ length: count }, (_, at) => `:${at + 1} {\n\trespond x\n}\n`).join('');
 	const matchers = (count: number): string =>
@@ -120,7 +120,7 @@ growth('many sites, matchers, words and lines take their number, not its square'
 		outcome('configfile', make(200));
 		const few = outcome('configfile', make(1000)).milliseconds;
 		const many = outcome('configfile', make(8000)).milliseconds;
-		// Eight times as much: eight times as long, with room for what else the machine does, and less than 64 times.
+		// Eight times the input may take eight times as long, plus noise from other processes, but less than 64 times.
 		assert.ok(many < 24 * few + 1000, `${make.name}: ${Math.round(few)} ms, then ${Math.round(many)} ms`);
 	}
 });

@@ -1,6 +1,6 @@
 /**
- * Differential fuzzing of the HTTP/1.1 parser against Node's: for each input the verdict must not depend on how its bytes
- * arrive, and what we accept Node must accept with the same messages.
+ * Differential fuzzing of the HTTP/1.1 parser against Node's. The verdict must not depend on how the bytes are split, and
+ * Node must accept whatever we accept, with the same messages.
  *
  * Usage: node test/fuzz/http1-differential.ts [seconds] [seed]; prints what it did, and fails at the first disagreement.
  */
@@ -8,23 +8,23 @@ import { pathToFileURL } from 'node:url';
 import { requestMaker } from './mutated-requests.ts';
 import { endOf, isKnownToNode, nodeReader, ourReader, type Reading } from './readings.ts';
 
-/** What a run did. */
+/** The result of a run. */
 export interface FuzzResult {
 	readonly inputs: number;
-	/** Inputs of which at least the first message was accepted. */
+	/** Inputs whose first message was accepted. */
 	readonly accepted: number;
-	/** Inputs that were also read byte for byte. */
+	/** Inputs that were also read byte by byte. */
 	readonly everyByte: number;
-	/** What is wrong, with the input; empty when nothing is. */
+	/** Disagreements, each with its input. */
 	readonly disagreements: readonly string[];
 }
 
-/** Longest input that is read byte for byte. */
+/** The longest input that is also read byte by byte. */
 const EVERY_BYTE = 400;
-/** One input in so many is. */
+/** One input in this many is read byte by byte. */
 const EVERY_BYTE_IN = 50;
 
-/** Runs for some milliseconds, or until so many inputs or ten disagreements. */
+/** Runs for this many milliseconds, or until `most` inputs or ten disagreements. */
 export async function fuzz(seed: number, milliseconds: number, most: number = Infinity): Promise<FuzzResult> {
 	const ours = ourReader();
 	const node = nodeReader();

@@ -1,8 +1,8 @@
-/** Texts and documents a few steps away from real ones: by lines and words, as people err, and by bytes, as attackers do. */
+/** Mutations of real texts and documents: by lines and words, as humans err, and by bytes, as attackers do. */
 import type { Chance } from './chance.ts';
 import type { Corpus, Seed } from './corpus.ts';
 
-/** Parts that mean something to a lexer, a parser or an expansion. */
+/** Fragments that are significant to a lexer, parser or expansion. */
 const PIECES: readonly string[] = [
 	...[
 		'{',
@@ -74,13 +74,13 @@ const PIECES: readonly string[] = [
 	...['(?', '(a+)+', '[', ']', '$1', '__proto__', 'constructor', '# lint: off ', 'http://', 'unix//x', ':99999', '[::'],
 ];
 
-/** A text of the corpus with changes. */
+/** Returns a text of the corpus with random changes. */
 export function mutatedText(chance: Chance, { seeds, lines, words }: Corpus): Seed {
 	const seed = chance.of(seeds);
 	if (seed.format === 'json') return { format: 'json', text: mutatedJson(chance, seed.text, words) };
 	let { text } = seed;
 	for (let count = chance.below(5) + 1; count > 0; count--) text = changed(chance, text, lines, words);
-	// What is right in one language is often wrong in the other.
+	// Text that is valid in one language is often invalid in the other.
 	const format = chance.once(6) ? (seed.format === 'configfile' ? 'compatfile' : 'configfile') : seed.format;
 	return { format, text: text.slice(0, 20_000) };
 }
@@ -114,7 +114,7 @@ function changed(chance: Chance, text: string, lines: readonly string[], words: 
 			return all.join('\n');
 		}
 		case 8: {
-			// A line of one place stands at another.
+			// Moves a line to another place.
 			const [line] = all.splice(at, 1);
 			all.splice(chance.below(all.length + 1), 0, line!);
 			return all.join('\n');
@@ -140,7 +140,7 @@ function bytes(chance: Chance, text: string): string {
 	}
 }
 
-/** Values that a document may hold where others are meant. */
+/** Values inserted into documents in place of others. */
 const VALUES: readonly unknown[] = [
 	null,
 	true,

@@ -1,4 +1,4 @@
-/** Requests made from well-formed and from hostile ones by small changes, the same for the same seed. */
+/** Requests made from well-formed and hostile ones by small random changes, from a seed. */
 import { wireRequests } from '../wire-corpus.ts';
 
 const WELL_FORMED: readonly string[] = [
@@ -42,10 +42,10 @@ const FRAGMENTS: readonly string[] = [
 	...['X: y\r\n z\r\n', ';a=b', ';a="\n"', '00000000', 'ffffffff', 'Upgrade: x\r\nConnection: Upgrade\r\n'],
 ];
 
-/** The request that follows each: it shows where the one before was taken to end. */
+/** The request appended to each: it shows where the parser thinks the previous one ended. */
 export const MARKER = 'GET /marker HTTP/1.1\r\nHost: marker\r\nConnection: close\r\n\r\n';
 
-/** Numbers from 0 up to below a bound (mulberry32). */
+/** A random generator of integers below a bound (mulberry32). */
 export function random(seed: number): (bound: number) => number {
 	let state = seed;
 	return bound => {
@@ -56,7 +56,7 @@ export function random(seed: number): (bound: number) => number {
 	};
 }
 
-/** Makes requests, each with the marker behind it. */
+/** Generates requests, each followed by the marker request. */
 export function requestMaker(seed: number): { next: (bound: number) => number; request: () => string } {
 	const next = random(seed);
 	const corpus = wireRequests().map(({ bytes }) => bytes);

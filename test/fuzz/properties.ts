@@ -1,4 +1,4 @@
-/** What must hold for every text and every document, whatever is in it. */
+/** Properties that must hold for every text and every document. */
 import { isDeepStrictEqual } from 'node:util';
 import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { type Compiled, compile } from '../../compiler/compiler.ts';
@@ -11,7 +11,7 @@ import { formatText } from '../../compiler/syntax/format.ts';
 import { tokenize } from '../../compiler/syntax/tokens.ts';
 import type { Seed } from './corpus.ts';
 
-/** Files that imports find. They import themselves and each other. */
+/** Importable files, which import themselves and each other. */
 const FILES: { readonly [path: string]: string } = {
 	'/work/part': 'header X-Part 1\n',
 	'/work/a': 'import b\n',
@@ -19,7 +19,7 @@ const FILES: { readonly [path: string]: string } = {
 	'/work/deep': '(deep) {\n\timport part\n}\n',
 };
 
-/** Nothing of this machine, so that a seed finds the same everywhere. */
+/** A reader without the machine's files, so that a seed gives the same result everywhere. */
 export const reader: Reader = {
 	readText: path => FILES[path] ?? missing(path),
 	readBytes: path => missing(path),
@@ -33,23 +33,23 @@ function missing(path: string): never {
 	throw new ReadError('ENOENT', path);
 }
 
-/** Milliseconds of a processor that a text may take: far more than it does, far less than its square. */
+/** Processor milliseconds allowed for a text: far above linear time, far below quadratic time. */
 function budget(text: string): number {
 	return 1500 + text.length / 5;
 }
 
-/** Why a property does not hold. */
+/** The reason why a property does not hold. */
 export class Broken extends Error {}
 
-/** Checks everything; throws what any of it threw, or {@link Broken}. */
+/** Checks all properties. Throws any exception, or {@link Broken}. */
 export async function check({ format, text }: Seed, again = true): Promise<void> {
 	const started = process.cpuUsage();
 	const compiled = compile({ format, text, name: 'input' }, reader);
 	for (const diagnostic of compiled.diagnostics) {
 		const { span, message } = diagnostic;
 		const inside = !span || (span.start >= 0 && span.start <= span.end && span.end <= span.source.text.length);
-		if (!inside) throw new Broken(`${diagnostic.code} stands outside of the text`);
-		if (message === '') throw new Broken(`${diagnostic.code} says nothing`);
+		if (!inside) throw new Broken(`${diagnostic.code} has a place outside the text`);
+		if (message === '') throw new Broken(`${diagnostic.code} has an empty message`);
 		if (diagnostic.code === 'document/cannot-be-built') throw new Broken(`an unforeseen failure: ${message}`);
 		toReport(diagnostic);
 	}
@@ -67,12 +67,12 @@ export async function check({ format, text }: Seed, again = true): Promise<void>
 	}
 	const { user, system } = process.cpuUsage(started);
 	const took = (user + system) / 1000;
-	// Once may be the machine's doing.
+	// A single slow run may be the machine's fault.
 	if (took > budget(text) && again) await check({ format, text }, false);
 	else if (took > budget(text)) throw new Broken(`it took ${Math.round(took)} ms for ${text.length} characters`);
 }
 
-/** The document that came out is accepted, and comes out again as it is. */
+/** The compiled document must be accepted, and compile to itself. */
 function checkDocument({ document }: Compiled): void {
 	const text = JSON.stringify(printedForm(document!));
 	const again = compile({ format: 'json', text, name: 'again' }, reader);
@@ -106,7 +106,7 @@ function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled)
 	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');
 }
 
-/** Formatting is stable, and means the same. */
+/** Formatting must be stable, and must not change the meaning. */
 function checkFormat({ format, text }: Seed, compiled: Compiled): void {
 	const formatted = formatText(text);
 	if (formatText(formatted) !== formatted) throw new Broken('formatting twice is not formatting once');

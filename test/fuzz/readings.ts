@@ -1,4 +1,4 @@
-/** What two servers, ours and Node's, read from the same bytes: in memory, without a socket. */
+/** How two servers, ours and Node's, interpret the same bytes, in memory without sockets. */
 import { createServer, METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -9,21 +9,21 @@ import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { bodyOf } from '../runtime/protocols/http1/wire.ts';
 
-/** A message that was read whole: method, target and body. */
+/** A completely read message: method, target and body. */
 export type Message = string;
 
-/** What a server made of one connection. */
+/** A server's interpretation of one connection. */
 export interface Reading {
-	/** Messages read whole, in order. */
+	/** Completely read messages, in order. */
 	readonly messages: readonly Message[];
-	/** Statuses of the final answers. */
+	/** Statuses of the final responses. */
 	readonly statuses: readonly number[];
 }
 
-/** A server that reads bytes given in pieces. */
+/** A server that reads bytes in given pieces. */
 export type Reader = (pieces: readonly string[]) => Promise<Reading>;
 
-/** The end of a connection that a server holds: what a test pushes is what it reads. */
+/** The server's end of a connection: it reads what a test pushes. */
 class MemorySocket extends Duplex {
 	readonly remoteAddress = '192.0.2.1';
 	readonly remotePort = 1;
@@ -70,7 +70,7 @@ async function run(socket: MemorySocket, pieces: readonly string[]): Promise<rea
 	}
 	if (!socket.destroyed) socket.push(null);
 	await ended;
-	// What is behind the answer may still be read.
+	// Bytes after the response may still be read.
 	await new Promise(resolve => setImmediate(resolve));
 	socket.destroy();
 	return [...socket.written.matchAll(/HTTP\/1\.1 ([2-5][0-9][0-9]) /g)].map(match => Number(match[1]));
@@ -82,7 +82,7 @@ export function ourReader(): Reader {
 	const server = createHttp1Server({
 		async handle(x: Exchange) {
 			const into = messages;
-			// In place before the body is read, so that the order is that of the heads.
+			// Added before the body is read, so that the order is that of the heads.
 			const index = into.push(undefined) - 1;
 			try {
 				const body = await bodyOf(x);
@@ -110,7 +110,7 @@ export function ourReader(): Reader {
 	};
 }
 
-/** Node's own server, its parser strict. */
+/** Node's own server with its strict parser. */
 export function nodeReader(): Reader {
 	let messages: (Message | undefined)[] = [];
 	const server = createServer({ insecureHTTPParser: false, requireHostHeader: false }, (request, response) => {
@@ -137,7 +137,7 @@ export function nodeReader(): Reader {
 		messages = own;
 		const socket = new MemorySocket();
 		server.emit('connection', socket);
-		// It does not close a connection whose client has ended its side.
+		// Node does not close a connection whose client has ended its side.
 		const timer = setTimeout(() => socket.destroy(), 50);
 		const statuses = await run(socket, pieces);
 		clearTimeout(timer);
@@ -145,13 +145,13 @@ export function nodeReader(): Reader {
 	};
 }
 
-/** Messages up to the first one that did not come whole. */
+/** Returns the messages up to the first incomplete one. */
 function wholeOnes(messages: readonly (Message | undefined)[]): Message[] {
 	const end = messages.indexOf(undefined);
 	return (end === -1 ? messages : messages.slice(0, end)) as Message[];
 }
 
-/** Path and query of a target in absolute form, as we have them. */
+/** Returns path and query of an absolute-form target, as our server does. */
 function originForm(url: string): string {
 	const authority = /^https?:\/\/[^/?]*/i.exec(url);
 	if (!authority) return url;
@@ -159,13 +159,13 @@ function originForm(url: string): string {
 	return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Whether Node has the method in its list and reads it as a request; any token is a method to us (RFC 9110 §9.1). */
+/** Reports whether Node knows the method and reads it as a request. For us any token is a method (RFC 9110 §9.1). */
 export function isKnownToNode(message: Message): boolean {
 	const method = message.split(' ', 1)[0]!;
 	return method !== 'CONNECT' && METHODS.includes(method);
 }
 
-/** Index behind the first `count` messages of bytes that we have accepted. */
+/** Returns the index after the first `count` messages of accepted bytes. */
 export function endOf(text: string, count: number): number {
 	const parser = new RequestHeadParser(DEFAULT_LIMITS.maxHeaderCount);
 	let at = 0;

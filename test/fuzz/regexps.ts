@@ -1,4 +1,4 @@
-/** Random regular expressions, subjects that mean harm to them, and the engine that never backtracks by itself. */
+/** Random regular expressions, malicious subjects, and the non-backtracking engine. */
 import { LinearRegExp } from '../../compiler/codegen/regexp/linear-regexp.ts';
 import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';
 import { Paths } from '../../compiler/codegen/regexp/paths.ts';
@@ -64,7 +64,7 @@ export function randomText(chance: Chance, length: number): string {
 	return text;
 }
 
-/** Returns a text of the length that an expression may take long to search: a few characters over and over, or at random. */
+/** Returns a text as long as a request: a few characters repeated, or random ones. */
 export function harmfulText(chance: Chance, source: string, length: number): string {
 	const own = [...source].filter(c => /[a-z0-9/é😀 -]/u.test(c));
 	const letters = own.length > 0 && !chance.once(4) ? own : LETTERS;
@@ -78,7 +78,7 @@ export function harmfulText(chance: Chance, source: string, length: number): str
 	return start + body.slice(0, Math.max(0, length - start.length - end.length)) + end;
 }
 
-/** An expression that never backtracks, and the same one for the engine that always does. Throws RegexpError. */
+/** Compiles an expression for the non-backtracking engine and for the built-in one. Throws RegexpError. */
 export function bothEngines(source: string, flags: string): { readonly linear: RegExp; readonly backtracking: RegExp } {
 	const parsed = parseRegexp(source, flags.includes('i'));
 	const program = compileProgram(parsed, CONFIGURED);

@@ -1,4 +1,4 @@
-/** map, invoke, method, request_body: what they do to a request on its way. */
+/** The effects of map, invoke, method and request_body on a request. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
@@ -56,7 +56,7 @@ map('is evaluated when its placeholder is used', async () => {
 	assert.is(bodyText(x), 'q');
 });
 
-map('a null output leaves it to the next line, numbers keep their type', async () => {
+map('a null output is left to the next line, and numbers keep their type', async () => {
 	const lookup = {
 		handler: 'lookup',
 		source: '{http.request.method}',
@@ -73,7 +73,7 @@ map('a null output leaves it to the next line, numbers keep their type', async (
 	assert.is(bodyText(y), '[][]');
 });
 
-map('of two for one name the first counts; without one the name is unknown', async () => {
+map('of two maps for one name the first applies; without a match the name is unknown', async () => {
 	const lookup = (value: string, when?: Matcher): Step => ({
 		handler: 'lookup',
 		source: '',
@@ -89,7 +89,7 @@ map('of two for one name the first counts; without one the name is unknown', asy
 	assert.is(bodyText(await ask([respond('{x}')])), '{x}');
 });
 
-map('what uses itself ends', async () => {
+map('a map that refers to itself terminates', async () => {
 	const lookup = (name: string, source: string) => ({
 		handler: 'lookup',
 		source,
@@ -100,7 +100,7 @@ map('what uses itself ends', async () => {
 	assert.is(bodyText(await ask([lookup('a', '{b}'), lookup('b', '{a}'), respond('{a}')])), 'end!');
 });
 
-map('values are data', async () => {
+map('values are not expanded', async () => {
 	const lookup = {
 		handler: 'lookup',
 		source: '{http.request.header.Name}',
@@ -120,14 +120,14 @@ const run = (route: string): Step => ({ handler: 'run_route', route });
 const mark = (value: string): Step => ({ handler: 'edit_headers', response: { add: [{ name: 'Way', value }] } });
 const way = (x: FakeExchange) => x.response.headers.getAll('way').join(' ');
 
-invoke('goes on where it was when the route does not answer', async () => {
+invoke('continues after itself if the route does not respond', async () => {
 	const routes = { a: [mark('a1'), run('b'), mark('a2')], b: [mark('b')] };
 	const x = await ask([run('a'), mark('between'), run('b'), respond('end')], {}, { routes });
 	assert.is(way(x), 'a1 b a2 between b');
 	assert.is(bodyText(x), 'end');
 });
 
-invoke('answers inside end the request, and error routes run routes too', async () => {
+invoke('a response in a route ends the request, and error routes can invoke routes', async () => {
 	const routes = { a: [mark('a'), respond('from a')], failing: [run('a2')], a2: [{ handler: 'fail', status: 418 }] };
 	assert.is(bodyText(await ask([run('a'), respond('after')], {}, { routes })), 'from a');
 	const errors = [{ pipeline: [run('a')] }];
@@ -135,7 +135,7 @@ invoke('answers inside end the request, and error routes run routes too', async 
 	assert.is(bodyText(x), 'from a');
 });
 
-invoke('a route that waits goes on as well', async () => {
+invoke('continues after a route that waits', async () => {
 	const body: BodySource = { length: undefined, pull: once('text'), cancel() {} };
 	const routes = {
 		a: [respond('{http.request.body}')].map(step => ({ ...step, status: 103 })),
@@ -146,7 +146,7 @@ invoke('a route that waits goes on as well', async () => {
 	assert.is(bodyText(x), 'text');
 });
 
-invoke('routes that run each other end with an error, and a condition can end them before', async () => {
+invoke('mutual recursion ends with an error, unless a condition ends it first', async () => {
 	const routes = { a: [run('b')], b: [run('a')] };
 	assert.is(await statusOf(ask([run('a')], {}, { routes })), 500);
 	const stripping = {
@@ -165,7 +165,7 @@ invoke('routes that run each other end with an error, and a condition can end th
 
 invoke.run();
 
-/** Gives a text once, later, and then the end. */
+/** A stream that yields a text later, and then ends. */
 function once(text: string): () => Promise<Uint8Array | null> {
 	const pieces = [Buffer.from(text)];
 	return async () => pieces.shift() ?? null;
@@ -173,7 +173,7 @@ function once(text: string): () => Promise<Uint8Array | null> {
 
 const method = suite('method');
 
-method('is in upper case, and an invalid one is an error', async () => {
+method('the method is converted to upper case, and an invalid one is an error', async () => {
 	const set = { handler: 'set_method', method: '{http.request.header.M}' };
 	const echo = respond('{http.request.method} {http.request.orig_method}');
 	assert.is(bodyText(await ask([set, echo], { headers: [['M', 'patch']] })), 'PATCH GET');
@@ -189,7 +189,7 @@ const requestBody = suite('request_body');
 const echo = respond('{http.request.body}');
 const bound = (most: number): Step => ({ handler: 'request_content', max_size: most });
 
-requestBody('a stream may have as many bytes as allowed', async () => {
+requestBody('a streamed body may have exactly the allowed number of bytes', async () => {
 	const stream = (length: number | undefined): BodySource => ({ length, pull: once('12345'), cancel() {} });
 	assert.is(bodyText(await ask([bound(5), echo], { body: stream(undefined) })), '12345');
 	assert.is(await statusOf(ask([bound(4), echo], { body: stream(undefined) })), 413);
@@ -199,14 +199,14 @@ requestBody('a stream may have as many bytes as allowed', async () => {
 	assert.is(await statusOf(ask([bound(0), echo], { body: null })), 200);
 });
 
-requestBody('a body that was refused is given up', async () => {
+requestBody('a refused body is cancelled', async () => {
 	let cancelled = 0;
 	const body: BodySource = { length: undefined, pull: once('12345'), cancel: () => cancelled++ };
 	assert.is(await statusOf(ask([bound(4), echo], { body })), 413);
 	assert.is(cancelled, 1);
 });
 
-requestBody('another body may hold the one before', async () => {
+requestBody('a replaced body may contain the previous one', async () => {
 	const replace = { handler: 'request_content', replace: '[{http.request.body}]' };
 	assert.is(bodyText(await ask([replace, echo], { body: '{http.request.method}' })), '[{http.request.method}]');
 	assert.is(bodyText(await ask([{ ...replace, replace: '' }, echo], { body: 'x' })), '');

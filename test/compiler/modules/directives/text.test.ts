@@ -1,4 +1,4 @@
-/** Directives and matchers from text to answer: what each line lowers to, does, and how its mistakes read. */
+/** Directives and matchers from text to response: how each line is lowered, what it does, and its error messages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
@@ -48,7 +48,7 @@ function document(lines: string, dialect: Dialect): Document {
 	return result.document!;
 }
 
-/** Steps of the site. */
+/** The steps of the site. */
 function steps(lines: string, dialect: Dialect = 'configfile'): readonly Step[] {
 	return JSON.parse(JSON.stringify(document(lines, dialect).sites![0]!.pipeline)) as Step[];
 }
@@ -163,7 +163,7 @@ for (const [lines, expected] of LOWERED) {
 	});
 }
 
-lowering('a relative root belongs to the file, or, in a Compatfile, to whoever serves it', () => {
+lowering("a relative root is relative to the file, or, in a Compatfile, to the server's working directory", () => {
 	const lines = 'root www\nfile_server {\nroot ./www/\nhide secret/*\n}\n@f file {\nroot sub\n}\nabort @f';
 	const paths = (dialect: Dialect): unknown[] =>
 		steps(lines, dialect).map(({ variables, root, hide, when }) => [
@@ -186,7 +186,7 @@ lowering('a relative root belongs to the file, or, in a Compatfile, to whoever s
 	]);
 });
 
-lowering('a Compatfile means the host as it was sent, a Configfile the one that sites are found by', () => {
+lowering('{host} in a Compatfile is the host as sent, in a Configfile the one used to select the site', () => {
 	const lines =
 		'respond "{host} {http.request.host} {rp.upstream.address} \\{host}"\n@m expression `{host} == "a"`\nabort @m';
 	const texts = (dialect: Dialect) => {
@@ -206,7 +206,7 @@ lowering('a Compatfile means the host as it was sent, a Configfile the one that 
 	]);
 });
 
-lowering('a Compatfile means other files than a Configfile where it names none, and by a fallback', () => {
+lowering('default files and fallbacks differ between a Compatfile and a Configfile', () => {
 	const lines =
 		"@a file\nabort @a\n@b file {\ntry_files /x /y\ntry_policy first_exist_fallback\n}\nabort @b\n@c expression `file() || file({'try_policy': 'first_exist_fallback'})`\nabort @c\n@d expression `{query.file} == '1'`\nabort @d";
 	const matchers = (dialect: Dialect) => steps(lines, dialect).map(({ when }) => when);
@@ -230,12 +230,12 @@ lowering('a Compatfile means other files than a Configfile where it names none, 
 	]);
 });
 
-/** Without the names of exclusive groups, which only one dialect has. */
+/** Removes the names of exclusive groups, which only one dialect has. */
 function normal(pipeline: readonly Step[]): object[] {
 	return pipeline.map(({ exclusive: _, ...step }) => step);
 }
 
-/** Matchers of `@m` and the tagged form. */
+/** Lines of `@m`, and the matcher in tagged form. */
 const MATCHED: readonly (readonly [string, object])[] = [
 	['@m path /a /B*', { type: 'path', patterns: ['/a', '/B*'] }],
 	['@m path_regexp ^/(\\d{2})$', { type: 'path_regexp', pattern: '^/(\\d{2})$', name: 'm' }],
@@ -287,7 +287,7 @@ lowering.run();
 
 const mistakes = suite('mistakes');
 
-/** Lines, dialect, parts of the messages in order. */
+/** Lines, dialect, and parts of the messages in order. */
 const MISTAKES: readonly (readonly [string, Dialect, readonly string[]])[] = [
 	['redir /x /y permament', 'configfile', ['redirect/unknown-status: `permament` is not a redirect status.']],
 	['redir * /y 200', 'compatfile', ["Redir code not in the 3xx range or 401: '200'"]],
@@ -415,7 +415,7 @@ facts('C17: shorthands with parameters in quoted text', async () => {
 	assert.is(bodyText(x), 't example q seg seg seg');
 });
 
-facts('handle_path strips its prefix, and the first handle that matches answers alone', async () => {
+facts('handle_path strips its prefix, and only the first matching handle runs', async () => {
 	const lines =
 		'handle_path /static/* {\nrespond "static {path}"\n}\nhandle /api/* {\nrespond "api {path}"\n}\nhandle {\nrespond "rest"\n}';
 	for (const dialect of ['configfile', 'compatfile'] as const) {

@@ -1,4 +1,4 @@
-/** `rewrite` and `uri`: what the request's path and query become. */
+/** `rewrite` and `uri`: the resulting path and query. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
@@ -17,7 +17,7 @@ function steps(...edits: readonly Edit[]): Step[] {
 
 const query = (edits: Edit): Edit => ({ query: edits });
 
-/** The table U1 to U7 of the compatible language's facts: edits, target, query that comes out. */
+/** Facts U1 to U7 about the compatible server: edits, target, resulting path and query. */
 const FACTS: readonly (readonly [string, readonly Edit[], string, string])[] = [
 	[
 		'U1',
@@ -68,7 +68,7 @@ async function target(edit: Edit, from: string, more: RequestFields = {}): Promi
 	return x.request.query === undefined ? x.request.path : `${x.request.path}?${x.request.query}`;
 }
 
-/** rewrite target, request, result. */
+/** Rewrite target, request, result. */
 const REWRITES: readonly (readonly [string, string, string])[] = [
 	['/x', '/a?b=c', '/x?b=c'],
 	['/x?', '/a?b=c', '/x'],
@@ -100,7 +100,7 @@ for (const [to, from, expected] of REWRITES) {
 	});
 }
 
-test('a capture of the decoded path cannot smuggle a query or an escape', async () => {
+test('a capture from the decoded path cannot inject a query or an escape', async () => {
 	const x = await served(
 		[
 			{
@@ -115,7 +115,7 @@ test('a capture of the decoded path cannot smuggle a query or an escape', async 
 	assert.is(x.request.query, undefined);
 });
 
-/** edit, request, result. */
+/** Edit, request, result. */
 const EDITS: readonly (readonly [Edit, string, string])[] = [
 	[{ strip_prefix: '/api' }, '/api/x?y', '/x?y'],
 	[{ strip_prefix: 'api' }, '/api/x', '/x'],
@@ -129,7 +129,7 @@ const EDITS: readonly (readonly [Edit, string, string])[] = [
 	[{ strip_prefix: '/{http.request.host}' }, '/example.test/x', '/x'],
 	[{ strip_prefix: '/api' }, '/apifoo', '/foo'],
 	[{ strip_prefix: '/x' }, '/x//evil.example/', '/evil.example/'],
-	// The path is cleaned though nothing is taken off.
+	// The path is cleaned even if nothing is stripped.
 	[{ strip_prefix: '/api' }, '/a/../b//c?x=//', '/b/c?x=//'],
 	[{ strip_prefix: '//api' }, '/a/../b//c', '/b//c'],
 	[{ strip_suffix: '.html' }, '/a/./b//', '/a/b/'],
@@ -144,7 +144,7 @@ const EDITS: readonly (readonly [Edit, string, string])[] = [
 	[{ replace: [{ find: 'a', replace: 'b', limit: 1 }] }, '/aa?aa', '/ba?ba'],
 	[{ replace: [{ find: '/x/', replace: '/$&/' }] }, '/x/y', '/$&/y'],
 	[{ path_regexp: [{ find: '/+', replace: '/' }] }, '//a///b', '/a/b'],
-	// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
+	// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a named group in a replacement
 	[{ path_regexp: [{ find: '^/u/(\\d+)/(?P<rest>.*)$', replace: '/user-$1/${rest}' }] }, '/u/7/a/b', '/user-7/a/b'],
 	[{ path_regexp: [{ find: 'a', replace: ' ?' }] }, '/a', '/%20%3F'],
 	[{ query: { delete: ['b'] } }, '/?c=1&b=2&a=3', '/?a=3&c=1'],

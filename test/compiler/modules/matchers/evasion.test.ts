@@ -1,4 +1,4 @@
-/** Spellings of one path and one host, and which matchers see through them: a rule for each. */
+/** Different spellings of paths and hosts, and which of them each matcher recognizes. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../../harness.ts';
 import { type Asked, Served } from '../../compatfile/page.ts';
 import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
-/** `y`, `n`, or the status of the error that the request is. */
+/** `y`, `n`, or the status of the error that the request causes. */
 function verdict(when: Matcher, request: RequestFields): string {
 	const x = fakeExchange(request);
 	const site = builtSite([
@@ -26,7 +26,7 @@ function verdict(when: Matcher, request: RequestFields): string {
 	return bodyText(x);
 }
 
-/** Ways to ask for `/admin/x`, and some that only look like one. */
+/** Spellings of `/admin/x`, and some paths that only look similar. */
 const PATHS = {
 	plain: '/admin/x',
 	case: '/ADMIN/x',
@@ -43,12 +43,12 @@ const PATHS = {
 	'trailing dot': '/admin./x',
 	parameter: '/admin;a=b/x',
 	NUL: '/admin/x%00',
-	'half an escape': '/admin/x%2',
+	'an incomplete escape': '/admin/x%2',
 };
 
 /**
- * Every matcher of paths decides on the path decoded once and cleaned, so that no spelling of a path that a handler would
- * take for another gets around it. Letter case is not a spelling for expressions and URL patterns.
+ * Every path matcher uses the path decoded once and cleaned, so that no spelling that a handler would accept
+ * evades it. For expressions and URL patterns, letter case makes a different path.
  */
 const INSENSITIVE = 'y y y y y y y y y n n n n n 400 400';
 const SENSITIVE = 'y n y y y y y y y n n n n n 400 400';
@@ -72,12 +72,12 @@ const RULES: { readonly [rule: string]: { readonly when: Matcher; readonly expec
 	'path, a suffix': { when: { type: 'path', patterns: ['*min/x'] }, expected: 'y y y y y y y y y y n y n n 400 400' },
 	'path, a part': { when: { type: 'path', patterns: ['*/admin/*'] }, expected: INSENSITIVE },
 	'path, exact': { when: { type: 'path', patterns: ['/admin/x'] }, expected: INSENSITIVE },
-	// Slashes that the pattern doubles are slashes that the request has to double.
+	// Double slashes in the pattern must be doubled in the request.
 	'path with two slashes': {
 		when: { type: 'path', patterns: ['//admin//*'] },
 		expected: 'n n n n y n n n n n n n n n 400 400',
 	},
-	// What the pattern writes escaped has to come escaped: to tell spellings apart is what it is for.
+	// Escapes in the pattern must be escaped in the request, because such patterns exist to tell spellings apart.
 	'path with an escape': {
 		when: { type: 'path', patterns: ['/admin%2F*'] },
 		expected: 'n n n y n n n n n n n n n n 400 400',
@@ -98,14 +98,14 @@ const RULES: { readonly [rule: string]: { readonly when: Matcher; readonly expec
 		when: { type: 'expression', expression: "url_pattern('/admin/*')" },
 		expected: SENSITIVE,
 	},
-	// A placeholder is the path decoded once and no more: it is for inserting, and no guard.
+	// A placeholder is the path decoded only once. It is meant for insertion, not for access control.
 	'vars of a placeholder': {
 		when: { type: 'vars_regexp', variable: '{http.request.uri.path}', pattern: '^/admin/' },
 		expected: 'y n y y n n n n n n n n n n y y',
 	},
 };
 
-const paths = suite('spellings of a path');
+const paths = suite('path spellings');
 
 for (const [rule, { when, expected }] of Object.entries(RULES)) {
 	paths(rule, () => {
@@ -117,11 +117,11 @@ for (const [rule, { when, expected }] of Object.entries(RULES)) {
 
 paths.run();
 
-/** Ways to name `example.com`. */
+/** Spellings of `example.com`. */
 const HOSTS = ['example.com', 'EXAMPLE.com', 'example.com.', 'example.com:81', 'Example.Com.:81'];
 const OTHERS = ['example.com.evil.test', 'xexample.com', 'example.comx'];
 
-const hosts = suite('spellings of a host');
+const hosts = suite('host spellings');
 
 for (const when of [
 	{ type: 'host', hosts: ['Example.com'] },
@@ -139,15 +139,15 @@ for (const when of [
 
 hosts.run();
 
-/** What stands under the root: what the spellings of a path find there is that, and nothing above it. */
+/** Files below the root. The spellings of a path must find these, and nothing above the root. */
 const root = temporaryFolder();
 mkdirSync(path.join(root, 'site/admin'), { recursive: true });
 writeFileSync(path.join(root, 'site/admin/x'), '');
 writeFileSync(path.join(root, 'secret'), '');
 
 /**
- * The rules of the other matchers. Values of queries and fields are compared as they are, once decoded; names of fields,
- * and hosts, without regard to letter case; addresses by what they are, not by how they are written.
+ * The rules of the other matchers. Query and field values are compared exactly, after decoding once; field names
+ * and hosts ignore letter case; addresses are compared by value, not by spelling.
  */
 const OTHER_RULES: readonly (readonly [
 	rule: string,
@@ -262,7 +262,7 @@ const OTHER_RULES: readonly (readonly [
 	['tls: what is spoken, not what a field says', 'tls', [['n', '/', { headers: { 'x-forwarded-proto': 'https' } }]]],
 ];
 
-const others = suite('spellings of other things');
+const others = suite('other spellings');
 
 for (const [rule, lines, table] of OTHER_RULES) {
 	others(rule, async () => {
@@ -274,11 +274,11 @@ for (const [rule, lines, table] of OTHER_RULES) {
 	});
 }
 
-others('every matcher has its rule', () => {
+others('every matcher has a rule', () => {
 	const paths = Object.values(RULES).map(({ when }) => when.type);
 	const rest = OTHER_RULES.map(([, lines]) => lines.split(' ')[0]!);
 	const shown = new Set([...paths, ...rest, 'host', 'vars']);
-	// These are made of others.
+	// These are combinations of others.
 	const made = new Set(['all', 'any', 'not', 'vars_regexp']);
 	assert.equal(
 		matchers.map(({ id }) => id).filter(id => !shown.has(id) && !made.has(id)),

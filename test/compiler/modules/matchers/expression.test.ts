@@ -1,4 +1,4 @@
-/** Expressions in CEL: what they see, how they are checked, and how they fail. */
+/** CEL expressions: their values, checks and runtime errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fakeLeases } from '../../../../compiler/codegen/fake-leases.ts';
@@ -21,7 +21,7 @@ function holds(expression: string, request: RequestFields = {}, name?: string): 
 	return bodyText(x).startsWith('yes');
 }
 
-const placeholders = suite('placeholders of expressions');
+const placeholders = suite('placeholders in expressions');
 
 placeholders('have their values and types', () => {
 	for (const [expression, expected] of [
@@ -46,7 +46,7 @@ placeholders('have their values and types', () => {
 	}
 });
 
-placeholders('are data', () => {
+placeholders('are not expanded again', () => {
 	const headers = [['Evil', "' || true || '{http.request.method}"]] as const;
 	assert.is(holds("{http.request.header.Evil} == 'GET'", { headers }), false);
 	assert.is(holds("{http.request.header.Evil}.contains('{http.request.method}')", { headers }), true);
@@ -58,7 +58,7 @@ placeholders.run();
 
 const functions = suite('functions of expressions');
 
-functions('are the matchers', () => {
+functions('every matcher is available as a function', () => {
 	const request: RequestFields = {
 		target: '/API/x%2Fy/12?a=1&b=',
 		authority: 'www.Example.test:80',
@@ -104,7 +104,7 @@ functions('are the matchers', () => {
 	}
 });
 
-functions('keep captures under the name of the named matcher', () => {
+functions('captures are kept under the name of the named matcher', () => {
 	const x = fakeExchange({ target: '/v7' });
 	const expression = String.raw`path_regexp('^/v(\\d)$')`;
 	builtSite([
@@ -113,7 +113,7 @@ functions('keep captures under the name of the named matcher', () => {
 	assert.is(bodyText(x), '7');
 });
 
-functions('of the library and its extensions', () => {
+functions('the standard functions and extensions are available', () => {
 	for (const expression of [
 		"'a,b'.split(',').size() == 2",
 		"'%s-%d'.format(['a', 1]) == 'a-1'",
@@ -131,7 +131,7 @@ functions('of the library and its extensions', () => {
 		assert.is(holds(expression), true, expression);
 });
 
-functions('numbers in texts are decimal, and an empty text is not a number', () => {
+functions('numbers in strings are decimal, and an empty string is not a number', () => {
 	const converted = (of: string, text: string): boolean | number => {
 		const target = `/?n=${encodeURIComponent(text)}`;
 		try {
@@ -169,9 +169,9 @@ functions('numbers in texts are decimal, and an empty text is not a number', () 
 
 functions.run();
 
-const mistakes = suite('mistakes of expressions');
+const mistakes = suite('errors in expressions');
 
-mistakes('are found when loading', () => {
+mistakes('invalid expressions are rejected when loading', () => {
 	for (const [expression, message] of [
 		["'x'", 'expects return type of bool, not string'],
 		['1 + 1', 'not int'],
@@ -206,7 +206,7 @@ mistakes('are found when loading', () => {
 	}
 });
 
-mistakes('of a request are errors 500, those of a matcher its own', () => {
+mistakes('a runtime error is a 500, and an error in a matcher keeps its status', () => {
 	const fails = (expression: string, request: RequestFields = {}): number => {
 		try {
 			holds(expression, request);

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';
 import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
-/** The body that a request gets: the template when the matcher holds, else `no`. */
+/** Returns the response body: the template if the matcher holds, otherwise `no`. */
 function ask(when: Matcher, request: RequestFields = {}, body = 'yes'): string {
 	const x = fakeExchange(request);
 	const site = builtSite([
@@ -20,7 +20,7 @@ const TLS = { version: 'tls1.3', cipherSuite: '', protocol: '', serverName: '', 
 
 const headerRegexp = suite('header_regexp');
 
-headerRegexp('any value may match, the first gives the captures', () => {
+headerRegexp('any value may match, and the first match provides the captures', () => {
 	const when = { type: 'header_regexp', field: 'Foo', pattern: '^b(.)$', name: 'n' };
 	const headers = [
 		['foo', 'a1'],
@@ -35,7 +35,7 @@ headerRegexp('any value may match, the first gives the captures', () => {
 	assert.is(ask(when), 'no');
 });
 
-headerRegexp('Host is the host as sent', () => {
+headerRegexp('Host is matched as sent', () => {
 	assert.is(ask({ type: 'header_regexp', field: 'host', pattern: '^a\\.test:80$' }, { authority: 'a.test:80' }), 'yes');
 });
 
@@ -47,7 +47,7 @@ headerRegexp.run();
 
 const protocol = suite('protocol and tls');
 
-protocol('versions are exact, with a plus that one or newer', () => {
+protocol('versions match exactly, or with a plus also newer ones', () => {
 	const versions = ['HTTP/1.0', 'HTTP/1.1', 'HTTP/2.0', 'HTTP/3.0'] as const;
 	const table: { [written: string]: string } = {
 		'http/1.0': 'ynnn',
@@ -68,7 +68,7 @@ protocol('versions are exact, with a plus that one or newer', () => {
 	}
 });
 
-protocol('the scheme is that of the connection, grpc that of the content', () => {
+protocol('the scheme is that of the connection, and grpc depends on the content type', () => {
 	assert.is(ask({ type: 'protocol', protocol: 'http' }), 'yes');
 	assert.is(ask({ type: 'protocol', protocol: 'https' }, { headers: [['X-Forwarded-Proto', 'https']] }), 'no');
 	assert.is(ask({ type: 'protocol', protocol: 'https' }, { scheme: 'https' }), 'yes');
@@ -77,7 +77,7 @@ protocol('the scheme is that of the connection, grpc that of the content', () =>
 	assert.is(ask(grpc, { headers: [['content-type', 'text/application/grpc']] }), 'no');
 });
 
-protocol('tls holds over TLS only, early data never', () => {
+protocol('tls matches only over TLS, and early data never matches', () => {
 	assert.is(ask({ type: 'tls' }, { scheme: 'https' }), 'no');
 	assert.is(ask({ type: 'tls' }, { connection: { tls: TLS } }), 'yes');
 	assert.is(ask({ type: 'tls', early_data: true }, { connection: { tls: TLS } }), 'no');
@@ -87,7 +87,7 @@ protocol.run();
 
 const vars = suite('vars and vars_regexp');
 
-vars('compare the text of a variable or a placeholder', () => {
+vars('vars compares the text of a variable or placeholder', () => {
 	const holds = (variables: { [key: string]: string[] }, request?: RequestFields) =>
 		ask({ type: 'vars', variables }, request);
 	assert.is(holds({ tier: ['silver', 'gold'] }), 'yes');
@@ -101,7 +101,7 @@ vars('compare the text of a variable or a placeholder', () => {
 	assert.is(holds({ __proto__: ['x'] } as never), 'no');
 });
 
-vars('a value is never expanded again', () => {
+vars('a value is not expanded again', () => {
 	const headers = [['Name', '{http.request.method}']] as const;
 	assert.is(ask({ type: 'vars', variables: { trick: ['GET'] } }, { headers }), 'no');
 	assert.is(ask({ type: 'vars', variables: { '{http.request.header.Name}': ['GET'] } }, { headers }), 'no');
@@ -109,7 +109,7 @@ vars('a value is never expanded again', () => {
 	assert.is(ask({ type: 'vars_regexp', variable: 'trick', pattern: 'method' }, { headers }), 'yes');
 });
 
-vars('the expression keeps its captures', () => {
+vars('vars_regexp keeps its captures', () => {
 	const when = { type: 'vars_regexp', variable: '{http.request.uri.path.0}', pattern: '^v(?P<major>\\d)$', name: 'v' };
 	assert.is(ask(when, { target: '/v7/x' }, '{http.regexp.v.major}{http.regexp.major}'), '77');
 	assert.is(ask(when, { target: '/w7/x' }), 'no');
@@ -121,13 +121,13 @@ const urlPattern = suite('url_pattern');
 
 const BOOK = { type: 'url_pattern', pattern: '/books/:id(\\d+)/*' };
 
-urlPattern('paths with groups, whatever the host', () => {
+urlPattern('a path with groups matches on any host', () => {
 	const body = '{http.url_pattern.pathname.id} {http.url_pattern.pathname.0}';
 	assert.is(ask(BOOK, { target: '/books/12/a%20b?q=1', authority: 'x:81' }, body), '12 a b');
 	assert.is(ask(BOOK, { target: '/books/x/y' }), 'no');
 });
 
-urlPattern('no spelling of a path gets around it', () => {
+urlPattern('no spelling of a path evades a pattern', () => {
 	for (const target of [
 		'/books/12/x',
 		'//books//12/x',
@@ -152,7 +152,7 @@ urlPattern('no spelling of a path gets around it', () => {
 	assert.is(ask({ type: 'url_pattern', pattern: '/a//:x' }, { target: '/a/b' }), 'no');
 });
 
-urlPattern('whole URLs and bases', () => {
+urlPattern('complete URLs and base URLs are supported', () => {
 	const whole = { type: 'url_pattern', pattern: 'http://:sub.example.test/*' };
 	assert.is(ask(whole, { authority: 'WWW.example.test' }, '{http.url_pattern.hostname.sub}'), 'www');
 	assert.is(ask(whole, { authority: 'www.example.test:81' }), 'no');
@@ -165,7 +165,7 @@ urlPattern('whole URLs and bases', () => {
 	assert.is(ask(query, { target: '/x?q=7' }, '{http.url_pattern.search.q}'), '7');
 });
 
-urlPattern('invalid patterns are rejected, and so are expressions in them that other engines read differently', () => {
+urlPattern('invalid patterns, and expressions in them that engines interpret differently, are rejected', () => {
 	assert.throws(() => ask({ type: 'url_pattern', pattern: '/:' }), /not a URL pattern/);
 	assert.throws(() => ask({ type: 'url_pattern', pattern: '/x', base_url: 'nowhere' }), /not a URL pattern/);
 	assert.throws(() => ask({ type: 'url_pattern', pattern: '/:a((?=x)x)' }), /lookaround/);

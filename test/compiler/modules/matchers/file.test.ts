@@ -34,7 +34,7 @@ symlinkSync(path.join(root, 'a.txt'), path.join(root, 'inside.txt'));
 const reader = createFileReader();
 const leases: Leases = { lease: kind => (kind === 'files' ? reader : { record() {} }) as never };
 
-/** What `{file_match.*}` say, or `no`. */
+/** Returns the values of `{file_match.*}`, or `no`. */
 function found(fields: object, target = '/', variables: object = {}): string {
 	const x = fakeExchange({ target });
 	const body =
@@ -52,7 +52,7 @@ function found(fields: object, target = '/', variables: object = {}): string {
 
 const files = suite('file');
 
-files('without files it is the path of the request', () => {
+files('without files, the path of the request is tried', () => {
 	assert.is(found({}, '/a.txt'), '/a.txt file');
 	assert.is(found({}, '/missing'), 'no');
 	assert.is(found({}, '/folder/'), '/folder/ directory');
@@ -61,7 +61,7 @@ files('without files it is the path of the request', () => {
 	assert.is(found({}, '/with%20space.txt'), '/with space.txt file');
 });
 
-files('the first that exists, in order', () => {
+files('the first existing file matches, in order', () => {
 	const entries = { files: ['{http.request.uri.path}.html', '{http.request.uri.path}/', 'index.html'] };
 	assert.is(found(entries, '/index'), '/index.html file');
 	assert.is(found(entries, '/folder'), '/folder/ directory');
@@ -86,7 +86,7 @@ files('no path leads out of the root', () => {
 	assert.is(found({ files: ['/link*.txt'] }), 'no');
 });
 
-files('globs come from the configuration, never from a request', () => {
+files('globs may come from the configuration, never from a request', () => {
 	assert.is(found({ files: ['/[b-z]*.txt'] }), '/b.txt file');
 	assert.is(found({ files: ['/*/one.txt'] }), '/folder/one.txt file');
 	assert.is(found({ files: ['/*/*/two.txt'] }), '/folder/deep/two.txt file');
@@ -98,7 +98,7 @@ files('globs come from the configuration, never from a request', () => {
 	assert.is(found({ files: ['/f*r/'] }), '/folder/ directory');
 });
 
-files('policies', () => {
+files('each policy selects its file', () => {
 	const entries = { files: ['missing', 'index.html', 'b.txt', 'a.txt'] };
 	assert.is(found({ ...entries, policy: 'smallest_size' }), '/b.txt file');
 	assert.is(found({ ...entries, policy: 'largest_size' }), '/index.html file');
@@ -109,7 +109,7 @@ files('policies', () => {
 	assert.is(found({ files: ['a.txt', '/not/there.php'], policy: 'first_exist_fallback' }), '/a.txt file');
 });
 
-files('the slash that a placeholder brings counts where that is said, as for values in expressions', () => {
+files('a slash from a placeholder is significant where documented, as in expressions', () => {
 	const rendered = { files: ['{http.request.uri.path}', '/index.html'], slashes: 'rendered' };
 	assert.is(found(rendered, '/folder/'), '/folder/ directory');
 	assert.is(found(rendered, '/folder'), '/index.html file');
@@ -136,7 +136,7 @@ files('the slash that a placeholder brings counts where that is said, as for val
 	assert.is(expression("file({path}, '/index.html')", '/folder'), '/index.html');
 });
 
-files('of the last entry anything there is taken, or nothing', () => {
+files('the last entry may match any existing entry, or none', () => {
 	const last = (name: string, more = 'missing') => found({ files: [more, name], policy: 'first_exist_last_any' });
 	assert.is(last('/not/there.php'), 'no');
 	assert.is(last('/folder'), '/folder file');
@@ -148,7 +148,7 @@ files('of the last entry anything there is taken, or nothing', () => {
 	assert.is(last('/link.txt'), 'no');
 });
 
-files('a status raises its error when it is reached', () => {
+files('an entry that is a status raises its error when reached', () => {
 	assert.is(found({ files: ['{http.request.uri.path}', '=404'] }, '/a.txt'), '/a.txt file');
 	for (const [status, policy] of [
 		[404, 'first_exist'],
@@ -173,7 +173,7 @@ files('paths are split after a segment', () => {
 	assert.is(found({ ...split, files: ['{http.request.uri.path}'] }, '/app.php/*'), '/app.php file /*');
 });
 
-files('roots', () => {
+files('the root may be set or come from the variable', () => {
 	assert.is(found({ root: path.join(root, 'folder'), files: ['one.txt'] }), '/one.txt file');
 	assert.is(found({ files: ['one.txt'] }, '/', { root: path.join(root, 'folder') }), '/one.txt file');
 	assert.throws(
@@ -184,7 +184,7 @@ files('roots', () => {
 	assert.is(found({ files: ['a.txt'] }, '/', { fs: 'default' }), '/a.txt file');
 });
 
-files('the absolute path and nothing before a match', () => {
+files('placeholders give the absolute path, and nothing before a match', () => {
 	const x = fakeExchange({});
 	builtSite(
 		[

@@ -1,4 +1,4 @@
-/** Host, method, header, query and address matchers, and what is made of them. */
+/** Host, method, header, query and address matchers, and their combinations. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher, Settings } from '../../../../compiler/document/document.ts';
@@ -20,7 +20,7 @@ function holds(when: Matcher, request: RequestFields = {}, settings: Settings = 
 
 const host = suite('host');
 
-host('no spelling of a host gets around a matcher', () => {
+host('no spelling of a host evades a matcher', () => {
 	const when = { type: 'host', hosts: ['example.com'] };
 	for (const authority of [
 		'example.com',
@@ -37,7 +37,7 @@ host('no spelling of a host gets around a matcher', () => {
 	}
 });
 
-host('a star is one label', () => {
+host('an asterisk matches one label', () => {
 	const when = { type: 'host', hosts: ['*.Example.com', 'a.*.test'] };
 	for (const authority of ['x.example.com', 'X.EXAMPLE.COM:1', 'a.b.test'])
 		assert.is(holds(when, { authority }), true, authority);
@@ -46,13 +46,13 @@ host('a star is one label', () => {
 	}
 });
 
-host('IPv6 and international names have one form', () => {
+host('IPv6 addresses and international names are normalized', () => {
 	assert.is(holds({ type: 'host', hosts: ['[::1]'] }, { authority: '[0:0:0:0::1]:80' }), true);
 	assert.is(holds({ type: 'host', hosts: ['::1'] }, { authority: '[::1]' }), true);
 	assert.is(holds({ type: 'host', hosts: ['BÜCHER.example'] }, { authority: 'xn--bcher-kva.example' }), true);
 });
 
-host('many hosts, placeholders', () => {
+host('many hosts and placeholders are supported', () => {
 	const hosts = ['a.test', 'b.test', 'c.test', 'd.test', 'e.test', 'f.test'];
 	assert.is(holds({ type: 'host', hosts }, { authority: 'F.test:1' }), true);
 	assert.is(holds({ type: 'host', hosts }, { authority: 'g.test' }), false);
@@ -70,7 +70,7 @@ host.run();
 
 const method = suite('method');
 
-method('is compared in upper case with the method as sent', () => {
+method('the method as sent is compared with the upper-case pattern', () => {
 	assert.is(holds({ type: 'method', methods: ['get'] }), true);
 	assert.is(holds({ type: 'method', methods: ['POST', 'put'] }, { method: 'PUT' }), true);
 	assert.is(holds({ type: 'method', methods: ['GET'] }, { method: 'get' }), false);
@@ -114,7 +114,7 @@ const HEADER_TABLE: readonly (readonly [object, readonly (readonly [string, stri
 	[{ name: 'host', absent: true }, [], false],
 ];
 
-header('values, wildcards, presence and absence', () => {
+header('values, wildcards, presence and absence can be matched', () => {
 	for (const [rule, headers, expected] of HEADER_TABLE) {
 		const authority = 'example.test:1';
 		assert.is(holds({ type: 'header', ...rule }, { headers, authority }), expected, JSON.stringify([rule, headers]));
@@ -125,7 +125,7 @@ header.run();
 
 const query = suite('query');
 
-query('names must all be there, with one of their values', () => {
+query('all names must be present, each with one of its values', () => {
 	const when = (parameters: object) => ({ type: 'query', parameters });
 	assert.is(holds(when({ a: ['1'] }), { target: '/?a=1' }), true);
 	assert.is(holds(when({ a: ['1', '2'] }), { target: '/?b=&a=2' }), true);
@@ -145,7 +145,7 @@ query.run();
 
 const ip = suite('addresses');
 
-ip('remote_ip is the peer, mapped addresses and both families included', () => {
+ip('remote_ip is the peer, including mapped addresses and both families', () => {
 	const when = { type: 'remote_ip', ranges: ['10.0.0.0/8', '2001:db8::/32', '192.0.2.7', 'private_ranges'] };
 	for (const remoteAddress of ['10.1.2.3', '::ffff:10.0.0.1', '2001:db8:1::', '192.0.2.7', '172.31.0.1', '::1']) {
 		assert.is(holds(when, { connection: { remoteAddress } }), true, remoteAddress);
@@ -157,7 +157,7 @@ ip('remote_ip is the peer, mapped addresses and both families included', () => {
 	assert.throws(() => holds({ type: 'remote_ip', ranges: ['{http.request.header.X}'] }), /known at load time/);
 });
 
-ip('client_ip believes only trusted proxies', () => {
+ip('client_ip uses forwarded addresses only from trusted proxies', () => {
 	const when = { type: 'client_ip', ranges: ['203.0.113.0/24'] };
 	const request = (remoteAddress: string, forwarded: string): RequestFields => ({
 		connection: { remoteAddress },
@@ -173,7 +173,7 @@ ip('client_ip believes only trusted proxies', () => {
 	assert.is(holds(when, request('10.0.0.1', '198.51.100.1, 203.0.113.9, 10.0.0.5'), strict), true);
 });
 
-ip('{client_ip} is the same address', async () => {
+ip('{client_ip} is the address that the matcher uses', async () => {
 	const steps = [{ handler: 'respond', body: '{http.vars.client_ip} {http.request.remote.host}' }];
 	const request: RequestFields = {
 		connection: { remoteAddress: '10.0.0.1' },
@@ -190,7 +190,7 @@ ip.run();
 
 const combined = suite('all, any, not');
 
-combined('hold as their names say, to any depth, and stop early', () => {
+combined('all, any and not can be nested, and stop early', () => {
 	const yes = { type: 'method', methods: ['GET'] };
 	const no = { type: 'method', methods: ['POST'] };
 	const bad = { type: 'path', patterns: ['/x'] };
@@ -204,16 +204,16 @@ combined('hold as their names say, to any depth, and stop early', () => {
 	assert.is(holds(any(no, no, yes)), true);
 	assert.is(holds(any(no, no)), false);
 	assert.is(holds(not(all(yes, any(no, not(yes))))), true);
-	// A malformed path is an error only when it is looked at.
+	// A malformed path is an error only when it is evaluated.
 	assert.is(holds(all(no, bad), { target: '/%' }), false);
 	assert.is(holds(any(yes, bad), { target: '/%' }), true);
 });
 
 combined.run();
 
-const registry = suite('registry of matchers');
+const registry = suite('matcher registry');
 
-registry('every module is documented, and named once', () => {
+registry('every module is documented and has a unique name', () => {
 	assert.is(new Set(matchers.map(module => module.id)).size, matchers.length);
 	for (const module of matchers) {
 		assert.ok(module.summary.endsWith('.'), module.id);
@@ -221,7 +221,7 @@ registry('every module is documented, and named once', () => {
 	}
 });
 
-registry('two of a kind merge into alternatives', () => {
+registry('two matchers of one kind merge into alternatives', () => {
 	const merged = (a: Matcher, b: Matcher) => matchers.find(module => module.id === a.type)!.merge?.(a, b);
 	assert.equal(merged({ type: 'path', patterns: ['/a'] }, { type: 'path', patterns: ['/b', '/a'] }), {
 		type: 'path',

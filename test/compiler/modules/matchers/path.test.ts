@@ -1,4 +1,4 @@
-/** Path matchers: every form of pattern, and that no spelling of a path gets around one. */
+/** Path matchers: every form of pattern, and spellings that try to evade it. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';
@@ -21,7 +21,7 @@ function holds(when: Matcher, target: string, more: RequestFields = {}): boolean
 	return bodyText(x) === 'yes';
 }
 
-/** Patterns, paths that match, paths that do not. */
+/** Patterns, paths that match, and paths that do not. */
 const TABLE: readonly (readonly [string | readonly string[], readonly string[], readonly string[]])[] = [
 	['*', ['/', '/a', '/a//b', '/%2e'], []],
 	[
@@ -67,7 +67,7 @@ for (const [patterns, matching, others] of TABLE) {
 	});
 }
 
-test('a path that cannot be decoded is an error 400', () => {
+test('a path that cannot be decoded is a 400', () => {
 	for (const target of ['/%', '/%zz', '/a%2', '/%00', '/a/%00/b']) {
 		assert.throws(
 			() => holds({ type: 'path', patterns: ['/x'] }, target),
@@ -77,11 +77,11 @@ test('a path that cannot be decoded is an error 400', () => {
 	}
 });
 
-test('bytes that are not UTF-8 do not disturb', () => {
+test('bytes that are not UTF-8 do not prevent a match', () => {
 	assert.is(holds({ type: 'path', patterns: ['/x/*'] }, '/x/%ff%fe'), true);
 });
 
-test('placeholders are filled in, and a star of theirs is no wildcard', () => {
+test('placeholders are expanded, and an asterisk in a value is not a wildcard', () => {
 	const when = (pattern: string) => ({ type: 'path', patterns: [pattern] });
 	const name = (value: string) => ({ headers: [['N', value]] as const });
 	assert.is(holds(when('/{http.request.header.N}/*'), '/Bob/x', name('bob')), true);
@@ -98,7 +98,7 @@ test('a malformed pattern is refused when loading', () => {
 	assert.throws(() => site({ type: 'path', patterns: ['/%2f{http.request.host}'] }), /not both/);
 });
 
-test('the cleaned path', () => {
+test('the cleaned path is matched', () => {
 	const clean = (target: string) => normalizedPath(fakeExchange({ target }).request);
 	for (const [target, expected] of [
 		['/', '/'],

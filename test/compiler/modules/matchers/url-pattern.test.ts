@@ -48,7 +48,7 @@ function randomSubject(chance: Chance): string {
 	return text;
 }
 
-urlPattern('components match and capture what they do there', () => {
+urlPattern('components match and capture the same as in the built-in URLPattern', () => {
 	const chance = new Chance(20);
 	let compared = 0;
 	let matched = 0;

@@ -1,4 +1,4 @@
-/** Large bodies pass the proxy whole, both ways at once, however fast and in whatever pieces they are sent and read. */
+/** Large bodies pass through the proxy intact in both directions at once, at any speed and in any fragmentation. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
@@ -9,7 +9,7 @@ const large = suite('large bodies through the proxy');
 
 const SIZE = 3_000_000;
 
-/** A body of its own for each seed: a piece that is out of its place, or of another body, shows. */
+/** Returns a body that is unique for each seed, so that a misplaced or foreign piece is detected. */
 function content(seed: number): Buffer {
 	const words = new Uint32Array(SIZE / 4);
 	for (let i = 0, word = seed; i < words.length; i++) {
@@ -19,7 +19,7 @@ function content(seed: number): Buffer {
 	return Buffer.from(words.buffer);
 }
 
-/** Reads so many bytes behind a head; slow readers stop for a moment now and then. */
+/** Reads this many bytes after the head. Slow readers pause now and then. */
 function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 	return new Promise((resolve, reject) => {
 		const pieces: Buffer[] = [];
@@ -56,7 +56,7 @@ function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 	});
 }
 
-/** Answers with the body that it was sent, each piece as it comes, and keeps the connection. */
+/** Echoes each request body piece by piece, and keeps the connection open. */
 function echo(socket: Socket): void {
 	let left = 0;
 	socket.on('error', () => {});
@@ -75,7 +75,7 @@ function echo(socket: Socket): void {
 	socket.on('drain', () => socket.resume());
 }
 
-large('uploads and downloads of several clients, slow and fast, each with its own content', async () => {
+large('concurrent uploads and downloads, slow and fast, each arrive intact', async () => {
 	const server = createServer(echo).listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	const site = await proxiedSite(`reverse_proxy 127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -107,7 +107,7 @@ large('uploads and downloads of several clients, slow and fast, each with its ow
 	}
 });
 
-/** Serves what a script does with each connection of the upstream's. */
+/** Starts an upstream that runs a script on each connection. */
 async function withUpstream(script: (socket: Socket) => void, use: (port: number) => Promise<void>): Promise<void> {
 	const server = createServer(socket => {
 		socket.on('error', () => {});
@@ -123,7 +123,7 @@ async function withUpstream(script: (socket: Socket) => void, use: (port: number
 	}
 }
 
-/** Everything that a client gets until its connection ends. */
+/** Returns everything that a client receives until its connection ends. */
 async function everything(port: number, request: string): Promise<Buffer> {
 	const socket = connect(port, '127.0.0.1');
 	const pieces: Buffer[] = [];
@@ -134,7 +134,7 @@ async function everything(port: number, request: string): Promise<Buffer> {
 	return Buffer.concat(pieces);
 }
 
-large('a large response that breaks off is not taken for a whole one', async () => {
+large('a truncated large response is not taken for a complete one', async () => {
 	const script = (socket: Socket) =>
 		socket.once('data', () => {
 			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
@@ -148,7 +148,7 @@ large('a large response that breaks off is not taken for a whole one', async () 
 	});
 });
 
-large('what an upstream sends beyond the length that it said is no part of anything', async () => {
+large('bytes sent by an upstream beyond its Content-Length are dropped', async () => {
 	let connections = 0;
 	const script = (socket: Socket) => {
 		connections++;
@@ -166,7 +166,7 @@ large('what an upstream sends beyond the length that it said is no part of anyth
 	});
 });
 
-large('an upload that its client breaks off does not end at the upstream', async () => {
+large('an upload aborted by its client does not look complete to the upstream', async () => {
 	let got = 0;
 	let over: (how: string) => void;
 	const ending = new Promise<string>(resolve => {

@@ -1,4 +1,4 @@
-/** Bodies that go out of the memory that they were read into are the right ones, whoever reads them, and however slowly. */
+/** Bodies sent from the memory that they were read into are correct, whoever reads them and however slowly. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { suite } from 'uvu';
@@ -7,7 +7,7 @@ import { proxiedSite } from './proxied-site.ts';
 
 const lent = suite('whole bodies through the proxy');
 
-/** Text of 10 KB that is another for each number. */
+/** Returns 10 KB of text, different for each number. */
 function content(number: string): string {
 	return `${number},`.repeat(Math.ceil(10_240 / (number.length + 1))).slice(0, 10_240);
 }
@@ -47,7 +47,7 @@ const site = await proxiedSite(`
 		reverse_proxy ${address}
 	}`);
 
-/** Sends all requests at once, begins to read after a while, and gives the bodies. */
+/** Sends all requests at once, starts reading after a pause, and returns the bodies. */
 async function ask(paths: readonly string[], wait: number): Promise<string[]> {
 	const socket = connect(site.port, '127.0.0.1');
 	await once(socket, 'connect');
@@ -82,7 +82,7 @@ async function ask(paths: readonly string[], wait: number): Promise<string[]> {
 }
 
 for (const kind of ['length', 'chunked', 'buffered', 'edited']) {
-	lent(`bodies are those of their requests: ${kind}`, async () => {
+	lent(`each request gets its own body: ${kind}`, async () => {
 		const asked = Array.from({ length: 4 }, (_, client) =>
 			Array.from({ length: 60 }, (_, index) => `/${kind}/${client * 1000 + index}`),
 		);
@@ -95,8 +95,8 @@ for (const kind of ['length', 'chunked', 'buffered', 'edited']) {
 	});
 }
 
-lent('a client that takes nothing for long gets all of it in the end', async () => {
-	// More than the system keeps for it, on both sides.
+lent('a client that reads nothing for a long time eventually gets everything', async () => {
+	// More than the socket buffers of both sides hold.
 	const paths = Array.from({ length: 1200 }, (_, index) => `/length/${index}`);
 	const bodies = await ask(paths, 300);
 	assert.is(bodies.length, paths.length);

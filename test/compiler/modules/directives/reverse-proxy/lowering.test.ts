@@ -1,4 +1,4 @@
-/** `reverse_proxy` and `upstream` from text to the document, and their mistakes. */
+/** `reverse_proxy` and `upstream` from text to document, and their errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../../../compiler/compiler.ts';
@@ -25,7 +25,7 @@ function mistakes(lines: string, before = '', format: Dialect = 'configfile'): s
 	return diagnostics.map(({ code, span }) => `${code} at ${span?.source.text.slice(span.start, span.end)}`);
 }
 
-lowering('everything that it takes', () => {
+lowering('every option is lowered', () => {
 	assert.equal(
 		step(`reverse_proxy /api/* a:1 {
 			to b:2-3 http://c
@@ -77,7 +77,7 @@ lowering('everything that it takes', () => {
 	);
 });
 
-lowering('`http://` and no scheme are equal, keep-alive can be off, addresses can be templates', () => {
+lowering('`http://` equals no scheme, keep-alive can be off, addresses can be templates', () => {
 	assert.equal(step('reverse_proxy http://localhost:3000'), step('reverse_proxy localhost:3000'));
 	assert.equal(step('reverse_proxy {header.X} {\ntransport http {\nkeepalive off\n}\n}'), {
 		handler: 'proxy',
@@ -85,7 +85,7 @@ lowering('`http://` and no scheme are equal, keep-alive can be off, addresses ca
 	});
 });
 
-lowering('a named upstream is in the document once', () => {
+lowering('a named upstream occurs once in the document', () => {
 	const { document } = compiled(
 		'upstream api {\n\tto a:1\n\tlb_policy first\n}\n:8080 {\n\treverse_proxy upstream://api\n}\n',
 	);
@@ -93,7 +93,7 @@ lowering('a named upstream is in the document once', () => {
 	assert.equal(document!.sites![0]!.pipeline, [{ handler: 'proxy', pool: 'api' }]);
 });
 
-lowering('mistakes are reported at their word, all in one run', () => {
+lowering('all mistakes are reported at once, each at its word', () => {
 	assert.equal(
 		mistakes(`reverse_proxy /a a:x wss://b https://c {
 			lb_policy rund_robin
@@ -129,7 +129,7 @@ lowering('mistakes are reported at their word, all in one run', () => {
 	);
 });
 
-lowering('named upstreams: unknown, not alone, with settings of their own, without an address', () => {
+lowering('a named upstream must exist, be the only one, and have an address; its settings cannot be overridden', () => {
 	assert.equal(mistakes('reverse_proxy upstream://nope'), ['upstream/unknown at upstream://nope']);
 	const defined = 'upstream api {\n\tto a:1\n}';
 	assert.equal(mistakes('reverse_proxy upstream://api b:2', defined), ['upstream/named-and-others at upstream://api']);
@@ -141,7 +141,7 @@ lowering('named upstreams: unknown, not alone, with settings of their own, witho
 	]);
 });
 
-lowering('Compatfile keeps its own words for a bad address', () => {
+lowering("a Compatfile has the compatible server's messages for invalid addresses", () => {
 	const { diagnostics } = compiled(':8080 {\n\treverse_proxy ws://localhost\n}\n', 'compatfile');
 	assert.is(
 		diagnostics[0]!.message,
@@ -149,7 +149,7 @@ lowering('Compatfile keeps its own words for a bad address', () => {
 	);
 });
 
-lowering('JSON is held to the same rules', () => {
+lowering('JSON must obey the same rules', () => {
 	const json = (proxy: object, upstreams = {}) =>
 		compiled(
 			JSON.stringify({ upstreams, sites: [{ addresses: [':8080'], pipeline: [{ handler: 'proxy', ...proxy }] }] }),

@@ -1,4 +1,4 @@
-/** `Max-Forwards` of TRACE and OPTIONS (RFC 9110 §7.6.2), from our engine to a scripted upstream. */
+/** `Max-Forwards` in TRACE and OPTIONS (RFC 9110 §7.6.2), proxied to a scripted upstream. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { send, statusOf } from '../../../../runtime/protocols/http1/wire.ts';
@@ -18,7 +18,7 @@ test.before(async context => {
 });
 test.after(context => context.up.close());
 
-/** Response to a request with these lines, and the head that the upstream got. */
+/** Sends a request with these lines. Returns the response, and the head that the upstream got. */
 async function ask(
 	{ up, heads }: { up: ScriptedUpstream; heads: string[] },
 	request: string,
@@ -34,7 +34,7 @@ async function ask(
 	}
 }
 
-/** What is sent and what arrives; undefined: nothing does. */
+/** The value sent and the value that arrives; undefined if the field is absent. */
 const VALUES: readonly (readonly [sent: string, arrives: string | undefined])[] = [
 	['0', undefined],
 	['00', undefined],
@@ -61,13 +61,13 @@ for (const method of ['TRACE', 'OPTIONS']) {
 	}
 }
 
-test('OPTIONS at its last hop lists the forwarded methods', async context => {
+test('OPTIONS with Max-Forwards: 0 lists the forwarded methods', async context => {
 	const { answer } = await ask(context, 'OPTIONS * HTTP/1.1\r\nHost: a.example\r\nMax-Forwards: 0\r\n');
 	assert.match(answer, /\r\nAllow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n/);
 	assert.match(answer, /\r\nContent-Length: 0\r\n/);
 });
 
-test('TRACE that goes no further shows the request, and no secret', async context => {
+test('TRACE with Max-Forwards: 0 returns the request without credentials', async context => {
 	const request = [
 		'TRACE /a?b HTTP/1.1',
 		'Host: a.example',
@@ -85,7 +85,7 @@ test('TRACE that goes no further shows the request, and no secret', async contex
 	assert.is(body, 'TRACE /a?b HTTP/1.1\r\nHost: a.example\r\nMax-Forwards: 0\r\nVia: 1.1 before\r\n\r\n');
 });
 
-test('other methods, and requests that are made here, are not counted', async context => {
+test('other methods, and requests created by the proxy, are not counted', async context => {
 	const get = await ask(context, 'GET / HTTP/1.1\r\nHost: a.example\r\nMax-Forwards: 0\r\n');
 	assert.match(get.forwarded!, /\r\nMax-Forwards: 0\r\n/);
 	const changed = await ask(context, 'OPTIONS / HTTP/1.1\r\nHost: a.example\r\nMax-Forwards: 0\r\n', 'method GET');

@@ -1,4 +1,4 @@
-/** A site from configuration text, served by our own engine on a free port, with real pools behind it. */
+/** A site compiled from configuration text, served by our own engine on a free port, with real upstream pools. */
 import { readFileSync } from 'node:fs';
 import { buildSite } from '../../../../../compiler/codegen/build-site.ts';
 import { NO_FACTS } from '../../../../../compiler/codegen/placeholders/index.ts';
@@ -11,7 +11,7 @@ import { ReadError, type Reader } from '../../../../../compiler/source/reader.ts
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../../../runtime/upstreams/upstream-pool.ts';
 import { serve, type WireServer } from '../../../../runtime/protocols/http1/wire.ts';
 
-/** Reads nothing. */
+/** A reader without files. */
 export const NO_FILES: Reader = {
 	readText: path => {
 		throw new ReadError('ENOENT', path);
@@ -27,7 +27,7 @@ export const NO_FILES: Reader = {
 	workingDirectory: '/',
 };
 
-/** Reads what pools name. */
+/** A reader for the files that pools name. */
 const CERTIFICATES: Reader = { ...NO_FILES, readBytes: path => readFileSync(path) };
 
 /** A served site. */
@@ -38,7 +38,7 @@ export interface ProxiedSite {
 	close(): Promise<void>;
 }
 
-/** Compiles `lines` as the lines of a site, of a Configfile if nothing else is said, and serves it. */
+/** Compiles `lines` as a site of a Configfile (or the given dialect), and serves it. */
 export async function proxiedSite(
 	lines: string,
 	before = '',
@@ -49,7 +49,7 @@ export async function proxiedSite(
 	return served({ format, text: `${before}\n:8080 {\n${lines}\n}\n`, name }, files);
 }
 
-/** Serves the first site of a document in JSON. */
+/** Serves the first site of a JSON document. */
 export function proxiedDocument(document: object): Promise<ProxiedSite> {
 	return served({ format: 'json', text: JSON.stringify(document), name: 'config.json' });
 }

@@ -1,4 +1,4 @@
-/** `reverse_proxy` from text to the wire: our engine in front, scripted upstreams behind. */
+/** `reverse_proxy` over sockets: our own engine in front, scripted upstreams behind it. */
 import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -26,7 +26,7 @@ async function site(lines: string, before = ''): Promise<ProxiedSite> {
 	return made;
 }
 
-/** An upstream that answers with the head that it got. */
+/** Starts an upstream that echoes the head of each request. */
 const echo = () =>
 	upstream(socket =>
 		onRequest(socket, head => {
@@ -41,12 +41,12 @@ const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
 
 async function until(condition: () => boolean): Promise<void> {
 	for (let i = 0; i < 200 && !condition(); i++) await pause(5);
-	assert.ok(condition(), 'the condition did not come true');
+	assert.ok(condition(), 'timed out waiting for the condition');
 }
 
 const body = (response: string) => response.slice(response.indexOf('\r\n\r\n') + 4);
 
-test('end-to-end fields pass, connection fields do not, forwarding fields are set', async () => {
+test('end-to-end fields are forwarded, connection fields dropped, forwarding fields set', async () => {
 	const up = await echo();
 	const { port } = await site(`reverse_proxy ${up.address}`);
 	const response = await send(
@@ -60,7 +60,7 @@ test('end-to-end fields pass, connection fields do not, forwarding fields are se
 	assert.match(undated(response), 'HTTP/1.1 200 OK\r\nServer: up\r\nX-Up: 1\r\nVia: 1.1 svc\r\n');
 });
 
-test('X-Forwarded-* by trust of the peer', async () => {
+test('X-Forwarded-* depends on whether the peer is trusted', async () => {
 	const up = await echo();
 	const sent = 'X-Forwarded-For: 1.2.3.4, 5.6.7.8\r\nX-Forwarded-Proto: ftp, https\r\nX-Forwarded-Host: a, b\r\n';
 	const overwritten = ['127.0.0.1', 'http', 'h'];
@@ -86,7 +86,7 @@ test('X-Forwarded-* by trust of the peer', async () => {
 	}
 });
 
-test('header_up and header_down edit; what placeholders bring cannot end a line or frame the message', async () => {
+test('header_up and header_down edit fields; placeholder values cannot break a line or change the framing', async () => {
 	const up = await echo();
 	const { port } = await site(`
 		header X-Own own
@@ -123,7 +123,7 @@ test('header_up and header_down edit; what placeholders bring cannot end a line 
 	assert.not.match(head, 'Server: svc');
 });
 
-test('method and rewrite change what the upstream sees, and only that', async () => {
+test('method and rewrite change only the request to the upstream', async () => {
 	const up = await echo();
 	const { port, exchanges } = await site(`reverse_proxy ${up.address} {\nmethod get\n}`);
 	const seen = await send(port, 'POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc');
@@ -132,7 +132,7 @@ test('method and rewrite change what the upstream sees, and only that', async ()
 	assert.is(exchanges[0]!.request.method, 'POST');
 });
 
-test('rewrite changes path and query of the request that is sent, and only of that', async () => {
+test('rewrite changes path and query of the upstream request, and of no other', async () => {
 	const up = await echo();
 	const { port, exchanges } = await site(`reverse_proxy ${up.address} {\nrewrite /v2{path}?{query}&from=x\n}`);
 	const seen = await send(port, 'GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
@@ -141,7 +141,7 @@ test('rewrite changes path and query of the request that is sent, and only of th
 	assert.is(exchanges[0]!.request.query, 'c=d');
 });
 
-test('policies that depend on the target use the one for the upstream', async () => {
+test("policies that depend on the target use the upstream's target", async () => {
 	const named = (name: string) =>
 		upstream(socket => onRequest(socket, () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${name}`)));
 	const ups = await Promise.all(['a', 'b', 'c', 'd'].map(named));
@@ -167,7 +167,7 @@ test('policies that depend on the target use the one for the upstream', async ()
 	}
 });
 
-test('a body streams both ways, unbuffered, chunked where the length is unknown', async () => {
+test('bodies stream in both directions without buffering, and chunked if the length is unknown', async () => {
 	const up = await upstream(socket => {
 		let head = true;
 		socket.on('data', bytes => {
@@ -195,7 +195,7 @@ test('a body streams both ways, unbuffered, chunked where the length is unknown'
 	client.socket.destroy();
 });
 
-test('1xx responses reach the client before the answer', async () => {
+test('1xx responses reach the client before the final response', async () => {
 	const up = await upstream(socket =>
 		onRequest(socket, () =>
 			socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
@@ -206,7 +206,7 @@ test('1xx responses reach the client before the answer', async () => {
 	assert.match(response, /^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
 });
 
-test('Expect is the upstream’s to meet: refused without the body, or continued', async () => {
+test('Expect is left to the upstream: it refuses without reading the body, or sends 100', async () => {
 	const up = await upstream(socket =>
 		onRequest(socket, head => {
 			if (head.startsWith('PUT')) socket.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n');
@@ -229,7 +229,7 @@ test('Expect is the upstream’s to meet: refused without the body, or continued
 	client.socket.destroy();
 });
 
-test('HEAD, 204 and 304 have no body, and keep the connection in step', async () => {
+test('HEAD, 204 and 304 have no body and leave the connection in sync', async () => {
 	const up = await upstream(socket =>
 		onRequest(socket, head => {
 			if (head.startsWith('HEAD')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n');
@@ -248,7 +248,7 @@ test('HEAD, 204 and 304 have no body, and keep the connection in step', async ()
 	assert.is(up.accepted, 1);
 });
 
-test('failures: 502 refused, garbage and no address, 504 late, 503 none, each reaches the error routes', async () => {
+test('failures are a 502, 503 or 504 by their cause, and each reaches the error routes', async () => {
 	const garbage = await upstream(socket => socket.end('nonsense\r\n\r\n'));
 	const silent = await upstream(() => {});
 	const gone = await scriptedUpstream(() => {});
@@ -281,7 +281,7 @@ test('failures: 502 refused, garbage and no address, 504 late, 503 none, each re
 	}
 });
 
-test('a body that breaks off breaks the client’s message off', async () => {
+test("a truncated upstream body truncates the client's response", async () => {
 	for (const framing of ['Content-Length: 10\r\n\r\nabc', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n']) {
 		const up = await upstream(socket =>
 			onRequest(socket, async () => {
@@ -298,7 +298,7 @@ test('a body that breaks off breaks the client’s message off', async () => {
 	}
 });
 
-test('the client leaving is 499, and the upstream is let go', async () => {
+test('a client disconnect is a 499 and cancels the upstream request', async () => {
 	let closed = false;
 	const up = await upstream(socket => {
 		socket.resume();
@@ -317,7 +317,7 @@ test('the client leaving is 499, and the upstream is let go', async () => {
 	assert.is(pools[0]!.inFlight, 0);
 });
 
-test('WebSocket: 101 passes, bytes flow both ways, either side’s end ends the other', async () => {
+test('WebSocket: 101 is forwarded, bytes flow both ways, and either end closes the other', async () => {
 	const up = await upstream(socket => {
 		socket.once('data', bytes => {
 			const head = bytes.toString('latin1');
@@ -355,7 +355,7 @@ test('WebSocket: 101 passes, bytes flow both ways, either side’s end ends the 
 	await until(() => pools[0]!.inFlight === 0);
 });
 
-test('h2c is not upgraded to; a refused upgrade is a response like any other', async () => {
+test('no upgrade to h2c is forwarded, and a refused upgrade is an ordinary response', async () => {
 	const up = await echo();
 	const { port } = await site(`reverse_proxy ${up.address}`);
 	const h2c = await send(
@@ -371,7 +371,7 @@ test('h2c is not upgraded to; a refused upgrade is a response like any other', a
 	assert.is(statusOf(plain), 200);
 });
 
-test('a switch to a protocol that was not requested is 502', async () => {
+test('a switch to a protocol that was not requested is a 502', async () => {
 	const up = await upstream(socket =>
 		onRequest(socket, () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\n\r\n')),
 	);
@@ -391,14 +391,14 @@ test('addresses with placeholders are resolved per request', async () => {
 	assert.is(statusOf(response), 200);
 });
 
-test('a named upstream is one pool', async () => {
+test('a named upstream is one shared pool', async () => {
 	const up = await echo();
 	const { port, pools } = await site('reverse_proxy upstream://api', `upstream api {\n\tto ${up.address}\n}`);
 	assert.is(statusOf(await send(port, 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n')), 200);
 	assert.equal(pools[0]!.settings, { to: [up.address], name: 'api' });
 });
 
-test('10 MB through the proxy to a slow client stays whole', async () => {
+test('10 MB through the proxy reach a slow client intact', async () => {
 	const total = 10 << 20;
 	const up = await upstream(socket =>
 		onRequest(socket, () =>

@@ -1,4 +1,4 @@
-/** Attempts: what is tried again, what never is, and what the client sees of it. */
+/** Retries: what is retried, what never is, and what the client sees. */
 import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -18,7 +18,7 @@ interface Counted extends ScriptedUpstream {
 	readonly requests: string[];
 }
 
-/** An upstream that keeps the heads that it gets. */
+/** Starts an upstream that records request heads. */
 async function upstream(answer: (socket: Socket, head: string, number: number) => void): Promise<Counted> {
 	const requests: string[] = [];
 	const made = await scriptedUpstream(socket =>
@@ -38,7 +38,7 @@ const answering = (status: number, text: string) => {
 
 const good = () => answering(200, 'ok');
 const bad = () => answering(502, 'bad');
-/** Takes the request and closes. */
+/** Accepts the request and closes the connection. */
 const closer = () => upstream(socket => socket.end());
 
 async function deadAddress(): Promise<string> {
@@ -59,14 +59,14 @@ const post = (port: number, body = 'abc') =>
 	send(port, `POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
 const bodyOf = (response: string) => response.slice(response.indexOf('\r\n\r\n') + 4);
 
-test('without a policy nothing is tried again', async () => {
+test('without a policy nothing is retried', async () => {
 	const [one, two] = [await bad(), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {\nlb_policy first\n}`);
 	assert.is(statusOf(await get(port)), 502);
 	assert.is(two.requests.length, 0);
 });
 
-test('a failed connection is retried elsewhere, whatever the method', async () => {
+test('a failed connection is retried on another upstream, whatever the method', async () => {
 	const dead = await deadAddress();
 	const up = await good();
 	const { port } = await site(`reverse_proxy ${dead} ${up.address} {\nlb_policy first\nlb_retries 1\n}`);
@@ -75,7 +75,7 @@ test('a failed connection is retried elsewhere, whatever the method', async () =
 	assert.is(up.requests.length, 2);
 });
 
-test('an upstream that closes without an answer: GET and HEAD are tried again, POST never', async () => {
+test('if an upstream closes without a response, GET and HEAD are retried, POST never', async () => {
 	const [one, two] = [await closer(), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {\nlb_policy first\nlb_retries 3\n}`);
 	assert.is(statusOf(await get(port)), 200);
@@ -98,7 +98,7 @@ test('a predicate with an expression is evaluated for responses and failures', a
 	assert.is(bodyOf(await get(port, '/', 'DELETE')), 'ok');
 });
 
-test('the predicate sees the request; responses that it does not want again are passed on', async () => {
+test('the predicate can depend on the request, and responses it rejects are forwarded', async () => {
 	const [one, two] = [await bad(), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
@@ -111,7 +111,7 @@ test('the predicate sees the request; responses that it does not want again are 
 	assert.is(bodyOf(passed), 'bad');
 });
 
-test('matchers without an expression widen what failures are tried again, and say nothing of responses', async () => {
+test('matchers without an expression add retryable failures, and do not apply to responses', async () => {
 	const [one, two] = [await closer(), await bad()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
@@ -130,7 +130,7 @@ test('matchers without an expression widen what failures are tried again, and sa
 	assert.is(two.requests.length, 2);
 });
 
-test('when all attempts are used up the client gets the last status, without the body', async () => {
+test('when all attempts are used, the client gets the last status without its body', async () => {
 	const [one, two] = [await bad(), await answering(503, 'also bad')];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
@@ -143,7 +143,7 @@ test('when all attempts are used up the client gets the last status, without the
 	assert.equal([one.requests.length, two.requests.length], [1, 1]);
 });
 
-test('that is so for any status', async () => {
+test('this holds for any status', async () => {
 	const moved = await answering(302, 'elsewhere');
 	const { port } = await site(`reverse_proxy ${moved.address} {
 		lb_retries 1
@@ -154,7 +154,7 @@ test('that is so for any status', async () => {
 	assert.equal([statusOf(response), bodyOf(response), moved.requests.length], [302, '', 2]);
 });
 
-test('a streamed body that was begun is not sent again; a buffered one is', async () => {
+test('a partly sent streamed body is not sent again, but a buffered one is', async () => {
 	const [one, two] = [await closer(), await good()];
 	const lines = (more: string) => `reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
@@ -179,7 +179,7 @@ test('a streamed body that was begun is not sent again; a buffered one is', asyn
 	assert.match(two.requests[0]!, 'Content-Length: 6\r\n');
 });
 
-test('a body beyond the buffer is streamed, whole and once', async () => {
+test('a body larger than the buffer is streamed completely, and only once', async () => {
 	let received = '';
 	const up = await scriptedUpstream(socket =>
 		socket.on('data', bytes => {
@@ -201,7 +201,7 @@ test('a body beyond the buffer is streamed, whole and once', async () => {
 	assert.ok(letters.length >= 4000);
 });
 
-test('response_buffers takes the response in before it is passed on', async () => {
+test('response_buffers reads the response before forwarding it', async () => {
 	const up = await upstream(async socket => {
 		socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
 		await new Promise(resolve => setTimeout(resolve, 20));
@@ -213,7 +213,7 @@ test('response_buffers takes the response in before it is passed on', async () =
 	assert.is(bodyOf(response), 'abcdef');
 });
 
-test('with a duration it waits for an upstream to come back', async () => {
+test('with a duration, the proxy waits for an upstream to recover', async () => {
 	const gone = await scriptedUpstream(() => {});
 	await gone.close();
 	const { port } = await site(`reverse_proxy ${gone.address} {\nlb_try_duration 3s\nlb_try_interval 20ms\n}`);
@@ -234,7 +234,7 @@ test('with a duration it waits for an upstream to come back', async () => {
 	assert.ok(took > 90 && took < 1000, `${took}`);
 });
 
-test('a client that leaves ends the waiting', async () => {
+test('a client disconnect ends the wait', async () => {
 	const dead = await deadAddress();
 	const { port, pools, exchanges } = await site(`reverse_proxy ${dead} {\nlb_try_duration 1h\nlb_try_interval 10ms\n}`);
 	const client = await open(port);
@@ -248,7 +248,7 @@ test('a client that leaves ends the waiting', async () => {
 	assert.is(pools[0]!.inFlight, 0);
 });
 
-test('the budget ends retries that would multiply an outage', async () => {
+test('the retry budget stops retries that would amplify an outage', async () => {
 	const [one, two] = [await bad(), await bad()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_retries 5
@@ -256,11 +256,11 @@ test('the budget ends retries that would multiply an outage', async () => {
 		lb_retry_budget 0% 0
 	}`);
 	for (let i = 0; i < 30; i++) assert.is(statusOf(await get(port)), 502);
-	// Ten retries stand in the budget at the start.
+	// The budget starts with ten retries.
 	assert.is(one.requests.length + two.requests.length, 40);
 });
 
-test('fields are made for each attempt; placeholders tell of it', async () => {
+test('fields are built for each attempt, and placeholders describe the attempt', async () => {
 	const [one, two] = [await bad(), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
@@ -274,7 +274,7 @@ test('fields are made for each attempt; placeholders tell of it', async () => {
 	assert.match(two.requests[0]!, `X-To: ${two.address}\r\n`);
 });
 
-test('a named upstream brings its policy along', async () => {
+test('a named upstream has its own retry policy', async () => {
 	const [one, two] = [await bad(), await good()];
 	const { port } = await site(
 		'reverse_proxy upstream://both',
@@ -288,7 +288,7 @@ test('a named upstream brings its policy along', async () => {
 	assert.is(bodyOf(await get(port)), 'ok');
 });
 
-test('the separate fields of documents of before 0.2.0 are a policy of one more attempt', async () => {
+test('the retry fields of documents before 0.2.0 mean one more attempt', async () => {
 	const [one, two] = [await bad(), await good()];
 	const step = {
 		handler: 'proxy',
@@ -302,7 +302,7 @@ test('the separate fields of documents of before 0.2.0 are a policy of one more 
 	assert.is(statusOf(await get(made.port, '/', 'PUT')), 502);
 });
 
-test('a predicate of a document may look at fields of the response, and at what it is not', async () => {
+test('a predicate in a document may use response fields and negation', async () => {
 	const [one, two] = [await answering(200, 'stale'), await answering(200, 'fresh')];
 	const retry_match = {
 		type: 'all',
@@ -320,7 +320,7 @@ test('a predicate of a document may look at fields of the response, and at what 
 	assert.is(bodyOf(await get(made.port, '/once')), 'stale');
 });
 
-test('failures of requests take an upstream out until they are forgotten', async () => {
+test('failed requests mark an upstream unavailable until the failures expire', async () => {
 	const [one, two] = [await answering(500, 'five'), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
@@ -335,7 +335,7 @@ test('failures of requests take an upstream out until they are forgotten', async
 	assert.is(bodyOf(await get(port)), 'five');
 });
 
-test('a truncated response counts as a failure of its upstream; one that the client cancels does not', async () => {
+test('a truncated response counts as a failure of its upstream; one cancelled by the client does not', async () => {
 	const half = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf';
 	const breaking = await upstream((socket, head) => {
 		socket.write(half);
@@ -354,7 +354,7 @@ test('a truncated response counts as a failure of its upstream; one that the cli
 	assert.is(bodyOf(await get(port)), 'ok');
 });
 
-test('Forwarded names the hop if configured; an untrusted peer’s is dropped', async () => {
+test("Forwarded names the hop if configured, and an untrusted peer's is dropped", async () => {
 	const up = await good();
 	const { port } = await site(`handle /trusting {
 		reverse_proxy ${up.address} {

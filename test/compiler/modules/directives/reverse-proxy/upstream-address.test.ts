@@ -1,4 +1,4 @@
-/** Addresses of upstreams: every form, every refusal. */
+/** Upstream addresses: every form, every error. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -8,7 +8,7 @@ import {
 
 const addresses = suite('upstream addresses');
 
-addresses('forms', () => {
+addresses('every form is parsed', () => {
 	const table: [text: string, expected: string[]][] = [
 		['host', ['host:80']],
 		['host:8080', ['host:8080']],
@@ -41,7 +41,7 @@ addresses('forms', () => {
 	assert.equal(socket.kind === 'static' && socket.addresses[0]!.path, '/run/app.sock');
 });
 
-addresses('templates', () => {
+addresses('addresses may be templates', () => {
 	for (const [text, expected] of [
 		['{x}', ['{x}']],
 		['{x}:80', ['{x}:80']],
@@ -58,7 +58,7 @@ addresses('templates', () => {
 	}
 });
 
-addresses('refusals', () => {
+addresses('invalid addresses are refused', () => {
 	const table: [text: string, code: string, message: string][] = [
 		['ws://h', 'upstream/browser-scheme', 'the scheme ws:// is only supported in browsers; use http:// instead'],
 		['wss://h', 'upstream/browser-scheme', 'the scheme wss:// is only supported in browsers; use https:// instead'],

@@ -1,4 +1,4 @@
-/** Functions of pages whose work is done elsewhere: what they give, what they wait for, what a repetition of the page takes again. */
+/** Template functions that run on other threads: their results, waiting, and reuse when a page is executed again. */
 import { scryptSync } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -7,14 +7,14 @@ import type { Leases } from '../../../../../compiler/exchange/leases.ts';
 import type { PageTask, PageWork } from '../../../../../compiler/exchange/page-work.ts';
 import { bodyText, builtSite, fakeExchange } from '../../../fake-exchange.ts';
 
-/** What was asked for, and a way to answer it. */
+/** The requested task, and callbacks to finish it. */
 interface Asked {
 	readonly task: PageTask;
 	readonly answer: (text: string) => void;
 	readonly fail: (error: unknown) => void;
 }
 
-/** A page as a response under `templates`. */
+/** Executes a page as a response with `templates`. */
 function page(text: string, work: PageWork | undefined) {
 	const leases: Leases = {
 		lease: kind => {
@@ -35,7 +35,7 @@ function page(text: string, work: PageWork | undefined) {
 	return { x, pending: site.handle(x) };
 }
 
-/** A page whose work is done by a function, at once or not. */
+/** Executes a page whose tasks are done by a function, synchronously or not. */
 async function served(text: string, run: PageWork['run']): Promise<string> {
 	const { x, pending } = page(text, { run });
 	await pending;
@@ -49,19 +49,19 @@ async function failure(text: string, run: PageWork['run']): Promise<HttpError> {
 		if (error instanceof HttpError) return error;
 		throw error;
 	}
-	return assert.unreachable(`${text} did not fail`) as never;
+	return assert.unreachable(`${text} was expected to fail`) as never;
 }
 
-/** Derives in earnest, for what is compared with the compatible server. */
+/** Derives keys with the real function, for comparison with the compatible server. */
 const DERIVING: PageWork['run'] = async task => {
 	if (task.task !== 'scrypt') throw new Error(`${task.task} was not expected`);
 	const options = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };
 	return scryptSync(task.password, Buffer.from(task.salt, 'latin1'), 64, options).toString('hex');
 };
 
-const secrets = suite('secrets of pages');
+const secrets = suite('page secrets');
 
-secrets('the thread goes on while the work is done', async () => {
+secrets('the thread is not blocked while a task runs', async () => {
 	const asked: Asked[] = [];
 	const run: PageWork['run'] = task =>
 		new Promise((answer, fail) => {
@@ -80,7 +80,7 @@ secrets('the thread goes on while the work is done', async () => {
 	assert.is(asked.length, 1);
 });
 
-secrets('each call gets its own result, and random results stay the same when repeated', async () => {
+secrets('each call gets its own result, and a repeated execution gets the same random results', async () => {
 	const seen: string[] = [];
 	const text =
 		'{{$p := randAlphaNum 20}}{{$p}} {{bcrypt $p}} {{bcrypt $p}} {{uuidv4}} {{randInt 0 1000000}} {{bcrypt "x"}} {{encryptAES "k" "t" | len}}';
@@ -93,9 +93,9 @@ secrets('each call gets its own result, and random results stay the same when re
 	assert.equal([first, second, third], ['hash1', 'hash2', 'hash3']);
 });
 
-secrets('derived passwords are those of the compatible server', async () => {
+secrets('derived passwords equal those of the compatible server', async () => {
 	const derived = (arguments_: string) => served(`{{derivePassword ${arguments_}}}`, DERIVING);
-	// From release 2.11.7.
+	// Made by its release 2.11.7.
 	for (const [kind, password] of [
 		['maximum', 'pf4zS1LjCg&LjhsZ7T2~'],
 		['long', 'ZedaFaxcZaso9*'],
@@ -114,7 +114,7 @@ secrets('derived passwords are those of the compatible server', async () => {
 	);
 });
 
-secrets('arguments that are rejected without work', async () => {
+secrets('invalid arguments are rejected without running a task', async () => {
 	const run: PageWork['run'] = task => Promise.reject(new Error(`${task.task} was asked for`));
 	assert.is(await served('{{htpasswd "a:b" "c"}}', run), 'invalid username: a:b');
 	assert.is(await served('{{genPrivateKey "elgamal"}}', run), 'Unknown type elgamal');
@@ -122,7 +122,7 @@ secrets('arguments that are rejected without work', async () => {
 	assert.is(long, 'failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes');
 });
 
-secrets('keys and addresses', async () => {
+secrets('keys and addresses are generated', async () => {
 	const run: PageWork['run'] = async task =>
 		task.task === 'key' ? `KEY ${task.kind}` : task.task === 'addresses' ? `10.0.0.1 10.0.0.2 ${task.host}` : '';
 	assert.is(await served('{{genPrivateKey ""}} {{genPrivateKey "ed25519"}}', run), 'KEY rsa KEY ed25519');
@@ -131,7 +131,7 @@ secrets('keys and addresses', async () => {
 	assert.equal([...seen].sort(), ['10.0.0.1', '10.0.0.2', 'a.test']);
 });
 
-secrets('work that fails is an error of the page, work that finds no place a 503, and waiting has an end', async () => {
+secrets('a failed task is an error of the page, a full queue is a 503, and waiting is bounded', async () => {
 	const broken = await failure('{{getHostByName "a.test"}}', async () => {
 		throw new Error('lookup a.test: ENOTFOUND');
 	});
@@ -148,7 +148,7 @@ secrets('work that fails is an error of the page, work that finds no place a 503
 	assert.throws(() => page('{{bcrypt "a"}}', undefined), /not available while a configuration is checked/);
 });
 
-secrets('front matter prints as the compatible server prints it', async () => {
+secrets('front matter is printed as by the compatible server', async () => {
 	const run: PageWork['run'] = async () => '';
 	const split = (rest: string) =>
 		served(`{{$d := splitFrontMatter "{\\n\\"b\\": [1, 2.5], \\"a\\": {\\"c\\": null}\\n}\\nX"}}${rest}`, run);

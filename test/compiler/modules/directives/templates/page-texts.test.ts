@@ -1,4 +1,4 @@
-/** What pages do with texts. */
+/** Text functions of template pages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseToml, parseYaml } from '../../../../../compiler/modules/directives/templates/front-matter-formats.ts';
@@ -14,7 +14,7 @@ import {
 import { formatValue } from '../../../../../compiler/modules/templates/format-value.ts';
 import { Budget, Run, type RunDependencies } from '../../../../../compiler/modules/templates/run.ts';
 
-const texts = suite('texts of pages');
+const texts = suite('page text functions');
 
 const STRIPPED: readonly (readonly [html: string, text: string])[] = [
 	['a <b>c</b> d', 'a c d'],
@@ -22,7 +22,7 @@ const STRIPPED: readonly (readonly [html: string, text: string])[] = [
 	["<p title='a > b'>x</p>", 'x'],
 	['a < b', 'a '],
 	['a > b', 'a > b'],
-	// What is left must be no tag again.
+	// The remaining text must not contain a tag.
 	['a <<b>c', 'a '],
 	['<<>img src=x onerror=alert(1)>b', 'b'],
 	['<<b>script>alert(1)<<b>/script>', 'alert(1)'],
@@ -51,7 +51,7 @@ const HUMAN: readonly (readonly [format: string, data: string, text: string])[] 
 for (const [format, data, text] of HUMAN) {
 	texts(`humanize ${format} ${data}`, () => assert.is(humanize(format, data, NOW), text));
 }
-texts('humanize refuses what it cannot read', () => {
+texts('humanize refuses invalid input', () => {
 	assert.throws(() => humanize('size', '-1', NOW), /size cannot be parsed: "-1"/);
 	assert.throws(() => humanize('time', 'yesterday', NOW), /time cannot be parsed/);
 	assert.throws(() => humanize('mood', '', NOW), /no known function/);
@@ -62,7 +62,7 @@ texts('paths are escaped as segments', () => assert.is(pathEscape("a b/ü?;'+"),
 const SURROUNDINGS: RunDependencies = { now: () => 0, regexp: source => new RegExp(source), host: undefined };
 const parsers = { yaml: parseYaml, toml: parseToml };
 
-texts('front matter', () => {
+texts('front matter is split from the body', () => {
 	const { meta, body } = splitFrontMatter('{\n"a": {"__proto__": [1, true]}\n}\nbody\n', parsers);
 	assert.equal([...(meta.get('a') as Map<string, unknown>)], [['__proto__', [1, true]]]);
 	assert.is(body, '\nbody\n');
@@ -72,7 +72,7 @@ texts('front matter', () => {
 	assert.throws(() => splitFrontMatter('---\na: 1\n', parsers), /unterminated front matter/);
 });
 
-/** Values of front matter as texts of templates. */
+/** Returns values of front matter as a template prints them. */
 function metaOf(input: string): { [key: string]: string } {
 	const { meta } = splitFrontMatter(input, parsers);
 	return Object.fromEntries(
@@ -80,7 +80,7 @@ function metaOf(input: string): { [key: string]: string } {
 	);
 }
 
-texts('front matter in YAML', () => {
+texts('front matter in YAML is parsed', () => {
 	const yaml = 'title: "A: b"\nn: 7\nx: 1.5\non: true\ntags: [a, b]\nday: 2026-01-02\n__proto__: {a: ~}';
 	assert.equal(metaOf(`---\n${yaml}\n---\nbody`), {
 		title: 'A: b',
@@ -95,7 +95,7 @@ texts('front matter in YAML', () => {
 	assert.is(splitFrontMatter('---\nnot a dictionary\n---\nbody', parsers).meta.size, 0);
 });
 
-texts('front matter in TOML', () => {
+texts('front matter in TOML is parsed', () => {
 	const toml = 'title = "T"\nn = 9007199254740993\nday = 2026-01-02\nat = 10:30:00\n[deep]\nlist = [1.5, 2.5]';
 	assert.equal(metaOf(`+++\n${toml}\n+++\nbody`), {
 		title: 'T',
@@ -106,7 +106,7 @@ texts('front matter in TOML', () => {
 	});
 });
 
-texts('front matter that is wrong says so, and cannot grow', () => {
+texts('invalid front matter is an error, and its size is bounded', () => {
 	const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
 		.split('')
 		.map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`)
@@ -158,7 +158,7 @@ const MARKDOWN: readonly (readonly [text: string, html: string])[] = [
 const render = createMarkdownRenderer();
 for (const [text, html] of MARKDOWN) texts(`markdown ${text}`, () => assert.is(render(text), html));
 
-texts('markdown takes no long time for texts that nest', () => {
+texts('markdown with deep nesting takes bounded time', () => {
 	for (const part of ['[', '![', '> ', '- ', '*a ', '`', '<a ', '(((']) {
 		const started = performance.now();
 		render(part.repeat(20_000 / part.length));
@@ -166,7 +166,7 @@ texts('markdown takes no long time for texts that nest', () => {
 	}
 });
 
-texts('data is taken out of a text and put back', () => {
+texts('data is extracted from a text and put back', () => {
 	const marked = `a${markData('1')}b${markData('\ufdd0{{\ufdd1')}${markData('')}c`;
 	assert.equal(splitMarked(marked), {
 		source: {

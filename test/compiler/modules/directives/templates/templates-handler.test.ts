@@ -1,4 +1,4 @@
-/** The handler `render` on real files: what is executed and what is data, files, sub-requests, errors and bounds. */
+/** The handler `render` on real files: what is executed and what is data, files, sub-requests, errors and limits. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -18,7 +18,7 @@ const root = path.join(scratch, 'www');
 mkdirSync(path.join(root, 'parts/deep'), { recursive: true });
 writeFileSync(path.join(scratch, 'secret.txt'), 'SECRET');
 symlinkSync(path.join(scratch, 'secret.txt'), path.join(root, 'link.txt'));
-/** Files of the site by name. */
+/** Files of the site, by name. */
 const FILES: { readonly [name: string]: string } = {
 	'cookie.html': '<p>{{.Cookie "name"}}</p>',
 	'page.html': '{{include "parts/head.html" "T" 2}}|{{import "/parts/defs.html"}}{{template "box" "x"}}',
@@ -45,7 +45,7 @@ const FILES: { readonly [name: string]: string } = {
 	'front.json.txt': '{\n"title": "Hello"\n}\nbody',
 	'body.html': '{{placeholder "http.request.body"}}',
 	'list.html': '{{range listFiles "parts"}}{{.}} {{end}}{{(fileStat "cookie.html").Size}} {{(fileStat "parts").IsDir}}',
-	// biome-ignore lint/suspicious/noTemplateCurlyInString: variables of `expandenv` are written so
+	// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of `expandenv` variables
 	'env.html': '{{env "HOME_OF"}} {{expandenv "$HOME_OF/${HOME_OF}"}} {{env "NONE"}}.',
 	'later.html': '{{.RespHeader.Add "X-Page" "1"}}1{{httpInclude "/big.txt"}}',
 	'fan.html': '{{range until 9}}{{httpInclude (printf "/fan.html?n=%d" .)}}{{end}}',
@@ -70,7 +70,7 @@ const reader = createFileReader();
 const leases: Leases = {
 	lease(kind) {
 		if (kind === 'files') return reader as never;
-		throw new Error(`nothing leases ${kind} here`);
+		throw new Error(`the test provides no lease for ${kind}`);
 	},
 };
 const facts = { ...NO_FACTS, env: (name: string) => (name === 'HOME_OF' ? '/home/{{.Host}}' : undefined) };
@@ -104,7 +104,7 @@ async function failure(target: string, fields: RequestFields = {}): Promise<Http
 		if (error instanceof HttpError) return error;
 		throw error;
 	}
-	return assert.unreachable(`${target} did not fail`) as never;
+	return assert.unreachable(`${target} was expected to fail`) as never;
 }
 
 const pages = suite('pages');
@@ -126,11 +126,11 @@ const TABLE: readonly (readonly [target: string, expected: string])[] = [
 ];
 for (const [target, expected] of TABLE) pages(target, async () => assert.is(await text(target), expected));
 
-pages('a cookie reaches the page', async () => {
+pages('a page can read cookies', async () => {
 	assert.is(await text('/cookie.html', { headers: [['Cookie', 'a=b; name="Vera"; name=no']] }), '<p>Vera</p>');
 });
 
-pages('the request is there', async () => {
+pages('a page can read the request', async () => {
 	const got = await text('/facts.html', { headers: [['X-A', 'v']], authority: 'site.test:8080' });
 	assert.is(got, 'site.test 127.0.0.1 127.0.0.1 GET v /facts.html /facts.html site.test:8080 127.0.0.1:40000 HTTP/1.1');
 });
@@ -144,14 +144,14 @@ pages('length and validators are those of the output', async () => {
 	assert.ok((await served(SITE, { target: '/image.png' })).response.headers.has('etag'));
 });
 
-pages('a page sets fields, but not framing fields', async () => {
+pages('a page can set fields, but not framing fields', async () => {
 	const x = await served(SITE, { target: '/field.html' });
 	assert.equal(x.response.headers.getAll('x-page'), ['1', '2']);
 	assert.match((await failure('/framing.html')).message, /"Content-Length" is not a field that a page can set/);
 	assert.match((await failure('/splitting.html')).message, /a value of X-A contains a control character/);
 });
 
-pages('a body of the request is read when the page asks for it', async () => {
+pages('the request body is read when the page asks for it', async () => {
 	const pieces = [Buffer.from('hello '), Buffer.from('{{.Host}}'), null];
 	const body: BodySource = { length: undefined, pull: () => Promise.resolve(pieces.shift()!), cancel() {} };
 	const render = [RENDER, { handler: 'respond', body: '{{placeholder "http.request.body"}}!' }];
@@ -165,18 +165,18 @@ pages('a body of the request is read when the page asks for it', async () => {
 	assert.is(bodyText(x), 'hello {{.Host}}!');
 });
 
-pages('a page waits for slow responses, and its earlier effects are not repeated', async () => {
+pages('a page waits for slow sub-requests, and its earlier effects are not repeated', async () => {
 	const got = await served(SITE, { target: '/later.html' });
 	assert.is(bodyText(got), `1${'x'.repeat(200_000)}end`);
 	assert.equal(got.response.headers.getAll('x-page'), ['1']);
 });
 
-pages('a page that several pages of one request lead to costs no more than one', async () => {
-	// Four pages that each ask for four: all share the steps and requests of the first.
+pages('a page included several times in one request shares its limits', async () => {
+	// Four pages that each include four others: all share the steps and sub-requests of the first.
 	assert.match((await failure('/fan.html')).message, /more than 50 requests|virtual request cycle|http 500/);
 });
 
-pages('a longer file is collected from its stream, bytes that are not UTF-8 stay', async () => {
+pages('a long file is collected from its stream, and bytes that are not UTF-8 are kept', async () => {
 	const big = await text('/big.txt');
 	assert.is(big.length, 200_003);
 	assert.ok(big.endsWith('xend'));
@@ -184,7 +184,7 @@ pages('a longer file is collected from its stream, bytes that are not UTF-8 stay
 	assert.equal([...(x.response.body as Uint8Array)], [0xe4, 0x20, 0x78]);
 });
 
-pages('HEAD declares no length that a GET would not have', async () => {
+pages('HEAD sends no length that a GET would not have', async () => {
 	const x = await served(SITE, { target: '/cookie.html', method: 'HEAD' });
 	assert.is(x.response.status, 200);
 	assert.ok(isStream(x.response.body) && x.response.body.length === undefined);
@@ -192,7 +192,7 @@ pages('HEAD declares no length that a GET would not have', async () => {
 });
 
 for (const range of ['bytes=5-', 'bytes=0-3', 'bytes=0-1,10-11']) {
-	pages(`a range (${range}) of a template is not its source`, async () => {
+	pages(`a range (${range}) of a template does not reveal its source`, async () => {
 		const x = await served(SITE, { target: '/cookie.html', headers: [['Range', range]] });
 		assert.is(x.response.status, 200);
 		assert.is(bodyText(x), '<p></p>');
@@ -201,12 +201,12 @@ for (const range of ['bytes=5-', 'bytes=0-3', 'bytes=0-1,10-11']) {
 	});
 }
 
-pages('a range of a response that is not a template stays a range', async () => {
+pages('a range of a response that is not a template is unchanged', async () => {
 	const x = await served(SITE, { target: '/image.png', headers: [['Range', 'bytes=0-2']] });
 	assert.is(x.response.status, 206);
 });
 
-pages('types, delimiters and root are as configured', async () => {
+pages('types, delimiters and root are configurable', async () => {
 	const steps = (fields: object): Step[] => [
 		{ handler: 'edit_headers', response: { set: [{ name: 'Content-Type', value: 'application/xml' }] } },
 		{ handler: 'render', ...fields },
@@ -223,7 +223,7 @@ const data = suite('data is never executed');
 const ATTACK = '{{env "HOME_OF"}}{{httpError 418}}';
 const query = `?q=${encodeURIComponent(ATTACK)}`;
 
-data('what a page prints of the request', async () => {
+data('request data printed by a page is not executed', async () => {
 	assert.is(await text(`/reflect.html${query}`), `${ATTACK}|${ATTACK}|${ATTACK}`);
 	assert.is(
 		await text('/cookie.html', { headers: [['Cookie', `name=${ATTACK.replaceAll('"', "'")}`]] }),
@@ -231,12 +231,12 @@ data('what a page prints of the request', async () => {
 	);
 });
 
-data('what placeholders insert into the body that is the template', async () => {
+data('placeholder values in the body of the template are not executed', async () => {
 	const steps = (body: string): Step[] => [RENDER, { handler: 'respond', body }];
 	const target = `/${query}`;
 	assert.is(bodyText(await served(steps('<{http.request.uri.query.q}> {{1}}'), { target })), `<${ATTACK}> 1`);
 	assert.is(bodyText(await served(steps('{{upper "{http.request.uri.query.q}"}}'), { target })), ATTACK.toUpperCase());
-	// Half a delimiter on each side of the data, and one made of two values.
+	// Half a delimiter on each side of the data, and one composed of two values.
 	const brace = { target: '/?q=%7B' };
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{{1}}'), brace)), '{1');
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{http.request.uri.query.q}1}}'), brace)), '{{1}}');
@@ -248,7 +248,7 @@ data('what placeholders insert into the body that is the template', async () => 
 	}
 });
 
-data('answers to sub-requests, and output of a template inside of another', async () => {
+data('sub-request responses and nested template output are not executed', async () => {
 	const steps: Step[] = [...SITE.slice(0, 2), ...SITE.slice(1)];
 	assert.is(bodyText(await served(steps, { target: `/reflect.html${query}` })), `${ATTACK}|${ATTACK}|${ATTACK}`);
 	const site: Step[] = [
@@ -259,14 +259,14 @@ data('answers to sub-requests, and output of a template inside of another', asyn
 	assert.is(bodyText(await served(site, { target: '/outer' })), '{{env "HOME_OF"}}');
 });
 
-data('the page of a redirect', async () => {
+data('the page of a redirect is not executed', async () => {
 	const steps: Step[] = [RENDER, { handler: 'redirect', to: '/x?{http.request.uri.query}', html: true }];
 	assert.match(bodyText(await served(steps, { target: '/?{{env`HOME_OF`}}' })), /\{\{env/);
 });
 
 data.run();
 
-const errors = suite('errors of pages');
+const errors = suite('page errors');
 
 const FAILURES: readonly (readonly [target: string, status: number, message: RegExp])[] = [
 	[
@@ -293,7 +293,7 @@ for (const [target, status, message] of FAILURES) {
 	});
 }
 
-errors('reach the error routes, which may be templates too', async () => {
+errors('errors of a page reach the error routes, which may be templates too', async () => {
 	const x = fakeExchange({ target: '/broken.html' });
 	const errorRoute: Step[] = [
 		RENDER,
@@ -304,7 +304,7 @@ errors('reach the error routes, which may be templates too', async () => {
 	assert.match(bodyText(x), /^E500 template: \/broken\.html:2:3/);
 });
 
-errors('a page that cannot end costs a bounded time', async () => {
+errors('a page that never ends costs a bounded time', async () => {
 	const started = performance.now();
 	await failure('/endless.html');
 	assert.ok(performance.now() - started < 2000);

@@ -1,4 +1,4 @@
-/** Balancing policies choose among what is available, and only there. */
+/** Load-balancing policies select only available upstreams. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type {
@@ -37,7 +37,7 @@ function choice(settings: BalanceSettings): Choice {
 	});
 }
 
-/** Settings that each policy needs to work at all. */
+/** Settings that a policy needs in order to work. */
 const NEEDED: { readonly [id: string]: object } = {
 	weighted_round_robin: { weights: [1, 1, 1] },
 	query: { key: 'k' },
@@ -62,7 +62,7 @@ choices('no policy chooses an unavailable upstream', () => {
 	}
 });
 
-choices('random spreads evenly, also past an unavailable one', () => {
+choices('random spreads evenly, also if an upstream is unavailable', () => {
 	for (const count of spread({ policy: 'random' }, view([true, true, true]), 3000))
 		assert.ok(count > 850 && count < 1150, `${count}`);
 	const [a, b, c] = spread({ policy: 'random' }, view([true, false, true]), 3000);
@@ -70,7 +70,7 @@ choices('random spreads evenly, also past an unavailable one', () => {
 	assert.ok(Math.abs(a! - c!) < 350);
 });
 
-choices('random_choose takes the least busy of those it draws', () => {
+choices('random_choose selects the least busy of the upstreams it draws', () => {
 	const [a, b, c] = spread(
 		{ policy: 'random_choose', choose: 2 },
 		view([true, true, true], { active: [5, 0, 9] }),
@@ -84,7 +84,7 @@ choices('random_choose takes the least busy of those it draws', () => {
 	);
 });
 
-choices('round_robin begins with the second and visits each in turn', () => {
+choices('round_robin starts with the second upstream and visits each in turn', () => {
 	const of = view([true, true, true]);
 	const choose = choice({ policy: 'round_robin' });
 	assert.equal(
@@ -93,7 +93,7 @@ choices('round_robin begins with the second and visits each in turn', () => {
 	);
 });
 
-choices('weighted_round_robin gives each its share, spread over the cycle', () => {
+choices('weighted_round_robin gives each upstream its share, spread over the cycle', () => {
 	const weights = { policy: 'weighted_round_robin', weights: [5, 1, 1, 0] };
 	const of = view([true, true, true, true]);
 	assert.equal(spread(weights, of, 70), [50, 10, 10, 0]);
@@ -109,7 +109,7 @@ choices('weighted_round_robin gives each its share, spread over the cycle', () =
 	assert.is(spread({ policy: 'weighted_round_robin', weights: [999_999_999, 1] }, of, 4096)[1]! > 0, true);
 });
 
-choices('weighted_round_robin without spreading gives turns in a row, as the compatible server does', () => {
+choices('weighted_round_robin without spreading selects each in consecutive turns, like the compatible server', () => {
 	const turns = (weights: readonly number[], available: readonly boolean[], count: number) => {
 		const of = view(available);
 		const choose = choice({ policy: 'weighted_round_robin', weights, spread: false });
@@ -124,7 +124,7 @@ choices('weighted_round_robin without spreading gives turns in a row, as the com
 	assert.throws(() => turns([0, 0], [true, true], 1), RangeError);
 });
 
-choices('least_conn takes the least busy, equals by chance', () => {
+choices('least_conn selects the least busy upstream, at random among equals', () => {
 	const settings = { policy: 'least_conn' };
 	assert.equal(spread(settings, view([true, true, true], { active: [2, 1, 3] }), 10), [0, 10, 0]);
 	assert.equal(spread(settings, view([true, false, true], { active: [2, 0, 3] }), 10), [10, 0, 0]);
@@ -132,7 +132,7 @@ choices('least_conn takes the least busy, equals by chance', () => {
 	assert.ok(a! > 380 && b! > 380);
 });
 
-choices('first takes the first', () => {
+choices('first selects the first available upstream', () => {
 	assert.equal(spread({ policy: 'first' }, view([false, true, true]), 5), [0, 5, 0]);
 });
 
@@ -146,7 +146,7 @@ choices('peak_ewma avoids slow and busy upstreams and tries unknown ones', () =>
 	assert.is(spread({ policy: 'peak_ewma' }, view(all, { latency: [undefined, 5, 5], active: [1, 0, 0] }), 1000)[0], 0);
 });
 
-choices('hashes keep a key at its upstream, spread keys, and move few when a member leaves', () => {
+choices('hashing keeps a key on its upstream, spreads keys, and moves few when an upstream leaves', () => {
 	const choose = choice({ policy: 'header', field: 'x-key' });
 	const all = new Array<boolean>(10).fill(true);
 	const of = (key: string, available: readonly boolean[]) =>
@@ -168,7 +168,7 @@ choices('hashes keep a key at its upstream, spread keys, and move few when a mem
 	});
 });
 
-/** What the compatible server (2.11.7) chose among 127.0.0.1:28100 and the ports behind it, for keys as made below. */
+/** The choices of the compatible server (2.11.7) among 127.0.0.1:28100 and the following ports, for the keys below. */
 const REFERENCE_CHOICES: { readonly [upstreams: number]: string } = {
 	2: '0011010000011101010100110010101000000100100001000111101101110011010111101111001110000000001100011011',
 	3: '0222010000021101210100210010201200022100100221020111101122110012212111201211202110200200001200012012',
@@ -178,7 +178,7 @@ const REFERENCE_CHOICES: { readonly [upstreams: number]: string } = {
 	10: '0372717443937841810190240736208783522575684259728157363142110636714189261283504168604490096260085649',
 };
 
-choices('hashes choose as the compatible server does', () => {
+choices('hashing selects the same upstreams as the compatible server', () => {
 	const choose = choice({ policy: 'header', field: 'X-Key' });
 	for (const [upstreams, chosen] of Object.entries(REFERENCE_CHOICES)) {
 		const of = view(new Array<boolean>(Number(upstreams)).fill(true), { prefix: '127.0.0.1:2810' });
@@ -189,7 +189,7 @@ choices('hashes choose as the compatible server does', () => {
 	}
 });
 
-choices('a key of any length and bytes is hashed, decoded text as UTF-8', () => {
+choices('keys of any length and bytes are hashed, and decoded text as UTF-8', () => {
 	const of = view([true, true, true, true, true]);
 	const byHeader = choice({ policy: 'header', field: 'X-Key' });
 	const byQuery = choice({ policy: 'query', key: 'k' });
@@ -201,7 +201,7 @@ choices('a key of any length and bytes is hashed, decoded text as UTF-8', () => 
 	}
 });
 
-choices('a hash of X-Forwarded-For is one of what is sent on, not of what an untrusted client says', () => {
+choices("a hash of X-Forwarded-For uses the forwarded value, not an untrusted client's", () => {
 	const choose = choice({ policy: 'header', field: 'X-Forwarded-For', fallback: { policy: 'first' } });
 	const byKey = choice({ policy: 'header', field: 'X-Key' });
 	const of = view(new Array<boolean>(20).fill(true));
@@ -216,7 +216,7 @@ choices('a hash of X-Forwarded-For is one of what is sent on, not of what an unt
 	assert.is(choose(of, exchange('GET', trusted)), expected(`1.2.3.4, ${peer}`));
 });
 
-choices('each hash has its key, and a fallback for requests without', () => {
+choices('each hash policy has its key, and a fallback for requests without it', () => {
 	const of = view([true, true, true, true]);
 	const same = (settings: BalanceSettings, ...requests: Parameters<typeof exchange>[]) => {
 		const choose = choice(settings);
@@ -261,7 +261,7 @@ choices('a cookie keeps its client; it is signed, and secure behind TLS', () => 
 	const back = exchange('GET', [['Cookie', `a=b; ${cookie}`]]);
 	assert.is(choose(view([true, true, true]), back), 1);
 	assert.is(back.response.headers.get('set-cookie'), undefined);
-	// Its upstream is away: another, and a new cookie, only one of them for two attempts.
+	// Its upstream is down: another is chosen with a new cookie, only one for two attempts.
 	const moved = exchange('GET', [['Cookie', cookie]]);
 	assert.is(choose(view([false, false, true]), moved), 2);
 	assert.is(choose(view([true, false, false]), moved), 0);

@@ -1,4 +1,4 @@
-/** XXH64 before the algorithm as its specification has it, written with big integers. */
+/** XXH64 compared with its specification, written with big integers. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { XxHash64 } from '../../../../../compiler/modules/providers/balancers/xxhash64.ts';
@@ -43,7 +43,7 @@ function specified(bytes: Buffer): bigint {
 
 const ours = new XxHash64();
 
-/** The hash of bytes that stand somewhere in a buffer, at an address that need not be even. */
+/** Hashes bytes at an arbitrary, possibly odd, offset in a buffer. */
 function hashed(bytes: Buffer, offset: number): bigint {
 	const around = Buffer.concat([Buffer.alloc(offset, 0xaa), bytes, Buffer.alloc(3, 0xbb)]);
 	ours.hash(new DataView(around.buffer, around.byteOffset, around.length), offset, offset + bytes.length);
@@ -52,7 +52,7 @@ function hashed(bytes: Buffer, offset: number): bigint {
 
 const hashes = suite('xxhash64');
 
-hashes('known hashes', () => {
+hashes('known hashes are reproduced', () => {
 	for (const [text, hash] of [
 		['', 0xef46db3751d8e999n],
 		['a', 0xd24ec4f1a98c6e5bn],
@@ -63,7 +63,7 @@ hashes('known hashes', () => {
 	}
 });
 
-hashes('all lengths up to five stripes, with all bytes', () => {
+hashes('all lengths up to five stripes agree with the specification', () => {
 	let state = 1;
 	const next = (): number => {
 		state = Math.imul(state, 1103515245) + 12345;
