@@ -18,7 +18,7 @@ function processesOf(folder: string): number[] {
 		.map(Number)
 		.filter(pid => {
 			try {
-				return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(`main.ts\0run\0${folder}`);
+				return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(`\0run\0${folder}`);
 			} catch {
 				return false;
 			}
