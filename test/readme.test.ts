@@ -1,5 +1,5 @@
 /**
- * The README keeps its word: every block in it is executed.
+ * The README is correct: every block in it is executed.
  *
  * A block that opens with `# FILE` as its info string's second word is written to that file of a scratch folder
  * (```configfile Configfile). A `console` block holds commands after `$ ` and what they print; `…` at the end of a
@@ -60,7 +60,7 @@ readme('has blocks to execute', () => {
 	);
 });
 
-readme('every block does what it shows', async () => {
+readme('every block prints what the README shows', async () => {
 	const folder = temporaryFolder();
 	const bin = path.join(folder, '.bin');
 	mkdirSync(bin);

@@ -45,7 +45,7 @@ export interface StreamHandle {
 	/** Set by a `net.Socket` that had it before. */
 	reading?: boolean;
 	readonly writeQueueSize: number;
-	/** The system's number of the connection; −1 when there is none. */
+	/** File descriptor of the connection; −1 if it has none. */
 	readonly fd?: number;
 	useUserBuffer(buffer: Uint8Array): void;
 	readStart(): number;
@@ -96,7 +96,10 @@ export function isDirect(handle: object): handle is StreamHandle {
 /** What a listener has accepted. */
 export type AcceptedSocket = Socket | DirectSocket;
 
-/** The connection. What it has in common with `net.Socket` has the same names and does the same, but events are calls of the holder. */
+/**
+ * The connection. What it has in common with `net.Socket` has the same names and does the same, but events are calls of
+ * the holder.
+ */
 export class DirectSocket implements PolledSocket {
 	/** Node's name: who writes past this class finds it there. Null when the connection has ended. */
 	_handle: StreamHandle | null;
@@ -188,7 +191,10 @@ export class DirectSocket implements PolledSocket {
 		handle.onread = onRead;
 	}
 
-	/** The next read gives so many bytes at most; 0 for what memory holds. False where the handle reads, which knows no bound. */
+	/**
+	 * The next read gives so many bytes at most; 0 for what memory holds. False where the handle reads, which knows no
+	 * bound.
+	 */
 	limitRead(bytes: number): boolean {
 		this.#limit = bytes;
 		return this.#poller !== undefined;
@@ -284,7 +290,10 @@ export class DirectSocket implements PolledSocket {
 	cork(): void {}
 	uncork(): void {}
 
-	/** Text is latin1. `done` is called when the bytes have left, or with the error that kept them; maybe before this returns. */
+	/**
+	 * Text is latin1. `done` is called when the bytes have left, or with the error that kept them; maybe before this
+	 * returns.
+	 */
 	write(text: string, encoding: 'latin1', done?: (error?: Error | null) => void): void;
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): void;
 	write(
@@ -307,7 +316,10 @@ export class DirectSocket implements PolledSocket {
 		} else this.#await(result, data, done);
 	}
 
-	/** Ends our half when what was written has left; `finished` is called then. The connection goes when both halves have ended. */
+	/**
+	 * Ends our half when what was written has left; `finished` is called then. The connection goes when both halves have
+	 * ended.
+	 */
 	end(finished?: () => void): void {
 		const handle = this._handle;
 		if (handle === null || this.writableEnded) return;
@@ -331,7 +343,7 @@ export class DirectSocket implements PolledSocket {
 		this.leave(error);
 	}
 
-	/** The same, where nobody will ask for addresses that have not been asked for yet. What was written is still sent. */
+	/** The same, if no address will be requested that was not requested before. Written data is still sent. */
 	leave(error?: Error): void {
 		const handle = this._handle;
 		if (handle === null) return;

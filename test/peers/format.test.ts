@@ -20,7 +20,7 @@ const PARTS: readonly string[] = [
 
 const peers = suite('formatting beside peers');
 
-peers('a text without what its release does not know is formatted as the compatible server does', () => {
+peers('texts that its release supports are formatted like by the compatible server', () => {
 	const random = new Random(20261121);
 	const differences: string[] = [];
 	for (let round = 0; round < 300; round++) {
@@ -34,7 +34,7 @@ peers('a text without what its release does not know is formatted as the compati
 	assert.equal(differences, []);
 });
 
-peers('patch applies the diff of several files, some of them without a last line end', async () => {
+peers('patch applies the diff of several files, some without a final line break', async () => {
 	const folder = temporaryFolder();
 	const files: { [name: string]: string } = {
 		'a.configfile': ':80   {\n}',

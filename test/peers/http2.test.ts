@@ -1,4 +1,4 @@
-/** Clients and proxies of the field speak HTTP/2 with us: curl, h2load, nginx (gRPC), haproxy, a browser. */
+/** HTTP/2 with independent clients and proxies: curl, h2load, nginx (gRPC), haproxy, a browser. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -242,7 +242,7 @@ peers('curl negotiates the version that the listener prefers', async () => {
 	assert.is((await curl(...words, '--http1.1', `https://localhost:${secure}/`)).toString(), '1.1');
 });
 
-peers('h2load gets every answer, whatever the number of streams', async () => {
+peers('h2load gets every response, whatever the number of streams', async () => {
 	const one = async (url: string, ...words: string[]): Promise<void> => {
 		const { stdout } = await run('h2load', ['-n2000', ...words, url]);
 		assert.match(stdout, /2000 succeeded, 0 failed, 0 errored, 0 timeout/);

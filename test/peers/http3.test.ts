@@ -1,4 +1,4 @@
-/** Clients of the field speak HTTP/3 with us: ngtcp2's, and a browser. */
+/** HTTP/3 with independent clients: ngtcp2's, and a browser. */
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -97,26 +97,26 @@ async function client(paths: readonly string[], ...options: string[]): Promise<s
 	return stdout + stderr;
 }
 
-peers('ngtcp2: a page, and 20 MiB that come as they are', async () => {
+peers('ngtcp2 downloads a page and 20 MiB of streamed data', async () => {
 	const output = await client(['/echo']);
 	assert.match(output, /\[:status: 200\]/);
 	await client(['/large.bin'], '-q', `--download=${folder}`);
 	assert.ok(readFileSync(path.join(folder, 'large.bin')).equals(large));
 });
 
-peers('ngtcp2: an upload', async () => {
+peers('ngtcp2 uploads a body', async () => {
 	const file = path.join(folder, 'upload.txt');
 	writeFileSync(file, 'some words '.repeat(2000));
 	await client(['/echo'], '-q', '-m', 'POST', '-d', file, `--download=${folder}`);
 	assert.is(readFileSync(path.join(folder, 'echo'), 'utf8'), `HTTP/3.0 ${'some words '.repeat(2000)}`);
 });
 
-peers('ngtcp2: a hundred requests at once', async () => {
+peers('ngtcp2 sends a hundred concurrent requests', async () => {
 	const output = await client(Array.from({ length: 100 }, (_, at) => `/image/${at}.svg`));
 	assert.is(output.match(/\[:status: 200\]/g)?.length, 100);
 });
 
-peers('ngtcp2: packets are lost on the way, and the bytes come all the same', async () => {
+peers('ngtcp2 receives everything despite packet loss', async () => {
 	await client(['/large.bin'], '-q', '--tx-loss=0.05', '--rx-loss=0.05', `--download=${folder}`);
 	assert.ok(readFileSync(path.join(folder, 'large.bin')).equals(large));
 });

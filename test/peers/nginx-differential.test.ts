@@ -1,4 +1,4 @@
-/** Mutated requests that we accept, sent to nginx: those that it takes too are for the same targets, and no more of them. */
+/** Mutated requests that we accept are sent to nginx: it must see the same targets, and no additional requests. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const peers = suite('mutated requests, for nginx');
 /** Methods that nginx takes, and targets that it shows as they came. */
 const COMPARABLE = /^[A-Z_-]+ \/[\x21-\x3d\x3f-\x7e]* /;
 
-peers('both interpret the accepted targets alike', async () => {
+peers('nginx and svc interpret the accepted targets alike', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
 	mkdirSync(path.join(folder, 'logs'));

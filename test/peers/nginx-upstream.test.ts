@@ -1,4 +1,4 @@
-/** nginx as upstream and judge: bodies both ways, keep-alive, conditional requests and ranges of static files. */
+/** nginx as an upstream and as a reference: bodies in both directions, keep-alive, conditional requests and ranges. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';

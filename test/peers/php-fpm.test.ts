@@ -1,4 +1,4 @@
-/** PHP by its own process manager: pages, forms, uploads, PATH_INFO, errors, files handed off, and what must not run. */
+/** PHP with php-fpm: pages, forms, uploads, PATH_INFO, errors, files handed off, and what must not be executed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -93,7 +93,7 @@ async function get(target: string, init: RequestInit = {}): Promise<string> {
 	return `${response.status} ${await response.text()}`;
 }
 
-php('pages: the front controller, scripts, folders, PATH_INFO', async () => {
+php('the front controller, scripts, folders and PATH_INFO work', async () => {
 	assert.is(await get('/'), '200 front / ');
 	assert.is(await get('/pretty/url?a=b'), '200 front /pretty/url?a=b a=b');
 	assert.is(await get('/page.php'), '200 page  /page.php');
@@ -105,7 +105,7 @@ php('pages: the front controller, scripts, folders, PATH_INFO', async () => {
 	assert.equal([head.status, head.headers.get('x-a'), await head.text()], [200, 'b', '']);
 });
 
-php('forms, queries, cookies, variables of the configuration', async () => {
+php('forms, queries, cookies and configured variables reach the script', async () => {
 	const init = { method: 'POST', body: new URLSearchParams({ a: '1', b: 'ä&=' }), headers: { Cookie: 'c=d' } };
 	assert.is(await get('/form.php?q=1', init), '200 [{"a":"1","b":"\\u00e4&="},{"q":"1"},{"c":"d"},"POST","POST"]');
 });
@@ -119,14 +119,14 @@ php('an upload of 100 MB arrives completely', async () => {
 	assert.is(await get('/upload.php', { method: 'POST', body: form }), `200 104857600 ${sum}`);
 });
 
-php('large answers, redirects, several cookies', async () => {
+php('large responses, redirects and several cookies are forwarded', async () => {
 	assert.is((await get('/large.php')).length, 50_000_004);
 	const response = await fetch(`${url}/redirect.php`, { redirect: 'manual' });
 	assert.equal([response.status, response.headers.get('location')], [302, '/elsewhere']);
 	assert.is(response.headers.getSetCookie().length, 2);
 });
 
-php('errors: the status, and what is written to standard error in the log', async () => {
+php('an error keeps its status, and standard error goes to the log', async () => {
 	assert.is(await get('/error.php'), '503 sorry');
 	assert.is(await get('/fatal.php'), '500 ');
 	for (let i = 0; i < 50 && !server.output().includes('no_such_function'); i++) {
@@ -151,7 +151,7 @@ php('files that are not scripts are served, and an upload cannot be executed und
 	}
 });
 
-php('the usual layout of containers: the application knows the files by another root', async () => {
+php('the application may see its files under another root, as in containers', async () => {
 	// What runs is what stands below its root; what is looked up stands below the site's.
 	const app = path.join(folder, 'app');
 	mkdirSync(path.join(app, 'sub'), { recursive: true });
@@ -194,7 +194,7 @@ http://127.0.0.1:${port} {
 	}
 });
 
-php('more concurrent requests than processes', async () => {
+php('more concurrent requests than PHP processes all succeed', async () => {
 	const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => get(`/page.php?${i}`)));
 	assert.equal(new Set(answers), new Set(['200 page  /page.php']));
 });

@@ -162,7 +162,7 @@ judged.after(async () => {
 	upstream.close();
 });
 
-judged('both forward the same', async () => {
+judged('svc and the compatible server forward the same requests and responses', async () => {
 	const differences: string[] = [];
 	for (const [host, line, fields = [], body = ''] of CASES) {
 		const head = [`${line} HTTP/1.1`, `Host: ${host}.test`, ...fields, 'Connection: close', '', ''].join('\r\n');

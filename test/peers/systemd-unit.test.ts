@@ -1,4 +1,4 @@
-/** The systemd unit before systemd's own eyes. */
+/** The systemd unit, checked by systemd's own tools. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ writeFileSync(unit, text.replace('ExecStart=/usr/local/bin/svc', 'ExecStart=/bin
 
 const systemd = suite('systemd');
 
-systemd('knows every line', () => {
+systemd('systemd-analyze knows every line of the unit', () => {
 	const socket = path.join(folder, 'svc.socket');
 	copyFileSync(path.join(ROOT, 'cli/packaging/svc.socket'), socket);
 	const result = spawnSync('systemd-analyze', ['verify', '--man=no', unit, socket], { encoding: 'utf8' });
@@ -23,13 +23,13 @@ systemd('knows every line', () => {
 	assert.is(result.status, 0);
 });
 
-systemd('finds little exposed', () => {
+systemd('systemd-analyze finds little exposure', () => {
 	const args = ['security', '--offline=true', '--no-pager', '--threshold=25', unit];
 	const result = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
 	assert.is(result.status, 0, result.stdout + result.stderr);
 });
 
-systemd('passes a socket by its name, and the first connection waits for the server', async () => {
+systemd('systemd passes a socket by name, and the first connection waits for the server', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const file = path.join(folder, 'Configfile');
 	writeFileSync(file, '{\n\tadmin off\n}\nhttp:// {\n\tbind fd/web\n\trespond "passed"\n}\n');

@@ -92,7 +92,7 @@ peers.after(async () => {
 	await server.stop();
 });
 
-peers('openssl: certificates by name, wildcards, unknown names, ALPN', () => {
+peers('openssl gets certificates by name, wildcards, unknown names and ALPN', () => {
 	assert.match(client('-servername', 'a.example', '-CAfile', 'ca.pem'), 'Verify return code: 0 (ok)');
 	assert.match(client('-servername', 'x.wild.example'), 'subject=CN = wild');
 	assert.match(client('-servername', 'nobody.example'), 'unrecognized name');
@@ -101,7 +101,7 @@ peers('openssl: certificates by name, wildcards, unknown names, ALPN', () => {
 	assert.match(client('-servername', 'a.example', '-tls1_1', '-cipher', 'ALL:@SECLEVEL=0'), /alert|no protocols/);
 });
 
-peers('openssl: sessions are resumed, whichever thread answers', () => {
+peers('openssl resumes sessions, whichever thread responds', () => {
 	const file = path.join(folder, 'session');
 	for (const version of ['-tls1_2', '-tls1_3']) {
 		const request = 'GET / HTTP/1.0\r\nHost: a.example\r\n\r\n';

@@ -1,4 +1,4 @@
-/** Varnish beside us under the same requests of ten million keys, with the same ceiling: hit ratio, memory, longest wait. */
+/** Our cache and Varnish with the same size, under the same requests for ten million keys: hit ratio, memory, longest wait. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -72,7 +72,7 @@ peers.after(async () => {
 	origin.close();
 });
 
-/** Share of the requests that the origin was not asked for. */
+/** Share of the requests that did not reach the origin. */
 async function hitRatio(port: number): Promise<{ ratio: number; longest: number }> {
 	const ranks = zipfTrace(7);
 	await sendZipf(port, ranks, WARM);

@@ -39,7 +39,7 @@ export interface StreamSession extends OutputSession {
 	admitsBody(stream: ClientStream, anyway: boolean): boolean;
 	/** Opens the stream on the wire with the request's head. */
 	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void;
-	/** Ends the request behind its body. */
+	/** Ends the request after its body. */
 	writeEnd(stream: ClientStream, trailers: HeaderList | undefined): void;
 	writeReset(stream: ClientStream, code: number): void;
 	writeWindow(stream: ClientStream, increment: number): void;
@@ -353,7 +353,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#finish();
-		// What of the request has not been sent nobody waits for.
+		// The unsent rest of the request is dropped.
 		if (!this.#requestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);

@@ -326,7 +326,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			x.upgraded = undefined;
 			x.gone();
 		}
-		// A 2xx would tell the client that its tunnel stands; a status that is none has no meaning at all.
+		// A 2xx would tell the client that its tunnel is open; an invalid status has no meaning at all.
 		const refusesTunnel = this.#connect !== undefined && successful;
 		if (refusesTunnel || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
 			if (isStream(body)) body.cancel();
