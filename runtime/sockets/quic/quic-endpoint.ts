@@ -8,6 +8,7 @@ import { versionNegotiation } from './packet-header.ts';
 import type { QuicClose, QuicConnection } from './quic-connection.ts';
 import { type EngineOwner, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
+import { DEFAULT_QUIC_LIMITS, type QuicLimits } from './quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from './quic-results.ts';
 import type { QuicThread } from './quic-thread.ts';
 import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
@@ -21,7 +22,7 @@ export interface QuicEndpointOwner {
 	connected(connection: QuicConnection): void;
 	/** A handshake ended, one way or another. */
 	handshake(result: HandshakeResult, resumed: boolean): void;
-	/** Whether one more connection of a client may begin: what to call at its end, or undefined if not. */
+	/** Whether one more connection of a client, whose address is proven, may begin: what to call at its end, or undefined if not. */
 	admit(address: string): (() => void) | undefined;
 	/** A connection, or the attempt at one, is over. */
 	ended(): void;
@@ -30,6 +31,8 @@ export interface QuicEndpointOwner {
 	/** Milliseconds that a handshake may take. */
 	readonly handshakeLimit: number;
 	readonly choose: ChooseCertificate;
+	/** Undefined for the defaults. */
+	readonly limits?: Partial<QuicLimits> | undefined;
 	/** What counts as one client. */
 	clientKey(address: string): string;
 	/** A connection was ended because something threw: a defect of ours. */
@@ -44,6 +47,9 @@ interface Closing {
 }
 
 interface Client {
+	/** Handshakes with this address, which may be someone else's; oldest first. */
+	readonly unproven: Set<QuicEngine>;
+	/** Unfinished handshakes of the client itself. */
 	handshakes: number;
 	connections: number;
 }
@@ -52,7 +58,8 @@ interface Client {
 interface Claim {
 	readonly client: Client;
 	readonly key: string;
-	readonly leave: () => void;
+	/** Once the address is proven. */
+	leave: (() => void) | undefined;
 }
 
 /** The endpoint of one listener on one thread. */
@@ -68,6 +75,13 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	readonly #deadlines = new DeadlineHeap<QuicEngine>();
 	/** Handshakes that have not ended, oldest first. */
 	readonly #handshaking = new Set<QuicEngine>();
+	/** Those of them with addresses that are not proven. */
+	readonly #unproven = new Set<QuicEngine>();
+	readonly #limits: QuicLimits;
+	#begun = 0;
+	#begunFrom = 0;
+	/** The handshake that gives way to another one. */
+	#evicted: QuicEngine | undefined;
 	/** By an id of an ended connection. */
 	readonly #closing = new Map<string, Closing>();
 	#dirty: QuicEngine[] = [];
@@ -86,6 +100,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	constructor(thread: QuicThread, address: UdpAddress, owner: QuicEndpointOwner) {
 		this.#thread = thread;
 		this.#owner = owner;
+		this.#limits = { ...DEFAULT_QUIC_LIMITS, ...owner.limits };
 		this.port = address.port;
 		this.#socket = new UdpSocket(thread.library, thread.datagrams, address);
 		try {
@@ -152,6 +167,8 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 			this.#owner.refused('moved');
 			return;
 		}
+		// Only who gets what is sent to that address knows an id that we chose.
+		if (!target.proven && this.#router.header.destination !== target.firstId && !this.#prove(target)) return;
 		this.#give(target, start, end);
 	}
 
@@ -201,16 +218,21 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		if (claim === undefined) return;
 		this.#engines.delete(engine);
 		this.#deadlines.delete(engine);
+		this.#unproven.delete(engine);
+		claim.client.unproven.delete(engine);
 		if (this.#handshaking.delete(engine)) {
-			claim.client.handshakes--;
+			if (engine.proven) claim.client.handshakes--;
 			const late = performance.now() - engine.startedAt >= this.#owner.handshakeLimit;
-			if (engine.begun) this.#owner.handshake(late ? 'timeout' : 'failed', false);
+			if (engine === this.#evicted) this.#owner.refused('evicted');
+			else if (engine.begun) this.#owner.handshake(late ? 'timeout' : 'failed', false);
 			else this.#owner.refused('noise');
 		}
-		if (--claim.client.connections === 0) this.#clients.delete(claim.key);
+		if (engine.proven) claim.client.connections--;
+		const { client } = claim;
+		if (client.connections === 0 && client.unproven.size === 0) this.#clients.delete(claim.key);
 		this.#rememberClosing(engine, close);
 		this.#router.forget(engine);
-		claim.leave();
+		claim.leave?.();
 		this.#owner.ended();
 	}
 
@@ -242,42 +264,78 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 
 	#begin(name: number, now: number): QuicEngine | undefined {
 		if (this.#draining) return this.#refuse('draining');
-		if (this.#engines.size >= BOUND.MAX_CONNECTIONS) return this.#refuse('too_many_connections');
-		const { names } = this.#socket.memory;
-		const { address } = readSocketAddress(names, name);
+		const limits = this.#limits;
+		if (this.#engines.size >= limits.maxConnections && !this.#evict(this.#unproven)) {
+			return this.#refuse('too_many_connections');
+		}
+		const validate = this.#unproven.size >= limits.retryAbove;
+		// Before anything is done for it: a flood must cost little more than the reading of it.
+		if (validate && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
+		const { address } = readSocketAddress(this.#socket.memory.names, name);
 		const key = this.#owner.clientKey(address);
-		const client = this.#clients.get(key) ?? { handshakes: 0, connections: 0 };
-		if (
-			client.handshakes >= BOUND.MAX_HANDSHAKES_PER_CLIENT ||
-			client.connections >= BOUND.MAX_CONNECTIONS_PER_CLIENT
-		) {
+		const client = this.#clients.get(key) ?? { unproven: new Set(), handshakes: 0, connections: 0 };
+		if (client.connections >= limits.maxConnectionsPerClient || client.handshakes >= limits.maxHandshakesPerClient) {
 			return this.#refuse('client_limit');
 		}
-		if (this.#handshaking.size >= BOUND.MAX_HANDSHAKES && !this.#evict(now)) return this.#refuse('too_many_handshakes');
-		const leave = this.#owner.admit(address);
-		if (leave === undefined) return this.#refuse('admission');
+		// Others may use its address: they must not shut it out.
+		if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client.unproven);
+		if (this.#handshaking.size >= limits.maxHandshakes && !this.#evict(this.#unproven)) {
+			return this.#refuse('too_many_handshakes');
+		}
 		let engine: QuicEngine;
 		try {
 			const peerKey = this.#socket.keyOf(name);
-			engine = new QuicEngine(this.#thread, this, this.#socket.pathOf(name), peerKey, key, now);
+			const { destination } = this.#router.header;
+			const path = this.#socket.pathOf(name);
+			engine = new QuicEngine(this.#thread, this, path, peerKey, key, now, destination, validate);
 		} catch {
-			leave();
 			return this.#refuse('no_memory');
 		}
-		client.handshakes++;
-		client.connections++;
+		client.unproven.add(engine);
 		this.#clients.set(key, client);
-		this.#engines.set(engine, { client, key, leave });
+		this.#engines.set(engine, { client, key, leave: undefined });
 		this.#handshaking.add(engine);
-		this.#router.learn(this.#router.header.destination, engine);
+		this.#unproven.add(engine);
+		this.#router.learn(engine.firstId, engine);
 		return engine;
 	}
 
-	/** Ends the oldest handshake, if it has had its chance. */
-	#evict(now: number): boolean {
-		const [oldest] = this.#handshaking;
-		if (oldest === undefined || now - oldest.startedAt < BOUND.HANDSHAKE_GRACE) return false;
+	/** The client's address is its own: what is counted by address is charged to it from now on. */
+	#prove(engine: QuicEngine): boolean {
+		const claim = this.#engines.get(engine);
+		if (claim === undefined) return false;
+		const { client } = claim;
+		const full = client.connections >= this.#limits.maxConnectionsPerClient;
+		const leave = full ? undefined : this.#owner.admit(engine.remoteAddress);
+		if (leave === undefined) {
+			this.#refuse(full ? 'client_limit' : 'admission');
+			engine.destroy();
+			return false;
+		}
+		claim.leave = leave;
+		engine.proven = true;
+		this.#unproven.delete(engine);
+		client.unproven.delete(engine);
+		client.handshakes++;
+		client.connections++;
+		return true;
+	}
+
+	#mayBegin(now: number): boolean {
+		if (now - this.#begunFrom >= 100) {
+			this.#begunFrom = now;
+			this.#begun = 0;
+		}
+		return ++this.#begun <= this.#limits.maxHandshakeRate / 10;
+	}
+
+	/** Ends the oldest handshake of some whose addresses are not proven; false if there is none. */
+	#evict(among: ReadonlySet<QuicEngine>): boolean {
+		const [oldest] = among;
+		if (oldest === undefined) return false;
+		this.#evicted = oldest;
 		oldest.destroy();
+		this.#evicted = undefined;
 		return true;
 	}
 

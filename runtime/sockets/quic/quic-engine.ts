@@ -13,6 +13,7 @@ import type { Routed } from './router.ts';
 import { readSocketAddress } from './socket-address.ts';
 import { type DatagramPath, SENT, SENT_BYTES } from './udp-socket.ts';
 
+const LISTENER_VALIDATE = 0n;
 const LISTENER_NO_VALIDATE = 2n;
 const ACCEPT_NO_BLOCK = 1n;
 const STREAM_UNI = 1n;
@@ -85,6 +86,10 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	/** Datagrams have come in since the last run. */
 	dirty = false;
 	established = false;
+	/** The client has sent an id that we chose, so it gets what is sent to its address. */
+	proven = false;
+	/** The id that the client chose. */
+	readonly firstId: string;
 	/** We are ending it: its last datagram says so. */
 	closing = false;
 	/** What was written and not acknowledged, on all streams. */
@@ -122,6 +127,8 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		peerKey: string,
 		client: string,
 		now: number,
+		firstId: string,
+		validate: boolean,
 	) {
 		this.thread = thread;
 		this.#owner = owner;
@@ -129,11 +136,15 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		this.peerKey = peerKey;
 		this.client = client;
 		this.startedAt = now;
+		this.firstId = firstId;
 		const { address, port } = readSocketAddress(path.peer, 0);
 		this.remoteAddress = address;
 		this.remotePort = port;
 		const { f } = thread.library;
-		this.#listener = f.SSL_new_listener(owner.tls.context, LISTENER_NO_VALIDATE) as bigint;
+		this.#listener = f.SSL_new_listener(
+			owner.tls.context,
+			validate ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE,
+		) as bigint;
 		if (this.#listener === 0n) throw this.#failure();
 		const { resultsAt, results } = thread;
 		const sizes = [BigInt(BOUND.OUTGOING_BUFFER), BigInt(BOUND.INCOMING_BUFFER)] as const;

@@ -1,19 +1,35 @@
 /** Bounds of QUIC connections that no protocol above them sets. */
 
-/** Unfinished handshakes of one socket on one thread. */
-export const MAX_HANDSHAKES = 512;
-/** Those of one client: an IPv4 address, or the /64 of an IPv6 address. */
-export const MAX_HANDSHAKES_PER_CLIENT = 64;
-/** Milliseconds after which an unfinished handshake gives way to another one when there are {@link MAX_HANDSHAKES}. */
-export const HANDSHAKE_GRACE = 1000;
+/** Limits of one socket on one thread against clients that mean no good. */
+export interface QuicLimits {
+	/** Unfinished handshakes. The oldest one whose client has not proven its address gives way to another one. */
+	readonly maxHandshakes: number;
+	/** Those of one client: an IPv4 address, or the /64 of an IPv6 address. */
+	readonly maxHandshakesPerClient: number;
+	/** Handshakes with addresses that are not proven, beyond which new clients have to prove theirs first (Retry, RFC 9000 §8.1.2). */
+	readonly retryAbove: number;
+	/** Handshakes that may begin in a second while clients have to prove their addresses. */
+	readonly maxHandshakeRate: number;
+	/** Connections, unfinished handshakes included. */
+	readonly maxConnections: number;
+	/** Connections of one client. */
+	readonly maxConnectionsPerClient: number;
+}
+
+/** The limits of a socket whose owner sets none. */
+export const DEFAULT_QUIC_LIMITS: QuicLimits = {
+	maxHandshakes: 512,
+	maxHandshakesPerClient: 64,
+	retryAbove: 64,
+	maxHandshakeRate: 2000,
+	maxConnections: 16_384,
+	maxConnectionsPerClient: 1024,
+};
+
 /** Unfinished handshakes beyond which a first packet that cannot be opened is forgotten at once. */
 export const MANY_HANDSHAKES = 32;
 /** Milliseconds for which it is kept otherwise: what it needs may be in the next one. */
 export const UNOPENED_TIME = 1000;
-/** Connections of one socket on one thread. */
-export const MAX_CONNECTIONS = 16_384;
-/** Connections of one client on one socket of one thread. */
-export const MAX_CONNECTIONS_PER_CLIENT = 1024;
 /** Bytes of a stream that the peer has not acknowledged. OpenSSL takes 262,144; the rest is for heads of frames and of messages. */
 export const STREAM_BUFFER = 229_376;
 /** The same of all streams of a connection. */

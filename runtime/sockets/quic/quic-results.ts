@@ -4,6 +4,7 @@
 export const QUIC_REFUSALS = [
 	'noise',
 	'too_many_handshakes',
+	'evicted',
 	'too_many_connections',
 	'client_limit',
 	'admission',

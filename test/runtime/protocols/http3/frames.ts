@@ -8,6 +8,7 @@ import { QpackDecoder } from '../../../../runtime/protocols/http3/qpack-decoder.
 import { VarintReader, varintLength, writeVarint } from '../../../../runtime/protocols/http3/varint.ts';
 import type { ProtocolHost, ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
 import { QuicEndpoint } from '../../../../runtime/sockets/quic/quic-endpoint.ts';
+import type { QuicLimits } from '../../../../runtime/sockets/quic/quic-limits.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
 import type { QuicChoice, QuicHello } from '../../../../runtime/sockets/quic/quic-tls.ts';
 import { threadPoller } from '../../../../runtime/sockets/socket-poller.ts';
@@ -38,6 +39,7 @@ export interface FrameServer {
 export interface ServerTerms {
 	readonly limits?: Partial<ProtocolLimits>;
 	readonly handshakeLimit?: number;
+	readonly quicLimits?: Partial<QuicLimits>;
 	readonly choose?: (hello: QuicHello, resume: () => void) => QuicChoice;
 	readonly admit?: (address: string) => (() => void) | undefined;
 }
@@ -111,6 +113,7 @@ export async function serve(handler: Handler, terms: ServerTerms = {}): Promise<
 			handshakeLimit: terms.handshakeLimit ?? 10_000,
 			choose: terms.choose ?? (() => own),
 			clientKey: address => address,
+			limits: terms.quicLimits,
 			failed: error => void failures.push(error),
 		},
 	);
