@@ -34,7 +34,7 @@ structure('imports point from cli to admin to runtime to compiler', () => {
 	assert.equal(wrong, []);
 });
 
-structure('the compiler does no input or output but through its Reader', () => {
+structure('the compiler does no input or output except through its Reader', () => {
 	const forbidden = /from '(node:(fs|net|http|https|tls|dgram|child_process|worker_threads|process|os)[^']*|undici)'/;
 	const wrong = filesBelow(['compiler'], '.ts').filter(file => {
 		const text = readFileSync(path.join(ROOT, file), 'utf8').replace(/^import type .*$/gm, '');
@@ -104,7 +104,7 @@ structure('no comment only repeats the name below it', () => {
 	assert.equal(wrong, []);
 });
 
-structure('private parts of Node are used in runtime/sockets/ only', () => {
+structure('private APIs of Node are used only in runtime/sockets/', () => {
 	const privatePart =
 		/node:ffi'|process\.binding|\b_(handle|parent|peername|createServerHandle|releaseControl|sharedCreds|external|writeState)\b|binding\(name: string\)|enableTicketKeyCallback/;
 	const users = filesBelow(LAYERS, '.ts').filter(file => {
@@ -114,21 +114,21 @@ structure('private parts of Node are used in runtime/sockets/ only', () => {
 	assert.equal(users, []);
 });
 
-structure('the prototype of functions is changed in one file, and warnings are muted by a flag only', () => {
+structure('the prototype of functions is changed in a single file, and warnings are muted only by a flag', () => {
 	const matching = (pattern: RegExp): string[] =>
 		filesBelow(LAYERS, '.ts').filter(file => pattern.test(readFileSync(path.join(ROOT, file), 'utf8')));
 	assert.equal(matching(/setPrototypeOf\(Function\.prototype/), ['runtime/sockets/unchecked-functions.ts']);
 	assert.equal(matching(/emitWarning =/), []);
 });
 
-structure('the vocabulary of handlers and protocols imports nothing of its users', () => {
+structure('the shared types of handlers and protocols import none of their users', () => {
 	const wrong = filesBelow(['compiler/exchange'], '.ts').filter(file =>
 		/from '\.\.\//.test(readFileSync(path.join(ROOT, file), 'utf8')),
 	);
 	assert.equal(wrong, []);
 });
 
-structure('what all others stand on imports nothing of them', () => {
+structure('foundation folders import none of their users', () => {
 	const allowed: { readonly [folder: string]: readonly string[] } = {
 		'runtime/sockets': ['compiler/exchange'],
 		'compiler/source': [],
@@ -148,7 +148,7 @@ structure('what all others stand on imports nothing of them', () => {
 /** Folders that import each other, of values or types, directly or through others. To be lowered, never to be raised. */
 const MAX_FOLDERS_IN_CYCLES = 66;
 
-structure('no further folder gets into an import cycle', () => {
+structure('no new folder joins an import cycle', () => {
 	const imports = folderImports();
 	const reached = new Map([...imports.keys()].map(folder => [folder, reachableFrom(folder, imports)]));
 	const inCycles = [...reached].filter(([folder, others]) => others.has(folder)).map(([folder]) => folder);
@@ -187,7 +187,7 @@ function reachableFrom(folder: string, imports: ReadonlyMap<string, ReadonlySet<
 	return reached;
 }
 
-structure('nothing is exported by default, and no junk drawers', () => {
+structure('there are no default exports and no catch-all file names', () => {
 	const files = filesBelow([...LAYERS, 'test'], '.ts');
 	assert.equal(
 		files.filter(file => /^export default/m.test(readFileSync(path.join(ROOT, file), 'utf8'))),
@@ -226,7 +226,7 @@ const OPERATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);
 /** Files that have to know names: words of other servers and what they are called here, and old forms of the document. */
 const KNOW_NAMES: ReadonlySet<string> = new Set(['compiler/lower/foreign-words.ts', 'compiler/document/upgrade.ts']);
 
-structure('outside of the registries, nothing knows a directive, a handler or a matcher by name', () => {
+structure('outside the registries, no code knows a directive, handler or matcher by name', () => {
 	const names = new Set([
 		...directives.flatMap(one => [...(one.kind === 'handler' ? [one.id] : []), ...Object.values(one.names).flat()]),
 		...matchers.map(({ id }) => id),
