@@ -1,0 +1,12 @@
+/** A bounded run over the parsers of HTTP/3; test/long/ tries a million inputs. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { fuzzHttp3 } from './http3.ts';
+
+const fuzzing = suite('fuzzing HTTP/3');
+
+fuzzing('no bytes are too odd for frames, QPACK and the router', () => {
+	assert.equal(fuzzHttp3(30_000, 1), []);
+});
+
+fuzzing.run();
