@@ -223,6 +223,26 @@ test('an unread request body is stopped by flow control, and arrives complete on
 	assert.is((await response(client, stream)).body, String(size));
 });
 
+test('a body that nobody reads does not hold up other uploads', async () => {
+	const [server, client] = await start(async x => {
+		const { body } = x.request;
+		if (x.request.path === '/unread') await new Promise<void>(() => {});
+		let length = 0;
+		if (isStream(body)) {
+			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) length += piece.length;
+		}
+		x.response.body = String(length);
+	});
+	const upload = (path: string) => {
+		const fields = POST.map(([name, value]) => [name, name === ':path' ? path : value] as const);
+		const bytes = Buffer.concat([headers(fields), varint(0, 3_000_000), Buffer.alloc(3_000_000, 98)]);
+		return client.open().write(bytes, true);
+	};
+	upload('/unread');
+	await until('the request', () => server.exchanges.length === 1);
+	for (let i = 0; i < 3; i++) assert.is((await response(client, upload('/'))).body, '3000000');
+});
+
 test('a client that cancels its request ends the exchange', async () => {
 	const body = source(100_000, 65_536);
 	const [server, client] = await start(x => {
