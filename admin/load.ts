@@ -21,7 +21,7 @@
  *
  * `?handover` carries out what would be 409 `restart_required`: a new process takes over every listening socket, and this one
  * ends once its connections have. 200 has `"handover":{"pid"}` then. If the new process fails, or is not ready within two
- * minutes (`?handover=30s` for another time, 1s to 1h), it is ended, and this one serves on: 503 `handover_failed`.
+ * minutes (`?handover=30s` for another time, 10ms to 1h), it is ended, and this one serves on: 503 `handover_failed`.
  *
  * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes"}`, and `reasons` for a restart. `result` is `swap`,
  * `unchanged`, `restart_required` or `refused`; `changes` are JSON Patch operations, secrets redacted, with the old values
@@ -77,7 +77,7 @@ const QUERY: AdminOperation['query'] & object = {
 	},
 	handover: {
 		description:
-			'Carries out what needs a restart by handing over to a new process, without losing a connection. A duration, 1s to 1h, is the time in which the new process must be ready.',
+			'Carries out what needs a restart by handing over to a new process, without losing a connection. A duration, 10ms to 1h, is the time in which the new process must be ready.',
 		schema: { type: 'string' },
 	},
 	confirm: {
@@ -245,6 +245,9 @@ function isSet(query: URLSearchParams, name: string): boolean {
 	throw new AdminError(400, 'bad_request', `\`${name}\` must be true or false.`);
 }
 
+/** Milliseconds. */
+const MIN_READY_TIME = 10;
+
 /** Parses `handover`: undefined if it is not asked for. */
 function handoverOf(
 	query: URLSearchParams,
@@ -255,8 +258,8 @@ function handoverOf(
 	if (within === undefined && !isSet(query, 'handover')) return undefined;
 	if (terms) throw new AdminError(400, 'bad_request', '`handover` and `confirm` cannot be combined.');
 	if (within === undefined || text === '0' || text === '1') return {};
-	if (within >= 1000 && within <= MAX_CONFIRMATION) return { within };
-	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 1s to 1h.');
+	if (within >= MIN_READY_TIME && within <= MAX_CONFIRMATION) return { within };
+	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 10ms to 1h.');
 }
 
 function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {

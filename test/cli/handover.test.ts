@@ -191,9 +191,9 @@ handover(
 						assert.is(refused.status, 503);
 						assert.match(errorOf(refused.body), /goes on as before\. Cannot listen on .*: the address is in use/);
 						// No process starts as fast.
-						const late = await load(`${plain(first, 'one')}${plain(second, 'two')}`, '?handover=1s');
+						const late = await load(`${plain(first, 'one')}${plain(second, 'two')}`, '?handover=10ms');
 						assert.is(late.status, 503);
-						assert.match(errorOf(late.body), /did not become ready in time \(1 s\)/);
+						assert.match(errorOf(late.body), /did not become ready in time \(10 ms\)/);
 						assert.is(await bodyOf(first), 'one');
 					};
 					await attempts();
