@@ -153,7 +153,10 @@ export class SuccessorProcess {
 	#answer(limit: number, late: string): Promise<FromSuccessor> {
 		const { promise, resolve } = Promise.withResolvers<FromSuccessor>();
 		const fail = (message: string): void => resolve({ type: 'failed', message });
-		const timer = setTimeout(() => fail(`The new process ${late} (${limit < 1000 ? `${limit} ms` : `${Math.round(limit / 1000)} s`}).`), limit);
+		const timer = setTimeout(
+			() => fail(`The new process ${late} (${limit < 1000 ? `${limit} ms` : `${Math.round(limit / 1000)} s`}).`),
+			limit,
+		);
 		this.#next = resolve;
 		// Its last message may still be on its way when it has ended.
 		void this.#ended.then(reason => setTimeout(fail, 100, reason));
