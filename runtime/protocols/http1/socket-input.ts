@@ -102,6 +102,8 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		socket.on('drain', () => this.drained());
 		socket.on('error', error => {
 			failure = error;
+			// Node leaves a connection open after TLS records that it cannot decrypt.
+			socket.destroy();
 		});
 		socket.once('close', () => this.closed(failure));
 	}

@@ -92,8 +92,6 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	#received = 0;
 	#sent = 0;
 	#lost = 0;
-	/** What the connection that is being ended has sent last. */
-	#lastSent: Uint8Array | undefined;
 	readonly #look: () => void = () => this.#onTimer();
 
 	/** Binds. Throws an error with the system's code. */
@@ -193,7 +191,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		}
 		if (engine.closing) {
 			const last = (count - 1) * SENT_BYTES;
-			this.#lastSent = new Uint8Array(sent.subarray(last, last + lengths[count - 1]!));
+			engine.lastSent = new Uint8Array(sent.subarray(last, last + lengths[count - 1]!));
 		}
 		this.#socket.send(engine.path, lengths, count);
 		this.#sent += count;
@@ -230,7 +228,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		if (engine.proven) claim.client.connections--;
 		const { client } = claim;
 		if (client.connections === 0 && client.unproven.size === 0) this.#clients.delete(claim.key);
-		this.#rememberClosing(engine, close);
+		this.#rememberClosing(engine);
 		this.#router.forget(engine);
 		claim.leave?.();
 		this.#owner.ended();
@@ -343,11 +341,9 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#owner.refused(reason);
 	}
 
-	#rememberClosing(engine: QuicEngine, close: QuicClose | undefined): void {
-		const datagram = this.#lastSent;
-		this.#lastSent = undefined;
-		if (!engine.closing || datagram === undefined || close === undefined || this.#closing.size >= BOUND.MAX_CLOSING)
-			return;
+	#rememberClosing(engine: QuicEngine): void {
+		const datagram = engine.lastSent;
+		if (!engine.closing || datagram === undefined || this.#closing.size >= BOUND.MAX_CLOSING) return;
 		const until = performance.now() + BOUND.CLOSING_TIME;
 		const closing = { path: engine.path, datagram, until, answers: BOUND.CLOSING_ANSWERS };
 		for (const id of engine.ids) this.#closing.set(id, closing);

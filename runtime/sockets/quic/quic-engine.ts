@@ -37,6 +37,9 @@ const BIO_MESSAGE = 40;
 /** Places in the thread's memory for results. */
 const AT = { count: 0n, message: 8n, time: 48n, infinite: 64n, close: 72n } as const;
 const INTERNAL_ERROR = 80;
+const NO_APPLICATION_PROTOCOL = 120;
+/** The callback for the ClientHello is to be called again when events are handled next. */
+const LATER = -1;
 const CTRL_MODE = 33;
 /** SSL_MODE_ENABLE_PARTIAL_WRITE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
 const PARTIAL_MOVING_WRITES = 3n;
@@ -92,6 +95,8 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	readonly firstId: string;
 	/** We are ending it: its last datagram says so. */
 	closing = false;
+	/** The last datagram sent since then. */
+	lastSent: Uint8Array | undefined = undefined;
 	/** What was written and not acknowledged, on all streams. */
 	buffered = 0;
 	stapled: Uint8Array | undefined = undefined;
@@ -111,6 +116,8 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	#running = false;
 	#gone = false;
 	#waiting = false;
+	/** The alert with which the handshake fails. */
+	#refusal: number | undefined = undefined;
 	#begun = false;
 	/** OpenSSL is at work, maybe in a callback: nothing may be freed. */
 	#handling = false;
@@ -228,7 +235,9 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		if (!this.#gone && this.#connection !== 0n && !this.established) this.#establish();
 		if (this.established && !this.#gone && this.#ending === undefined) this.#deliver();
 		if (this.#ending !== undefined && !this.#gone) this.#finish(this.#ending);
-		if (!this.#gone) this.#output();
+		if (this.#gone) return;
+		if (this.#failed()) this.closing = true;
+		this.#output();
 		if (this.#gone) return;
 		if (this.#connection !== 0n && this.#checkClosed()) return;
 		this.#schedule();
@@ -239,16 +248,23 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	}
 
 	clientHello(ssl: bigint): number {
+		if (this.#refusal !== undefined) return this.#refusal;
 		const { tls } = this.#owner;
 		const hello = tls.hello(ssl);
 		this.#serverName = hello.serverName;
 		const { remoteAddress, localAddress } = this;
-		const choice = tls.choose({ ...hello, remoteAddress, localAddress }, () => this.#resume());
+		const choice = hello.offersHttp3
+			? tls.choose({ ...hello, remoteAddress, localAddress }, () => this.#resume())
+			: { alert: NO_APPLICATION_PROTOCOL };
 		if (choice === 'wait') {
 			this.#waiting = true;
-			return -1;
+			return LATER;
 		}
-		if ('alert' in choice) return choice.alert;
+		if ('alert' in choice) {
+			this.#refusal = choice.alert;
+			// OpenSSL never sends the reason if the handshake fails before its first packet, so an acknowledgment goes out first.
+			return this.#begun ? choice.alert : LATER;
+		}
 		this.stapled = choice.ocsp;
 		return tls.use(ssl, choice) ? 1 : INTERNAL_ERROR;
 	}
@@ -445,12 +461,22 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		return count;
 	}
 
+	/** Reports whether the handshake has failed. What is sent then says why, again to a client that asks again. */
+	#failed(): boolean {
+		return !this.established && this.#connection !== 0n && this.#hasCloseInfo();
+	}
+
+	/** Asks OpenSSL how the connection was closed; the answer is in the thread's memory. Returns false if it was not. */
+	#hasCloseInfo(): boolean {
+		const { library, resultsAt } = this.thread;
+		if ((library.f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1) return true;
+		library.f.ERR_clear_error();
+		return false;
+	}
+
 	#checkClosed(): boolean {
-		const { library, results, resultsAt } = this.thread;
-		if ((library.f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) !== 1) {
-			library.f.ERR_clear_error();
-			return false;
-		}
+		if (!this.#hasCloseInfo()) return false;
+		const { results } = this.thread;
 		const code = Number(results.readBigUInt64LE(72));
 		const flags = results.readUInt32LE(72 + 32);
 		this.#end({

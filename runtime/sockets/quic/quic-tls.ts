@@ -1,6 +1,6 @@
 /** The TLS settings of one QUIC socket: an `SSL_CTX` with h3 as its only protocol, and certificates by ClientHello. */
 import { hkdfSync } from 'node:crypto';
-import type { QuicThread } from './quic-thread.ts';
+import { offersHttp3, type QuicThread } from './quic-thread.ts';
 
 /** What a certificate is chosen by. */
 export interface QuicHello {
@@ -41,6 +41,7 @@ const CTRL_SET_GROUPS_LIST = 92;
 const TICKET_KEY_BYTES = 80;
 const EXTENSION_SERVER_NAME = 0;
 const EXTENSION_SIGNATURE_ALGORITHMS = 13;
+const EXTENSION_PROTOCOLS = 16;
 /** Certificates that stay parsed; the oldest goes first. */
 const MAX_PARSED = 2000;
 const MAX_HELLO_PART = 16_384;
@@ -92,8 +93,11 @@ export class QuicTls {
 	}
 
 	/** Reads a ClientHello, within OpenSSL's callback. */
-	hello(ssl: bigint): Pick<QuicHello, 'serverName' | 'cipherSuites' | 'signatureSchemes'> {
+	hello(ssl: bigint): Pick<QuicHello, 'serverName' | 'cipherSuites' | 'signatureSchemes'> & { offersHttp3: boolean } {
+		const protocols = this.#extension(ssl, EXTENSION_PROTOCOLS);
 		return {
+			// After the length of the list.
+			offersHttp3: offersHttp3(protocols.subarray(2)),
 			serverName: serverNameOf(this.#extension(ssl, EXTENSION_SERVER_NAME)),
 			cipherSuites: this.#suites(ssl),
 			signatureSchemes: pairs(this.#extension(ssl, EXTENSION_SIGNATURE_ALGORITHMS), 2),

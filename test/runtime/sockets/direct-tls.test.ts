@@ -323,7 +323,7 @@ direct('invalid TLS records after the handshake end the connection', async () =>
 	await pace(10);
 	// An unencrypted record.
 	raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
-	await once(raw, 'close');
+	await once(raw, 'close', { signal: AbortSignal.timeout(10_000) });
 	await allClosed();
 });
 

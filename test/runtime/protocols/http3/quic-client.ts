@@ -162,6 +162,8 @@ export interface ClientTerms {
 	readonly alpn?: string;
 	/** A session of an earlier client, for resumption. */
 	readonly session?: bigint;
+	/** Groups for the key exchange. With those of elliptic curves alone, the ClientHello fits in one datagram. */
+	readonly groups?: string;
 }
 
 /** A client connection. */
@@ -176,11 +178,12 @@ export class QuicClient {
 	readonly #waiting: Set<() => void> = new Set();
 	#gone = false;
 
-	constructor(port: number, { serverName = 'localhost', alpn = 'h3', session }: ClientTerms = {}) {
+	constructor(port: number, { serverName = 'localhost', alpn = 'h3', session, groups }: ClientTerms = {}) {
 		this.#context = f.SSL_CTX_new(f.OSSL_QUIC_client_method() as bigint) as bigint;
 		this.#ssl = f.SSL_new(this.#context) as bigint;
 		const name = cString(serverName);
 		f.SSL_ctrl(this.#ssl, 55, 0n, ffi.getRawPointer(name));
+		if (groups !== undefined) f.SSL_ctrl(this.#ssl, 92, 0n, ffi.getRawPointer(cString(groups)));
 		const protocols = Buffer.concat([Buffer.of(alpn.length), Buffer.from(alpn)]);
 		const kept = Buffer.allocUnsafeSlow(protocols.length);
 		protocols.copy(kept);
