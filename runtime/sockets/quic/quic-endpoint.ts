@@ -5,7 +5,7 @@
  */
 import { DeadlineHeap } from './deadline-heap.ts';
 import { versionNegotiation } from './packet-header.ts';
-import type { QuicClose, QuicConnection } from './quic-connection.ts';
+import type { QuicConnection } from './quic-connection.ts';
 import { type EngineOwner, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
 import { DEFAULT_QUIC_LIMITS, type QuicLimits } from './quic-limits.ts';
@@ -211,7 +211,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#wind();
 	}
 
-	ended(engine: QuicEngine, close: QuicClose | undefined): void {
+	ended(engine: QuicEngine): void {
 		const claim = this.#engines.get(engine);
 		if (claim === undefined) return;
 		this.#engines.delete(engine);

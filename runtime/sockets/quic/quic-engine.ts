@@ -54,8 +54,8 @@ export interface EngineOwner {
 	established(engine: QuicEngine): void;
 	/** The engine's next deadline, from `performance.now()`; Infinity for none. */
 	deadline(engine: QuicEngine, due: number): void;
-	/** The engine has been freed. `close` is undefined if its handshake never ended. */
-	ended(engine: QuicEngine, close: QuicClose | undefined): void;
+	/** The engine has been freed. */
+	ended(engine: QuicEngine): void;
 	/** A wait of the handshake is over. */
 	resumed(engine: QuicEngine): void;
 	/** Something threw while the engine ran, or its protocol; the engine ends at once. */
@@ -510,7 +510,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		this.#endAfter = undefined;
 		const { owner, established } = this;
 		this.#free();
-		this.#owner.ended(this, established ? close : undefined);
+		this.#owner.ended(this);
 		if (!established || owner === undefined) return;
 		try {
 			owner.closed(close ?? { byPeer: false, transport: true, code: 0 });
