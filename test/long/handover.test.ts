@@ -8,8 +8,8 @@ import { freePorts, pace, rawExchange, runCommand, serve, temporaryFolder, until
 
 const handovers = suite('many handovers');
 
-const COUNT = Number(process.env.HANDOVERS ?? 100);
-const KILLS = Number(process.env.KILLS ?? 50);
+const COUNT = Number(process.env.HANDOVERS ?? 25);
+const KILLS = Number(process.env.KILLS ?? 12);
 
 /** The processes of the server whose configuration is in the folder. */
 function processesOf(folder: string): number[] {
