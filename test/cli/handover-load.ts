@@ -84,6 +84,9 @@ export function startLoad(
 				if (headers[':status'] !== 200) throw new Error(`status ${headers[':status']}`);
 				if (!stream.closed) await once(stream, 'close');
 			}
+		} catch (error) {
+			// Sent while the GOAWAY was on its way: never processed, and clients repeat it on a new connection (RFC 9113 §8.7).
+			if (!(error as Error).message.includes('NGHTTP2_REFUSED_STREAM')) throw error;
 		} finally {
 			session2.close();
 		}
