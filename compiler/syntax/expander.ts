@@ -161,7 +161,7 @@ export class Expander {
 		return true;
 	}
 
-	/** `let NAME VALUE…`. */
+	/** Defines the constant of a line `let NAME VALUE…`. */
 	constant(line: ParsedLine, frame: Frame, constants: Constants): void {
 		const [, name, ...values] = expandWords(line.words, { frame, constants, report: this.report });
 		const span = name ? name.span : spanIn(frame, line.span);

@@ -59,7 +59,7 @@ export class Importer {
 		this.#files.add(path);
 	}
 
-	/** Returns the main file: its pieces, or its lines if it cannot be cut. */
+	/** Returns the main file, divided into its sites, or as lines if it cannot be divided. */
 	main(source: Source): Imported {
 		if (source.path !== undefined) this.#files.add(source.path);
 		const pieces = this.#cut(source);

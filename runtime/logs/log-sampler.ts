@@ -3,7 +3,7 @@ import type { LogSampling } from '../../compiler/lower/log-settings.ts';
 
 /** Number of counters; kinds of entries share them by hash. */
 const KINDS = 16;
-/** Int32s of a kind: the interval, and the entries in it. */
+/** Int32 slots for each kind of entry: the current interval, and the number of entries in it. */
 const NUMBERS = 2;
 
 export const SAMPLER_SLOTS: number = KINDS * NUMBERS;

@@ -266,7 +266,7 @@ export type FromWorker =
 	| { readonly type: 'sink_released'; readonly sink: string }
 	/** Formatted access log entries; `sink` is the key of their writer. */
 	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
-	/** The same as the first bytes of a segment, which the main thread returns. */
+	/** Formatted access log entries at the start of a shared memory segment, which the main thread returns after writing them. */
 	| {
 			readonly type: 'access_segment';
 			readonly sink: string;

@@ -35,7 +35,7 @@ export interface CacheWatcher {
 	cacheClosed(key: string): void;
 	/** A thread has died. */
 	threadEnded(thread: number): void;
-	/** Handles an event of a store with a disk. */
+	/** Handles an event of a cache that also stores on disk. */
 	takeEvent(key: string, news: DiskEvent): void;
 }
 

@@ -181,7 +181,7 @@ export class FastcgiConnection
 		return this.#answered && this.#call !== undefined;
 	}
 
-	/** UpstreamSocketOwner */
+	/** Implements UpstreamSocketOwner: stops sending the body. */
 	writeFailed(): void {
 		this.#pump?.stop();
 	}

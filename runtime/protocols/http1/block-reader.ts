@@ -6,7 +6,7 @@ import { LARGE_PIECE, type PieceMemory } from './piece-memory.ts';
 export interface BlockTaker {
 	/** The socket's file descriptor; −1 if it has none. */
 	readonly descriptor: number;
-	/** Callable while bytes are received: the next read is only to signal that there is more data. */
+	/** Makes the next read only detect that there is more data. May be called while received bytes are being handled. */
 	readLess(): void;
 	/** False if it can read only into its own memory. */
 	readonly takesMemory: boolean;

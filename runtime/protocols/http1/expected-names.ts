@@ -45,7 +45,7 @@ export class ExpectedNames {
 		const name = written.toLowerCase();
 		if (this.#exact.has(name)) return true;
 		const underscore = name.includes('_');
-		// A name with both characters could be meant by either list.
+		// A name with both `_` and `.` is ambiguous: a prefix of either list could match.
 		if (underscore && name.includes('.')) return false;
 		return (underscore ? this.#underscorePrefixes : this.#dotPrefixes).some(prefix => name.startsWith(prefix));
 	}

@@ -143,7 +143,7 @@ export class FieldParser {
 				case 10:
 					if (sameName(name, 'connection')) {
 						if (this.#trailer) {
-							// Some parsers may close or keep the connection because of it.
+							// Some parsers obey `Connection` even in trailers.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}

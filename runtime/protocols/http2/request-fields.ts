@@ -182,7 +182,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (method.length > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
 		this.method = method;
 		if (this.#cookie !== undefined) this.items.push('cookie', this.#cookie);
-		// A length without content is an error (RFC 9113 §8.1.1).
+		// A `Content-Length` above 0 without content is an error (RFC 9113 §8.1.1).
 		if (ends && this.contentLength > 0) return this.#refuse(MALFORMED, 'bad_content_length');
 		const result = method === 'CONNECT' && this.protocol === undefined ? this.#readTunnel() : this.#readTarget(method);
 		return result === SERVED ? this.#readRest(ends) : result;

@@ -1,4 +1,4 @@
-/** The streams of one direction that a client opens: control, QPACK's, and those that nobody knows (RFC 9114 §6.2). */
+/** The unidirectional streams that a client opens: control, QPACK and unknown types (RFC 9114 §6.2). */
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import type { CutReason } from '../http2/flood-guard.ts';
 import { COST } from '../http2/flood-guard.ts';

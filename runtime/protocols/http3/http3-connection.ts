@@ -390,7 +390,7 @@ export class Http3Connection
 	#openControl(): void {
 		const control = this.#quic.openUni();
 		if (control === undefined) {
-			// A client must let us open three (RFC 9114 §6.2).
+			// A client must allow at least three unidirectional streams (RFC 9114 §6.2).
 			this.#close(H3_ERROR.streamCreation);
 			return;
 		}

@@ -13,7 +13,7 @@ import type { QpackDecoder } from './qpack-decoder.ts';
 export interface RequestConnection extends StreamSession {
 	readonly fields: RequestFields;
 	readonly decoder: QpackDecoder;
-	/** A run over input begins, unless one is under way. */
+	/** Called before input is processed. Has no effect while input is being processed. */
 	enter(): void;
 	/** Begins the exchange of a request, now or when there is memory for its response. */
 	start(stream: Stream, fields: RequestFields): void;
