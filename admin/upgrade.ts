@@ -1,10 +1,10 @@
 /**
  * `POST /upgrade` → 200 `{"generation","handover":{"pid"},"diagnostics":[]}`: a new process with the running configuration
  * has taken over every listening socket, and this one ends once its connections have. The body is empty, or JSON:
- * `{"binary":"/path"}` names the program of the new process. It must belong to root or to the server's user, and nobody else
- * may be able to write to it. If the new process fails, this one serves on: 503 `handover_failed`.
+ * `{"binary":"/path"}` names the program of the new process. It and its folder must belong to root or to the server's
+ * user, and nobody else may be able to write to them. If the new process fails, this one serves on: 503 `handover_failed`.
  */
-import { statSync } from 'node:fs';
+import { realpathSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import type { AdminEndpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -54,14 +54,24 @@ function binaryOf(text: string): string | undefined {
 	const { binary } = body as { readonly binary?: unknown };
 	if (binary === undefined) return undefined;
 	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw refused('`binary` must be an absolute path.');
-	const found = statSync(binary, { throwIfNoEntry: false });
-	if (!found?.isFile()) throw refused(`There is no program ${binary}.`);
+	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw refused(`There is no program ${binary}.`);
+	// Not the link, which others may change meanwhile.
+	const program = realpathSync(binary);
 	// Whoever may call this API must not thereby run what others have put into place.
-	const trusted = found.uid === 0 || found.uid === process.getuid?.();
-	if (!trusted || (found.mode & 0o022) !== 0) {
-		throw refused(`${binary} must belong to root or to the server's user, and nobody else may be able to write to it.`);
+	if (!isOurs(statSync(program)) || !isOurs(statSync(path.dirname(program)))) {
+		throw refused(
+			`${program} and its folder must belong to root or to the server's user, and nobody else may be able to write to them.`,
+		);
 	}
-	return binary;
+	return program;
+}
+
+/** Reports whether only root and the server's user can change a file, or replace what is in a folder. */
+function isOurs(found: Stats): boolean {
+	const { uid, mode } = found;
+	// In a sticky folder such as /tmp, only the owner of a file can replace it.
+	const isProtected = (mode & 0o022) === 0 || (found.isDirectory() && (mode & 0o1000) !== 0);
+	return (uid === 0 || uid === process.getuid?.()) && isProtected;
 }
 
 function refused(message: string): AdminError {

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 const PROGRAM = 'systemd-notify';
 
 /** Milliseconds after which a notification is considered lost. */
-const PATIENCE = 10_000;
+const NOTIFY_TIMEOUT = 10_000;
 
 /** Notifies the service manager that started this process. */
 export class ServiceManager {
@@ -77,7 +77,7 @@ export class ServiceManager {
 
 	#send(state: readonly string[]): Promise<void> {
 		return new Promise(resolve => {
-			const child = spawn(PROGRAM, state, { env: this.#env, stdio: 'ignore', timeout: PATIENCE });
+			const child = spawn(PROGRAM, state, { env: this.#env, stdio: 'ignore', timeout: NOTIFY_TIMEOUT });
 			const end = (cause: string | undefined): void => {
 				if (cause !== undefined && !this.#hasFailed) {
 					this.#hasFailed = true;

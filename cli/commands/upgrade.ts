@@ -20,7 +20,7 @@ export const upgrade: Command = {
 	summary: 'Replace the program of a running server, without losing a connection',
 	details: [
 		'Starts a new process with the running configuration. It takes over the listening sockets of the running one, which finishes its connections and ends. If the new process fails, the old one serves on, and the exit status is 1.',
-		"Without `--binary`, the new process runs the program at the running one's path: install the new release there first. Another program must belong to root or to the server's user, and only its owner may be able to write to it.",
+		"Without `--binary`, the new process runs the program at the running one's path: install the new release there first. Another program and its folder must belong to root or to the server's user, and nobody else may be able to write to them.",
 		"Calls the Admin API, so the running configuration must have the option `admin`. The configuration file is read only for the Admin API's address and token. The signal USR2 does the same as this command without `--binary`.",
 		TOKEN_RULE,
 	],

@@ -129,23 +129,15 @@ function spokenAt({ socket, addresses }: Listener, { settings, sites }: Document
 }
 
 /** Rejects a TLS listener without any protocol available over TLS: it could serve no client. */
-function refuseMuteTls(
-	{ socket, addresses }: Listener,
-	bound: readonly string[],
-	{ settings, sites }: Document,
-	report: Report,
-): void {
-	const server = serverSettingsFor(settings ?? {}, socket);
-	const spoken = bound.length > 0 ? bound : (server.protocols ?? DEFAULT_PROTOCOLS);
+function refuseMuteTls(listener: Listener, bound: readonly string[], document: Document, report: Report): void {
+	const { socket } = listener;
+	const { protocols = DEFAULT_PROTOCOLS } = serverSettingsFor(document.settings ?? {}, socket);
+	const spoken = bound.length > 0 ? bound : protocols;
 	if (spoken.includes('h1') || spoken.includes('h2')) return;
-	const own = addresses.find(({ site }) => sites![site]!.bind?.some(entry => typeof entry === 'object'));
-	const servers = (settings?.servers ?? []) as readonly unknown[];
-	const named = `/settings/servers/${servers.indexOf(server)}/protocols`;
-	const pointer = bound.length === 0 ? named : own ? `/sites/${own.site}/bind` : '/settings/default_bind';
 	report({
 		code: 'servers/h2c-over-tls',
 		severity: 'error',
-		pointer,
+		pointer: protocolsPointer(listener, bound, document),
 		message: spoken.includes('h3')
 			? `[${socketText(socket)}] serves HTTP/3 only, but clients learn of HTTP/3 over TCP.`
 			: `[${socketText(socket)}] is served over TLS, where \`h2c\` is not available: no client could be served.`,
@@ -154,25 +146,32 @@ function refuseMuteTls(
 }
 
 /** Rejects HTTP/3 that is named for a listener without an address and a port of its own; a general `servers` names none. */
-function refuseHttp3(
-	{ socket, addresses }: Listener,
-	bound: readonly string[],
-	{ settings, sites }: Document,
-	report: Report,
-): void {
-	const server = serverSettingsFor(settings ?? {}, socket);
+function refuseHttp3(listener: Listener, bound: readonly string[], document: Document, report: Report): void {
+	const { socket } = listener;
+	const server = serverSettingsFor(document.settings ?? {}, socket);
 	const general = server.listener === undefined;
 	if (!(bound.length > 0 ? bound : general ? [] : (server.protocols ?? [])).includes('h3')) return;
-	const own = addresses.find(({ site }) => sites![site]!.bind?.some(entry => typeof entry === 'object'));
-	const servers = (settings?.servers ?? []) as readonly unknown[];
-	const named = `/settings/servers/${servers.indexOf(server)}/protocols`;
 	report({
 		code: 'servers/http3-without-address',
 		severity: 'error',
-		pointer: bound.length === 0 ? named : own ? `/sites/${own.site}/bind` : '/settings/default_bind',
+		pointer: protocolsPointer(listener, bound, document),
 		message: `[${socketText(socket)}] cannot serve HTTP/3 (\`h3\`): UDP needs an IP address and a port.`,
 		hint: 'Leave `h3` out: h1 and h2 are served there.',
 	});
+}
+
+/** Returns the pointer to where a listener's protocols are written; `bound` are those that `bind` names. */
+function protocolsPointer(
+	{ socket, addresses }: Listener,
+	bound: readonly string[],
+	{ settings, sites }: Document,
+): string {
+	if (bound.length === 0) {
+		const servers = (settings?.servers ?? []) as readonly unknown[];
+		return `/settings/servers/${servers.indexOf(serverSettingsFor(settings ?? {}, socket))}/protocols`;
+	}
+	const own = addresses.find(({ site }) => sites![site]!.bind?.some(entry => typeof entry === 'object'));
+	return own ? `/sites/${own.site}/bind` : '/settings/default_bind';
 }
 
 /** Plain HTTP because of its scheme or the HTTP port, whatever else is configured. */

@@ -207,9 +207,12 @@ class FileWriter extends QueuedWriter {
 	/** Renames the file and creates a new one. If that fails, the file keeps growing. */
 	#roll(): void {
 		const now = Date.now();
+		// Another process rolls it; the new file is found when the name is checked.
+		if (!this.#rolling.allowed) {
+			this.#growOn(now);
+			return;
+		}
 		try {
-			// Another process rolls it; the new file is found when the name is checked.
-			if (!this.#rolling.allowed) throw new Error('not now');
 			for (let attempt = 0; ; attempt++) {
 				try {
 					const name = this.#rolled!.nameAt(now, attempt);
@@ -223,13 +226,18 @@ class FileWriter extends QueuedWriter {
 			}
 			unlinkSync(this.#path);
 		} catch {
-			this.#size = 0;
-			this.#opened = now;
-			this.#schedule(now);
+			this.#growOn(now);
 			return;
 		}
 		this.#reopen();
 		void this.#rolled!.tidy();
+	}
+
+	/** Goes on with the file as if it were new. */
+	#growOn(now: number): void {
+		this.#size = 0;
+		this.#opened = now;
+		this.#schedule(now);
 	}
 
 	#reopen(): void {

@@ -310,8 +310,11 @@ handover('is offered by `svc reload`, and carried out by its option, by restart,
 			chmodSync(program, 0o777);
 			const upgrade = () =>
 				runCommand(['upgrade', '--binary', program, '--address', `unix/${folder}/admin.sock`], { cwd: folder });
-			assert.match((await upgrade()).stderr, 'nobody else may be able to write to it');
+			assert.match((await upgrade()).stderr, 'nobody else may be able to write to them');
 			chmodSync(program, 0o700);
+			chmodSync(folder, 0o777);
+			assert.match((await upgrade()).stderr, 'nobody else may be able to write to them');
+			chmodSync(folder, 0o700);
 			assert.match((await upgrade()).stderr, 'The new process ended with status 7 before it served.');
 			server.child.kill('SIGUSR2');
 			await until('another process', () => processesOf(folder).some(pid => !serving.has(pid)));

@@ -73,7 +73,7 @@ function ask(method: string, target: string, body?: Json, headers: Record<string
 	});
 }
 
-/** Returns the value at a path, or undefined if there is none. */
+/** Returns the value at a path, or undefined if the document has no such path. */
 function at(tree: Json | undefined, segments: readonly string[]): Json | undefined {
 	let value = tree;
 	for (const segment of segments) {

@@ -28,7 +28,7 @@ export class PredecessorChannel {
 		process.once('disconnect', () => this.#take?.(undefined));
 	}
 
-	/** Resolves to the offer. Rejects if there is none that this program understands. */
+	/** Resolves to the offer. Rejects if none comes, or if it is of another version of the protocol. */
 	async offer(): Promise<Offer> {
 		const wanted = process.env[SUCCESSOR_VARIABLE];
 		delete process.env[SUCCESSOR_VARIABLE];

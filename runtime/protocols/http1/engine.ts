@@ -18,7 +18,10 @@ export interface EngineConnection extends Closable {
 	/** Its deadlines. */
 	readonly clock: Timed;
 	readonly info: SocketInfo;
-	/** Closes if idle, at once unless the engine drains gently, otherwise after its exchange; `alone` drains this connection although its server continues. */
+	/**
+	 * Closes after the exchange in progress. An idle connection closes at once, or after one more request if the engine drains
+	 * gently. `alone` drains this connection although its server continues.
+	 */
 	drain(alone?: boolean): void;
 	/** Closes at once. */
 	destroy(): void;
@@ -48,7 +51,7 @@ export class Engine {
 	/** `performance.now()` at the last event: exact at the start of an exchange, otherwise at most a tick old. */
 	now: number = performance.now();
 	draining = false;
-	/** While draining, connections promised to be kept open, and idle ones, may send one more request. */
+	/** While draining, connections that were promised to stay open, and idle ones, may send one more request. */
 	gently = false;
 	readonly #dateLine = new DateLine();
 	#tick: number;

@@ -327,7 +327,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		return ++this.#begun <= this.#limits.maxHandshakeRate / 10;
 	}
 
-	/** Ends the oldest handshake of some whose addresses are not proven; false if there is none. */
+	/** Ends the oldest of these handshakes, whose addresses are not proven. Returns false if the set is empty. */
 	#evict(among: ReadonlySet<QuicEngine>): boolean {
 		const [oldest] = among;
 		if (oldest === undefined) return false;

@@ -263,7 +263,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		if ('alert' in choice) {
 			this.#refusal = choice.alert;
 			// OpenSSL never sends the reason if the handshake fails before its first packet, so an acknowledgment goes out first.
-			return this.#begun ? choice.alert : LATER;
+			return LATER;
 		}
 		this.stapled = choice.ocsp;
 		return tls.use(ssl, choice) ? 1 : INTERNAL_ERROR;

@@ -221,7 +221,7 @@ lost('lines in bytes are counted by their line ends', () => {
 	assert.equal(counts, [0, 1, 1, 2, 2, 2]);
 });
 
-lost('a loss is reported to the working outputs, or to standard error if there is none', async () => {
+lost('a loss is reported to the outputs that work, or to standard error if none does', async () => {
 	const [stdout, stderr] = [recordingLog(), recordingLog()];
 	const sinks = new LogSinks({ stdout, stderr }, '/', undefined, (entry, key) => log.report(entry, key));
 	const log: ProcessLog = new ProcessLog(sinks, false, false);

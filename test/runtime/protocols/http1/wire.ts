@@ -178,7 +178,7 @@ export async function send(port: number, ...pieces: string[]): Promise<string> {
 	return text;
 }
 
-/** Returns the status of the first response in a text, or 0 if there is none. */
+/** Returns the status of the first response in a text, or 0 if the text contains no response. */
 export function statusOf(text: string): number {
 	return Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(text)?.[1] ?? 0);
 }

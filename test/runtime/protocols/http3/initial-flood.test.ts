@@ -172,4 +172,13 @@ test('handshakes that begin under pressure have a rate', async () => {
 	client.close();
 });
 
+test('a refused handshake says why after a Retry, too', async () => {
+	const server = await start({ quicLimits: { retryAbove: 0 }, choose: () => ({ alert: 112 }) });
+	for (const groups of ['X25519', undefined]) {
+		const client = new QuicClient(server.port, groups === undefined ? {} : { groups });
+		open.push(client);
+		assert.equal(await client.end(), { code: 0x100 + 112, transport: true, byServer: true });
+	}
+});
+
 test.run();

@@ -275,7 +275,7 @@ export class QuicClient {
 		return stream;
 	}
 
-	/** Returns the stream with the given id, or undefined if there is none yet. */
+	/** Returns the stream with the given id, or undefined if it has not been opened yet. */
 	stream(id: number): ClientStream | undefined {
 		for (const stream of this.streams.values()) if (stream.id === id) return stream;
 		return undefined;
