@@ -37,8 +37,8 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	 */
 	readonly id: string;
 	/**
-	 * Its words in each dialect. The first is the current one, the others are obsolete but accepted. Empty if the dialect does
-	 * not have the directive.
+	 * The directive's names in each dialect. The first is the current one, the others are obsolete but accepted. Empty if the
+	 * dialect does not have the directive.
 	 */
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	/** `respond [matcher] <status> | <body> [<status>] [{ … }]`. */
@@ -48,7 +48,10 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	/** Paragraphs and examples for the manual, Markdown. */
 	readonly documentation: string;
 	readonly matcherToken: MatcherToken;
-	/** Lowers text to steps, without `when` (the caller adds it). Reports mistakes and returns what can be kept. */
+	/**
+	 * Lowers the directive's line to steps, without `when`, which the caller adds. After reporting a mistake, it returns whatever
+	 * is still usable.
+	 */
 	readonly lower: (line: DirectiveLine, cx: LowerContext) => S | readonly Step[] | undefined;
 	/**
 	 * Properties of the step in the document besides `handler`, `when`, `exclusive` and `@id`; `required` lists the mandatory
@@ -68,7 +71,7 @@ export interface SiteDirective {
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
-	/** Its block holds directives. */
+	/** True if the directive's block contains directives. */
 	readonly isBlock?: true;
 	/** Adds the directive to the site being lowered. */
 	readonly lower: (line: DirectiveLine, site: SiteDraft, cx: LowerContext) => void;

@@ -89,7 +89,7 @@ function afterwards(
 		const { status, headers } = x.response;
 		if (!matches || matches(x, status || (x.error?.status ?? 0), headers)) editor(x, headers);
 	};
-	// The end of error routes that have not answered: the client gets the error's status with the fields set here.
+	// Error routes that did not answer rethrow the error: the client gets the error's status with the fields edited here.
 	const failed = (x: Exchange, thrown: unknown): never => {
 		if (x.error !== undefined && thrown === x.error.cause) edit(x);
 		throw thrown;
@@ -123,7 +123,7 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 	return x => {
 		const { request } = x;
 		x.keepReceivedHeaders();
-		// The host is stored outside the list and joins it only for the edits.
+		// `Host` is stored outside the list; it is in the list only during the edits.
 		request.headers.set('Host', request.authority);
 		editor(x, request.headers);
 		const authority = request.headers.get('host');
@@ -137,7 +137,10 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 	};
 }
 
-/** A name with placeholders may turn out to be `Host`. Removing it has no effect: a request has a host. */
+/**
+ * Reports whether the edits may affect `Host`: a name with placeholders may turn out to be `Host`. Removing it has no effect,
+ * because every request has a host.
+ */
 function mayTouchHost(edits: HeaderEdits): boolean {
 	const is = ({ name }: { name: string }) => name.toLowerCase() === 'host' || name.includes('{') || name === '*';
 	return [...(edits.add ?? []), ...(edits.set ?? []), ...(edits.replace ?? [])].some(is);

@@ -104,7 +104,10 @@ function lowerCopied(words: readonly Word[], line: Line, copied: CopiedField[], 
 	}
 }
 
-/** The client's own field is always removed; the response's is set only if it is not empty. */
+/**
+ * Returns the steps that copy one field. The client's own field is always removed; the response's field is set only if it is
+ * not empty.
+ */
 function copySteps({ from, to }: CopiedField): Step[] {
 	const value = `{http.reverse_proxy.header.${from}}`;
 	const absent = { type: 'not', of: { type: 'vars', variables: { [value]: [''] } } };

@@ -4,7 +4,7 @@ import type { Word } from '../../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 import type { SetVariablesStep } from './vars.ts';
 
-/** Reports whether a word names the existing file system; rejects any other. */
+/** Reports whether a word names the only file system, `default`; reports a mistake for any other. */
 export function isFileSystem({ text, span }: Word, cx: LowerContext): boolean {
 	if (text === 'default') return true;
 	cx.problem(

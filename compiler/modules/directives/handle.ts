@@ -1,4 +1,4 @@
-/** `handle`: a block of directives that excludes adjacent `handle`s. */
+/** `handle`: a block of directives. Of adjacent `handle`s, only the first one that matches runs. */
 import type { Step } from '../../document/document.ts';
 import { requireBlock } from '../../lower/require-block.ts';
 import { handlerDirective } from './directive.ts';

@@ -90,8 +90,8 @@ export const HEADER_EDITS: Schema = {
 };
 
 /**
- * Lowers `[+|-|?]FIELD [VALUE | REGEXP REPLACEMENT]`, and adds it to and returns the edits. The caller has checked that there
- * are one to three words. `?` is only for responses.
+ * Lowers `[+|-|?]FIELD [VALUE | REGEXP REPLACEMENT]` and returns the edits with this one added. The caller has checked that
+ * there are one to three words. `?` is only for responses.
  */
 export function lowerHeaderEdit(
 	words: readonly Word[],
@@ -102,7 +102,7 @@ export function lowerHeaderEdit(
 	const [first, second, third] = words as [Word, Word | undefined, Word | undefined];
 	const written = cx.template(first).replace(/:$/, '');
 	const compat = cx.dialect === 'compatfile';
-	// Where nothing can be deferred, `>` has no effect.
+	// `>` defers an edit; it has no effect where edits cannot be deferred.
 	const text = compat && /^>./.test(written) ? written.slice(1) : written;
 	const sign = /^[+?-]./.test(text) ? text[0] : '';
 	const name = sign === '' ? text : text.slice(1);
@@ -113,7 +113,7 @@ export function lowerHeaderEdit(
 	}
 	if (sign === '-') {
 		if (second) {
-			// Old files contain such values, and they are ignored.
+			// Existing Compatfiles contain such values; they are ignored.
 			cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', second.span, 'Removing a field takes no value.', {
 				hint: `Write only \`${first.text}\`.`,
 			});
@@ -134,7 +134,7 @@ export function lowerHeaderEdit(
 		);
 		if (!compat) return kept;
 	} else if (third) {
-		// With a placeholder it is compiled per request; the braces of a repetition (`a{2}`) are not one.
+		// An expression with a placeholder is compiled per request. The braces of a repetition (`a{2}`) are not a placeholder.
 		const search = cx.template(second!);
 		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(second!);
 		if (find === undefined) return kept;
@@ -152,7 +152,7 @@ export function lowerHeaderEdit(
 	return { ...kept, set: [...(kept.set ?? []), pair] };
 }
 
-/** Makes the edits on a list of fields. */
+/** Applies the edits to a list of fields. */
 export type HeaderEdit = (x: Exchange, headers: HeaderList) => void;
 
 /** Compiles edits to one closure. Control characters in placeholder values become spaces; text is sent as UTF-8. */
@@ -184,7 +184,7 @@ function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: Pair
 	const names = cx.template(name, 'keep');
 	const values = compileFieldValue(value, cx, 'keep');
 	const field = names.constant;
-	// A name from the environment is known only where the server runs.
+	// The value of an environment variable is known only on the machine that runs the server.
 	if (field === undefined || (name.includes('{') && !isToken(field))) {
 		return (x, headers) => {
 			const rendered = names.render(x);
@@ -199,7 +199,7 @@ function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: Pair
 }
 
 function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
-	// Only literal stars are wildcards, not those in a value.
+	// Only stars written in the configuration are wildcards, not those in a placeholder's value.
 	const first = pattern.startsWith('*');
 	const last = pattern.length > 1 && pattern.endsWith('*');
 	const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'keep');
@@ -226,7 +226,7 @@ function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileCo
 		const lower = constant ?? names.render(x).toLowerCase();
 		headers.map((field, value) => {
 			if (name !== '*' && !sameName(field, lower)) return value;
-			// Bytes that are not UTF-8 are searched, and kept, unchanged.
+			// Bytes that are not valid UTF-8 can be searched, and are preserved.
 			const text = decodeFieldText(value);
 			const replaced = replacement(text, expression, x);
 			return safeFieldValue(text === value && !isAscii(value) ? replaced : encodeFieldText(replaced));

@@ -101,7 +101,7 @@ class ResponseDraft {
 		this.#edits = lowerHeaderEdit(rest, this.#edits, 'response', this.#cx);
 	}
 
-	/** `?` lines form a step of their own, so that they do not defer the others. */
+	/** Returns the lowered steps. `?` lines form a step of their own, so that they do not defer the others. */
 	steps(): EditHeadersStep[] {
 		const match = this.match ? { match: this.match } : {};
 		const steps: EditHeadersStep[] = [];

@@ -44,7 +44,7 @@ import { uri } from './uri.ts';
 import { vars } from './vars.ts';
 import { when } from './when.ts';
 
-/** In the order of `list-modules` and the manual. */
+/** All directives, in the order of `list-modules` and the manual. */
 export const directives: readonly Directive[] = [
 	abort,
 	acmeServer,

@@ -9,7 +9,7 @@ import { handlerDirective } from './directive.ts';
 interface AddLogFieldStep extends Step {
 	readonly handler: 'add_log_field';
 	readonly key: string;
-	/** A single placeholder, otherwise the name of a variable, otherwise text. */
+	/** A single placeholder, the name of a variable, or literal text: the first of these that applies. */
 	readonly value: string;
 	readonly early?: boolean;
 }
@@ -100,7 +100,7 @@ function compileValue(value: string, cx: CompileContext): (x: Exchange) => unkno
 function setLogField(x: Exchange, key: string, value: unknown): void {
 	x.log ??= {};
 	x.log.fields ??= {};
-	// `__proto__` is a name like any other.
+	// Defined as a property, so that `__proto__` is a name like any other.
 	Object.defineProperty(x.log.fields, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
@@ -114,7 +114,7 @@ function withResponseBody(key: string, next: Handler): Handler {
 	};
 }
 
-/** Returns a body that reports its first bytes once it has been read. */
+/** Returns the same body, which passes its first bytes to `onBytes` once it has been read. */
 function copied(body: Body, onBytes: (bytes: Buffer) => void): Body {
 	if (body === null) return null;
 	if (!isStream(body)) {

@@ -19,9 +19,7 @@ interface HintResourcesStep extends Step {
 const USAGE = 'push [matcher] [<resource>] [{ [GET | HEAD] <resource>…; headers { … } }]';
 const EARLY_HINTS = 103;
 
-/**
- * The destination for which a browser loads a resource, by extension; other resources are loaded when the browser finds them.
- */
+/** The value of `as` in a preload link, by the extension of the resource. */
 const KINDS: { readonly [extension: string]: string } = {
 	...{ css: 'style', js: 'script', mjs: 'script' },
 	...{ woff: 'font', woff2: 'font', ttf: 'font', otf: 'font' },
@@ -122,7 +120,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 			if (status < 200 || status > 299) return;
 			const links = hintsOfResponse(x);
 			if (isForEverybody(x)) memory.learn(page, links);
-			// The first client gets them a little earlier, as after a response body.
+			// For the first client of a page nothing is remembered yet: it gets the hints just before the response.
 			const fresh = new HeaderList();
 			for (const value of links) if (!sent.getAll('link').includes(value)) fresh.add('Link', value);
 			if (fresh.size > 0) x.inform(EARLY_HINTS, fresh);
@@ -136,7 +134,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 const MAX_LINKS = 20;
 const MAX_REMEMBERED = 256 * 1024;
 
-/** The hints of recently answered pages, bounded. */
+/** The hints of recently answered pages, up to a maximum size. */
 class HintMemory {
 	/** Oldest first. */
 	readonly #pages = new Map<string, readonly string[]>();
@@ -167,7 +165,10 @@ function size(page: string, links: readonly string[]): number {
 	return links.reduce((sum, link) => sum + link.length, page.length);
 }
 
-/** A response meant for one visitor may be useless or secret for another. */
+/**
+ * Reports whether a response's hints may be sent to other visitors: those of a response meant for one visitor may be useless or
+ * secret for others.
+ */
 function isForEverybody(x: Exchange): boolean {
 	const { request, response } = x;
 	if (request.headers.has('authorization') || response.headers.has('set-cookie')) return false;
@@ -192,7 +193,7 @@ function hintsOfResponse(x: Exchange): string[] {
 }
 
 function isHint(target: string, parameters: string): boolean {
-	// The path must be on this server, which `//other.example/x` is not.
+	// The target must be a path on this server, which `//other.example/x` is not.
 	if (!/^\/(?![/\\])/.test(target) || /;\s*nopush\b/i.test(parameters)) return false;
 	const relation = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters);
 	return /(?:^|\s)(?:module)?preload(?:\s|$)/i.test(relation?.[1] ?? relation?.[2] ?? '');
@@ -204,13 +205,13 @@ function hints(targets: readonly string[]): HeaderList {
 	return headers;
 }
 
-/** Keeps a target inside its angle brackets, whatever a placeholder contains. */
+/** Returns a `Link` value. The target is escaped, so that it stays inside its angle brackets whatever a placeholder contains. */
 function link(target: string): string {
 	const mark = target.search(/[?#]/);
 	const path = mark === -1 ? target : target.slice(0, mark);
 	const rest = mark === -1 ? '' : target.slice(mark).replace(/[<>"\s]/g, character => encodeURIComponent(character));
 	const kind = KINDS[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
-	// Fonts and fetches are loaded in CORS mode; without it the browser would load them twice.
+	// Browsers load fonts and fetches in CORS mode; without `crossorigin` they would load them twice.
 	const cors = kind === 'font' || kind === 'fetch' ? '; crossorigin' : '';
 	return `<${escapePathWhereNeeded(path)}${rest}>; rel=preload${kind === undefined ? '' : `; as=${kind}`}${cors}`;
 }

@@ -69,14 +69,14 @@ export const redir = handlerDirective<RedirectStep>({
 	compile: (step, cx, next) => (step.html ? compilePage(step, cx) : compileRedirect(step, cx, next)),
 });
 
-/** A target that looks like a status most likely is one: `redir /new 308`, `redir 301 /new`. */
+/** Reports whether a target looks like a status, and so most likely is one: `redir /new 308`, `redir 301 /new`. */
 function isStatus({ text, quote }: Word): boolean {
 	return quote === 'none' && /^(?:[1-5]\d\d|permanent|temporary|html)$/.test(text);
 }
 
 /**
- * Reports a status in place of the target. The compatible server uses it as the target, where clients find nothing; that
- * behavior is kept.
+ * Reports a status in place of the target. The compatible server redirects to it as if it were a URL, which leads nowhere; a
+ * Compatfile keeps that behavior.
  */
 function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefined, cx: LowerContext): Severity {
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
@@ -84,7 +84,7 @@ function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefine
 	const report = (message: string, hint: string, fix?: readonly TextEdit[]): void =>
 		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, { hint, fix });
 	if (code !== undefined && !isStatus(code)) {
-		// Without a matcher, a path as the first argument would be taken for one.
+		// Without a matcher, a path as the first argument would be parsed as the matcher.
 		const target = matcher === undefined && isPath(code) ? `* ${code.text}` : code.text;
 		const text = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${to.text}\`.`;
 		report(', but comes before the target.', text, swapped(to, code, target));
@@ -98,7 +98,7 @@ function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefine
 	return severity;
 }
 
-/** The only argument is a path, which is taken for the matcher. */
+/** Reports a redirect without a target: its only argument is a path, which is parsed as the matcher. */
 function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
 	const meant = isPath(matcher) ? `To redirect every request there, write \`redir * ${matcher.text}\`.` : undefined;
 	cx.problem(
@@ -132,7 +132,7 @@ function swapped(status: Word, code: Word, target: string): readonly TextEdit[] 
 	];
 }
 
-/** Reports whether a word appears literally in the file, without anything from the environment or an expansion. */
+/** Reports whether the file contains the word exactly as it is, without substituted environment variables or expansions. */
 function stands({ text, span: { source, start, end } }: Word): boolean {
 	return source.text.slice(start, end) === text;
 }
@@ -165,7 +165,7 @@ function lowerCode(word: Word, cx: LowerContext): { status?: number | string; ht
 	return { status };
 }
 
-/** There are only three words, so sharing the first letters suffices. */
+/** Returns the status word that was probably meant. There are only three, so comparing the first three letters suffices. */
 function nearest(text: string): string | undefined {
 	const word = ['temporary', 'permanent', 'html'].find(known => known.startsWith(text.slice(0, 3).toLowerCase()));
 	return word && `did you mean \`${word}\`?`;
@@ -198,7 +198,7 @@ function compilePage(step: RedirectStep, cx: CompileContext): Handler {
 	};
 }
 
-/** The script reads the address from the link, so that request data never becomes part of a script. */
+/** Returns the redirect page. Its script reads the address from the link, so that request data never becomes part of a script. */
 function page(target: string): string {
 	return `<!DOCTYPE html>
 <html>

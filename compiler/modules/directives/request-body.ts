@@ -74,7 +74,7 @@ export const requestBody = handlerDirective<RequestContentStep>({
 	},
 });
 
-/** Returns the body, or one that fails when read beyond the limit. */
+/** Returns the body, limited: reading beyond the limit fails. */
 function bounded(body: Body, most: number): Body {
 	if (isStream(body)) return new BoundedBody(body, most);
 	return (bodyLength(body) ?? 0) <= most ? body : new RefusedBody();

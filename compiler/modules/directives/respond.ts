@@ -110,7 +110,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	const body = cx.template(step.body ?? '', 'keep');
 	const close = step.close === true;
 	const { step: number } = cx;
-	// Only for pages that `templates` executes, which must be able to tell inserted values from the template.
+	// Used only for pages that `templates` executes, which must be able to tell inserted values from the template.
 	let marked: Template | undefined;
 	const pageText = (x: Exchange, page: Page): string => {
 		marked ??= cx.template(step.body ?? '', 'keep', () => markData);
@@ -136,7 +136,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	};
 }
 
-/** Everything is known at load time: two stores and a field. */
+/** Returns a handler for a constant response; for each request it only sets a status, a body and a field. */
 function constantAnswer(status: number, text: string, close: boolean, step: number): Handler {
 	const type = contentType(text);
 	const body = text === '' ? null : text;
@@ -161,7 +161,7 @@ function fill(x: Exchange, status: number, text: string, close: boolean, step: n
 	x.answered('respond', step);
 }
 
-/** JSON only for non-empty objects and arrays; none for an empty body. */
+/** Returns the type of a body: JSON only for non-empty objects and arrays; undefined for an empty body. */
 function contentType(body: string): string | undefined {
 	if (body === '') return undefined;
 	const text = body.trim();

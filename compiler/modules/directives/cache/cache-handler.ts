@@ -1,4 +1,4 @@
-/** The closure of `cache`: answers from the store, or lets later handlers answer and stores their response (RFC 9111). */
+/** The request handler of `cache`: answers from the store, or calls later handlers and stores their response (RFC 9111). */
 import { isStream } from '../../../exchange/body.ts';
 import { Exchange, Request } from '../../../exchange/exchange.ts';
 import type { Handler, Predicate } from '../../../exchange/handler.ts';
@@ -24,7 +24,7 @@ import { answerFromStore } from './stored-answer.ts';
 import { type FetchTimes, refreshedHead } from './stored-head.ts';
 import { drain, type ReadAhead } from './storing-body.ts';
 
-/** Settings of one step, fixed at load time. */
+/** Settings of one `cache` step, fixed when the configuration is compiled. */
 export interface CacheRules extends FreshnessRules {
 	readonly cache: ResponseCache;
 	/** Maximum bytes of a stored body. */
@@ -32,7 +32,7 @@ export interface CacheRules extends FreshnessRules {
 	/** Distinguishes this step from others, which never share responses with it. */
 	readonly place: string;
 	readonly key: ((x: Exchange) => string) | undefined;
-	/** Request fields that always select, in lower case, sorted. */
+	/** Request fields that always take part in selecting a stored response, in lower case, sorted. */
 	readonly selecting: readonly string[];
 	readonly bypass: Predicate | undefined;
 	/** Milliseconds that a request waits for a coalesced fetch; 0 disables waiting. */
@@ -44,7 +44,7 @@ export interface CacheRules extends FreshnessRules {
 	/** State of the step's read-ahead. */
 	readonly ahead: ReadAhead;
 	readonly next: Handler;
-	/** Number of the step. */
+	/** Number of the step, passed to `Exchange.answered`. */
 	readonly step: number;
 }
 
@@ -59,10 +59,13 @@ interface Fetch {
 	readonly turn: FetchTicket | undefined;
 }
 
-/** Fields that make a response depend on what the client already has; without them, it is worth storing. */
+/**
+ * Request fields that make a response depend on what the client already has. They are removed before a fetch, so that the
+ * response can be stored.
+ */
 const CONDITIONAL: readonly string[] = ['if-none-match', 'if-modified-since', 'if-range', 'range'];
 
-/** Times that a request waits for another's fetch before it fetches by itself. */
+/** Maximum times that a request waits for another request's fetch; after that, it fetches by itself. */
 const MAX_WAITS = 3;
 
 /** Creates the handler of one step. */
@@ -83,7 +86,7 @@ export function cacheHandler(rules: CacheRules): Handler {
 	};
 }
 
-/** An unsafe method invalidates the stored responses of its URL (RFC 9111 §4.4). */
+/** Calls later handlers for an unsafe method. If it succeeds, invalidates the stored responses of its URL (RFC 9111 §4.4). */
 function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 	x.cacheStatus = 'bypass';
 	rules.cache.count('bypass');
@@ -103,14 +106,16 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 			const query = target.search === '' ? undefined : target.search.slice(1);
 			pending.push(rules.cache.invalidate(host, target.pathname, query));
 		}
-		// Whoever gets the response must see its effects.
+		// The response is held until the invalidations are complete: a client that has received it must see their effect.
 		return pending.some(one => one !== undefined) ? Promise.all(pending).then(() => {}) : undefined;
 	});
 }
 
 /**
- * `waited` is why the request needed a fetch, if it has waited for another's `turns` times; `recalled`: the response on disk
- * has been loaded.
+ * Answers from the store, waits for another request's fetch, or fetches.
+ * @param turns Number of fetches of other requests for which this request has waited.
+ * @param waited Why this request needed a fetch, if it has waited for one.
+ * @param recalled True if the key has already been looked up on disk.
  */
 function lookUp(
 	rules: CacheRules,
@@ -161,13 +166,13 @@ function lookUp(
 	const begun = performance.now();
 	return turn.ended.then(() => {
 		if (x.isGone) return undefined;
-		// A request that has waited as long as allowed fetches without coalescing.
+		// A request that has waited for `maxWait` fetches without coalescing.
 		const tired = performance.now() - begun >= rules.maxWait;
 		return lookUp(rules, x, key, role, tired ? MAX_WAITS : turns + 1, waited ?? reason, true);
 	});
 }
 
-/** Reports whether the response to this request may be shared, so that one request fetches and the others wait. */
+/** Reports whether this request may be coalesced with others: one fetches, and the others wait for its response. */
 function mayShare({ maxWait }: CacheRules, x: Exchange, role: Role, turns: number): boolean {
 	if (maxWait === 0 || role !== 'serve' || turns >= MAX_WAITS) return false;
 	const { headers } = x.request;
@@ -191,15 +196,15 @@ function serve(
 }
 
 /**
- * Returns the `Cache-Status` of a response from the store. It has either `hit` or `fwd` (RFC 9211 §2.1); a request that waited
- * was not a hit.
+ * Returns the `Cache-Status` of a response from the store: `fwd` if the request waited for another's fetch, otherwise `hit`.
+ * RFC 9211 §2.1 allows only one of the two.
  */
 function hitNote(x: Exchange, { head }: CachedResponse, waited: Fetch['reason'] | undefined): string {
 	const left = Math.floor((head.lifetime - currentAge(head, x.now())) / 1000);
 	return waited === undefined ? `svc; hit; ttl=${left}` : `svc; fwd=${waited}; ttl=${left}; collapsed`;
 }
 
-/** Lets later handlers answer. */
+/** Fetches: calls later handlers, as a validation request if there is a stored response with a validator. */
 function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void> {
 	const { request, response } = x;
 	const { cache } = rules;
@@ -271,7 +276,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 	return pending instanceof Promise ? pending.then(answered, failed) : answered();
 }
 
-/** Called when later handlers have answered. */
+/** Processes the answer of later handlers: stores it, or updates or removes the stored response. */
 function settle(
 	rules: CacheRules,
 	x: Exchange,
@@ -389,7 +394,7 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 		if (isStream(x.response.body)) void drain(x.response.body);
 		else turn.done('failed');
 	};
-	// The client's response goes first.
+	// Deferred, so that the client's response is sent first.
 	setImmediate(() => {
 		try {
 			const pending = ask(quiet, x, fetch);
@@ -402,8 +407,8 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 }
 
 /**
- * Returns a copy of the request that no client waits for. It omits the client's credentials, unless the response was stored for
- * some or is selected by them.
+ * Returns a copy of the request that no client waits for. It omits the client's credentials, unless the stored response was
+ * requested with credentials or is selected by them.
  */
 function unattended(client: Exchange, { head }: CachedResponse): Exchange {
 	const { request, received } = client;
@@ -423,7 +428,7 @@ function unattended(client: Exchange, { head }: CachedResponse): Exchange {
 	return x;
 }
 
-/** Background requests are not counted as cache hits or misses. */
+/** Returns a view of the cache that does not count hits and misses, for background requests. */
 function uncounted(cache: ResponseCache): ResponseCache {
 	return {
 		largest: cache.largest,

@@ -1,6 +1,6 @@
 /**
- * Decides how the cache treats a request and computes its key, from everything on which a response could depend without
- * declaring it.
+ * Decides how the cache treats a request, and computes its key. The key covers everything on which a response could depend
+ * without declaring it in `Vary`.
  */
 import type { Exchange, Request } from '../../../exchange/exchange.ts';
 import { sameName } from '../../../exchange/header-list.ts';
@@ -33,7 +33,7 @@ function plainName(name: string): string {
 	return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
 }
 
-/** Decides by method, body and fields. */
+/** Decides how the cache treats a request, by its method, body and fields. */
 export function roleOf(x: Exchange): Role {
 	const { request } = x;
 	const { method } = request;
@@ -106,7 +106,7 @@ function steered(x: Exchange, key: string): string {
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
 		const first = name.charCodeAt(0) | 32;
-		// x and f: all names in the list begin with one of them.
+		// Character codes of `x` and `f`: all names in the list begin with one of them.
 		if (first !== 120 && first !== 102) continue;
 		const lower = plainName(name);
 		if (STEERING.includes(lower)) all += `\n${lower}:${headers.valueAt(i)}`;

@@ -4,16 +4,16 @@ import type { Block, Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../directive.ts';
 import { isNeverKept } from './storable.ts';
 
-/** The fields that these settings lower to; times in milliseconds. */
+/** The document's fields for these settings; times in milliseconds. */
 export interface RuleFields {
-	/** By status, class, or `default`. */
+	/** Freshness lifetimes by status (`404`), class (`5xx`) or `default`. */
 	readonly ttl?: { readonly [status: string]: number };
 	readonly heuristic?: number;
 	readonly stale_while_revalidate?: number;
 	readonly stale_if_error?: number;
 	/** Bytes. */
 	readonly max_body?: number;
-	/** 0 disables it. */
+	/** Maximum milliseconds that a request waits for a coalesced fetch; 0 disables coalescing. */
 	readonly collapse?: number;
 	readonly client_control?: boolean;
 	readonly status_header?: boolean;
@@ -47,7 +47,7 @@ const LONGEST = 31_536_000_000;
 
 const time = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
 
-/** Schema of those fields. */
+/** Schema of {@link RuleFields}. */
 export const RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 	ttl: {
 		type: 'object',
@@ -82,7 +82,7 @@ export const RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 	},
 };
 
-/** Lowers a block of these settings, and of `more`, into `fields`. */
+/** Lowers a block of these settings into `fields`. `more` has the caller's own sub-directives. */
 export function lowerCacheRules(
 	block: Block | undefined,
 	fields: { [field: string]: unknown },

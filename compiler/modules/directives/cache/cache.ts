@@ -129,7 +129,7 @@ export const cache = handlerDirective<CacheStep>({
 function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handler {
 	const defaults: CacheDefaults = cacheDefaults(cx.settings);
 	const rules: RuleFields = { ...defaults, ...step };
-	// The step's place in its site, without the site's index, which changes as sites come and go.
+	// The step's place in its site, without the site's index, which changes when sites are added or removed.
 	const place = ` ${cx.pointer.replace(/^\/sites\/\d+/, '')} `;
 	const store = cx.lease(
 		'cache',

@@ -6,9 +6,9 @@ import { type Directives, parseDirectives, parseTargetedDirectives, timeOf } fro
 
 /** Configured lifetimes of responses without an explicit one; times in milliseconds. */
 export interface FreshnessRules {
-	/** By status or class (`404`, `5xx`); '' for those that may be stored without explicit permission. */
+	/** By status or class (`404`, `5xx`). The key '' is for responses that may be stored without explicit permission. */
 	readonly ttl: ReadonlyMap<string, number>;
-	/** Share of the time since the last modification; 0 disables the heuristic. */
+	/** Heuristic lifetime, as a fraction of the time since the last modification; 0 disables the heuristic. */
 	readonly heuristic: number;
 	readonly staleWhileRevalidate: number;
 	readonly staleIfError: number;
@@ -102,7 +102,7 @@ export function modifiedOf(headers: HeaderList, now: number): number | undefined
 /** Returns the age of a response on arrival, in milliseconds (RFC 9111 §4.2.3). `askedAt` is when the request was sent. */
 export function initialAge(headers: HeaderList, askedAt: number, cameAt: number): number {
 	const apparent = Math.max(0, cameAt - dateOf(headers, cameAt));
-	// The first of several counts (RFC 9111 §5.1).
+	// Of several values, the first one is used (RFC 9111 §5.1).
 	const said = /^[ \t]*(\d{1,10})[ \t]*(?:,|$)/.exec(headers.get('age') ?? '');
 	const value = said ? Number(said[1]) * 1000 : 0;
 	return Math.max(apparent, value + Math.max(0, cameAt - askedAt));

@@ -11,7 +11,7 @@ import { objectionTo } from './storable.ts';
 import { type FetchTimes, storedHead } from './stored-head.ts';
 import { drain, StoringBody } from './storing-body.ts';
 
-/** Decides whether a new response may be stored, and returns its head. */
+/** Reports whether a new response may be stored. */
 export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wishes: ClientWishes): boolean {
 	const { request, response } = x;
 	const { status, headers } = response;
@@ -27,8 +27,8 @@ export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wi
 }
 
 /**
- * Returns undefined if the response is being stored, in which case `turn` is completed at its end; otherwise the result of the
- * fetch for waiting requests.
+ * Stores the response, if allowed. Returns undefined if it is being stored; `turn` is then completed at its end. Otherwise
+ * returns the result of the fetch for the requests waiting for it.
  */
 export function keepResponse(
 	rules: CacheRules,
@@ -52,7 +52,7 @@ export function keepResponse(
 	if (!isStream(body) && declared !== undefined && declared !== String(length)) return unkept;
 	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers, headers);
 	const head = storedHead(x, key, before, selecting, times, rules);
-	// It is older than a purge or invalidation; the next one will not be.
+	// The URL was purged or invalidated after this response was requested; the next response will be up to date.
 	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';
 	const writer = cache.store(head, length, rules.largest, times.since);
 	const outcome = isValidatedAlways(head) ? 'private' : 'stored';

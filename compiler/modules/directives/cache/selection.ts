@@ -100,8 +100,8 @@ const RANGE = /[ \t,]*([^ \t,;"]+)((?:[ \t]*;[ \t]*[^ \t,;="]+(?:=(?:"(?:[^"\\]|
 const PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
 
 /**
- * Returns the preferred ranges with their weights in canonical order; an unparsable value verbatim. `caseless`: ignores the
- * case of parameters, which is significant for media types.
+ * Returns the preferred ranges with their weights in canonical order. A value that cannot be parsed is returned verbatim.
+ * `caseless` ignores the case of parameters, which is significant for media types.
  */
 function preferences(value: string, caseless: boolean): string {
 	const ranges: string[] = [];

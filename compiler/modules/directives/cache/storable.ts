@@ -14,8 +14,9 @@ const UNDERSTOOD: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Statuses of partial or interim responses, and statuses that concern one request's fields, body or rate: a client whose
- * request the origin rejects must not cause everybody's to be rejected (RFC 6585 forbids storing 428, 429, 431 and 511).
+ * Statuses that are never stored: those of partial or interim responses, and those that concern one request's fields, body or
+ * rate. If the origin rejects one client's request, the requests of other clients must not be rejected from the cache.
+ * RFC 6585 forbids storing 428, 429, 431 and 511.
  */
 const NEVER: ReadonlySet<number> = new Set([
 	...[101, 206, 304, 416],
@@ -39,16 +40,16 @@ export type Objection =
 	| 'deception'
 	| 'no-freshness';
 
-/** Properties of the request. */
+/** Properties of the request that decide whether its response may be stored. */
 export interface Asked {
-	/** It had `Authorization`, or `Cookie`: the response may be for one user only. */
+	/** The request had `Authorization`: the response may be for one user only. The same applies to `cookies`. */
 	readonly authorized: boolean;
 	readonly cookies: boolean;
 	/** The client asked not to store the response. */
 	readonly noStore: boolean;
 }
 
-/** Checks a response to a GET. */
+/** Returns why the response to a GET may not be stored; undefined if it may be. */
 export function objectionTo(
 	x: Exchange,
 	status: number,
@@ -71,12 +72,15 @@ export function objectionTo(
 	if (asked.cookies && !shared) return 'cookie';
 	if (!isExplicit && isDeceptive(x, headers)) return 'deception';
 	if (lifetime > 0) return undefined;
-	// Without a lifetime it is worth storing only if validating is cheaper than sending it.
+	// A response without a lifetime is worth storing only if validating it is cheaper than sending it again.
 	const toValidate = isExplicit || (directives.has('no-cache') && isCacheableByDefault(status, directives));
 	return toValidate && validated ? undefined : 'no-freshness';
 }
 
-/** `Vary: *` matches no other request (RFC 9110 §12.5.5), and neither in practice does a list of dozens of fields. */
+/**
+ * Reports whether `Vary` makes a response useless for other requests: `*` matches none (RFC 9110 §12.5.5), and in practice
+ * neither does a list of dozens of fields.
+ */
 function isForNobody(headers: HeaderList): boolean {
 	const names = headers.combined('vary')?.split(',') ?? [];
 	return names.length > MAX_SELECTING || names.some(name => name.trim() === '*');

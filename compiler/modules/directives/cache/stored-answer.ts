@@ -13,7 +13,7 @@ import {
 import { contentRange, multipartRanges, parseRange } from '../file-server/ranges.ts';
 import { currentAge } from './freshness.ts';
 
-/** Answers; returns false if the response has been evicted. `note` is the `Cache-Status` member, '' for none. */
+/** Answers with a stored response. Returns false if it has been evicted. `note` is the `Cache-Status` member, '' for none. */
 export function answerFromStore(x: Exchange, cache: ResponseCache, stored: CachedResponse, note: string): boolean {
 	const { request, response } = x;
 	const { head, length } = stored;
@@ -126,8 +126,8 @@ export function fieldsOf(own: HeaderList, head: CachedHead, now: number, note: s
 		items = [];
 		const kept = own.clone();
 		for (const name of removed) kept.delete(name);
-		// Fields present before the response was stored are this response's own; only those added after them are taken from the
-		// store.
+		// Fields that were set before the stored response was fetched are taken from the current response; the store supplies only
+		// the fields added after them.
 		for (let i = 0; i < kept.size; i++) items.push(kept.nameAt(i), kept.valueAt(i));
 		for (let i = 0; i < fields.length; i += 2) {
 			if (!standsIn(before, fields[i]!, fields[i + 1]!)) items.push(fields[i]!, fields[i + 1]!);

@@ -34,7 +34,7 @@ const MAX_TAG = 256;
 export interface FetchTimes {
 	readonly askedAt: number;
 	readonly cameAt: number;
-	/** The URL's epoch in the store when it was requested: responses purged since are not stored. */
+	/** The URL's purge epoch when the request was sent. If the URL is purged after that, the response is not stored. */
 	readonly since: number;
 }
 
@@ -131,7 +131,7 @@ function freshness(status: number, headers: HeaderList, { askedAt, cameAt }: Fet
 		mustRevalidate:
 			directives.has('must-revalidate') ||
 			directives.has('proxy-revalidate') ||
-			// It implies proxy-revalidate (RFC 9111 §5.2.2.10), unless the response itself says how long it may be served
+			// `s-maxage` implies `proxy-revalidate` (RFC 9111 §5.2.2.10), unless the response itself says how long it may be served
 			// stale.
 			(directives.has('s-maxage') && !directives.has('stale-while-revalidate') && !directives.has('stale-if-error')),
 		noCache: directives.get('no-cache') === '',

@@ -1,12 +1,12 @@
 /**
- * A body that is stored while it is sent, without delay for the first client or the store. If other requests are waiting and
- * the first client reads slowly, the rest is read ahead.
+ * A body that is stored while it is sent. Neither the first client nor the store waits for the other. If other requests are
+ * waiting and the first client reads slowly, the rest is read ahead.
  */
 import type { BodySource } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CacheWriter } from '../../../exchange/response-cache.ts';
 
-/** Milliseconds without a pull after which the rest is read ahead. */
+/** If the client does not pull for this many milliseconds, the rest of the body is read ahead. */
 const PATIENCE = 500;
 /** Maximum bytes read ahead of one client, and of all clients of a step on one thread. */
 const MAX_AHEAD = 8 * 1024 * 1024;
@@ -24,7 +24,7 @@ export interface Storing {
 	/** The declared `Content-Length`. */
 	readonly declared: string | undefined;
 	readonly writer: CacheWriter;
-	/** Whether other requests may be waiting for it. */
+	/** Whether other requests may be waiting for the body to be stored. */
 	readonly awaited: boolean;
 	readonly ahead: ReadAhead;
 	/** Called once, with whether the body was stored. */
@@ -42,14 +42,14 @@ export class StoringBody implements BodySource {
 	#writer: CacheWriter | undefined;
 	#over = false;
 	#size = 0;
-	/** Pieces read ahead, and how reading ended. */
+	/** Chunks that were read ahead and that the client has not pulled yet. */
 	#ahead: Uint8Array[] = [];
 	#aheadBytes = 0;
 	readonly #aheadOfAll: ReadAhead;
 	#cancelled = false;
 	#aheadEnd: { readonly error?: unknown } | undefined = undefined;
 	#reading = false;
-	/** Wakes the client, which has read everything read ahead so far. */
+	/** Resumes the client's pending pull, which waits because everything read ahead so far has been pulled. */
 	#wake: (() => void) | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
@@ -61,7 +61,7 @@ export class StoringBody implements BodySource {
 		this.#ended = ended;
 		this.length = body.length;
 		this.#whole = body.length ?? (declared === undefined ? undefined : Number(declared));
-		// A client that cannot take anything yet must not keep others waiting.
+		// A client that is not ready to read must not delay the requests that are waiting.
 		if (awaited) this.#watch();
 	}
 
@@ -107,7 +107,7 @@ export class StoringBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		// A client that has received every byte may not pull again.
+		// A client that has received every byte does not necessarily pull again.
 		this.#end(this.#whole !== undefined && this.#size === this.#whole);
 		this.#cancelled = true;
 		this.#ahead = [];
@@ -120,7 +120,7 @@ export class StoringBody implements BodySource {
 		this.#aheadOfAll.bytes += bytes;
 	}
 
-	/** Passes a piece to the client. */
+	/** Passes a chunk to the store, and returns it for the client. */
 	#pass(piece: Uint8Array | null): Uint8Array | null {
 		this.#take(piece);
 		if (piece === null || this.#over || !this.#awaited) return piece;
@@ -129,7 +129,7 @@ export class StoringBody implements BodySource {
 		return Buffer.from(piece);
 	}
 
-	/** Passes a piece to the store. */
+	/** Passes a chunk to the store. */
 	#take(piece: Uint8Array | null): void {
 		if (piece === null) {
 			this.#end(this.#whole === undefined || this.#size === this.#whole);
@@ -137,7 +137,7 @@ export class StoringBody implements BodySource {
 		}
 		this.#size += piece.byteLength;
 		if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
-		// Waiting requests need not wait until the client has read it.
+		// The body is complete: waiting requests need not wait until the client has read it.
 		else if (this.#size === this.#whole) this.#end(true);
 	}
 

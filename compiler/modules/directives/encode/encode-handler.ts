@@ -1,4 +1,4 @@
-/** The handler `compress`: compresses responses of later handlers as they are sent to the client. */
+/** The handler `compress`: compresses the responses of later handlers while they are sent to the client. */
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { bodyLength, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
@@ -15,7 +15,7 @@ import { encodedTag, TagConditions, UnencodedTags } from './tag-conditions.ts';
 const DEFAULT_CODINGS: readonly Coding[] = [{ name: 'zstd' }, { name: 'gzip' }];
 const DEFAULT_MINIMUM = 512;
 
-/** Settings of one step, fixed at load time. */
+/** Settings of one `compress` step, fixed when the configuration is compiled. */
 interface Encoder {
 	readonly names: readonly string[];
 	readonly codings: ReadonlyMap<string, Coding>;
@@ -39,13 +39,13 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 			? x => test(x, x.response.status, x.response.headers)
 			: x => isEncodable(x.response.headers.get('content-type')),
 		compressor: cx.lease('compressor', {}),
-		// If responses are not selected by type, the path cannot tell which are compressed.
+		// If responses are not selected by type, the path's extension does not tell which are compressed.
 		unencoded: new UnencodedTags(test === undefined),
 	};
 	return x => {
 		const conditions = conditionsOf(x, encoder);
 		const pending = next(x);
-		// A proxied response costs neither a promise nor a copy of its body.
+		// Waits by callback, so that a proxied response needs neither a Promise nor a copy of its body.
 		if (pending instanceof PendingAnswer) return pending.after(() => encodeResponse(x, encoder, conditions));
 		if (pending instanceof Promise) return pending.then(() => encodeResponse(x, encoder, conditions));
 		return encodeResponse(x, encoder, conditions);
@@ -53,8 +53,8 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 }
 
 /**
- * Rewrites the entity tags of a request's preconditions to those that later handlers know; returns undefined for the many
- * requests without any.
+ * Rewrites the entity tags in a request's preconditions to those that later handlers know. Returns undefined for requests
+ * without preconditions, which are the majority.
  */
 function conditionsOf(x: Exchange, { names, unencoded }: Encoder): TagConditions | undefined {
 	const { headers } = x.request;
@@ -83,7 +83,7 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	if (conditions?.answer(x, name, true)) return;
 	if (name === undefined) return;
 	if (request.method === 'HEAD') {
-		// Sets the fields of a GET, whose length is unknown before compression.
+		// A HEAD response has the same fields as the GET response, whose length is unknown before compression.
 		describe(headers, name);
 		if (isStream(response.body)) response.body.cancel();
 		response.body = UNSENT;
@@ -98,7 +98,7 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	use(x, name, encoder, result, conditions);
 }
 
-/** Returns the bytes of the body that a GET gets; undefined if unknown. */
+/** Returns the length in bytes of the body that a GET would get; undefined if unknown. */
 function lengthOf({ request, response }: Exchange): number | undefined {
 	if (request.method !== 'HEAD' || response.body !== null) return bodyLength(response.body);
 	const field = response.headers.get('content-length');
@@ -126,7 +126,7 @@ function use(
 ): void {
 	x.response.body = body;
 	if (!encoded) {
-		// It was too short, or too many responses are being compressed.
+		// The body was not compressed: it is too short, or too many responses are being compressed.
 		conditions?.answer(x, undefined, (bodyLength(body) ?? minimum + 1) <= minimum);
 		return;
 	}

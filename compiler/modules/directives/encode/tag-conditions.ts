@@ -1,6 +1,6 @@
 /**
- * Preconditions of requests whose responses may be compressed. They are compared with the entity tag of the form that the
- * client would get (RFC 9110 §13.1), while later handlers know only the tag of the uncompressed form.
+ * Preconditions of requests whose responses may be compressed. A precondition refers to the entity tag of the form, compressed
+ * or not, that the client would get (RFC 9110 §13.1); later handlers know only the tag of the uncompressed form.
  */
 
 import { isStream } from '../../../exchange/body.ts';
@@ -15,8 +15,8 @@ const MAX_TAGS = 8192;
 const LONGEST = 512;
 
 /**
- * Returns the tag of a compressed form. A strong tag identifies bytes, which differ; a weak one identifies content, which does
- * not.
+ * Returns the tag of a compressed form. A strong tag identifies bytes, so the coding is appended. A weak tag identifies
+ * content, so it stays the same.
  */
 export function encodedTag(tag: string, coding: string): string {
 	return isStrong(tag) ? `${tag.slice(0, -1)}-${coding}"` : tag;
@@ -27,9 +27,9 @@ function isStrong(tag: string): boolean {
 }
 
 /**
- * Tags of responses that a step leaves uncompressed although the client accepts a coding, because they are short or of another
- * type. Only these may be compared by a later handler verbatim; with any other it would confirm a form that the client would
- * not get.
+ * Tags of responses that a step leaves uncompressed although the client accepts a coding, because they are too short or of
+ * another type. Later handlers may compare only these tags verbatim: with any other tag, they would answer 304 for a form that
+ * the client would not get.
  */
 export class UnencodedTags {
 	readonly #byType: boolean;
@@ -40,7 +40,7 @@ export class UnencodedTags {
 		this.#byType = byType;
 	}
 
-	/** Returns those of some strong tags that are known to belong to such responses. */
+	/** Returns those of `tags`, which are all strong, that are known to belong to such responses. */
 	among(x: Exchange, tags: readonly string[]): readonly string[] {
 		const type = this.#byType ? contentType(x.request.path) : undefined;
 		if (type !== undefined && !isEncodable(type)) return tags;
@@ -68,7 +68,7 @@ export class TagConditions {
 	readonly #ifNoneMatch: string | undefined;
 	/** True if the request is not for a range; partial responses are never compressed. */
 	readonly #whole: boolean;
-	/** Tags of If-None-Match that later handlers compare verbatim, and the others. */
+	/** Tags of If-None-Match that later handlers may compare verbatim; `#withheld` has the others. */
 	readonly #compared: ReadonlySet<string>;
 	readonly #withheld: string;
 
@@ -80,7 +80,7 @@ export class TagConditions {
 		this.#ifNoneMatch = headers.combined('if-none-match');
 		this.#whole = !headers.has('range');
 		const tags = tagsOf(this.#ifNoneMatch ?? '');
-		// A weak tag matches every form.
+		// A weak tag matches the compressed and the uncompressed form.
 		this.#compared = new Set([...tags.filter(tag => !isStrong(tag)), ...unencoded.among(x, tags.filter(isStrong))]);
 		this.#withheld = tags.filter(tag => !this.#compared.has(tag)).join(', ');
 	}
@@ -97,12 +97,12 @@ export class TagConditions {
 	): TagConditions | undefined {
 		const { method, headers } = x.request;
 		const reads = method === 'GET' || method === 'HEAD';
-		// Later handlers compare the uncompressed form anyway.
+		// The response will not be compressed, so later handlers can compare the tags themselves.
 		if (reads && coding === undefined) return undefined;
 		x.keepReceivedHeaders();
 		addPlainTags(headers, 'If-Match', reads ? [coding!] : names);
 		if (!reads) {
-			// The resource is modified: all forms the client may have represent one state.
+			// The method modifies the resource, and all forms that the client may have represent the same state of it.
 			addPlainTags(headers, 'If-None-Match', names);
 			return undefined;
 		}
@@ -111,7 +111,7 @@ export class TagConditions {
 		return conditions;
 	}
 
-	/** Leaves the tags that later handlers can correctly compare. The others are compared with the response. */
+	/** Reduces If-None-Match to the tags that later handlers can compare. The others are compared once the response is known. */
 	#setIfNoneMatch(headers: HeaderList): void {
 		const tags = tagsOf(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;
@@ -120,12 +120,15 @@ export class TagConditions {
 		if (list.length > 0) headers.set('If-None-Match', list.join(', '));
 		else {
 			headers.delete('if-none-match');
-			// It applies only without If-None-Match (RFC 9110 §13.1.3).
+			// The client sent If-None-Match, so If-Modified-Since must be ignored (RFC 9110 §13.1.3).
 			headers.delete('if-modified-since');
 		}
 	}
 
-	/** Called when a later handler has answered 304: the tag keeps identifying the client's form (RFC 9110 §15.4.5). */
+	/**
+	 * Called when a later handler has answered 304: if the client has the compressed form, the response gets the tag of that form
+	 * (RFC 9110 §15.4.5).
+	 */
 	confirmed(headers: HeaderList): void {
 		const tag = headers.get('etag');
 		if (tag === undefined || this.#compared.has(tag)) return;
@@ -134,9 +137,10 @@ export class TagConditions {
 	}
 
 	/**
-	 * Compares a response's tag, in a coding or uncompressed, with the tags withheld from later handlers; returns true if the
-	 * response has become 304 or 412.
-	 * @param always This client never gets it in a coding.
+	 * Compares a response's tag with the tags withheld from later handlers. Returns true if it has turned the response into 304 or
+	 * 412.
+	 * @param coding The coding in which the response is sent; undefined if uncompressed.
+	 * @param always True if this client never gets the response in a coding.
 	 */
 	answer(x: Exchange, coding: string | undefined, always: boolean): boolean {
 		const { status, headers } = x.response;
@@ -144,12 +148,12 @@ export class TagConditions {
 		if (tag === undefined || (status !== 200 && status !== 206)) return false;
 		const own = coding === undefined ? tag : encodedTag(tag, coding);
 		const list = this.#ifMatch;
-		// If the other form does not match either, later handlers have already decided.
+		// If the tag of the uncompressed form does not match either, later handlers have already evaluated If-Match.
 		if (list !== undefined && own !== tag && etagListHas(list, tag, true) && !etagListHas(list, own, true)) {
 			finish(x, 412);
 			return true;
 		}
-		// The tags of compressed forms were passed on like the others.
+		// Later handlers have already compared the tags of compressed forms, as the tags of their uncompressed forms.
 		if (coding !== undefined && this.#whole) return false;
 		if (!etagListHas(this.#withheld, own, false)) return false;
 		if (coding === undefined && always && this.#whole) this.#unencoded.add(x, tag);
@@ -167,7 +171,7 @@ function finish(x: Exchange, status: 304 | 412): void {
 	omitContentFields(response.headers);
 }
 
-/** Adds to a list of tags those of the same responses without codings. */
+/** Adds the tags of the uncompressed forms to a field's list of tags. */
 function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', codings: readonly string[]): void {
 	const list = headers.combined(name.toLowerCase());
 	if (list === undefined) return;
@@ -175,7 +179,7 @@ function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', c
 	if (plain.length > 0) headers.set(name, [list, ...plain].join(', '));
 }
 
-/** Returns the tags of the uncompressed forms for those tags that name a coding. */
+/** Returns, for each tag that names a coding, the tag of the uncompressed form. */
 function plainTags(tags: readonly string[], codings: readonly string[]): string[] {
 	const plain: string[] = [];
 	for (const tag of tags) {

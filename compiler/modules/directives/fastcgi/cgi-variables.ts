@@ -12,7 +12,7 @@ import { VIA_NAME } from '../reverse-proxy/forwarded-request.ts';
 import type { FastcgiTransportSettings } from '../reverse-proxy/transports/transport-settings.ts';
 import { splitPosition } from './split-path.ts';
 
-/** Returns alternating names and values, as bytes in latin1. `headers` are those that are sent. */
+/** Returns alternating names and values, as bytes in latin1. `headers` are the fields sent to the application. */
 export type CgiVariables = (x: Exchange, headers: HeaderList) => readonly string[];
 
 /** Compiles the variables of a transport, except the method and the length of the body. */
@@ -83,9 +83,9 @@ function takesForm(method: string): boolean {
 }
 
 /**
- * If a script does not exist, PHP looks for one among the parent paths and executes it: an upload `x.jpg` via `/x.jpg/y.php`.
- * Throws HttpError 404 for such a path. `root` may be a folder of another machine or container, whose files cannot be checked;
- * `siteRoot` is then its path on this one.
+ * Guards against a feature of PHP: if a script does not exist, PHP executes the nearest existing parent path. A request for
+ * `/x.jpg/y.php` would execute the upload `x.jpg`. Throws HttpError 404 for such a path. `root` may be a folder of another
+ * machine or container, whose files cannot be checked; `siteRoot` is then the corresponding folder on this machine.
  */
 function refuseBelowFile(files: FileReader, script: string, root: string, siteRoot: string | undefined): void {
 	if (script.lastIndexOf('/') <= 0) return;
@@ -113,8 +113,8 @@ function withoutLinks(files: FileReader): (folder: string, now: number) => strin
 }
 
 /**
- * Adds `HTTP_*`, except the length. Skips fields whose variable would collide with another's (`X_A` and `X-A`), and `Proxy`,
- * which libraries take for the proxy to use (CVE-2016-5385).
+ * Adds `HTTP_*`, except the length. Skips fields whose variable would collide with another field's (`X_A` and `X-A`), and
+ * `Proxy`, whose variable libraries mistake for the setting of a forward proxy (CVE-2016-5385).
  */
 function addFields(headers: HeaderList, list: string[]): void {
 	const seen = new Map<string, number>();
@@ -140,19 +140,19 @@ function setVariable(list: string[], name: string, value: string): void {
 	list.push(name, value);
 }
 
-/** Joins a path to the root; it is already cleaned, so it cannot climb. */
+/** Joins a path to the root. The path has already been cleaned, so it cannot lead out of the root. */
 function join(root: string, path: string): string {
 	const below = path.startsWith('/') ? path : `/${path}`;
 	return root.endsWith('/') ? `${root.slice(0, -1)}${below}` : `${root}${below}`;
 }
 
-/** Returns Apache's names: `TLSv1.3`. */
+/** Returns a TLS version in Apache's spelling, such as `TLSv1.3`. */
 function sslProtocol(version: string): string {
 	const number = /(\d)\.(\d)$/.exec(version);
 	return number ? `TLSv${number[1]}${number[2] === '0' ? '' : `.${number[2]}`}` : version;
 }
 
-/** Returns the bytes of a text's UTF-8, in latin1. */
+/** Encodes a string as UTF-8, and returns the bytes as a latin1 string. */
 function bytes(text: string): string {
 	return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -1,9 +1,9 @@
 /** Splits a path into the script and what follows it. */
 
 /**
- * Returns the position after the first extension that ends a segment, so that `/a.phpx/b.php` does not contain a script
- * `/a.php`; the whole length if there is none. Only ASCII letters are compared without case: changing the case of others may
- * change their length.
+ * Returns the position after the first extension that ends a segment; the length of the path if there is none. For example,
+ * `/a.phpx/b.php` does not contain a script `/a.php`. Only ASCII letters are compared case-insensitively: changing the case of
+ * others may change their length.
  */
 export function splitPosition(path: string, splits: readonly string[]): number {
 	const subject = lowered(path);

@@ -128,7 +128,7 @@ export function evaluatePreconditions(headers: HeaderList, validators: Validator
 	return 'proceed';
 }
 
-/** A repeated date field is a list, which is not a date: ignored (RFC 9110 §13.1.3). */
+/** Parses a date field. A repeated field is a list and not a date, so it is ignored (RFC 9110 §13.1.3). */
 function singleDate(headers: HeaderList, lowerName: string, now: number): number | undefined {
 	const text = headers.combined(lowerName);
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);

@@ -4,19 +4,22 @@ import { contentType } from './content-type.ts';
 import { FileTimes } from './file-times.ts';
 
 export interface FileFacts {
-	/** Entity tag from time and size; undefined if the time is artificial (0 or 1 s: reproducible archives and images). */
+	/**
+	 * Entity tag from modification time and size; undefined if the time is artificial: 0 or 1 s, as in reproducible archives and
+	 * images.
+	 */
 	readonly etag: string | undefined;
-	/** Last modification in whole seconds since the epoch; undefined likewise. */
+	/** Last modification in whole seconds since the epoch; undefined if the time is artificial. */
 	readonly seconds: number | undefined;
-	/** The same as an HTTP-date; '' likewise. */
+	/** Last modification as an HTTP-date; '' if the time is artificial. */
 	readonly date: string;
-	/** Media type by the requested name. */
+	/** Media type, by the extension of the requested name. */
 	readonly type: string | undefined;
 	/** Whether the site hides it; undefined until checked. */
 	hidden: boolean | undefined;
 }
 
-/** The facts of the files of one `files` step. */
+/** Caches the facts about the files of one `files` step. */
 export class KnownFacts {
 	readonly #known = new WeakMap<OpenFile, FileFacts>();
 	readonly #times = new FileTimes();
@@ -34,7 +37,7 @@ export class KnownFacts {
 	#factsOf(file: OpenFile): FileFacts {
 		const { changed, size } = file;
 		const { seconds } = changed;
-		// By the requested name: the target of a link may have another extension.
+		// The requested name decides: the target of a symbolic link may have another extension.
 		const type = contentType(file.asNamed ? file.below! : file.path);
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };

@@ -9,7 +9,7 @@ export interface FilePath {
 	readonly endsWithSlash: boolean;
 }
 
-/** Requires decoding or cleaning: an escape, an empty or dotted segment, or a NUL. */
+/** Matches paths that need decoding or cleaning: an escape, an empty or dotted segment, or a NUL. */
 const UNUSUAL = /%|\/\/|\/\.|\0/;
 
 /**

@@ -1,26 +1,29 @@
 /** Formats a file's modification time: as an HTTP-date, and as an entity tag of time and size. */
 
 const BASE = 36;
-/** The six lower digits of a tag's time are separate: the whole exceeds the precision of a number. */
+/** A tag's time is formatted in two parts, because in nanoseconds it exceeds the precision of a number. */
 const LOWER = BASE ** 6;
-/** Every pair of digits. */
+/** All pairs of base-36 digits. */
 const PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, n) => n.toString(BASE).padStart(2, '0'));
-/** Seconds that are cached: the files of a folder are usually written within a few. */
+/** Number of seconds that are cached: the files of a folder are usually written within a few. */
 const REMEMBERED = 256;
 
-/** One second. */
+/** A formatted second. */
 interface Second {
-	/** Since 1970. */
+	/** Seconds since 1970. */
 	readonly seconds: number;
 	/** As an HTTP-date (RFC 9110 §5.6.7). */
 	readonly date: string;
-	/** In nanoseconds: the upper digits, as a number and as text after a quote, and the lower six. */
+	/**
+	 * The second in nanoseconds, in base 36: the upper digits, as a number and as text after a quote, and the six lower digits as a
+	 * number.
+	 */
 	readonly upper: number;
 	readonly text: string;
 	readonly lower: number;
 }
 
-/** Formats times for one file server, and caches what files have in common. */
+/** Formats times for one file server, and caches what files of the same second or size have in common. */
 export class FileTimes {
 	readonly #known: (Second | undefined)[] = new Array(REMEMBERED).fill(undefined);
 	#size = -1;
@@ -31,7 +34,10 @@ export class FileTimes {
 		return this.#second(seconds).date;
 	}
 
-	/** Returns the tag, with its quotes: nanoseconds since 1970 and bytes, both in base 36. */
+	/**
+	 * Returns the entity tag, with its quotes: the modification time in nanoseconds since 1970 and the size in bytes, both in base
+	 * 36.
+	 */
 	tag(seconds: number, nanoseconds: number, size: number): string {
 		if (size !== this.#size) {
 			this.#size = size;
@@ -39,7 +45,7 @@ export class FileTimes {
 		}
 		const second = this.#second(seconds);
 		const lower = second.lower + nanoseconds;
-		// Before 1970, and within its first two seconds.
+		// Times before 1970, and in its first two seconds.
 		if (second.upper <= 0) return `"${wholeTime(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
 		if (lower >= LOWER) return `"${(second.upper + 1).toString(BASE)}${lowerDigits(lower - LOWER)}${this.#sizeText}`;
 		return second.text + lowerDigits(lower) + this.#sizeText;

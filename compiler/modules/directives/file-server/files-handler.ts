@@ -20,7 +20,7 @@ import { contentRange, multipartRanges, parseRange } from './ranges.ts';
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
 
-/** Settings of one step, fixed at load time. */
+/** Settings of one `files` step, fixed when the configuration is compiled. */
 interface FileServer {
 	readonly reader: FileReader;
 	readonly next: Handler;
@@ -33,7 +33,7 @@ interface FileServer {
 	readonly status: ((x: Exchange) => number) | undefined;
 	readonly root: (x: Exchange) => string;
 	readonly hides: HidesFile;
-	/** Whether that depends on the request. */
+	/** Whether `hides` depends on the request. */
 	readonly hidesByRequest: boolean;
 	readonly facts: KnownFacts;
 	readonly browse: Browser | undefined;
@@ -78,7 +78,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 	};
 	const { step: number } = cx;
 	return x => {
-		// Called whether it answers or fails; what it passes on belongs to another handler.
+		// Called whether this handler answers or fails. A request that it passes on is answered by another handler.
 		x.answered('files', number);
 		return serveFile(server, x);
 	};
@@ -92,7 +92,7 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 	if (template.constant !== undefined) {
 		const constant = read(template.constant);
 		if (constant !== undefined) return () => constant;
-		// Environment variables are known only where the server runs.
+		// Environment variables are known only on the machine that runs the server.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
 	}
 	return x => {
@@ -142,7 +142,8 @@ function compileHides(
 	};
 	if (rendered.length === 0) {
 		return {
-			// The configuration itself is always hidden, and is usually elsewhere.
+			// Skips the test for roots in which no pattern can match. Often the only pattern is the configuration file, which is always
+			// hidden but usually elsewhere.
 			hides: (_, root, path, file) => !(file.asNamed && !canHideBelow(root)) && test(fixed, root, path, file),
 			byRequest: false,
 		};
@@ -159,7 +160,7 @@ function absolutePattern(pattern: string): string {
 	return pattern.includes('/') && !pattern.startsWith('/') ? resolve(pattern) : pattern;
 }
 
-/** Reports whether a file is hidden. A cached file is checked once, because it is always cached for the same path. */
+/** Reports whether a file is hidden. The result is cached with the file, because a cached file always has the same path. */
 function isHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
 	if (server.hidesByRequest || file.from === 'disk') return server.hides(x, root, path, file);
 	const facts = server.facts.of(file);
@@ -167,7 +168,7 @@ function isHidden(server: FileServer, x: Exchange, root: string, path: string, f
 	return facts.hidden;
 }
 
-/** Hidden files are also hidden in listings, even under the name of a link to them. */
+/** Returns the test for entries of listings. A hidden file is hidden there too, even under the name of a link to it. */
 function entryHides(hidden: HidesFile): HidesEntry {
 	return (x, { root, path }, { name, real }) => {
 		const below = `${path}/${name}`;
@@ -190,7 +191,7 @@ function serveFile(server: FileServer, x: Exchange): void | Promise<void> {
 	return open(server, x, lookup, asked.path, -1);
 }
 
-/** Opens a path and serves it; `index` counts the index names, −1 means the requested path itself. */
+/** Opens a path and serves it. `index` is the position in the list of index names; −1 means the requested path itself. */
 function open(server: FileServer, x: Exchange, lookup: Lookup, path: string, index: number): void | Promise<void> {
 	let file: OpenFile | Promise<OpenFile>;
 	try {
@@ -230,7 +231,7 @@ function notOpened(
 }
 
 function unavailable(error: FileError): HttpError {
-	// Randomized, so that clients rejected together do not return together.
+	// Randomized, so that clients rejected at the same time do not retry at the same time.
 	const seconds = 2 + Math.floor(Math.random() * 3);
 	return new HttpError(503, 'file_server: the file cannot be read now', {
 		cause: error,
@@ -251,7 +252,7 @@ function browse(server: FileServer, list: Browser, x: Exchange, { root, asked }:
 		return missing(server, x);
 	}
 	refuseOtherMethods(x);
-	// Without the slash, its links would be wrong.
+	// Without the trailing slash, the relative links of the listing would be wrong.
 	if (!endsWithSlash && lastElementIsAsReceived(x)) return redirect(x, true);
 	return list(x, { root, path }).catch(error => {
 		if (!(error instanceof FileError)) throw error;
@@ -269,7 +270,10 @@ function refuseOtherMethods(x: Exchange): void {
 	throw new HttpError(405, `file_server: ${method} is not allowed`, { headers: [['Allow', 'GET, HEAD']] });
 }
 
-/** A path that leads on below a file is malformed. Nothing is said of files that are hidden or out of reach. */
+/**
+ * Answers for a path that does not exist. A path that continues below a file is malformed (400). If that file is hidden or
+ * cannot be opened, the answer reveals nothing about it.
+ */
 function notFound(server: FileServer, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
 	const file = fileAbove(server, root, asked.path);
 	if (file === undefined) return missing(server, x);
@@ -292,15 +296,15 @@ function notFound(server: FileServer, x: Exchange, { root, asked }: Lookup): voi
 	return opened instanceof Promise ? opened.then(judge, unreachable) : judge(opened);
 }
 
-/** The nearest path above another that exists, if it is a file. */
+/** Returns the nearest existing path above `below`, if it is a file. */
 function fileAbove({ reader }: FileServer, root: string, below: string): string | undefined {
 	const ends: number[] = [];
 	for (let end = below.indexOf('/', 1); end !== -1; end = below.indexOf('/', end + 1)) ends.push(end);
-	// Links are judged when it is opened.
+	// Symbolic links are checked when the file is opened.
 	const kindAt = (at: number) => reader.kind(root, below.slice(0, ends[at]), true);
 	let missing = ends.length;
 	try {
-		// Most often the folder is there. Otherwise halving: a client may send thousands of segments.
+		// The parent folder usually exists. Otherwise, a binary search: a client may send thousands of segments.
 		for (let exists = -1, at = missing - 1; exists + 1 < missing; at = (exists + missing) >> 1) {
 			const kind = kindAt(at);
 			if (kind === 'file') return below.slice(0, ends[at]);
@@ -342,7 +346,7 @@ function serveOpened(
 				return;
 			}
 		}
-		// Below a path with a slash, the page's relative links would be wrong.
+		// If the path ends with a slash, the relative links of the page would be wrong.
 		if (index === -1 && endsWithSlash && !server.ignoresSlash) return missing(server, x);
 		const sidecar =
 			server.codings.length > 0
@@ -363,15 +367,16 @@ function serveOpened(
 	}
 }
 
-/** Reports whether the path ended with a slash as the client sent it, which determines its relative links. */
+/** Reports whether the path ended with a slash as the client sent it: the client resolves relative links against that path. */
 function cameWithSlash(x: Exchange, endsWithSlash: boolean): boolean {
 	const { path } = x.received;
 	return path === x.request.path ? endsWithSlash : path.charCodeAt(path.length - 1) === 47;
 }
 
 /**
- * A rewritten last element is unrelated to the client's slash, and a path that ends in a dot segment has no slash to remove:
- * redirecting would loop.
+ * Reports whether the last element is as the client sent it, so that a redirect may add or remove the slash. A rewritten last
+ * element is unrelated to the client's slash, and a path that ends in a dot segment has no slash to remove: redirecting would
+ * loop.
  */
 function lastElementIsAsReceived(x: Exchange): boolean {
 	const element = lastElement(x.received.path);
@@ -393,8 +398,8 @@ function withoutOuterSlashes(path: string): string {
 }
 
 /**
- * Redirects to the received path with or without its slash. The target always stays on this host: browsers treat `//x` and
- * `/\x` as another.
+ * Redirects to the received path with or without its slash. The target always stays on this host: browsers interpret `//x` and
+ * `/\x` as another host.
  */
 function redirect(x: Exchange, withSlash: boolean): void {
 	const path = withoutOuterSlashes(x.received.path.replaceAll('\\', '%5C'));
@@ -439,7 +444,7 @@ function answer(
 	const ranges =
 		range !== undefined && rangeApplies(request.headers, validators, now) ? parseRange(range, file.size) : 'ignore';
 
-	// An unreadable file is an error, so its bytes are read before any field is set.
+	// Reading may fail, so the bytes are read before any field is set.
 	let body: Uint8Array | string | BodySource | null = null;
 	if (precondition === 'proceed' && ranges !== 'unsatisfiable') {
 		// If the method was rewritten to HEAD, the client still expects the bytes.

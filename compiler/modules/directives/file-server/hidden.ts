@@ -59,12 +59,12 @@ export function canHide(patterns: readonly string[], folder: string): boolean {
 	);
 }
 
-/** Reports whether a pattern can match more than itself. */
+/** Reports whether a pattern contains a wildcard or an escape. */
 export function hasWildcard(pattern: string): boolean {
 	return /[*?[\\]/.test(pattern);
 }
 
-/** Escapes a text for literal use in a pattern, such as the value of a placeholder. */
+/** Escapes a string for literal use in a pattern, such as the value of a placeholder. */
 export function escapeGlob(text: string): string {
 	return text.replace(/[*?[\\]/g, '\\$&');
 }
@@ -95,7 +95,7 @@ function parsePattern(pattern: string): GlobElement[][] {
 	return segments;
 }
 
-/** A reversed range is empty. */
+/** Parses the inside of `[…]`. A reversed range is empty. */
 function parseClass(inside: readonly string[]): GlobElement {
 	const negated = inside[0] === '^';
 	const members = negated ? inside.slice(1) : inside;

@@ -19,7 +19,7 @@ export interface Sidecar {
 	readonly coding: SidecarCoding;
 }
 
-/** Opens the best existing sidecar of a file; undefined if the client accepts none. */
+/** Opens the sidecar of a file that the client prefers; undefined if no sidecar exists that it accepts. */
 export function openSidecar(
 	x: Exchange,
 	reader: FileReader,
@@ -43,7 +43,7 @@ function openIfThere(reader: FileReader, root: string, path: string, followSymli
 	try {
 		const file = reader.open(root, path, followSymlinks);
 		if (!(file instanceof Promise)) return file;
-		// Only readers of other file systems are asynchronous; their files are not waited for.
+		// Only readers of other file systems are asynchronous; the response does not wait for their sidecars.
 		file.then(opened => opened.close()).catch(() => {});
 		return undefined;
 	} catch (error) {
@@ -53,8 +53,8 @@ function openIfThere(reader: FileReader, root: string, path: string, followSymli
 }
 
 /**
- * Returns the entity tag, with its quotes, from the first existing tag file next to a file, or undefined if it does not
- * exist.
+ * Reads the entity tag, with its quotes, from the first tag file that exists next to a file. Returns undefined if there is none
+ * or it is invalid.
  */
 export function sidecarTag(reader: FileReader, file: OpenFile, extensions: readonly string[]): string | undefined {
 	for (const extension of extensions) {
@@ -62,7 +62,7 @@ export function sidecarTag(reader: FileReader, file: OpenFile, extensions: reado
 		if (!bytes) continue;
 		const text = Buffer.from(bytes).toString('latin1').trim();
 		const bare = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
-		// etagc (RFC 9110 §8.8.3): anything else would break the field.
+		// Only `etagc` characters (RFC 9110 §8.8.3) are allowed: any other would make the field invalid.
 		if (bare === '' || bare.length > LARGEST_TAG || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(bare)) return undefined;
 		return `${text.startsWith('W/') ? 'W/' : ''}"${bare}"`;
 	}

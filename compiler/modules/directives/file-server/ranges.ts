@@ -14,10 +14,11 @@ const SMALLEST_GAP = 80;
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
 /**
- * Parses a Range field for a representation of `size` bytes.
- * `ignore`: answer in full: another unit, a malformed field, an empty representation, or an abusive one (more than 32 ranges,
- * more than two that overlap, or more bytes than there are). `unsatisfiable`: 416. Otherwise the ranges in the order requested,
- * with adjacent and nearly adjacent ones merged.
+ * Parses a Range field for a representation of `size` bytes. Returns the ranges in the order requested, with adjacent and
+ * nearly adjacent ones merged, or one of:
+ * - `ignore`: answer in full. The unit is unknown, the field is malformed, the representation is empty, or the request is
+ *   abusive (more than 32 ranges, more than two that overlap, or more bytes than the representation has).
+ * - `unsatisfiable`: answer 416.
  */
 export function parseRange(field: string, size: number): readonly ByteRange[] | 'ignore' | 'unsatisfiable' {
 	const equals = field.indexOf('=');

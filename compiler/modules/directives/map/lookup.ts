@@ -5,7 +5,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
-/** Returns the value for a source; undefined if a mapping does not match. */
+/** Returns the value for a source string; undefined if a mapping does not match it. */
 type Output = (x: Exchange, source: string) => unknown;
 
 /** Compiles the step. */
@@ -21,7 +21,10 @@ export function compileLookup(step: LookupStep, cx: CompileContext, next: Handle
 	};
 }
 
-/** Reads the source on demand. A map whose source uses its own destination is empty there instead of recursing forever. */
+/**
+ * Evaluates the source on demand. If the source refers to its own destination, the destination is empty there, which prevents
+ * infinite recursion.
+ */
 function mappedBy(source: (x: Exchange) => string, output: Output): MappedValue {
 	let busy = false;
 	return x => {
@@ -66,7 +69,7 @@ function literalOutput(value: MapOutput, cx: CompileContext): Output {
 	return constant === undefined ? x => template.render(x) : () => constant;
 }
 
-/** In the output of a regular expression, only groups are inserted. */
+/** Compiles the output of a regular expression. It inserts groups, such as `$1` or `${name}`, but no placeholders. */
 function regexpOutput(source: string, text: string, cx: CompileContext): Output {
 	const regexp = cx.regexp(source);
 	const pieces = text.split(/(\$\$|\$\w+|\$\{\w+\})/);

@@ -1,4 +1,4 @@
-/** `map`: defines placeholders whose values depend on a text. */
+/** `map`: defines placeholders whose values are looked up by a source string. */
 import type { Step } from '../../../document/document.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import { isPlaceholder } from '../../../lower/mapped-placeholders.ts';
@@ -60,7 +60,7 @@ export const map = handlerDirective<LookupStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	placeholdersOf: ({ destinations }) => destinations,
-	// The first argument, or the second after a matcher, is the source.
+	// The source is the first argument, or the second if the first is a matcher. The destinations follow.
 	definesPlaceholders: ({ words }) => words.slice(/^[/*@]/.test(words[1]?.text ?? '') ? 3 : 2),
 	order: { rank: 20 },
 	lower: ({ line, args }, cx) => {

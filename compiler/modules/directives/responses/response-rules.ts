@@ -41,13 +41,13 @@ export const RESPONSE_RULES: Schema = {
 	},
 };
 
-/** The rules while the lines of a block are lowered. */
+/** The response rules of a block during lowering. */
 export class ResponseRulesDraft {
 	readonly #cx: LowerContext;
 	readonly #names = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
 	readonly #rules: ResponseRule[] = [];
 
-	/** Collects the definitions of a block's response matchers first: routes may use those below them. */
+	/** Collects the definitions of a block's response matchers first, because routes may use matchers defined below them. */
 	constructor(lines: readonly Line[], cx: LowerContext) {
 		this.#cx = cx;
 		for (const line of lines) {
@@ -109,7 +109,7 @@ export class ResponseRulesDraft {
 		if (match !== null) this.#rules.push(cx.origin({ ...(match ? { match } : {}), pipeline }, line.span));
 	}
 
-	/** Returns the matcher of a name, or null after reporting a mistake. `below` is a line above which it must be defined. */
+	/** Returns the matcher of a name, or null after reporting a mistake. If `below` is given, it must be defined above that line. */
 	#resolve(name: Word, below: Line | undefined): ResponseMatcher | null {
 		const cx = this.#cx;
 		if (!name.text.startsWith('@')) {
@@ -140,7 +140,8 @@ export interface CompiledRule {
 export type RuleFinder = (x: Exchange, status: number, headers: HeaderList) => CompiledRule | undefined;
 
 /**
- * Compiles rules; their routes continue with `next`. Returns undefined if there are none. `field` is their place in the step.
+ * Compiles rules; their routes continue with `next`. Returns undefined if there are none. `field` is the path to the rules in
+ * the step.
  */
 export function compileResponseRules(
 	rules: readonly ResponseRule[] | undefined,

@@ -3,8 +3,8 @@ import { type Body, type BodySource, isStream } from '../../../exchange/body.ts'
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /**
- * Reads a stream up to `limit` bytes. If it has ended by then, returns bytes; otherwise a stream of what was read and the rest.
- * A body with trailers stays a stream. Rejects with the body's error.
+ * Reads a stream up to `limit` bytes. If the stream has ended by then, returns its bytes; otherwise returns a stream of the
+ * bytes read and the rest. A body with trailers stays a stream. Rejects with the body's error.
  */
 export async function bufferedBody(body: Body, limit: number): Promise<Body> {
 	if (!isStream(body)) return body;

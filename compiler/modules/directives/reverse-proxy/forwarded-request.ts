@@ -61,7 +61,7 @@ export function forwardedFields(
 				}
 				break;
 			case 4:
-				// The authority is in the request itself.
+				// `Host` is skipped, because the request has the authority in a field of its own.
 				if (sameName(name, 'host')) continue;
 				break;
 			case 7:
@@ -140,8 +140,8 @@ function readConnection(connection: string, headers: HeaderList): boolean {
 }
 
 /**
- * A request with a body is not upgraded: the new protocol would begin in the middle of it. Nor is an upgrade to HTTP/2 proxied:
- * the requests inside would bypass every rule here (RFC 9113 §3.1).
+ * Reports whether an upgrade is forwarded. A request with a body is not upgraded: the new protocol would begin in the middle of
+ * it. An upgrade to HTTP/2 is not forwarded either: the requests inside would bypass every rule here (RFC 9113 §3.1).
  */
 function mayUpgrade(x: Exchange, upgrade: string): boolean {
 	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
@@ -169,7 +169,7 @@ function addForwarded(
 	headers.add('X-Forwarded-Host', lastItem(receivedHost) ?? x.request.authority);
 }
 
-/** Appends the peer to the clients it forwards for. */
+/** Returns `X-Forwarded-For`: the received addresses, followed by the peer's. */
 function forwardedFor(received: string | undefined, peer: string): string {
 	return received === undefined || received === '' ? peer : peer === '' ? received : `${received}, ${peer}`;
 }
@@ -193,7 +193,7 @@ export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, trusted: boolea
 	],
 ]);
 
-/** Returns an element for this hop, after those of earlier hops (RFC 7239 §4). */
+/** Returns `Forwarded`: the elements of earlier hops, followed by one for this hop (RFC 7239 §4). */
 function forwardedValue(x: Exchange, before: string | undefined): string {
 	const peer = x.connection.remoteAddress;
 	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;

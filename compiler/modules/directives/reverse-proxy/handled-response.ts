@@ -7,7 +7,7 @@ import type { UpstreamResponse } from '../../../exchange/leases.ts';
 /** Variable with the {@link HandledResponse} while routes of `handle_response` run. */
 export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
 
-/** The response, until its routes have run. */
+/** An upstream's response, available until the routes that replace it have run. */
 export class HandledResponse {
 	readonly #upstream: UpstreamResponse;
 	/** True once the body has been taken or canceled. */

@@ -1,4 +1,4 @@
-/** Lowers `lb_policy` and the policies that others fall back to. */
+/** Lowers `lb_policy`, and the policies to which other policies fall back. */
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { BalanceSettings } from '../../providers/balancers/balancer.ts';

@@ -11,7 +11,7 @@ type Services = Writable<Extract<DynamicSource, { source: 'srv' }>>;
 
 const SOURCES = ['srv', 'a', 'multi'] as const;
 
-/** The sub-directive `dynamic <source> […]`. */
+/** Returns the sub-directive `dynamic <source> […]`. */
 export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: LowerContext): Subdirective {
 	return (args, line) => {
 		if (draft.dynamic) {
@@ -122,7 +122,7 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 	return undefined;
 }
 
-/** Options of a source; those common to both kinds are added. */
+/** Lowers the options of a source: `own`, and those common to both kinds. */
 function options(
 	line: Line,
 	own: { readonly [name: string]: Subdirective },
@@ -151,7 +151,7 @@ function options(
 		dial_timeout: period(value => {
 			draft.dial_timeout = value;
 		}),
-		// The lookup queries both families concurrently anyway.
+		// Checked but not used: the lookup queries both address families concurrently anyway.
 		dial_fallback_delay: (words, at) => {
 			const word = oneWord(words, at, cx, 'duration');
 			if (word && !word.text.startsWith('-')) cx.duration(word);

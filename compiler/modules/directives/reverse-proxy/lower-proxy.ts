@@ -17,9 +17,9 @@ import type { UpstreamSettings } from './upstream-pool.ts';
 
 const NAMED = 'upstream://';
 
-/** A directive built on `reverse_proxy`. */
+/** A directive that is lowered like `reverse_proxy`. */
 export interface ProxyWords {
-	/** The directive's word. */
+	/** The directive's name. */
 	readonly of: string;
 	readonly usage: string;
 	/** Its own sub-directives for the step, which take precedence over those of `reverse_proxy`. */
@@ -30,7 +30,7 @@ export interface ProxyWords {
 	readonly settle?: (fields: ProxyFields, pool: UpstreamDraft, named: boolean) => void;
 }
 
-/** Lowers such a line to the proxy step. */
+/** Lowers the line of such a directive to a proxy step. */
 export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWords, cx: LowerContext): Step {
 	const draft: UpstreamDraft = { to: [] };
 	const fields: ProxyFields = {};
@@ -77,7 +77,7 @@ export interface ProxyFields {
 	verbose_logs?: boolean;
 }
 
-/** Returns the name in `upstream://name`; undefined if there is none or it is not alone. */
+/** Returns the name in `upstream://name`; undefined if there is none, or if it is not the only argument. */
 function lowerName(args: readonly Word[], cx: LowerContext): string | undefined {
 	if (cx.dialect === 'compatfile') return undefined;
 	const word = args.find(({ text }) => text.startsWith(NAMED));
@@ -104,7 +104,10 @@ function lowerName(args: readonly Word[], cx: LowerContext): string | undefined 
 	return name;
 }
 
-/** A named pool is configured where it is defined; settings here would change it for every other user. */
+/**
+ * Returns sub-directives that reject settings of a pool. A named pool is configured where it is defined; settings here would
+ * change it for every other user.
+ */
 function refusedBeside(name: string, pool: { readonly [name: string]: Subdirective }, cx: LowerContext) {
 	const refused: { [name: string]: Subdirective } = {};
 	for (const subdirective of Object.keys(pool)) {
@@ -175,7 +178,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 		},
 		flush_interval: (args, line) => {
 			const word = once(args, line, 'flush_interval <duration>');
-			// Bytes are always passed on immediately, which every interval allows.
+			// The value is only checked: bytes are always passed on immediately, which satisfies every interval.
 			if (word && !/^-?\d+$/.test(word.text)) cx.duration(word);
 		},
 	};

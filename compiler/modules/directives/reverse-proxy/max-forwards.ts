@@ -20,8 +20,8 @@ export function countsForwards(method: string): boolean {
 }
 
 /**
- * Answers a request that may not be forwarded further; returns false for any other. Only for methods that {@link
- * countsForwards}.
+ * Answers a request that may not be forwarded further; returns false for any other. Call it only for methods for which
+ * {@link countsForwards} is true.
  */
 export function answersLastForward({ request, received, response }: Exchange): boolean {
 	if (forwardsLeft(request.headers) !== 0) return false;
@@ -47,7 +47,7 @@ export function countForward(headers: HeaderList): void {
 	if (left !== undefined && left > 0) headers.set('Max-Forwards', String(Math.min(left - 1, MAX_FORWARDS)));
 }
 
-/** Returns undefined if the field is absent or not a number: then nothing is counted. */
+/** Returns the value of `Max-Forwards`; undefined if it is absent or not a number, in which case nothing is counted. */
 function forwardsLeft(headers: HeaderList): number | undefined {
 	const value = headers.combined('max-forwards');
 	return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;

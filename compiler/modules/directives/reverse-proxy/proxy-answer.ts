@@ -26,7 +26,7 @@ export interface AnswerSettings {
 	readonly buffers: number;
 	/** Maximum milliseconds of an upgraded connection; 0 for no limit. */
 	readonly streamTimeout: number;
-	/** Milliseconds for which upgraded connections continue after a load removed their pool. */
+	/** Milliseconds for which upgraded connections continue after a configuration reload has removed their pool. */
 	readonly streamCloseDelay: number;
 }
 
@@ -105,7 +105,7 @@ function passFields(x: Exchange, upstream: UpstreamResponse, { edit }: AnswerSet
 	addVia(upstream);
 	edit?.(x, headers);
 	const own = response.headers;
-	// The upstream made this response, so its `Server` field counts, or its absence.
+	// The upstream made this response, so its `Server` field replaces this server's, even if it has none.
 	own.delete('server');
 	if (own.size === 0) response.headers = headers;
 	else for (let i = 0, size = headers.size; i < size; i++) own.add(headers.nameAt(i), headers.valueAt(i));
@@ -148,7 +148,7 @@ function handleResponse(
 	handled.close();
 }
 
-/** Fails like the attempt did; a client that has left gets nothing. */
+/** Throws the error of a failed attempt as an HttpError. If the client has left, only records a status. */
 export function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
 	if (x.isGone) {
 		x.response.status = CLIENT_CLOSED_REQUEST;

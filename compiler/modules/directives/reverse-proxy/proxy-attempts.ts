@@ -24,7 +24,7 @@ export interface AttemptSettings {
 	readonly retries: number;
 	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
 	readonly duration: number;
-	/** Milliseconds before an attempt if no other upstream is left; grows each time. */
+	/** Milliseconds to wait when all upstreams have been tried; doubles each time, up to {@link MAX_WAIT} intervals. */
 	readonly interval: number;
 	readonly predicate: RetryPredicate | undefined;
 	/** Builds the upstream request from the client's. */
@@ -47,7 +47,7 @@ export interface Answered {
 
 /**
  * Tries until an upstream answers. Throws HttpError if none is available, or if the responses of all attempts were to be
- * retried; UpstreamError like the last attempt.
+ * retried. Throws UpstreamError if the last attempt did.
  */
 export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): Promise<Answered> {
 	const { pool } = settings;
@@ -58,7 +58,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 		const addresses = await addressesOf(x, settings);
 		const upstream = settings.select(x, tried.length === 0 ? undefined : tried, addresses);
 		if (!upstream) {
-			// All have been tried: after a pause they are tried again. A search for an available one counts as an attempt.
+			// All upstreams have been tried; they are tried again after a pause. Finding none available counts as an attempt.
 			if (tried.length === 0) {
 				const error = noUpstream(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
@@ -138,7 +138,7 @@ function wantsAnother(
 	try {
 		return predicate(x, { error, response });
 	} catch {
-		// An expression that cannot be evaluated for this attempt, because there is no status, does not hold.
+		// An expression that needs a status cannot be evaluated for an attempt without a response: it does not match.
 		return false;
 	} finally {
 		facts.transportError = undefined;
@@ -161,7 +161,7 @@ function discard(response: UpstreamResponse): void {
 	if (isStream(response.body)) response.body.cancel();
 }
 
-/** Returns the error for when no upstream was chosen; `addresses` are those from placeholders or lookups, if any. */
+/** Returns the error if no upstream could be chosen; `addresses` are those from placeholders or lookups, if any. */
 export function noUpstream(addresses: readonly string[] | undefined): HttpError {
 	// An invalid address counts as a failed connection.
 	const none = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
@@ -170,7 +170,7 @@ export function noUpstream(addresses: readonly string[] | undefined): HttpError 
 		: new HttpError(503, 'No upstream is available.');
 }
 
-/** All attempts returned responses that were to be retried: the client gets the last status. */
+/** Returns the error if all attempts returned responses that were to be retried. It has the status of the last one. */
 function exhausted(status: number): HttpError {
 	return new HttpError(status, `The upstream answered ${status}, and no retries are left.`);
 }

@@ -4,9 +4,9 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Upstream, UpstreamResponse } from '../../../exchange/leases.ts';
 import { STATUS_CODES } from '../../../exchange/status-codes.ts';
 
-/** Filled as the exchange proceeds; text is formatted only when a placeholder asks. Times are `performance.now()`. */
+/** Filled as the exchange proceeds; strings are formatted only when a placeholder is read. Times are `performance.now()`. */
 export class ProxyFacts {
-	/** Undefined before the first choice. */
+	/** Undefined until an upstream has been chosen. */
 	upstream: Upstream | undefined;
 	/** Concurrent requests at which an upstream is full; 0 for no limit. */
 	readonly maxRequests: number;
@@ -22,10 +22,13 @@ export class ProxyFacts {
 	failure: string | undefined = undefined;
 	/** While a failed attempt is evaluated: true without a response, false with one. */
 	transportError: boolean | undefined = undefined;
-	/** Facts of an earlier proxy: of `forward_auth`, or of the proxy whose `handle_response` or error route runs this one. */
+	/**
+	 * Facts of an earlier proxy of this exchange: the one of `forward_auth`, or the one whose `handle_response` or error route runs
+	 * this one.
+	 */
 	readonly before: ProxyFacts | undefined;
 
-	/** @param before The exchange's facts so far; they stay visible until there are new ones. */
+	/** @param before The exchange's facts so far; placeholders show them until there are new ones. */
 	constructor(upstream: Upstream | undefined, maxRequests: number, startedAt: number, before: ProxyFacts | undefined) {
 		this.upstream = upstream;
 		this.maxRequests = maxRequests;

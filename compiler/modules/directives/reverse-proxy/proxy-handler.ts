@@ -100,7 +100,10 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	};
 }
 
-/** A changed method makes it a different request, and a FastCGI application is part of this server. */
+/**
+ * Reports whether this step counts `Max-Forwards`. A changed method makes it a different request, and a FastCGI application is
+ * part of this server.
+ */
 function countsHere({ method }: ProxyStep, { transport }: UpstreamSettings): boolean {
 	return method === undefined && transport?.type !== 'fastcgi';
 }
@@ -154,7 +157,10 @@ function compileRequest(
 	};
 }
 
-/** Ranges refer to the encoded bytes, so parts of a gzip body would be useless (RFC 9110 §14.2). */
+/**
+ * Reports whether the client requested neither a coding nor a range, so that gzip may be requested. Ranges refer to the encoded
+ * bytes, so parts of a gzip body would be useless (RFC 9110 §14.2).
+ */
 function namesNoCoding(headers: HeaderList): boolean {
 	return headers.get('accept-encoding') === undefined && headers.get('range') === undefined;
 }
@@ -168,7 +174,7 @@ function compileAttempts(
 ): AttemptSettings | undefined {
 	const buffers = bufferSize(step.request_buffers);
 	const duration = settings.retry_duration ?? 0;
-	// A predicate of the step's own implies retries, as in documents from before 0.2.0: one, unless more are configured.
+	// A step with its own predicate implies one retry if nothing else is configured, as in documents from before 0.2.0.
 	const retries = settings.retries ?? (duration > 0 ? Number.POSITIVE_INFINITY : step.retry_match ? 1 : 0);
 	const names = settings.dynamic && dynamicNames(settings.dynamic, cx);
 	const verbose = step.verbose_logs === true;
@@ -238,7 +244,7 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 	return typeof known === 'string' ? cx.refuse(known, 'upstream/schemes') : known;
 }
 
-/** @throws BuildError if a file that the transport needs cannot be used */
+/** Leases the step's pool. @throws BuildError if a file that the transport needs cannot be used */
 function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool {
 	// Settings that only this handler uses must not lead to a separate pool.
 	const { retry_match: _match, retry_interval: _interval, ...key } = settings;
@@ -250,7 +256,7 @@ function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool
 	}
 }
 
-/** If any address has placeholders, all are resolved per request. */
+/** Compiles addresses with placeholders. If any address has one, all are resolved per request. */
 function resolvedAddresses(
 	settings: UpstreamSettings,
 	cx: CompileContext,
@@ -273,10 +279,10 @@ function compileTrust(step: ProxyStep, cx: CompileContext): (x: Exchange) => boo
 	}
 }
 
-/** Runs a function while the request's target is the upstream's. */
+/** Runs a function while the request has the target that is sent to the upstream. */
 type Rewrite = <T>(x: Exchange, run: () => T) => T;
 
-/** Returns the rewrite of the target for the upstream, if any. */
+/** Compiles the rewrite of the target for the upstream, if any. */
 function compileRewrite(step: ProxyStep, cx: CompileContext): Rewrite | undefined {
 	if (step.rewrite === undefined) return undefined;
 	const rewrite = cx.pipeline([{ handler: 'rewrite_target', to: step.rewrite }], () => {}, 'rewrite');
@@ -292,7 +298,7 @@ function compileRewrite(step: ProxyStep, cx: CompileContext): Rewrite | undefine
 	};
 }
 
-/** Returns the selection of an upstream: policies that depend on the target see the upstream's. */
+/** Compiles the selection of an upstream. Policies that depend on the target see the one that is sent to the upstream. */
 function compileSelection(
 	balance: UpstreamSettings['balance'],
 	pool: UpstreamPool,
@@ -321,7 +327,7 @@ function renderMethod(template: Template, x: Exchange): string {
 	return method;
 }
 
-/** Placeholder values in fields must neither end the line nor be truncated to other bytes. */
+/** Makes field values safe to send: placeholder values must neither end the line nor be truncated to other bytes. */
 function makeSendable(headers: HeaderList): void {
 	headers.map((_name, value) => {
 		const kind = fieldValueKind(value);

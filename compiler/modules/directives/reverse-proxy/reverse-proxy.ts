@@ -74,7 +74,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	proxiesTo: ({ upstreams }) =>
 		(upstreams?.to ?? []).map((text, index) => ({ text, pointer: `/upstreams/to/${index}` })),
 	fieldEdits: { header_up: 'upstream_request', header_down: 'upstream_response' },
-	// An application is told where its scripts are.
+	// A FastCGI application receives the path of its scripts.
 	readsRoot: ({ upstreams }) => {
 		const transport = upstreams?.transport;
 		return transport?.type === 'fastcgi' && transport.root === undefined;

@@ -12,7 +12,7 @@ import { PendingAnswer } from '../../../exchange/pending-answer.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 
-/** An attempt, and the response made of it. */
+/** An attempt, and the response built from its result. */
 export class SingleAttempt implements UpstreamOutcome {
 	readonly #x: Exchange;
 	readonly #pending: PendingAnswer;
@@ -34,7 +34,7 @@ export class SingleAttempt implements UpstreamOutcome {
 		return this.#pending.started();
 	}
 
-	/** UpstreamOutcome */
+	/** See {@link UpstreamOutcome}. */
 	lendable(length: number): boolean {
 		const { rules, buffers } = this.#settings;
 		return rules === undefined && buffers === 0 && this.#pending.copies(length);

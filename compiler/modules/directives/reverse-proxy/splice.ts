@@ -17,7 +17,7 @@ export function splice(client: Duplex, upstream: Duplex): void {
 function follow(side: Duplex, other: Duplex): void {
 	side.on('error', () => other.destroy());
 	side.on('close', () => {
-		// After an orderly end, the other side still gets the data sent to it.
+		// After an orderly end, the other side still receives the data already sent to it.
 		if (side.readableEnded && !other.writableFinished && !other.destroyed) other.once('finish', () => other.destroy());
 		else other.destroy();
 	});

@@ -59,8 +59,8 @@ export function compileBrowse(
 		const newest = shown.reduce((latest, entry) => (entry.mtimeNs > latest ? entry.mtimeNs : latest), mtimeNs);
 		const modified = Math.min(Number(newest / 1_000_000_000n), Math.floor(x.now() / 1000));
 		const view = viewOf(x, settings);
-		// The folder's modification time says nothing about the visitor's own choice: an older copy would be taken for the
-		// current page.
+		// A visitor's own choice changes the page but not the folder's modification time, so a browser could mistake an older copy
+		// for the current page.
 		const isPersonal = CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
 		if (isPersonal) headers.set('Cache-Control', 'private, no-cache');
 		else headers.set('Last-Modified', new Date(modified * 1000).toUTCString());

@@ -2,7 +2,7 @@
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { entryUrl, humanSize, type Listing, type ListingSort } from './listing.ts';
 
-/** The page may load nothing. Whatever a name contains, no script runs and no form is submitted elsewhere. */
+/** The page may load nothing. Whatever a file name contains, no script runs, and no form is submitted to another site. */
 export const PAGE_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
 
@@ -104,7 +104,7 @@ ${up}${listing.items.map(row).join('\n')}
 </table>`;
 }
 
-/** A column heading links to sorting by it, and in the other direction if already sorted. */
+/** Returns a column heading: a link that sorts by the column, or reverses the order if it is already sorted by it. */
 function heading(listing: Listing, sort: ListingSort, text: string, attributes: string): string {
 	const isOwn = listing.sort === sort;
 	const order = isOwn && listing.order === 'asc' ? 'desc' : 'asc';

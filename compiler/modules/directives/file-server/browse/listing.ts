@@ -35,7 +35,7 @@ export interface Listing extends ListingView {
 	readonly total: number;
 	readonly folders: number;
 	readonly files: number;
-	/** Bytes of the files. */
+	/** Total bytes of the files. */
 	readonly bytes: number;
 }
 

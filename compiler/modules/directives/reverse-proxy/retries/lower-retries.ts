@@ -40,7 +40,7 @@ export function retrySubdirectives(
 			if (named && usesNames(args, line.block, cx)) return;
 			const matcher = cx.matcherExpression(args, line.block, undefined);
 			if (!matcher) return;
-			// A set with an expression also applies to responses; the others only to attempts without one.
+			// A set with an expression also applies to responses; other sets apply only to attempts without a response.
 			sets.push(holdsExpression(matcher) ? matcher : { type: 'all', of: [{ type: 'transport_error' }, matcher] });
 			draft.retry_match = sets.length === 1 ? sets[0]! : { type: 'any', of: [...sets] };
 		},
@@ -59,7 +59,7 @@ function budgetSubdirective(draft: RetryDraft, cx: LowerContext): Subdirective {
 	};
 }
 
-/** Reports named matchers: a pool that all sites may use cannot know those of a site. */
+/** Reports named matchers as mistakes: all sites may use a pool, so it cannot refer to the matchers of one site. */
 function usesNames(words: readonly Word[], block: Block | undefined, cx: LowerContext): boolean {
 	let found = false;
 	for (const word of [...words, ...(block?.lines ?? []).flatMap(line => line.words)]) {

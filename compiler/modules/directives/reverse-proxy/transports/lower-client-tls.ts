@@ -11,7 +11,7 @@ export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientT
 /** Groups of TLS 1.3 that can be selected. */
 export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1', 'secp521r1'] as const;
 
-/** Returns the options; using any enables TLS, which `draft` does. */
+/** Returns the TLS options. Using any of them enables TLS: it calls `draft`, which creates the settings. */
 export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext): { [option: string]: Subdirective } {
 	const trust = (settings: TrustPool, word: Word): void => {
 		if (draft().trust) {

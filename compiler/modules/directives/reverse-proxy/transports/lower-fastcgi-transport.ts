@@ -7,7 +7,7 @@ import type { FastcgiTransportSettings } from './transport-settings.ts';
 /** Settings during lowering. */
 export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: FastcgiTransportSettings[K] };
 
-/** Returns the options; connect timeouts go to the pool. */
+/** Returns the options. Those of connections, such as keep-alive, are stored in the pool's draft. */
 export function fastcgiOptions(
 	draft: FastcgiDraft,
 	pool: UpstreamDraft,

@@ -89,7 +89,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			if (versions) draft.versions = versions;
 		},
 		compression: (words, at) => {
-			// Without arguments it states the default, as old files do.
+			// Existing Compatfiles contain `compression` without arguments, which sets the default.
 			if (words.length === 0 && cx.dialect === 'compatfile') return;
 			const word = one(words, at, 'compression on|off');
 			const value = word && cx.boolean(word);
@@ -126,7 +126,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			return tls;
 		}, cx),
 	};
-	/** For old files. */
+	/** An obsolete option, for existing Compatfiles. */
 	const forwardProxyUrl: Subdirective = (words, at) => {
 		if (cx.dialect === 'configfile') {
 			const message = '`forward_proxy_url` is written `network_proxy url` here.';

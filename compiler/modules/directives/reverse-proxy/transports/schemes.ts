@@ -2,7 +2,7 @@
 import { parseUpstream } from '../upstream-address.ts';
 import type { UpstreamSettings } from '../upstream-pool.ts';
 
-/** Returns settings whose addresses have no schemes; a string says what is wrong. */
+/** Returns settings with the schemes removed from the addresses; a string describes a mistake. */
 export function withSchemes(settings: UpstreamSettings): UpstreamSettings | string {
 	const schemes = new Set<string>();
 	const to = settings.to.flatMap(text => {

@@ -96,7 +96,7 @@ function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorit
 			return system;
 		}
 		default:
-			// Not in files: fetched when connections are made.
+			// These certificates are not in files; they are fetched when connections are made.
 			return false;
 	}
 }
@@ -120,7 +120,7 @@ function certificatesOf(pem: string, path: string): X509Certificate[] {
 	try {
 		if (blocks.length > 0) return blocks.map(block => new X509Certificate(block));
 	} catch {
-		// The message below says what was expected.
+		// The error below says what was expected.
 	}
 	throw new MaterialError('tls/invalid-certificate', `${path} does not contain a readable certificate in PEM form.`);
 }

@@ -1,4 +1,4 @@
-/** Durations of transports. */
+/** Parses durations in transport options. */
 import type { LowerContext } from '../../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../../syntax/ast.ts';
 

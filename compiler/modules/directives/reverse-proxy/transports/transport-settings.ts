@@ -24,12 +24,12 @@ export interface HttpTransportSettings {
 	readonly expect_continue_timeout?: number;
 	/** Maximum bytes of one read of a socket, from MIN_READ to MAX_READ; default 65536. */
 	readonly read_buffer?: number;
-	/** Between two reads of a response, and between two writes of a request. */
+	/** Timeouts between two reads of a response, and between two writes of a request. */
 	readonly read_timeout?: number;
 	readonly write_timeout?: number;
 	/** Maximum connections of the whole process to one upstream, including idle ones; further requests wait. */
 	readonly max_conns_per_host?: number;
-	/** Between two probes of an idle TCP connection; default 30000. */
+	/** Interval between two keep-alive probes of an idle TCP connection; default 30000. */
 	readonly keepalive_interval?: number;
 	/** Maximum idle connections of one thread to all upstreams together. */
 	readonly keepalive_idle_conns_total?: number;
