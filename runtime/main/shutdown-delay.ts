@@ -1,10 +1,10 @@
-/** The delay between a request to stop and the stop (`shutdown_delay`). */
+/** Implements the `shutdown_delay` setting: the server keeps serving for a while after it is asked to stop. */
 import type { ProcessLog } from '../logs/process-log.ts';
 import { CONTROL_STOPS_AT } from '../threads/messages.ts';
 import { LONGEST_TIMER } from './within.ts';
 
 /**
- * Waits `delay` milliseconds, during which the server serves as usual and its placeholders announce the stop, so that load
+ * Waits `delay` milliseconds. Meanwhile the server serves as usual and its placeholders announce the stop, so that load
  * balancers have time to notice that it is no longer ready.
  */
 export async function waitBeforeStop(delay: number | undefined, control: Int32Array, log: ProcessLog): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Measures for how long a thread has been unresponsive, in its own time: the time it ran or was blocked, excluding the time
- * it waited for a processor or was suspended together with the process or machine.
+ * Measures how long a thread has been unresponsive. Only the thread's own time counts: time during which it ran or was blocked,
+ * but not time during which it waited for a processor or was suspended together with the process or machine.
  */
 import { readFileSync } from 'node:fs';
 
@@ -10,21 +10,22 @@ export const LOOK_INTERVAL = 500;
 /** Operating system statistics of a thread; times in milliseconds since its start. */
 export interface ThreadTimes {
 	readonly ran: number;
-	/** Time during which it was runnable while others had the processors. */
+	/** Time during which the thread was runnable but had no processor. */
 	readonly waited: number;
 	/** `R` running or waiting for a processor, `S` and `D` blocked, `T` and `t` stopped by a signal or debugger. */
 	readonly state: string;
 }
 
-/** Measures one thread. `look` must be called every {@link LOOK_INTERVAL}. */
+/** Measures how long one thread has been unresponsive. `look` must be called every {@link LOOK_INTERVAL}. */
 export class StallClock {
 	#beat = 0;
 	#unanswered = 0;
 	#times: ThreadTimes | undefined;
 
 	/**
-	 * Returns the milliseconds of the thread's own time since its last sign of life. `elapsed` is the time since the last call by
-	 * the caller's clock: if it is long, the caller was not running either, and it counts as one interval.
+	 * Returns how many milliseconds of the thread's own time have passed since its last sign of life, which is a change of `beat`.
+	 * `elapsed` is the time since the previous call, by the caller's clock. If it is long, the caller was not running either, so at
+	 * most one interval is counted.
 	 */
 	look(beat: number, elapsed: number, readTimes: () => ThreadTimes | undefined): number {
 		if (beat !== this.#beat || beat === 0) {
@@ -45,19 +46,19 @@ export class StallClock {
 
 function ownTime(before: ThreadTimes, now: ThreadTimes, most: number): number {
 	if (now.state === 'T' || now.state === 't') return 0;
-	// The current wait of a runnable thread enters its statistics only when it is over.
+	// A runnable thread's current wait appears in its statistics only when the wait is over.
 	if (now.state === 'R') return Math.min(most, now.ran - before.ran);
 	return Math.max(0, most - (now.waited - before.waited));
 }
 
-/** Reads the times of a thread of this process; undefined if the system does not provide them. */
+/** Reads the times of a thread of this process, by its kernel ID. Returns undefined if the system does not provide them. */
 export function readThreadTimes(task: number): ThreadTimes | undefined {
 	if (task === 0) return undefined;
 	try {
 		const folder = `/proc/self/task/${task}`;
 		const [ran, waited] = readFileSync(`${folder}/schedstat`, 'latin1').split(' ');
 		const stat = readFileSync(`${folder}/stat`, 'latin1');
-		// The process name before this field may contain anything, including closing parentheses.
+		// The thread's name, in parentheses before this field, may itself contain parentheses.
 		const state = stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
 		return { ran: Number(ran) / 1e6, waited: Number(waited) / 1e6, state };
 	} catch {

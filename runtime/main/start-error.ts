@@ -1,4 +1,4 @@
-/** Errors of a server's start. */
+/** Errors that prevent the server from starting. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { IO_MODES } from '../sockets/io-mode.ts';
@@ -7,11 +7,11 @@ import { firstMessage } from './load-outcomes.ts';
 /** The reason for a failed start. */
 export type StartFailure =
 	| { readonly reason: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
-	/** `code` is the system's (`EADDRINUSE`), `address` the one that could not be bound. */
+	/** `code` is the system's error code, such as `EADDRINUSE`. `address` is the address that could not be bound. */
 	| { readonly reason: 'listen'; readonly code: string; readonly address: string }
 	| { readonly reason: 'failed' };
 
-/** The server did not start, and nothing of it is left running. */
+/** An error thrown when the server did not start. Nothing of it is left running. */
 export class StartError extends Error {
 	readonly failure: StartFailure;
 
@@ -22,7 +22,7 @@ export class StartError extends Error {
 	}
 }
 
-/** Returns the error for a configuration that was refused. */
+/** Returns the error for a start whose configuration was rejected. */
 export function refusedStart(diagnostics: readonly DiagnosticReport[]): StartError {
 	return new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
 }
@@ -34,7 +34,7 @@ export function unknownIoMode(wanted: string): StartError {
 	});
 }
 
-/** Converts any error of a start to a StartError. */
+/** Converts any error thrown during a start to a StartError. */
 export function startError(error: unknown): StartError {
 	if (error instanceof StartError) return error;
 	if (error instanceof ListenError) {
@@ -43,7 +43,7 @@ export function startError(error: unknown): StartError {
 	return new StartError(error instanceof Error ? error.message : String(error), { reason: 'failed' });
 }
 
-/** Wraps the error with which `RuntimeOptions.beforeListening` rejected. */
+/** Wraps the error with which the callback `RuntimeOptions.beforeListening` rejected. */
 export class StartForbidden extends Error {
 	constructor(cause: unknown) {
 		super('the start was forbidden', { cause });

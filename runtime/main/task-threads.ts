@@ -1,4 +1,4 @@
-/** A pool of threads that process one task at a time, started when first needed and replaced when they die. */
+/** A pool of threads, each of which processes one task at a time. Threads are started on demand and replaced when they die. */
 import type { Worker } from 'node:worker_threads';
 import { startThread, type ThreadKind } from '../threads/thread-source.ts';
 import { END_LIMIT } from './thread-watch.ts';
@@ -37,7 +37,7 @@ export class TaskThreads<Task, Answer> {
 		this.#options = options;
 	}
 
-	/** Resolves to the answer, or null if there is none. Callers must limit how many tasks wait. */
+	/** Runs a task. Resolves to its answer, or to null if the thread failed. Callers must limit how many tasks wait. */
 	run(task: Task): Promise<Answer | null> {
 		if (this.#ended) return Promise.resolve(null);
 		return new Promise(settle => {
@@ -46,7 +46,7 @@ export class TaskThreads<Task, Answer> {
 		});
 	}
 
-	/** Ends the threads; waiting tasks get no answer. Resolves to false if a thread cannot be ended. */
+	/** Terminates the threads; waiting tasks resolve to null. Resolves to false if a thread cannot be terminated. */
 	async end(): Promise<boolean> {
 		this.#ended = true;
 		for (const { settle } of this.#waiting.splice(0)) settle(null);
@@ -81,7 +81,7 @@ export class TaskThreads<Task, Answer> {
 		const timer = setTimeout(() => {
 			failed(tooLong, true);
 			void thread.terminate();
-			// Work inside OpenSSL cannot be interrupted, so the thread's end is not awaited.
+			// Work inside OpenSSL cannot be interrupted, so this does not wait for the thread to end.
 			this.#all.delete(thread);
 			this.#abandoned.add(thread);
 			end(null);

@@ -1,4 +1,4 @@
-/** Dispatches the requests of worker threads to the components on the main thread that answer them. */
+/** Answers requests that worker threads send to the main thread, each by the component that is responsible for it. */
 import type { Settings } from '../../compiler/document/document.ts';
 import type { CacheRegistry } from '../cache/cache-registry.ts';
 import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
@@ -8,7 +8,7 @@ import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
 
-/** The components that answer. */
+/** The components of the main thread that answer requests. */
 export interface MainThreadServices {
 	readonly passwords: PasswordQueue;
 	readonly pageWork: PageWorkQueue;
@@ -19,7 +19,7 @@ export interface MainThreadServices {
 	readonly settings: Settings;
 }
 
-/** Answers a worker thread. */
+/** Answers one request of a worker thread. */
 export async function answerQuestion(
 	question: MainThreadQuestion,
 	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadServices,

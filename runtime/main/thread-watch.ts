@@ -1,16 +1,16 @@
-/** Watches one thread from the main thread: whether it responds, and what it was doing when it stopped. */
+/** Watches one thread from the main thread: whether it still responds, and what it was doing if it does not. */
 
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import { readThreadTimes, StallClock } from './stall-clock.ts';
 
-/** Milliseconds of its own time without a sign of life after which a thread is unresponsive. */
+/** After this many milliseconds of its own time without a sign of life, a thread counts as unresponsive. */
 const UNRESPONSIVE_AFTER = 2000;
-/** Milliseconds of its own time without a sign of life after which it is replaced. */
+/** After this many milliseconds of its own time without a sign of life, a thread is replaced. */
 const OVERDUE_AFTER = 4000;
-/** Tolerated milliseconds: checks that come slightly early add up to slightly less time. */
+/** Tolerance in milliseconds: if checks run slightly early, the measured times add up to slightly less than the limit. */
 const TOLERANCE = 50;
 
-/** Milliseconds that a thread has to end. One blocked in a system call that does not return never does. */
+/** Milliseconds that a thread is given to terminate. A thread blocked in a system call that never returns cannot terminate. */
 export const END_LIMIT = 2000;
 
 /** The state of one thread from its start to its end. */
@@ -40,7 +40,7 @@ export class ThreadWatch {
 		return this.activity.read().phase === 'build';
 	}
 
-	/** Log fields that say for how long the thread has not responded, and what it was doing. */
+	/** Log fields that describe an unresponsive thread: for how long it has not responded, and what it was doing. */
 	get fields(): { readonly [name: string]: unknown } {
 		const { phase, request, requestIsNew } = this.activity.read();
 		return {

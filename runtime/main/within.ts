@@ -1,9 +1,9 @@
-/** Waiting with a time limit. */
+/** Waits for promises with a time limit. */
 
-/** Milliseconds of the longest possible timer; a longer one fires at once. */
+/** Maximum delay of a timer in milliseconds. Node fires a longer one at once. */
 export const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** Waits for a promise, but at most `limit` milliseconds; without limit if undefined. */
+/** Waits for a promise, at most `limit` milliseconds if a limit is given. */
 export async function within(promise: Promise<void>, limit: number | undefined): Promise<void> {
 	if (limit === undefined) return promise;
 	let timer: NodeJS.Timeout | undefined;

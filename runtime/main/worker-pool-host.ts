@@ -6,7 +6,7 @@ import type { MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import type { GenerationDelta, ListenerAddress, LogEntry, ToWorker, WorkerStart } from '../threads/messages.ts';
 import type { CacheWatcher, PoolWatcher } from '../threads/shared-rows.ts';
 
-/** A thread reported that the configuration cannot be built. */
+/** Thrown when a thread reports that it cannot build the configuration. */
 export class BuildRefused extends Error {
 	readonly code: string;
 	readonly pointer: string | undefined;
@@ -19,7 +19,7 @@ export class BuildRefused extends Error {
 	}
 }
 
-/** A thread died or did not respond while it was to build. */
+/** Thrown when a thread dies or stops responding although it should be building a generation. */
 export class WorkerLost extends Error {
 	constructor(message: string) {
 		super(message);
@@ -27,7 +27,7 @@ export class WorkerLost extends Error {
 	}
 }
 
-/** No thread that could build a generation responds; their replacements are being started. */
+/** Thrown when every thread that could build a generation is unresponsive. Their replacements are being started. */
 export class NoThreadAnswers extends WorkerLost {
 	constructor() {
 		super('No worker thread responds.');
@@ -41,7 +41,7 @@ export interface GenerationOrder {
 	readonly listeners: readonly ListenerAddress[];
 }
 
-/** Callbacks of the pool, and what it needs from the runtime. */
+/** What the pool needs from the runtime: data, and callbacks. */
 export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
 	/** Start parameters common to all threads. */
@@ -50,24 +50,24 @@ export interface WorkerPoolHost {
 	readonly pools: PoolWatcher;
 	readonly caches: CacheWatcher;
 	log(entry: LogEntry): void;
-	/** Delivers lines for a log writer. A memory segment of lines must be returned. */
+	/** Delivers lines for a log writer. If the lines are in a segment of shared memory, the receiver must return the segment. */
 	access(sink: string, lines: PostedLines, entries: number): void;
-	/** A thread has dropped log entries, and counted them. */
+	/** Called when a thread has dropped log entries. The thread has counted them. */
 	accessDropped(sink: string, entries: number): void;
 	sinkOpened(sink: string, output: LogOutput): void;
 	sinkReleased(sink: string): void;
-	/** A thread starts to create spans. */
+	/** Called when a thread starts to create spans. */
 	tracingOpened(): void;
-	/** Finished spans, as comma-separated JSON objects. */
+	/** Receives finished spans, as comma-separated JSON objects. */
 	spans(text: string, spans: number): void;
 	/** Answers a request of a thread. Never rejects. */
 	answer(question: MainThreadQuestion): Promise<unknown>;
-	/** Returns the messages that a thread gets before any other. */
+	/** Returns the messages that a new thread receives before all others. */
 	introduction(): readonly ToWorker[];
-	/** A thread has received the challenge answers with that number. */
+	/** Called when a thread has received the ACME challenge responses with this number. */
 	challengesTaken(index: number, number: number): void;
-	/** A thread has died. */
+	/** Called when a thread has died. */
 	ended(index: number): void;
-	/** A thread has been started in place of a dead one and waits for its state. */
+	/** Called when a thread has been started in place of a dead one. It waits for its state. */
 	replaced(index: number): void;
 }

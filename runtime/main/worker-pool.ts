@@ -1,4 +1,4 @@
-/** Manages the worker threads: starts, feeds and counts them, and replaces those that die or stop responding. */
+/** Manages the worker threads: starts and counts them, sends them their work, and replaces those that die or hang. */
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import { sharedOut } from '../listeners/inherited-sockets.ts';
@@ -28,13 +28,19 @@ import {
 	type WorkerPoolHost,
 } from './worker-pool-host.ts';
 
-/** Milliseconds in which a thread must build a generation. */
+/** Maximum milliseconds that a thread may take to build a generation. */
 const BUILD_LIMIT = 60_000;
-/** A thread that lived for fewer milliseconds died of something that is likely to recur, so its replacement is delayed. */
+/**
+ * A thread that dies within this many milliseconds of its start probably died of something that will recur, so its
+ * replacement is delayed.
+ */
 const SHORT_LIFE = 10_000;
-/** Delay of a replacement in milliseconds, by the number of consecutive short lives. */
+/** Milliseconds before a replacement is started, by the number of consecutive threads that died soon after their start. */
 const BACK_OFF = [0, 100, 500, 2000, 5000, 10_000];
-/** For this many milliseconds, connections wait in a dead thread's sockets for its replacement; then other threads take them. */
+/**
+ * If a dead thread's replacement starts within this many milliseconds, connections wait for it in the dead thread's sockets.
+ * If it starts later, the sockets are released, so that other threads accept the connections.
+ */
 const LONGEST_WAIT = 500;
 
 interface Attempt {
@@ -49,18 +55,18 @@ interface Slot {
 	watch: ThreadWatch;
 	/** True from when the thread is found unresponsive until it responds again or its replacement serves. */
 	unresponsive: boolean;
-	/** Set while the thread is being ended because it does not respond. */
+	/** Timer that is set while the thread is being terminated because it does not respond. */
 	ending: NodeJS.Timeout | undefined;
-	/** True once the thread serves a generation of the configuration. From then on it takes part in loads. */
+	/** True once the thread serves a generation of the configuration. From then on it takes part in reloads. */
 	serving: boolean;
 	startedAt: number;
 	shortLives: number;
 	attempt: Attempt | undefined;
 	drained: boolean;
 	timer: NodeJS.Timeout | undefined;
-	/** Log writers that it uses. */
+	/** Log writers that the thread uses. */
 	readonly sinks: Set<string>;
-	/** Callbacks that wait for its reply to a ping, by number. */
+	/** Callbacks that wait for the thread's reply to a ping, by the ping's number. */
 	readonly pinged: Map<number, () => void>;
 }
 
@@ -75,17 +81,17 @@ export class WorkerPool {
 	readonly #outstanding: Int32Array;
 	readonly #slots: Slot[] = [];
 	readonly #memory: SharedRows;
-	/** Threads that take part in the current load. */
+	/** Threads that take part in the current start or reload. */
 	#building: Slot[] = [];
 	readonly #sockets = new WorkerSockets();
-	/** Keys of the listeners being served, and of those of the current load. */
+	/** Keys of the listeners being served, and of those in the configuration being loaded. */
 	#served: ReadonlySet<string> = new Set();
 	#wanted: ReadonlySet<string> = new Set();
 	/** Threads that have not ended, including abandoned ones. */
 	readonly #running = new Set<Worker>();
 	#lookedAt = performance.now();
 	readonly #looks: NodeJS.Timeout;
-	/** Callbacks for when a thread has been started. */
+	/** Callbacks to invoke when a thread has been started. */
 	#onStart: (() => void)[] = [];
 	#attempts = 0;
 	#pings = 0;
@@ -115,7 +121,7 @@ export class WorkerPool {
 			};
 			this.#slots.push(slot);
 		}
-		// Only after all slots exist: each thread is told their number, and shares memory with that many.
+		// Only after all slots exist: each thread is told how many there are, and shares memory with that many.
 		for (const slot of this.#slots) this.#start(slot);
 		this.#looks = setInterval(() => this.#look(), LOOK_INTERVAL).unref();
 	}
@@ -125,7 +131,7 @@ export class WorkerPool {
 		return this.#slots.length;
 	}
 
-	/** Indices of unresponsive threads, and of those whose replacements do not serve yet. */
+	/** Indices of the threads that are unresponsive, or whose replacements do not serve yet. */
 	get unresponsive(): number[] {
 		return this.#slots.filter(slot => slot.unresponsive).map(slot => slot.index);
 	}
@@ -136,9 +142,9 @@ export class WorkerPool {
 	}
 
 	/**
-	 * Makes every thread build the generation. Rejects with BuildRefused or WorkerLost if one cannot; the others must then be told
-	 * to discard it. A thread that does not respond is left out and ended, because it would keep serving its old generation.
-	 * Rejects with NoThreadAnswers if there is no other.
+	 * Makes every thread build the generation. Rejects with BuildRefused or WorkerLost if one cannot; the caller must then call
+	 * `discardAll`. A thread that does not respond is left out and terminated, because it would keep serving its old generation.
+	 * Rejects with NoThreadAnswers if no thread responds.
 	 */
 	async prepareAll(order: GenerationOrder): Promise<void> {
 		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);
@@ -163,17 +169,17 @@ export class WorkerPool {
 		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'check', attempt }))));
 	}
 
-	/** Makes every thread accept connections on the addresses that were deferred. Rejects with BuildRefused or WorkerLost. */
+	/** Makes every thread accept connections on the addresses whose listening was deferred. Rejects with BuildRefused or WorkerLost. */
 	async acceptAll(): Promise<void> {
 		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'accept', attempt }))));
 	}
 
-	/** Returns the descriptors of the threads' sockets for a listener, which another process may inherit. */
+	/** Returns the file descriptors of all threads' sockets for a listener. Another process may inherit them. */
 	descriptorsOf(key: string): number[] {
 		return this.#sockets.of(key);
 	}
 
-	/** Waits for a thread that could serve. Resolves to the indices of threads that have been started but do not serve yet. */
+	/** Waits until a thread can serve. Resolves to the indices of threads that have been started but do not serve yet. */
 	async started(): Promise<number[]> {
 		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.serving && !slot.ending);
 		while (!this.#stopping && startedSlots().length === 0) {
@@ -183,8 +189,8 @@ export class WorkerPool {
 	}
 
 	/**
-	 * Makes a replacement thread build the current generation and accept connections. Resolves to false if it already does.
-	 * Rejects like prepareAll.
+	 * Makes a replacement thread build the current generation and accept connections. Resolves to false if the thread does so
+	 * already. Rejects like `prepareAll`.
 	 */
 	async bringUp(index: number, order: GenerationOrder): Promise<boolean> {
 		const slot = this.#slots[index]!;
@@ -209,14 +215,17 @@ export class WorkerPool {
 	/** Discards the generation being built. */
 	discardAll(): void {
 		for (const slot of this.#building.splice(0)) {
-			// Its timer would keep running, and keep a process alive whose start was refused.
+			// The attempt's timer would keep running, and would keep a process alive whose start was refused.
 			slot.attempt?.reject(new WorkerLost('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}
 		this.#sockets.keep(this.#served);
 	}
 
-	/** Makes every thread finish its exchanges. Resolves when all have. `gently`: another process serves new connections. */
+	/**
+	 * Makes every thread finish its exchanges. Resolves when all threads have. `gently` means that another process serves new
+	 * connections.
+	 */
 	drain(gently = false): Promise<void> {
 		this.#stop();
 		return new Promise(resolve => {
@@ -230,7 +239,7 @@ export class WorkerPool {
 		});
 	}
 
-	/** Ends every thread. Resolves to false if one of them cannot be ended. */
+	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
 	async terminate(): Promise<boolean> {
 		this.#stop();
 		clearInterval(this.#looks);
@@ -244,7 +253,7 @@ export class WorkerPool {
 	#stop(): void {
 		this.#stopping = true;
 		for (const slot of this.#slots) clearTimeout(slot.timer);
-		// Connections are refused only once nobody holds the sockets.
+		// The system refuses new connections only once no thread has the sockets open.
 		this.#sockets.close();
 		for (const resolve of this.#onStart.splice(0)) resolve();
 	}
@@ -256,19 +265,19 @@ export class WorkerPool {
 		return told.map(slot => slot.index);
 	}
 
-	/** Ends one thread like a crash would. */
+	/** Terminates one thread, as a crash would. */
 	async kill(index: number): Promise<void> {
 		const thread = this.#slots[index]?.thread;
 		if (thread) await endThread(thread);
 	}
 
-	/** Makes a thread throw outside any request, or stop responding. */
+	/** Makes a thread throw an error outside any request, or hang. */
 	fail(index: number, how: 'crash' | Stall): void {
 		const slot = this.#slots[index];
 		if (slot) this.#post(slot, { type: how });
 	}
 
-	/** Resolves once every thread has responded, or has been ended because it did not. */
+	/** Resolves once every thread has replied to a ping, or has been terminated because it did not. */
 	async answering(): Promise<void> {
 		const number = ++this.#pings;
 		await Promise.all(
@@ -280,7 +289,7 @@ export class WorkerPool {
 		);
 	}
 
-	/** Ends a thread that could not be given its state; a replacement is tried later. */
+	/** Terminates a thread that could not be given its state. A replacement is started later. */
 	giveUp(index: number): void {
 		const slot = this.#slots[index]!;
 		slot.attempt = undefined;
@@ -307,7 +316,7 @@ export class WorkerPool {
 		let cause = 'ended';
 		for (const message of this.#host.introduction()) thread.postMessage(message);
 		thread.on('message', (message: FromWorker) => {
-			// An abandoned thread may recover.
+			// An abandoned thread may recover and send messages, which are ignored.
 			if (slot.thread === thread) this.#take(slot, message);
 		});
 		thread.on('error', error => {
@@ -340,7 +349,7 @@ export class WorkerPool {
 			this.stalls++;
 			this.#log('warn', 'a worker thread does not respond', { thread: index, ...watch.fields });
 		}
-		// The load decides how long building may take.
+		// While a thread builds, only the time limit of the load applies.
 		if (slot.attempt && watch.isBuilding) return;
 		if (slot.attempt || this.#stopping || watch.isOverdue) this.#replace(slot);
 	}
@@ -350,11 +359,11 @@ export class WorkerPool {
 		this.#log('info', 'a worker thread responds again', { thread: slot.index });
 	}
 
-	/** Ends an unresponsive thread. A load continues without it. */
+	/** Terminates an unresponsive thread. A reload in progress continues without it. */
 	#replace(slot: Slot): void {
 		const { thread } = slot;
 		if (!thread || slot.ending) return;
-		// If it cannot be ended, it is abandoned: it never runs any of our code again.
+		// A thread that cannot be terminated is abandoned. It never runs any of our code again.
 		slot.ending = setTimeout(() => this.#ended(slot, ''), END_LIMIT);
 		this.#building = this.#building.filter(building => building !== slot);
 		slot.attempt?.resolve();
@@ -402,7 +411,7 @@ export class WorkerPool {
 		return this.#attempt(slot, attempt => ({ type: 'prepare', attempt, ...order }));
 	}
 
-	/** Sends a message to which the thread replies that it is prepared, or why it refuses. */
+	/** Sends a message that starts a step, and waits for the thread's reply: it has completed the step, or refuses it. */
 	#attempt(slot: Slot, message: (attempt: number) => ToWorker): Promise<void> {
 		if (!slot.thread) return Promise.reject(new WorkerLost('A worker thread has died.'));
 		const number = ++this.#attempts;
@@ -505,7 +514,7 @@ export class WorkerPool {
 		}
 	}
 
-	/** Replies to the thread that asked, not to one that has replaced it since. */
+	/** Replies to the thread that sent the request, not to its replacement. */
 	#answer(thread: Worker | undefined, id: number, question: MainThreadQuestion): void {
 		const send = (message: ToWorker): void => thread?.postMessage(message);
 		this.#host.answer(question).then(
@@ -532,10 +541,10 @@ export class WorkerPool {
 	}
 }
 
-/** Returns the number of worker threads: one if the kernel does not distribute connections, otherwise the wanted number. */
+/** Returns the number of worker threads: `wanted`, up to a maximum, or one if the kernel does not distribute connections. */
 export function threadCount(wanted: number = availableParallelism()): number {
 	return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
 }
 
-/** Whether this platform's kernel distributes connections over sockets that share a port. */
+/** Whether this platform's kernel distributes connections among sockets that share a port. */
 export const SHARED_PORTS: boolean = process.platform === 'linux' || process.platform === 'freebsd';

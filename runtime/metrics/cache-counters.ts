@@ -2,7 +2,7 @@
 import { CACHE_EVENTS, type CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** First slot; there is one for each of {@link CACHE_EVENTS}, in their order. */
+/** Slot of the first event. The events have consecutive slots, in the order of {@link CACHE_EVENTS}. */
 const FIRST_CACHE_SLOT = 56;
 
 const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, at) => [event, FIRST_CACHE_SLOT + at]));
@@ -11,13 +11,13 @@ export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
 	row[SLOTS.get(event)!]!++;
 }
 
-/** Returns how often each event has happened, on all threads. */
+/** Returns how often each event has happened, summed over all threads. */
 export function cacheEvents(totals: ThreadTotals): { readonly [event in CacheEvent]: number } {
 	const counts = CACHE_EVENTS.map(event => [event, totals.total(cacheSlot(event))] as const);
 	return Object.fromEntries(counts) as { [event in CacheEvent]: number };
 }
 
-/** Returns the slot of an event. */
+/** Returns the slot that counts an event. */
 export function cacheSlot(event: CacheEvent): number {
 	return SLOTS.get(event)!;
 }

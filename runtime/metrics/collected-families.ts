@@ -1,12 +1,12 @@
 /**
- * Renders families with prom-client's registry: all except histograms and the series of workers, for which it takes five times
- * as long.
+ * Renders metric families with prom-client's registry. Histograms and the workers' labeled series are rendered elsewhere (see
+ * `exposition.ts`), because prom-client takes five times as long for them.
  */
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { Labels, PlainFamily } from './exposition.ts';
 
-/** A value in the form of prom-client's registry, which caches the text of shared labels between scrapes, and of no others. */
+/** A value in the form that prom-client expects. Between scrapes, prom-client caches the text of `sharedLabels` only. */
 interface CollectedValue {
 	readonly labels: Labels;
 	readonly sharedLabels: Labels;
@@ -15,14 +15,14 @@ interface CollectedValue {
 
 const NO_LABELS: Labels = {};
 
-/** A family in the form of the registry. For OpenMetrics, it removes the suffix from the names of counters. */
+/** A metric family in the form that prom-client expects. For OpenMetrics, prom-client removes the suffix of a counter's `name`. */
 interface CollectedMetric {
 	name: string;
 	readonly type: string;
 	get(): Promise<object>;
 }
 
-/** One registry for each format, because a registry renames its metrics. */
+/** Metric families, registered once for each format, because a registry renames its metrics. */
 export class CollectedFamilies {
 	readonly #registries: { readonly [format in MetricsFormat]: Registry<RegistryContentType> };
 
@@ -36,7 +36,7 @@ export class CollectedFamilies {
 		};
 	}
 
-	/** Reads every family and renders it. The text of OpenMetrics ends with `# EOF`. */
+	/** Reads and renders every family. In the OpenMetrics format, the text ends with `# EOF`. */
 	render(format: MetricsFormat): Promise<string> {
 		return this.#registries[format].metrics();
 	}

@@ -1,14 +1,14 @@
-/** The counters that every thread keeps: a Float64 row in shared memory, summed when scraped. */
+/** The counters of one thread: a row of Float64 slots in shared memory. A scrape sums the rows of all threads. */
 import { FILE_ROW } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT } from './http2-counters.ts';
 import { HTTP3_CONNECTIONS_SLOT, HTTP3_SLOTS_END } from './http3-counters.ts';
 import { ThreadVitals } from './thread-vitals.ts';
 
-/** Slots of a row. Gauges count only for living threads; counters outlive theirs. */
+/** The slots of a row. A gauge disappears when its thread dies; the values of counters are kept. */
 export const ROW = {
 	/** Gauge: open connections. */
 	connections: 0,
-	/** Gauge: exchanges between the end of their head and the end of their response. */
+	/** Gauge: exchanges whose request head has been received and whose response has not ended. */
 	inFlight: 1,
 	/** Counter: finished exchanges. */
 	requests: 2,
@@ -24,13 +24,13 @@ export const ROW = {
 	serverErrors: 7,
 	/** Gauge: requests waiting in the queue of an overloaded listener. */
 	queued: 40,
-	/** Counter: requests that had to wait there. */
+	/** Counter: requests that had to wait in such a queue. */
 	queuedRequests: 41,
 	/** Counter: connections that could not be accepted for lack of file descriptors or memory. */
 	acceptFailures: 42,
-	/** Counter: response fields that were dropped because they cannot be sent. */
+	/** Counter: response fields dropped because they are invalid in HTTP. */
 	droppedFields: 43,
-	/** Counter: idle connections closed to make room for others. */
+	/** Counter: idle connections closed to make room for new ones. */
 	gaveWay: 44,
 	// Slots 32 to 39, 48 to 55 and 64 to 111 are defined in refusals.ts, 112 to 127 in http2-counters.ts,
 	// 56 to 63 in cache-counters.ts, 128 to 143 in file-counters.ts, and the rest in http3-counters.ts.
@@ -46,12 +46,12 @@ export const ROW_GAUGES: readonly number[] = [
 export const ROW_SLOTS: number = HTTP3_SLOTS_END;
 
 /**
- * Padding in bytes before and after a row. Memory is aligned to sixteen bytes only, and processors fetch two cache lines at a
- * time: writes of another thread nearby would invalidate the row's cache lines with every request.
+ * Padding in bytes before and after a row. A buffer is aligned to only 16 bytes, and processors fetch two cache lines at a time.
+ * Without the padding, another thread's writes to nearby memory would invalidate the row's cache lines with every request.
  */
 const APART = 128;
 
-/** Offset of the thread's vitals. */
+/** Byte offset of the thread's vitals, which follow the row. */
 const VITALS_OFFSET = APART + ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT + APART;
 
 /** Allocates memory for one row and the thread's vitals. */
@@ -59,12 +59,12 @@ export function createCounterRow(): SharedArrayBuffer {
 	return new SharedArrayBuffer(VITALS_OFFSET + ThreadVitals.BYTES);
 }
 
-/** Returns the thread's vitals, which share the memory of its row. */
+/** Returns the thread's vitals, which are in the same memory as its row. */
 export function vitalsBeside(memory: SharedArrayBuffer): ThreadVitals {
 	return new ThreadVitals(memory, VITALS_OFFSET);
 }
 
-/** Returns the row in its memory. */
+/** Returns a view of the row in this memory. */
 export function counterRow(memory: SharedArrayBuffer): Float64Array {
 	return new Float64Array(memory, APART, ROW_SLOTS);
 }

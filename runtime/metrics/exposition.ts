@@ -1,22 +1,25 @@
-/** Renders histograms and the series of workers in the format of Prometheus 0.0.4 or OpenMetrics 1.0.0: thousands of lines that change little. */
+/**
+ * Renders histograms and the workers' labeled series as Prometheus 0.0.4 or OpenMetrics 1.0.0. There may be thousands of
+ * lines, few of which change between scrapes.
+ */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import { HistogramText, numberText } from './histogram-text.ts';
 import { type Scrape, ScrapeMemory } from './scrape-memory.ts';
 
-/** Labels of a series. While the series exists, the same object is used at every scrape, so that its text can be cached. */
+/** Labels of a series. A series passes the same object at every scrape, so that the text of its labels can be cached. */
 export interface Labels {
 	readonly [name: string]: string | number;
 }
 
-/** One line. */
+/** One line of the exposition: a value and its labels. */
 export interface Sample {
 	readonly labels: Labels;
 	readonly value: number;
 }
 
 /**
- * Receives the histogram of one set of labels: counts of buckets, not cumulative, `+Inf` last, then the sum of values. The array
- * is valid only during the call.
+ * Receives the histogram of one set of labels: the bucket counts (not cumulative, `+Inf` last), then the sum of the values.
+ * The array is valid only during the call.
  */
 export type TakeHistogram = (labels: Labels, counts: ArrayLike<number>) => void;
 
@@ -45,7 +48,7 @@ export interface HistogramFamily {
 export class Exposition {
 	readonly #memory = new ScrapeMemory();
 	readonly #texts = new WeakMap<Labels, string>();
-	/** By format, by family, by labels. */
+	/** Cached text by format and family, then by labels. */
 	readonly #histograms = new Map<string, WeakMap<Labels, HistogramText>>();
 
 	/** Renders the families in the given order, followed by `rest`, as UTF-8. */
@@ -54,7 +57,7 @@ export class Exposition {
 		const parts: Buffer[] = [];
 		let lines = '';
 		for (const family of families) {
-			// In OpenMetrics, the name of a family of counters lacks the suffix of its samples.
+			// In OpenMetrics, the family of a counter is named without the `_total` of its samples.
 			const name = open && family.type === 'counter' ? family.name.replace(/_total$/, '') : family.name;
 			lines += `# HELP ${name} ${escapeHelp(family.help, open)}\n# TYPE ${name} ${family.type}\n`;
 			if (family.type === 'histogram') {
@@ -106,13 +109,13 @@ function escapeValue(value: string): string {
 	return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, found => (found === '\n' ? '\\n' : `\\${found}`)) : value;
 }
 
-/** Escapes help. Quotation marks are escaped only in OpenMetrics. */
+/** Escapes a help text. Only OpenMetrics requires quotation marks to be escaped. */
 function escapeHelp(help: string, open: boolean): string {
 	const text = help.replace(/\\/g, '\\\\').replace(/\n/g, '\\n');
 	return open ? text.replace(/"/g, '\\"') : text;
 }
 
-/** Formats the upper bound of a bucket. OpenMetrics requires whole bounds as `1.0`. */
+/** Formats the upper bound of a bucket. OpenMetrics requires a decimal point in whole numbers: `1.0`. */
 function boundText(bound: number, open: boolean): string {
 	const text = numberText(bound);
 	return open && Number.isInteger(bound) ? `${text}.0` : text;

@@ -1,6 +1,6 @@
 /** The metric families with labels: their names, help texts, types and buckets. */
 
-/** A labeled family whose series are in the pages of threads. */
+/** A labeled family whose series are in the threads' pages of shared memory (see {@link SeriesPages}). */
 export interface SeriesFamily {
 	readonly name: string;
 	readonly help: string;
@@ -12,7 +12,7 @@ export interface SeriesFamily {
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
 
-/** Families of requests; collected only with the `metrics` setting. */
+/** Families about requests. They are collected only with the `metrics` setting. */
 export const HTTP_FAMILIES = {
 	inFlight: {
 		name: 'std_http_requests_in_flight',
@@ -51,7 +51,7 @@ export const HTTP_FAMILIES = {
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
-/** Families of requests to upstreams, by upstream; collected only with the `metrics` setting. */
+/** Families about requests to upstreams, labeled by upstream. They are collected only with the `metrics` setting. */
 export const UPSTREAM_FAMILIES = {
 	connect: {
 		name: 'svc_upstream_connect_seconds',
@@ -83,7 +83,7 @@ export const UPSTREAM_FAMILIES = {
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
-/** TLS families, always collected. */
+/** Families about TLS, always collected. */
 export const TLS_FAMILIES = {
 	handshakes: {
 		name: 'svc_tls_handshakes_total',
@@ -97,14 +97,14 @@ export const TLS_FAMILIES = {
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
-/** Every family whose series are in pages. */
+/** Every family whose series are in the threads' pages of shared memory. */
 export const SERIES_FAMILIES: readonly SeriesFamily[] = [
 	...Object.values(HTTP_FAMILIES),
 	...Object.values(UPSTREAM_FAMILIES),
 	...Object.values(TLS_FAMILIES),
 ];
 
-/** Returns the slots of one series of a family; for a histogram, its buckets, `+Inf`, and the sum. */
+/** Returns how many slots one series of a family needs. A histogram needs one for each bucket, `+Inf`, and the sum. */
 export function seriesSlots(family: SeriesFamily): number {
 	return family.buckets ? family.buckets.length + 2 : 1;
 }

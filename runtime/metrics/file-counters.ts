@@ -1,10 +1,10 @@
-/** Counters of files and encodings (slots of the counter row, see ROW), and their families. */
+/** Counters of served files and content encodings. They are slots of the counter row (see ROW). */
 import type { CodingName } from '../../compiler/exchange/leases.ts';
 import type { PlainFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** Slots of files. */
+/** Slots of the counters about files. */
 export const FILE_ROW = {
 	/** Counters: files served from memory, from a cached descriptor, and opened for the request. */
 	memory: 128,
@@ -15,21 +15,21 @@ export const FILE_ROW = {
 	heldOpen: 132,
 } as const;
 
-/** Slots of encodings. */
+/** Slots of the counters about content encodings. */
 export const ENCODING_ROW = {
 	/** Counters: responses whose encoded form was cached; responses not encoded because too many were being encoded. */
 	kept: 133,
 	skipped: 134,
 } as const;
 
-/** First slot of each coding: responses, bytes before, bytes after. */
+/** First slot of each content coding, which has three: responses, bytes before encoding, bytes after encoding. */
 const FIRST_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
 const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
 
-/** The slot after the last of these. */
+/** The first slot after these counters. */
 export const FILE_SLOTS_END = 144;
 
-/** Counts an encoded response, or as much of it as was sent. */
+/** Counts an encoded response. If it was cut short, `bytesIn` and `bytesOut` are what was processed. */
 export function countEncoded(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
 	const first = FIRST_SLOTS[coding];
 	row[first]!++;
@@ -37,7 +37,7 @@ export function countEncoded(row: Float64Array, coding: CodingName, bytesIn: num
 	row[first + 2]! += bytesOut;
 }
 
-/** Returns the families, for all threads. */
+/** Returns the metric families of these counters, summed over all threads. */
 export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
 	const byCoding = (name: string, help: string, offset: number): PlainFamily => ({
 		name,

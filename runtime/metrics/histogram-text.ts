@@ -1,27 +1,27 @@
 /**
- * The lines of a histogram as bytes, kept between scrapes: only digits change, and are overwritten in place. Formatting
- * thousands of lines again would dominate the time of a scrape.
+ * The exposition lines of a histogram, as bytes that are kept between scrapes. Only digits change, and they are overwritten in
+ * place. Formatting thousands of lines anew would dominate the time of a scrape.
  */
 
 const POWERS: readonly number[] = Array.from({ length: 17 }, (_, digits) => 10 ** digits);
 const ZERO = 48;
-/** Decimals of a fraction: nanoseconds. Always this many, so that they can be overwritten. */
+/** Number of decimals of a fraction (nanoseconds). It is fixed, so that decimals can be overwritten in place. */
 const DECIMALS = 9;
 
-/** The text of one histogram: its buckets, the sum, the count. */
+/** The text of one histogram: its buckets, sum and count. */
 export class HistogramText {
-	/** The text before each number: one for each bucket, the sum, and the count. */
+	/** The text before each number. The numbers are those of the buckets, the sum and the count. */
 	readonly #heads: readonly string[];
-	/** The current values in the text. */
+	/** The numbers that the text currently shows. */
 	readonly #values: Float64Array;
-	/** For each number: the end of its integer digits, their count, and whether decimals follow. */
+	/** For each number: the offset in the text at which its integer digits end. */
 	readonly #ends: Uint32Array;
-	/** 0 for a number without digits. */
+	/** For each number: its integer digits; 0 for a number without digits. */
 	readonly #widths: Uint8Array;
 	readonly #decimals: Uint8Array;
 	#bytes: Buffer | undefined;
 
-	/** `labels` have no braces, '' for none; `bounds` are `le="1"`, including `+Inf`. */
+	/** `labels` is the text between the braces, '' for none. Each of `bounds` is the text of a label, such as `le="1"`, `+Inf` included. */
 	constructor(name: string, labels: string, bounds: readonly string[]) {
 		const before = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;
 		const braces = labels === '' ? '' : `{${labels}}`;
@@ -32,7 +32,7 @@ export class HistogramText {
 		this.#decimals = new Uint8Array(this.#heads.length);
 	}
 
-	/** Returns the lines for counts of buckets, not cumulative, followed by the sum of values. Valid until the next call. */
+	/** Returns the lines for these bucket counts (not cumulative) followed by the sum of the values. Valid until the next call. */
 	lines(counts: ArrayLike<number>): Buffer {
 		const buckets = this.#heads.length - 2;
 		let fits = this.#bytes !== undefined;
@@ -47,7 +47,7 @@ export class HistogramText {
 		return this.#bytes!;
 	}
 
-	/** Overwrites a number; returns false if it needs a different width. */
+	/** Overwrites a number in place. Returns false if its number of digits differs. */
 	#put(at: number, value: number): boolean {
 		if (this.#values[at] === value) return true;
 		this.#values[at] = value;
@@ -87,21 +87,21 @@ export class HistogramText {
 
 const DIGITS = /^(\d{1,16})(\.\d{9})?$/;
 
-/** Formats a value with a fixed number of decimals if it is not an integer. */
+/** Formats a value. A fraction gets a fixed number of decimals. */
 function fixedText(value: number): string {
 	if (Number.isInteger(value) || !(value > 0 && value < 1e9)) return numberText(value);
 	const [whole, decimals] = parted(value);
 	return `${whole}.${String(decimals).padStart(DECIMALS, '0')}`;
 }
 
-/** Returns the integer part, and the decimals as an integer. */
+/** Splits a value into its integer part and its decimals, which are returned as an integer. */
 function parted(value: number): [whole: number, decimals: number] {
 	const whole = Math.floor(value);
 	const decimals = Math.round((value - whole) * 1e9);
 	return decimals === 1e9 ? [whole + 1, 0] : [whole, decimals];
 }
 
-/** Writes an integer with this many digits, ending before `end`. */
+/** Writes an integer with exactly this many digits, ending before the offset `end`. */
 function putDigits(bytes: Buffer, value: number, end: number, digits: number): void {
 	let rest = value;
 	for (let place = end - 1; place >= end - digits; place--) {
@@ -111,7 +111,7 @@ function putDigits(bytes: Buffer, value: number, end: number, digits: number): v
 	}
 }
 
-/** Formats a value for both formats. */
+/** Formats a value; the text is valid in both exposition formats. */
 export function numberText(value: number): string {
 	if (Number.isFinite(value)) return String(value);
 	return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';

@@ -1,4 +1,4 @@
-/** Metrics of the exchanges of one listener on one thread; sends messages and allocates only when a series is created. */
+/** Records metrics of one listener's exchanges on one thread. Allocates and sends messages only when a series is created. */
 import type { Settings } from '../../compiler/document/document.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HTTP_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
@@ -7,7 +7,7 @@ import type { SeriesPages, SeriesPlace } from './series-pages.ts';
 const METHODS: readonly string[] = ['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'];
 const OTHER_METHOD = METHODS.length;
 
-/** Maximum hosts without a site that have their own series, because clients can choose them freely. */
+/** Maximum hosts without a site that get their own series. Clients can choose these hosts freely. */
 const MAX_OTHER_HOSTS = 1000;
 
 interface CodeSeries {
@@ -21,11 +21,11 @@ interface HandlerSeries {
 	readonly labels: { readonly [name: string]: string };
 	readonly requests: SeriesPlace;
 	readonly errors: SeriesPlace;
-	/** By status and method. */
+	/** Series by status and method. */
 	readonly codes: Map<number, CodeSeries>;
 }
 
-/** The series of the previous exchange, and the facts that selected them. */
+/** The series that the previous exchange used, with the properties of the exchange that selected them. */
 interface LastSeries {
 	readonly served: ReadonlySet<string> | undefined;
 	readonly host: string;
@@ -36,7 +36,7 @@ interface LastSeries {
 	readonly codes: CodeSeries;
 }
 
-/** Observes the exchanges of one listener. */
+/** Records metrics of one listener's exchanges. */
 export class HttpObserver {
 	readonly #pages: SeriesPages;
 	readonly #server: string;
@@ -61,8 +61,8 @@ export class HttpObserver {
 	}
 
 	/**
-	 * `served`: hosts that the configuration names; undefined unless per_host. `answeredAt` is from performance.now(), 0
-	 * if the exchange ended together with its response.
+	 * Records a finished exchange. `served` are the hosts that the configuration names, or undefined without `per_host`.
+	 * `answeredAt` is when the response ended, by performance.now(), or 0 if the exchange ended at the same time.
 	 */
 	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
@@ -87,7 +87,10 @@ export class HttpObserver {
 		return host;
 	}
 
-	/** Usually the same series as for the previous exchange: a comparison is cheaper than looking them up with four hashes. */
+	/**
+	 * Returns the series of an exchange. They are usually those of the previous exchange, and comparing is cheaper than looking
+	 * them up in four hash tables.
+	 */
 	#seriesOf(x: Exchange, served: ReadonlySet<string> | undefined): LastSeries {
 		const { host } = x.request;
 		const { method } = x.received;
@@ -161,7 +164,7 @@ export class HttpObserver {
 	}
 }
 
-/** Adds a value to a histogram: one bucket (they become cumulative when scraped) and the sum. */
+/** Adds a value to a histogram: to its bucket, and to the sum. The scrape makes the buckets cumulative. */
 function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
 	let bucket = 0;
 	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;

@@ -1,4 +1,4 @@
-/** Counters of HTTP/2: connections, streams, resets, and connections closed for misbehavior. */
+/** Counters of HTTP/2: connections, streams, resets, and connections closed because the client misbehaved. */
 import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http2Counters } from '../protocols/protocol.ts';
 import type { SlotFamily } from './refusals.ts';
@@ -10,12 +10,12 @@ const RESETS_BY_CLIENT = 114;
 const RESETS_BY_SERVER = 115;
 const FIRST_CUT = 116;
 
-/** The slot of the gauge of open HTTP/2 connections. */
+/** Slot of the gauge of open HTTP/2 connections. */
 export const HTTP2_SESSIONS_SLOT: number = SESSIONS;
-/** The slot of opened streams. */
+/** Slot of the counter of opened streams. */
 export const HTTP2_STREAMS_SLOT: number = STREAMS;
 
-/** Returns counters in the row of a thread. */
+/** Returns an object that counts in a thread's counter row. */
 export function http2Counters(row: Float64Array): Http2Counters {
 	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
 	return {
@@ -38,7 +38,7 @@ export function http2Counters(row: Float64Array): Http2Counters {
 	};
 }
 
-/** The labeled families of these counters. */
+/** The metric families of these counters that have a label. */
 export const HTTP2_SLOT_FAMILIES: readonly SlotFamily[] = [
 	{
 		name: 'svc_http2_streams_reset_total',

@@ -22,12 +22,12 @@ const HANDSHAKES: { readonly [result in HandshakeResult]: number } = {
 const FIRST_CUT = FIRST + 11;
 const FIRST_REFUSAL: number = FIRST_CUT + CUT_REASONS.length;
 
-/** The slot of the gauge of open HTTP/3 connections. */
+/** Slot of the gauge of open HTTP/3 connections. */
 export const HTTP3_CONNECTIONS_SLOT: number = CONNECTIONS;
 /** The first slot after these counters. */
 export const HTTP3_SLOTS_END: number = FIRST_REFUSAL + QUIC_REFUSALS.length;
 
-/** Families with a single slot. */
+/** The metric families of these counters that have no label, each with its slot. */
 export const HTTP3_ROWS: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 	['svc_http3_connections', 'Open HTTP/3 connections.', 'gauge', CONNECTIONS],
 	['svc_http3_streams_total', 'HTTP/3 streams that carried a request.', 'counter', STREAMS],
@@ -44,7 +44,7 @@ export interface QuicCounters {
 	datagrams(received: number, sent: number, lost: number): void;
 }
 
-/** Returns counters in the row of a thread. */
+/** Returns an object that counts in a thread's counter row. */
 export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
 	return {
@@ -79,7 +79,7 @@ export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 	};
 }
 
-/** The labeled families of these counters. */
+/** The metric families of these counters that have a label. */
 export const HTTP3_SLOT_FAMILIES: readonly SlotFamily[] = [
 	{
 		name: 'svc_http3_streams_reset_total',

@@ -1,4 +1,4 @@
-/** Everything in `/metrics`: families that read shared memory when scraped. */
+/** The registry of all metrics that `/metrics` returns. A scrape reads them from shared memory. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheReport } from '../cache/cache-registry.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
@@ -22,21 +22,20 @@ import { collectionFamily, type NamedVitals, vitalFamilies } from './vital-famil
 
 /** Values that the main thread provides. */
 export interface RuntimeGauges {
-	/** The version of this build. */
 	readonly version: () => string;
 	readonly ready: () => boolean;
 	readonly generation: () => number;
-	/** The result of the last load, and the time of the last successful one (seconds since the epoch, 0 for never). */
+	/** The result of the last reload, and the time of the last successful one (in seconds since the epoch, 0 for never). */
 	readonly lastReload: () => LastReload;
-	/** Rollbacks since the start. */
+	/** Rollbacks since the process started. */
 	readonly rollbacks: () => Rollbacks;
 	readonly workerRestarts: () => number;
 	/** Number of times that a thread stopped responding, by kind of thread. */
 	readonly threadStalls: () => { readonly [thread: string]: number };
-	/** Lost access log entries, and process log entries. */
+	/** Lost entries of access logs and of the process log. */
 	readonly accessLogDropped: () => number;
 	readonly processLogDropped: () => number;
-	/** The state of each upstream, and the requests that wait for one. */
+	/** The state of each upstream, and the number of requests that had to wait for one. */
 	readonly upstreams: () => readonly UpstreamReport[];
 	readonly upstreamsWaited: () => number;
 	/** The state of each response cache. */
@@ -45,7 +44,7 @@ export interface RuntimeGauges {
 	readonly spansExported: () => number;
 	readonly spansDropped: () => number;
 	readonly certificates: () => CertificateReadings;
-	/** The vitals of the threads that are not workers. */
+	/** Event-loop lag, garbage collection and heap of the threads that are not workers. */
 	readonly vitals: readonly NamedVitals[];
 }
 
@@ -57,7 +56,7 @@ interface AdminRequests {
 
 /** The metrics of a runtime. */
 export class MetricsRegistry {
-	/** Histograms and the series of workers, of which there may be thousands. */
+	/** Histograms and the workers' labeled series; there may be thousands. */
 	readonly #series: readonly MetricFamily[];
 	readonly #collected: CollectedFamilies;
 	readonly #exposition = new Exposition();
@@ -123,12 +122,12 @@ export class MetricsRegistry {
 		else this.#admin.set(key, { labels: { path, method, code: status }, failed: status >= 400, value: count });
 	}
 
-	/** The names of all families in the Prometheus format. */
+	/** Names of all metric families, as in the Prometheus format. */
 	get names(): readonly string[] {
 		return [...this.#series.map(({ name }) => name), ...this.#collected.names];
 	}
 
-	/** Renders everything as UTF-8, without asking other threads. */
+	/** Renders all metrics as UTF-8. Does not wait for other threads. */
 	async render(format: MetricsFormat): Promise<Scrape> {
 		const rest = await this.#collected.render(format);
 		const scrape = this.#exposition.render(this.#series, format, rest);
@@ -212,7 +211,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 	];
 }
 
-/** Returns the families that are a slot of the rows. */
+/** Returns the metric families that consist of one slot of the counter rows. */
 function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 	const rows: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 		['svc_connections', 'Open client connections.', 'gauge', ROW.connections],

@@ -1,4 +1,4 @@
-/** A family of one series without labels. */
+/** A metric family with one series and no labels. */
 import type { PlainFamily } from './exposition.ts';
 
 const NO_LABELS = {};

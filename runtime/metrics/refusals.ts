@@ -1,6 +1,6 @@
-/** The reasons for which messages are rejected, clients time out and connections are turned away, and their counters. */
+/** Slots and metric families for rejected requests, client timeouts, and connections turned away because of overload. */
 
-/** Values of the label `reason` of `svc_requests_refused_total`; others count as `other`. */
+/** Values of the label `reason` of `svc_requests_refused_total`. All other reasons count as `other`. */
 const REFUSAL_REASONS = [
 	'other',
 	...(['bad_request_line', 'bad_method', 'method_too_long', 'bad_target', 'target_too_long', 'bad_version'] as const),
@@ -11,7 +11,7 @@ const REFUSAL_REASONS = [
 	...(['bad_pseudo_header', 'connection_field', 'bad_scheme', 'trailers_too_large', 'refused_stream'] as const),
 ] as const;
 
-/** Values of the label `phase` of `svc_client_timeouts_total`, by the reason given by protocols. */
+/** Values of the label `phase` of `svc_client_timeouts_total`, by the reason that the protocol reports. */
 const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
 	header_timeout: 'header',
 	body_timeout: 'body',
@@ -35,11 +35,11 @@ const OVERLOAD_LIMITS = [
 /** One of {@link OVERLOAD_LIMITS}. */
 export type OverloadLimit = (typeof OVERLOAD_LIMITS)[number];
 
-/** First slot of the counter row (see ROW) for refusals, one for each reason in order. */
+/** First slot of the counter row (see ROW) for rejected requests. There is one slot for each reason, in order. */
 const FIRST_REFUSAL_SLOT = 64;
-/** First slot of the timeouts. */
+/** First slot for client timeouts. */
 const FIRST_TIMEOUT_SLOT = 48;
-/** First slot of the overload limits. */
+/** First slot for overload limits. */
 const FIRST_OVERLOAD_SLOT = 32;
 
 const TIMEOUT_REASONS = Object.keys(TIMEOUT_PHASES);
@@ -48,12 +48,12 @@ const REFUSAL_SLOTS = new Map<string, number>([
 	...TIMEOUT_REASONS.map((reason, at) => [reason, FIRST_TIMEOUT_SLOT + at] as const),
 ]);
 
-/** Returns the slot of a protocol's reason. */
+/** Returns the slot for a reason reported by a protocol. */
 export function refusalSlot(reason: string): number {
 	return REFUSAL_SLOTS.get(reason) ?? FIRST_REFUSAL_SLOT;
 }
 
-/** Returns the slot of an overload limit. */
+/** Returns the slot for an overload limit. */
 export function overloadSlot(limit: OverloadLimit): number {
 	return FIRST_OVERLOAD_SLOT + OVERLOAD_LIMITS.indexOf(limit);
 }
@@ -67,7 +67,7 @@ export interface SlotFamily {
 	readonly slots: readonly (readonly [value: string, slot: number])[];
 }
 
-/** The families of these counters. */
+/** The metric families of the counters in this file. */
 export const SLOT_FAMILIES: readonly SlotFamily[] = [
 	{
 		name: 'svc_requests_refused_total',

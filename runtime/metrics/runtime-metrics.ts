@@ -1,4 +1,4 @@
-/** The metrics of a runtime, except their rendering, whose code is loaded on first use. */
+/** The metrics of a runtime. The code that renders them is loaded on first use. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
 import type { Scrape } from './scrape-memory.ts';
@@ -12,7 +12,7 @@ interface AdminRequests {
 	count: number;
 }
 
-/** Counts from the start, and renders. */
+/** Counts Admin API requests from the start, and renders all metrics on request. */
 export class RuntimeMetrics {
 	readonly #totals: ThreadTotals;
 	readonly #gauges: RuntimeGauges;
@@ -36,7 +36,7 @@ export class RuntimeMetrics {
 		else this.#counted.set(key, { path, method, status, count: 1 });
 	}
 
-	/** Renders everything as UTF-8. */
+	/** Renders all metrics as UTF-8. */
 	async render(format: MetricsFormat): Promise<Scrape> {
 		if (!this.#registry) {
 			const { MetricsRegistry } = await import('./metrics-registry.ts');

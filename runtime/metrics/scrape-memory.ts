@@ -1,32 +1,32 @@
 /**
- * Reusable memory for scrapes. With thousands of series, one takes megabytes; allocating that much every few seconds would make
- * the garbage collector traverse the whole heap.
+ * Reusable buffers for scrapes. With thousands of series, a scrape needs megabytes; allocating that much every few seconds would
+ * make the garbage collector traverse the whole heap.
  */
 
-/** Maximum buffers kept; further concurrent scrapes get their own. */
+/** Maximum number of buffers kept. If more scrapes run concurrently, they allocate their own. */
 const MAX_KEPT = 2;
 
-/** A rendered exposition in borrowed memory. */
+/** The result of a scrape, in a buffer that must be released. */
 export interface Scrape {
 	readonly text: Buffer;
-	/** Returns the memory. */
+	/** Releases the buffer for reuse. */
 	release(): void;
 }
 
-/** The scrape of a server without metrics. */
+/** The empty scrape of a server without metrics. */
 export const NO_SCRAPE: Scrape = { text: Buffer.alloc(0), release: () => {} };
 
-/** Copies the text of a scrape, and releases it. */
+/** Returns a scrape's text as a string, and releases its buffer. */
 export function scrapedText({ text, release }: Scrape): string {
 	release();
 	return text.toString();
 }
 
-/** The buffers. */
+/** The pool of buffers. */
 export class ScrapeMemory {
 	#kept: { buffer: Buffer; free: boolean }[] = [];
 
-	/** Joins parts. */
+	/** Joins parts in a buffer from the pool. */
 	joined(parts: readonly Uint8Array[]): Scrape {
 		let size = 0;
 		for (const part of parts) size += part.length;
@@ -46,7 +46,7 @@ export class ScrapeMemory {
 	#room(size: number): { readonly buffer: Buffer; free: boolean } | undefined {
 		let place = this.#kept.find(({ free, buffer }) => free && buffer.length >= size);
 		if (place === undefined) {
-			// The number of series only grows: a buffer that has become too small stays too small.
+			// A buffer that has become too small will not be large enough again, because the number of series never decreases.
 			this.#kept = this.#kept.filter(({ free }) => !free);
 			if (this.#kept.length >= MAX_KEPT) return undefined;
 			place = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), free: true };

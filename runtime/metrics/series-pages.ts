@@ -1,16 +1,19 @@
-/** A thread's labeled series: pages of shared memory that it allocates and announces once to the main thread. */
+/**
+ * One thread's labeled series, in pages of shared memory. The thread allocates the pages and announces each one, and each new
+ * series, to the main thread.
+ */
 import type { SeriesAnnouncement } from '../threads/messages.ts';
 
 /** Float64 slots per page. */
 const PAGE_SLOTS = 4096;
 
-/** The place of a series: `page[slot]` is its first number. */
+/** Where a series is stored: `page[slot]` is its first number. */
 export interface SeriesPlace {
 	readonly page: Float64Array;
 	readonly slot: number;
 }
 
-/** Allocates series. Only this thread writes to them; the main thread reads. */
+/** Allocates series. Only this thread writes their numbers; the main thread reads them. */
 export class SeriesPages {
 	readonly #announcePage: (buffer: SharedArrayBuffer) => void;
 	readonly #announceSeries: (series: SeriesAnnouncement) => void;

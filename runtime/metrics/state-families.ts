@@ -1,4 +1,4 @@
-/** Families of state on the main thread: upstreams, response caches, certificates. */
+/** Metric families about state on the main thread: upstreams, response caches, certificates. */
 import type { CacheReport } from '../cache/cache-registry.ts';
 import type { DiskReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
@@ -9,7 +9,7 @@ import type { PlainFamily, Sample } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** One series for each upstream; if it is in several pools, the worst state counts. */
+/** Returns one series for each upstream. If an upstream is in several pools, its worst state is reported. */
 export function upstreamFamilies(reports: () => readonly UpstreamReport[]): PlainFamily[] {
 	const gauge = (
 		name: string,
@@ -49,7 +49,7 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 	];
 }
 
-/** Metrics of the response caches' disks. */
+/** Metrics of the disk tier of response caches: name, help, type and value. */
 const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (disk: DiskReport) => number])[] = [
 	['svc_cache_disk_bytes', 'Size of the disk files of response caches in bytes.', 'gauge', one => one.bytes],
 	[
@@ -71,7 +71,7 @@ const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (d
 	['svc_cache_disk_failures_total', 'Failed disk operations.', 'counter', one => one.failures],
 ];
 
-/** Events of response caches on all threads, and their size, over all stores. */
+/** Returns the events of response caches on all threads, and the total size of all caches. */
 export function cacheFamilies(totals: ThreadTotals, reports: () => readonly CacheReport[]): PlainFamily[] {
 	const sum = (value: (report: CacheReport) => number) => () =>
 		reports().reduce((total, report) => total + value(report), 0);
@@ -130,7 +130,7 @@ export function cacheFamilies(totals: ThreadTotals, reports: () => readonly Cach
 	];
 }
 
-/** Served certificates, and the results of attempts to obtain them. */
+/** Returns metrics of the served certificates, and of the attempts to obtain certificates. */
 export function certificateFamilies(readings: () => CertificateReadings): PlainFamily[] {
 	return [
 		{
@@ -160,7 +160,7 @@ export function certificateFamilies(readings: () => CertificateReadings): PlainF
 	];
 }
 
-/** Of samples with equal labels, keeps the least: duplicate series would make the exposition invalid. */
+/** Keeps the sample with the lowest value of those with equal labels. Duplicate series would make the exposition invalid. */
 function distinct(samples: CertificateReadings['expiry']): Sample[] {
 	const byLabels = new Map<string, Sample>();
 	for (const sample of samples) {

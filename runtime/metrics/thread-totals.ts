@@ -1,4 +1,4 @@
-/** Totals of the worker threads' counters: living rows and pages, plus the final values of dead threads. */
+/** Sums the worker threads' counters: the rows and pages of living threads, plus the final values of dead ones. */
 import type { SeriesAnnouncement } from '../threads/messages.ts';
 import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS, vitalsBeside } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
@@ -8,12 +8,12 @@ export interface SeriesLabels {
 	readonly [name: string]: string;
 }
 
-/** A series of one family, with the places of its numbers, one for each thread that has it. */
+/** A series of one family. Each thread that has the series stores its numbers in one place. */
 interface KnownSeries {
 	readonly labels: SeriesLabels;
-	/** A short list, traversed at every scrape. */
+	/** Places of the series, few enough that an array is fastest. */
 	readonly places: { readonly thread: ThreadPages; readonly page: Float64Array; readonly slot: number }[];
-	/** Final values of dead threads. */
+	/** Sums of the final values of dead threads. */
 	readonly dead: Float64Array;
 }
 
@@ -30,10 +30,10 @@ export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
 	#wanted = false;
 	readonly #deadRow = new Float64Array(ROW_SLOTS);
-	/** By family, then by labels as JSON. */
+	/** Series by family, then by labels as JSON. */
 	readonly #series = new Map<string, Map<string, KnownSeries>>();
 
-	/** Returns the row for a thread that starts with this index. */
+	/** Allocates the counter row of a thread that starts with this index. */
 	begin(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
 		const vitals = vitalsBeside(buffer);
@@ -42,7 +42,7 @@ export class ThreadTotals {
 		return buffer;
 	}
 
-	/** Asks all threads for their vitals, those included that start later. */
+	/** Asks all threads to record their vitals, including threads that start later. */
 	wantVitals(): void {
 		this.#wanted = true;
 		for (const { vitals } of this.#threads.values()) vitals.want();
@@ -107,8 +107,8 @@ export class ThreadTotals {
 	}
 
 	/**
-	 * Passes the series of a family, summed over threads. The labels of a series are the same object as long as it exists; the values
-	 * are overwritten by the next series.
+	 * Calls `take` with each series of a family, summed over threads. A series passes the same `labels` object every time. Its
+	 * `values` are valid only during the call.
 	 */
 	each(family: string, take: (labels: SeriesLabels, values: Float64Array) => void): void {
 		let sums: Float64Array | undefined;

@@ -19,7 +19,7 @@ const GC_KINDS: readonly (readonly [number: number, kind: string])[] = [
 	[constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
 ];
 
-/** Values published as single numbers: their slots, and their families, with the names that prom-client uses. */
+/** The values that are published as single numbers, with prom-client's metric names. `slot` is relative to the first of them. */
 export const VITAL_GAUGES: readonly { readonly name: string; readonly help: string; readonly slot: number }[] = [
 	['nodejs_eventloop_lag_seconds', 'Seconds by which the last timer of a thread was late.'],
 	['nodejs_eventloop_lag_min_seconds', 'Shortest delay of the event loop since the previous scrape.'],
@@ -37,15 +37,15 @@ export const VITAL_GAUGES: readonly { readonly name: string; readonly help: stri
 	['nodejs_external_memory_bytes', "Bytes outside the heap that a thread's objects hold."],
 ].map(([name, help], slot) => ({ name: name!, help: help!, slot }));
 
-/** Slots of the header, for communication between the scraper and the thread. */
+/** Header slots, through which the scraper and the thread communicate. */
 const [WANTED, SCRAPES, PUBLISHED] = [0, 1, 2];
 const GAUGES = 3;
 const GC = GAUGES + VITAL_GAUGES.length;
-/** Buckets, `+Inf`, and the sum. */
+/** Slots of each kind of garbage collection: its buckets, `+Inf`, and the sum. */
 const GC_SLOTS = GC_BOUNDS.length + 2;
 const SLOTS = GC + GC_KINDS.length * GC_SLOTS;
 
-/** The vitals of one thread, as the thread and the scraper see them. */
+/** The vitals of one thread. Both the thread and the scraper use this class. */
 export class ThreadVitals {
 	/** Bytes of memory that {@link ThreadVitals} needs. */
 	static readonly BYTES = SLOTS * Float64Array.BYTES_PER_ELEMENT;
@@ -56,9 +56,9 @@ export class ThreadVitals {
 		this.#values = new Float64Array(memory, offset, SLOTS);
 	}
 
-	// The scraper's side.
+	// Methods for the scraper.
 
-	/** Asks the thread to record; it starts with the next message that it receives. */
+	/** Asks the thread to start recording. The thread notices when it handles its next message. */
 	want(): void {
 		this.#values[WANTED] = 1;
 	}
@@ -73,7 +73,7 @@ export class ThreadVitals {
 		return this.#values[GAUGES + slot]!;
 	}
 
-	/** Passes the collections of each kind: counts of buckets, not cumulative, `+Inf` last, then the sum. */
+	/** Calls `take` for each kind of garbage collection with its bucket counts (not cumulative, `+Inf` last), then the sum. */
 	collections(take: (kind: string, counts: Float64Array) => void): void {
 		for (const [at, [, kind]] of GC_KINDS.entries()) {
 			const start = GC + at * GC_SLOTS;
@@ -81,18 +81,18 @@ export class ThreadVitals {
 		}
 	}
 
-	/** Starts a new period: the next publication discards earlier delays. */
+	/** Starts a new measuring period: the thread discards the event-loop delays recorded so far after its next publication. */
 	scraped(): void {
 		this.#values[SCRAPES]!++;
 	}
 
-	// The thread's side.
+	// Methods for the thread.
 
-	/** Starts recording if requested. Must be called whenever the scraper may have requested it. */
+	/** Starts recording if the scraper has asked for it. Must be called after each message from the main thread. */
 	recordIfWanted(): void {
 		if (this.#recording || this.#values[WANTED] !== 1) return;
 		this.#recording = true;
-		// One sample per turn of the loop, so that an idle thread is not woken.
+		// One sample per iteration of the event loop, so that an idle thread is not woken.
 		const options = { resolution: 10, samplePerIteration: true };
 		const delays = monitorEventLoopDelay(options);
 		delays.enable();
@@ -128,7 +128,7 @@ export class ThreadVitals {
 
 	#publish(delays: ELDHistogram, lag: number): void {
 		const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
-		// Without samples, the histogram's minimum is the largest number, and its mean NaN.
+		// Without samples, the histogram reports a huge minimum and a mean of NaN.
 		const none = delays.count === 0;
 		const measured = none
 			? [0, 0, 0, 0, 0, 0, 0]

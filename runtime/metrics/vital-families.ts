@@ -1,11 +1,11 @@
-/** The families of {@link ThreadVitals}, with a label for the thread. */
+/** Metric families of {@link ThreadVitals}, with a label for the thread. */
 import type { HistogramFamily, Labels, PlainFamily, Sample } from './exposition.ts';
 import { GC_BOUNDS, type ThreadVitals, VITAL_GAUGES } from './thread-vitals.ts';
 
-/** A thread by the value of its label: `main`, `compiler`, `worker-0`. */
+/** A thread's vitals with its name, which is a label's value: `main`, `compiler`, `worker-0`. */
 export type NamedVitals = readonly [thread: string, vitals: ThreadVitals];
 
-/** Event-loop lag and heap. `threads` is called at each scrape. */
+/** Returns the families about event-loop lag and the heap. `threads` is called at each scrape. */
 export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamily[] {
 	const labels = new KeptLabels();
 	return VITAL_GAUGES.map(({ name, help, slot }) => {
@@ -20,7 +20,7 @@ export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamil
 	});
 }
 
-/** Garbage collections. `threads` is called at each scrape. */
+/** Returns the family about garbage collection. `threads` is called at each scrape. */
 export function collectionFamily(threads: () => readonly NamedVitals[]): HistogramFamily {
 	const labels = new KeptLabels();
 	return {
@@ -36,7 +36,7 @@ export function collectionFamily(threads: () => readonly NamedVitals[]): Histogr
 	};
 }
 
-/** Returns the same object for equal labels, whose text is cached between scrapes. */
+/** Returns the same object for equal labels, because the exposition caches their text by object. */
 class KeptLabels {
 	readonly #kept = new Map<string, Labels>();
 

@@ -1,15 +1,15 @@
-/** Expensive template functions, run on the calling thread: they take from a tenth of a second to several seconds. */
+/** Runs expensive template functions on the calling thread. Each takes from a tenth of a second to several seconds. */
 import { generateKeyPairSync, type KeyObject, randomBytes, scryptSync } from 'node:crypto';
 import { encodeBase64, hashSync } from 'bcryptjs';
 import type { PageKeyKind, PageTask } from '../../compiler/exchange/page-work.ts';
 import { dsaKeyPem } from './dsa-key.ts';
 
-/** Tasks that compute, as opposed to name lookups. */
+/** Tasks that compute something. The other tasks look up names. */
 export type ComputedTask = Exclude<PageTask, { task: 'addresses' }>;
 
-/** bcrypt's cost: that of the compatible server. */
+/** The cost of bcrypt hashes, the same as in the compatible server. */
 const BCRYPT_COST = 10;
-/** Parameters of password derivation (the Master Password algorithm). */
+/** Parameters of scrypt, those of the Master Password algorithm. */
 const SCRYPT = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };
 
 export function doPageTask(task: ComputedTask): string {
@@ -23,7 +23,7 @@ export function doPageTask(task: ComputedTask): string {
 	}
 }
 
-/** Generates a private key in the traditional format of its kind. */
+/** Generates a private key and returns it in the traditional PEM format of its kind. */
 function privateKey(kind: PageKeyKind): string {
 	switch (kind) {
 		case 'rsa':

@@ -1,4 +1,4 @@
-/** DSA private keys in the format `DSA PRIVATE KEY`, which OpenSSL no longer writes. */
+/** Encodes DSA private keys as PEM with the label `DSA PRIVATE KEY`, a format that OpenSSL no longer writes. */
 import type { KeyObject } from 'node:crypto';
 
 /** DER tags (X.690). */
@@ -6,7 +6,7 @@ const SEQUENCE = 0x30;
 const INTEGER = 0x02;
 const OCTETS = 0x04;
 
-/** Returns the PEM of a private key: a sequence of 0, p, q, g, the public y and the private x. */
+/** Returns a private key as PEM. It contains a DER sequence of 0, p, q, g, the public y and the private x. */
 export function dsaKeyPem(key: KeyObject): string {
 	const [, algorithm, wrapped] = contents(key.export({ type: 'pkcs8', format: 'der' }));
 	const [, parameters] = contents(algorithm!);
@@ -19,12 +19,12 @@ export function dsaKeyPem(key: KeyObject): string {
 	return `-----BEGIN DSA PRIVATE KEY-----\n${lines.join('\n')}\n-----END DSA PRIVATE KEY-----\n`;
 }
 
-/** Returns the elements of a sequence. */
+/** Returns the elements of a DER sequence. */
 function contents(bytes: Buffer): Buffer[] {
 	return elementsOf(bytes, SEQUENCE);
 }
 
-/** Returns the elements within an element of the given tag, each with its own tag and length. */
+/** Returns the elements within a DER element of the given tag, each with its own tag and length. */
 function elementsOf(bytes: Buffer, tag: number): Buffer[] {
 	if (bytes[0] !== tag) throw new Error(`expected tag ${tag} in a key`);
 	const list: Buffer[] = [];
@@ -53,7 +53,7 @@ function integerOf(bytes: Buffer): bigint {
 function integer(value: bigint): Buffer {
 	let hex = value.toString(16);
 	if (hex.length % 2 === 1) hex = `0${hex}`;
-	// The first bit is the sign.
+	// The first bit is the sign: a positive number whose first bit is set needs a leading zero byte.
 	if (Number.parseInt(hex.slice(0, 2), 16) >= 0x80) hex = `00${hex}`;
 	return element(INTEGER, Buffer.from(hex, 'hex'));
 }

@@ -1,11 +1,11 @@
-/** The queue of expensive template functions, on the main thread: one thread runs them, and the number of waiting tasks is bounded. */
+/** The main thread's queue of expensive template functions. One thread runs them, and the number of waiting tasks is limited. */
 import { TaskThreads, type ThreadFailed } from '../main/task-threads.ts';
 import type { ComputedTask } from './do-page-task.ts';
 import type { PageAnswer } from './page-work-thread.ts';
 
-/** Milliseconds after which a task is abandoned. Generating a key takes several seconds, with a large variance. */
+/** Timeout of a task in milliseconds. Generating a key takes several seconds, with a large variance. */
 const LIMIT = 60_000;
-/** Maximum tasks waiting or running. */
+/** Maximum number of waiting and running tasks. */
 const MOST = 64;
 
 /** The reply to a worker thread: null if too many tasks are waiting. */
@@ -16,13 +16,13 @@ export class PageWorkQueue {
 	readonly #threads: TaskThreads<ComputedTask, PageAnswer>;
 	#pending = 0;
 
-	/** `failed` is called with the reason if the thread died or was ended. */
+	/** `failed` is called with the reason if the thread died or was terminated. */
 	constructor(failed: ThreadFailed) {
 		const tooLong = `a template function did not finish within ${LIMIT} ms`;
 		this.#threads = new TaskThreads({ kind: 'pages', most: 1, limit: LIMIT, tooLong, failed });
 	}
 
-	/** Runs a task and resolves to its result. */
+	/** Runs a task and resolves to its result, or to null if too many tasks are waiting. */
 	async run(task: ComputedTask): Promise<QueuedAnswer> {
 		if (this.#pending >= MOST) return null;
 		this.#pending++;
@@ -33,7 +33,7 @@ export class PageWorkQueue {
 		}
 	}
 
-	/** Ends the thread. Resolves to false if it cannot be ended. */
+	/** Terminates the thread. Resolves to false if it cannot be terminated. */
 	end(): Promise<boolean> {
 		return this.#threads.end();
 	}

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { lowerPriority } from '../compile/lower-priority.ts';
 import { type ComputedTask, doPageTask } from './do-page-task.ts';
 
-/** A task's result, or why there is none. */
+/** A task's result, or the reason why it failed. */
 export type PageAnswer = { readonly result: string } | { readonly failure: string };
 
 /** Nice value of the thread: templates must not take processor time from other requests. */

@@ -1,4 +1,4 @@
-/** Expensive template functions of a worker thread: names are resolved here, the rest is sent to the main thread. */
+/** Expensive template functions on a worker thread: host names are resolved here, all other tasks are sent to the main thread. */
 import { lookup } from 'node:dns/promises';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { PageTask, PageWork } from '../../compiler/exchange/page-work.ts';
@@ -7,9 +7,9 @@ import type { QueuedAnswer } from './page-work-queue.ts';
 
 /** Maximum concurrent lookups: each occupies a thread of the pool that also reads files. */
 const MAX_LOOKUPS = 8;
-/** Milliseconds that a page waits for an address. */
+/** Milliseconds after which a name lookup times out. */
 const LOOKUP_LIMIT = 5000;
-/** `Retry-After` of rejected clients, in seconds. */
+/** `Retry-After` in seconds for clients that are turned away. */
 const RETRY_AFTER = 5;
 
 export class ThreadPageWork implements PageWork {
@@ -29,7 +29,7 @@ export class ThreadPageWork implements PageWork {
 		return answer.result;
 	}
 
-	/** Concurrent lookups of one name share the result. */
+	/** Resolves a host name. Concurrent lookups of one name share the result. */
 	#addresses(host: string): Promise<string> {
 		const known = this.#lookups.get(host);
 		if (known) return inTime(known, host);
@@ -47,7 +47,7 @@ export class ThreadPageWork implements PageWork {
 	}
 }
 
-/** Adds a timeout, because name servers may never answer. */
+/** Adds a timeout to a lookup, because name servers may never answer. */
 function inTime(found: Promise<string>, host: string): Promise<string> {
 	return new Promise((resolve, reject) => {
 		const timer = setTimeout(() => reject(new Error(`lookup ${host}: no answer in time`)), LOOKUP_LIMIT);

@@ -14,11 +14,11 @@ const WEIGHT = 0.25;
 /** Maximum `Retry-After`, in seconds. */
 const MAX_RETRY_AFTER = 60;
 
-/** One verification for all equal checks. */
+/** One verification, which all equal checks share. */
 interface Verification {
 	readonly key: string;
 	readonly task: PasswordTask;
-	/** The clients that sent it. It runs on the first turn of any of them. */
+	/** The clients that sent the password. It is verified as soon as any one of them is scheduled. */
 	readonly clients: Set<Client>;
 	/** Callbacks that wait for the verdict, by the IDs of their checks. */
 	readonly asking: Map<string, (answer: PasswordAnswer) => void>;
@@ -32,9 +32,9 @@ interface Client {
 }
 
 /**
- * Schedules verifications fairly. The next one belongs to the client with the fewest running verifications and, among those,
- * to the one that has waited longest since it arrived or since its last verification ended. No client can occupy all
- * threads, so a client that floods the queue delays only itself.
+ * Schedules verifications fairly. The client with the fewest running verifications is next; among several, the one that has
+ * waited longest since it arrived or since its last verification ended. No client can occupy all threads, so a client that
+ * floods the queue delays only itself.
  */
 export class PasswordQueue {
 	readonly #verifier: Verifier;
@@ -42,12 +42,12 @@ export class PasswordQueue {
 	readonly #verifications = new Map<string, Verification>();
 	/** Unanswered checks by ID. */
 	readonly #asked = new Map<string, Verification>();
-	/** Clients with pending verifications, in the order of their turns. */
+	/** Clients with pending verifications, ordered by how long they have waited. */
 	readonly #clients = new Map<string, Client>();
 	#running = 0;
 	#averageMs = INITIAL_ESTIMATE_MS;
 
-	/** @param verifier Ended together with the queue. */
+	/** @param verifier Performs the verifications. It is terminated together with the queue. */
 	constructor(verifier: Verifier) {
 		this.#verifier = verifier;
 	}
@@ -96,8 +96,8 @@ export class PasswordQueue {
 	}
 
 	/**
-	 * Returns why a client's check cannot be queued, or undefined if it can. If the queue is full, the last check of the busiest
-	 * client is dropped in its favor.
+	 * Returns why a client's check cannot be queued, or undefined if it can. If the queue is full but another client has more
+	 * pending checks, that client's last check is dropped to make room.
 	 */
 	#refusal(name: string): PasswordRefusal | undefined {
 		const client = this.#clients.get(name);

@@ -34,7 +34,7 @@ interface Pending {
 }
 
 interface Pause {
-	/** Time of `performance.now()`. */
+	/** End of the pause, by `performance.now()`. */
 	readonly until: number;
 	readonly refusal: PasswordRefusal;
 }

@@ -1,4 +1,4 @@
-/** A cache of password verdicts that does not contain the passwords. */
+/** A cache of password verdicts that does not store the passwords. */
 import { createHmac, randomBytes } from 'node:crypto';
 
 /** Maximum valid credentials to remember; more than a large site has accounts. */
@@ -42,7 +42,6 @@ export class VerdictMemory {
 	}
 }
 
-/** A bounded set that evicts its least recently used member. */
 class BoundedSet {
 	readonly #most: number;
 	readonly #members = new Set<string>();

@@ -1,4 +1,4 @@
-/** Synchronous verification of a password, which takes from milliseconds to a second. */
+/** Verifies a password synchronously, which takes from milliseconds to a second. */
 import { argon2Sync, timingSafeEqual } from 'node:crypto';
 import { hashSync } from 'bcryptjs';
 import type { PasswordHash } from '../../compiler/modules/directives/basic-auth/password-hash.ts';

@@ -1,4 +1,4 @@
-/** Preflight check of a generation's build: builds it like a worker thread does, with real leases that are not connected yet. */
+/** Preflight check that builds a generation as a worker thread would, with real leases whose resources are not connected yet. */
 
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
@@ -17,7 +17,7 @@ import { GenerationBuild } from '../worker/generation-builder.ts';
 import { ThreadLeases } from '../worker/thread-leases.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Rejects requests to the main thread: there are none while a generation is built. */
+/** Rejects requests to the main thread. None are made while a generation is built. */
 const NOBODY = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
 
 /** Returns what prevents the generation from being built, and warnings about tracing. */
@@ -30,7 +30,7 @@ export async function buildFindings(plan: Plan, machine: Machine): Promise<Findi
 		if (message.type === 'tracing_opened') traces = true;
 		if (message.type !== 'memory_wanted') return;
 		const { key, wanted } = message;
-		// Asynchronously, as from another thread.
+		// Answers asynchronously, as another thread would.
 		setImmediate(() => leases.memoryArrived(key, rows.take(key, wanted, 0)));
 	};
 	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
@@ -68,7 +68,7 @@ export async function buildFindings(plan: Plan, machine: Machine): Promise<Findi
 	}
 }
 
-/** Lays out the memory of response caches, without their disks. */
+/** Prepares the memory of response caches, without their disk tier. */
 const CACHES = {
 	cacheOpened: (_key: string, _settings: unknown, buffer: SharedArrayBuffer): void => CacheMemory.prepare(buffer),
 	cacheClosed: (): void => {},
@@ -76,7 +76,7 @@ const CACHES = {
 	takeEvent: (): void => {},
 };
 
-/** Returns mistakes in environment variables that say where spans are sent. */
+/** Returns mistakes in the environment variables that configure the export of spans. */
 async function tracingFindings(environment: Machine['environment']): Promise<Finding[]> {
 	const found: Finding[] = [];
 	const spans = new SpanExport(environment, (_level, message) => {

@@ -1,4 +1,4 @@
-/** Preflight check of certificate management and client verification, beyond what the compiler checks. */
+/** Preflight check of certificate management and client verification. It finds what the compiler cannot. */
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
@@ -9,7 +9,7 @@ import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { clientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what prevents certificates from being managed and clients from being verified. Uses no network. */
+/** Returns what would prevent certificates from being managed or clients from being verified. Does not use the network. */
 export async function certificateFindings({ document, certificates }: Plan, machine: Machine): Promise<Finding[]> {
 	const found: Finding[] = [];
 	const { sites = [], settings = {} } = document;
@@ -51,7 +51,10 @@ async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, around: T
 	}
 }
 
-/** Returns the part of a trust pool that needs neither the network nor an internal authority, which would be created. */
+/**
+ * Returns the part of a trust pool that can be loaded here. Sources that need the network are left out, and so are internal
+ * authorities, because loading one would create it.
+ */
 function localPart(pool: TrustPool): TrustPool | undefined {
 	switch (pool.source) {
 		case 'http':

@@ -1,4 +1,4 @@
-/** A preflight finding, and the machine that it is about. */
+/** Preflight findings, and the machine that they are about. */
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { SourceSpan } from '../../compiler/source/source.ts';
 
@@ -9,12 +9,12 @@ export interface Machine {
 	readonly environment: { readonly [name: string]: string | undefined };
 }
 
-/** A reason for which a start would fail or warn, with its place in the document. */
+/** A reason why a start would fail or warn, with its location in the document. */
 export type Finding = Pick<Diagnostic, 'code' | 'message' | 'pointer' | 'hint'> & {
 	readonly severity: 'error' | 'warning';
 };
 
-/** Locates findings in the text from which the document was compiled. */
+/** Converts locations in the document to locations in the source text from which it was compiled. */
 export function locateFindings(
 	findings: readonly Finding[],
 	locate: (pointer: string) => SourceSpan | undefined,

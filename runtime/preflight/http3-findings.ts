@@ -1,11 +1,11 @@
-/** Whether this machine can serve the HTTP/3 that a document asks for. */
+/** Preflight check of HTTP/3: whether this machine can serve it where the document enables it. */
 import { http3Pointers } from '../../compiler/codegen/http3-pointers.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { chooseIoMode } from '../sockets/io-mode.ts';
 import { findLibrary } from '../sockets/quic/quic-library.ts';
 import type { Finding } from './finding.ts';
 
-/** Returns why a start would refuse `h3`; nothing if it would not. */
+/** Returns why a start would reject `h3`, or nothing if it would accept it. */
 export function http3Findings(document: Document): Finding[] {
 	const io = chooseIoMode(document.settings?.io);
 	const missing = io === 'direct' ? findLibrary().missing : 'it needs `direct` I/O';

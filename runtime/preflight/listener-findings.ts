@@ -10,7 +10,7 @@ import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what prevents listeners from being bound. Whether ports are free and names resolve is left to the start. */
+/** Returns what would prevent listeners from being bound. Only a start can tell whether ports are free and names resolve. */
 export function listenerFindings({ listeners }: Plan, { workingDirectory, environment }: Machine): Finding[] {
 	const expand = machineText(hostFacts(workingDirectory, environment));
 	const found: Finding[] = [];
@@ -29,10 +29,10 @@ export function listenerFindings({ listeners }: Plan, { workingDirectory, enviro
 	return found;
 }
 
-/** Only warnings, because for another user, or at another time, the result may differ. */
+/** Error codes reported as warnings only, because the result may differ for another user or at another time. */
 const WARNINGS: ReadonlySet<string> = new Set(['EACCES', 'EADDRNOTAVAIL']);
 
-/** Returns the system's error code, or undefined if no problem is known. */
+/** Returns the system's error code for binding a listener, or undefined if no problem is known. */
 function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | undefined {
 	let incomplete = false;
 	const parsed = parseListenHost(
@@ -41,11 +41,11 @@ function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | und
 		}),
 	);
 	if (incomplete || !('network' in parsed)) return 'EINVAL';
-	// Sockets passed by a service manager are known only to the process that it starts.
+	// Only the process that a service manager starts knows the sockets passed to it.
 	return parsed.network === 'unix' ? unixSocketProblem(parsed.path) : undefined;
 }
 
-/** Returns `EADDRNOTAVAIL` for an address that this machine does not have. */
+/** Returns `EADDRNOTAVAIL` if `host` is an address that this machine does not have. */
 export function hostProblem(host: string): string | undefined {
 	const plain = host.replace(/%.*$/, '');
 	if (isIP(plain) === 0 || plain === '0.0.0.0' || plain === '::' || plain === '::1' || plain.startsWith('127.')) {

@@ -8,7 +8,7 @@ import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what prevents logs from being opened. Does not contact network collectors. */
+/** Returns what would prevent log outputs from being opened. Does not contact network collectors. */
 export function logFindings({ settings = {}, sites = [] }: Document, machine: Machine): Finding[] {
 	const expand = machineText(hostFacts(machine.workingDirectory, machine.environment));
 	const found: Finding[] = [];

@@ -1,14 +1,14 @@
 /**
- * Checks whether a configuration that compiles would start on this machine, by doing what a start does as far as that opens
- * no sockets and writes nothing. What depends on the network, on ports in use, or on the user that the server runs as is left
- * to the start, or only warned about.
+ * Checks whether a configuration that compiles would start on this machine. It goes through the steps of a start, except that
+ * it opens no sockets and writes nothing. Problems that depend on the network, on ports in use, or on the user that the server
+ * runs as are left to the start or reported as warnings.
  */
 
 import { http3Pointers } from '../../compiler/codegen/http3-pointers.ts';
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what a start would refuse or warn about. Each check's dependencies are loaded only if there is something to check. */
+/** Returns what a start would reject or warn about. Loads each check's code only if there is something to check. */
 export async function preflight(plan: Plan, machine: Machine): Promise<readonly Finding[]> {
 	const { settings = {}, sites = [] } = plan.document;
 	const found: Finding[] = [];

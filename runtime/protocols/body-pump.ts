@@ -1,22 +1,21 @@
-/** Sends a streamed request body piece by piece: each piece is pulled when the previous one has left the process. */
+/** Sends a streamed request body in chunks. Pulls each chunk when the previous one has left the process. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 
-/** The destination of the pieces, and callbacks. */
+/** The destination of a body's chunks, and callbacks. */
 export interface PumpOwner {
-	/** Writes a non-empty piece. Returns true if it has left the process; otherwise `flushed` is called when it has. */
+	/** Writes a non-empty chunk. Returns true if it has left the process; otherwise, `flushed` is called when it has. */
 	writePiece(bytes: Uint8Array): boolean;
-	/** Makes the kernel send what it can of the body, if that is possible now. */
+	/** Lets the kernel send body data directly, as far as it can at the moment. */
 	sendDirectly?(body: BodySource): void;
-	/** The body is complete. */
+	/** Called when the body is complete. */
 	pumpEnded(): void;
-	/** The body could not be read. */
+	/** Called when the body could not be read. */
 	pumpFailed(error: unknown): void;
 }
 
-/** Pieces sent before others get their turn, if neither the body nor the peer is slow. */
+/** If neither the body nor the peer is slow, this many chunks are sent before other work gets a chance to run. */
 const PIECES_A_TURN = 32;
 
-/** Sends one body. */
 export class BodyPump {
 	readonly #body: BodySource;
 	readonly #owner: PumpOwner;
@@ -24,7 +23,7 @@ export class BodyPump {
 	#stopped = false;
 	#writes = 0;
 	#flushing = false;
-	/** The write in progress at the last check for stalls. */
+	/** Number of the write that was in progress at the previous check for stalls. */
 	#seen = 0;
 
 	constructor(body: BodySource, owner: PumpOwner) {
@@ -37,7 +36,7 @@ export class BodyPump {
 		return this.#started;
 	}
 
-	/** Returns true if the write in progress is the same as at the last call. */
+	/** Reports whether the write that was in progress at the previous call is still in progress. */
 	stalled(): boolean {
 		const pending = this.#flushing && !this.#stopped ? this.#writes : 0;
 		const stalled = pending !== 0 && pending === this.#seen;
@@ -45,7 +44,7 @@ export class BodyPump {
 		return stalled;
 	}
 
-	/** Starts; idempotent. */
+	/** Starts sending. Idempotent. */
 	start(): void {
 		if (this.#started || this.#stopped) return;
 		this.#started = true;
@@ -59,7 +58,7 @@ export class BodyPump {
 		if (this.#started) this.#body.cancel();
 	}
 
-	/** Called when the last piece has left the process. */
+	/** Must be called when the last chunk has left the process. */
 	flushed(): void {
 		if (!this.#flushing) return;
 		this.#flushing = false;
@@ -97,7 +96,7 @@ export class BodyPump {
 		}
 	}
 
-	/** Returns true if the next piece may be pulled at once. */
+	/** Writes a chunk. Returns true if the next one may be pulled at once. */
 	#take(bytes: Uint8Array | null): boolean {
 		if (bytes === null) {
 			this.#stopped = true;

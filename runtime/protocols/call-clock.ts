@@ -1,27 +1,27 @@
-/** Timeouts of a request to an upstream: of the response head, of reads, and of writing the request body. */
+/** The timeouts of a request to an upstream: for the response head, for reads, and for writes of the request body. */
 import { LONGEST_TIMER } from '../sockets/upstream-socket.ts';
 
-/** Timeouts in milliseconds; 0 for none. */
+/** Timeouts in milliseconds; 0 means no timeout. */
 export interface CallTimeouts {
 	/** From the end of the request to the end of the response head. */
 	readonly responseHeaderTimeout: number;
 	/** Between two reads of a response. */
 	readonly readTimeout: number;
-	/** For a write of a streamed body. */
+	/** For each write of a streamed body. */
 	readonly writeTimeout: number;
 }
 
-/** The request, for its clock. */
+/** A request, as its clock sees it. */
 export interface TimedCall {
-	/** True while the response is being read; the upstream is not blamed for data that nobody reads. */
+	/** True while the response is being read. The read timeout applies only then: unread data is not the upstream's fault. */
 	readonly reading: boolean;
-	/** Returns true if the write in progress is the same as at the last call. */
+	/** Reports whether the write that was in progress at the previous call is still in progress. */
 	stalled(): boolean;
-	/** Ends the request. `what` is a predicate about the peer, such as `took nothing for too long`. */
+	/** Called on a timeout; ends the request. `what` is a predicate about the peer, such as `took nothing for too long`. */
 	timedOut(what: string): void;
 }
 
-/** The clock of one request, or of a connection's consecutive requests. Without timeouts, it creates no timers. */
+/** The timers of one request, or of a connection's consecutive requests. Without timeouts, no timers are created. */
 export class CallClock {
 	readonly #timeouts: CallTimeouts;
 	readonly #call: TimedCall;
@@ -34,19 +34,19 @@ export class CallClock {
 		this.#call = call;
 	}
 
-	/** Calls back unless a response arrives first: the request body waits for 100 (Continue). */
+	/** Calls `over` unless a response arrives first. Used to wait for 100 (Continue) before sending the request body. */
 	wait(milliseconds: number, over: () => void): void {
 		this.#head = setTimeout(over, Math.min(milliseconds, LONGEST_TIMER));
 	}
 
-	/** Ends `wait` and the timeout of the response head. */
+	/** Must be called when a response head arrives. Ends `wait` and the timeout of the response head. */
 	headCame(): void {
 		if (this.#head === undefined) return;
 		clearTimeout(this.#head);
 		this.#head = undefined;
 	}
 
-	/** Called when a streamed body starts. */
+	/** Must be called when a streamed body starts. */
 	bodyBegins(): void {
 		const { writeTimeout } = this.#timeouts;
 		if (writeTimeout <= 0) return;
@@ -58,12 +58,12 @@ export class CallClock {
 		);
 	}
 
-	/** Called when some of the body has been sent. */
+	/** Must be called when some of the body has been sent. */
 	wrote(): void {
 		this.#writes?.refresh();
 	}
 
-	/** Called when the request is complete; `answered` if its response head arrived before that. */
+	/** Must be called when the request is complete. `answered` is true if its response head arrived before that. */
 	requestSent(answered: boolean): void {
 		if (this.#writes !== undefined) clearInterval(this.#writes);
 		this.#writes = undefined;
@@ -86,7 +86,7 @@ export class CallClock {
 		);
 	}
 
-	/** Called when bytes have been received. */
+	/** Must be called when bytes have been received. */
 	read(): void {
 		this.#reads?.refresh();
 	}

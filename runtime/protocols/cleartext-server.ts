@@ -6,9 +6,9 @@ import { createHttp2Server, type Http2Server } from './http2/http2-server.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from './protocol.ts';
 
 /**
- * Creates the server of a plaintext listener on one thread. `protocols` returns the current protocols (`h1`, `h2c`); with both,
- * the first bytes of a connection decide, at no cost for HTTP/1.1. With neither, it speaks HTTP/1.1, because nothing else is
- * possible without TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
+ * Creates the server of a plaintext listener on one thread. `protocols` returns the current protocols (`h1`, `h2c`). With both,
+ * the first bytes of a connection decide, at no cost for HTTP/1.1. With neither, the server speaks HTTP/1.1, because the other
+ * protocols need TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
  */
 export function createCleartextServer(host: ProtocolHost, protocols: () => readonly string[]): ProtocolServer {
 	let http2: Http2Server | undefined;

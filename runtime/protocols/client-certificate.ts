@@ -1,9 +1,9 @@
-/** The fields of a client certificate, for placeholders and logs. */
+/** A client certificate's fields, for placeholders and logs. */
 import { createHash, type X509Certificate } from 'node:crypto';
 import { alternativeNames } from '../../compiler/codegen/tls/certificate-check.ts';
 import type { ClientCertificate } from '../../compiler/exchange/exchange.ts';
 
-/** A client certificate received in a handshake. Its fields are computed on access. */
+/** A client certificate received in a TLS handshake. Its fields are computed on access. */
 export class PresentedCertificate implements ClientCertificate {
 	readonly #certificate: X509Certificate;
 	#names: readonly { readonly kind: string; readonly value: string }[] | undefined;

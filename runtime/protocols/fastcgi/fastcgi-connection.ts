@@ -13,12 +13,15 @@ import { ownedCopy } from '../http1/owned-copy.ts';
 import { formatBegin, formatContent, formatEnd, RECORD, RecordReader, type RecordSink } from './records.ts';
 import { bodyStart, type CgiHead, parseCgiHead } from './response-head.ts';
 
-/** Maximum bytes of a body of unknown length: applications need the length first, so such a body is buffered. */
+/**
+ * Maximum bytes of a buffered request body. A body of unknown length is buffered, because applications need the length before
+ * the body.
+ */
 const MAX_HELD = 16_777_216;
-/** Maximum characters of standard error kept per request. */
+/** Maximum characters kept of what a request writes to standard error. */
 const MAX_ERRORS = 65_536;
 
-/** Options of FastCGI connections. */
+/** Receives what the application wrote to standard error, with the status of its response. If undefined, it is discarded. */
 export interface FastcgiOptions extends ClientOptions {
 	/** Receives what the application wrote to standard error, with the status of its response; undefined discards it. */
 	readonly onStderr: ((text: string, status: number) => void) | undefined;
@@ -37,7 +40,7 @@ export class FastcgiConnection
 	#calls = 0;
 	readonly #clock: CallClock;
 	readonly #output: SocketOutput;
-	// State of the current request:
+	// State of the current request.
 	#reader: RecordReader;
 	#pump: BodyPump | undefined = undefined;
 	#sent = false;
@@ -51,7 +54,7 @@ export class FastcgiConnection
 	#ended = false;
 	#wanted = true;
 	#errors = '';
-	/** An error in the records, found while reading them. */
+	/** Describes an error found while reading the records. */
 	#mistake: string | undefined = undefined;
 	#refused = false;
 
@@ -136,7 +139,7 @@ export class FastcgiConnection
 		this.#requestSent();
 	}
 
-	/** Returns the records that start a request with a body of this length. */
+	/** Returns the records that begin a request with a body of this length. */
 	#beginning({ request }: ClientCall, length: number): Buffer {
 		const params = request.transport?.params ?? [];
 		const size = String(length);
@@ -144,13 +147,13 @@ export class FastcgiConnection
 		return formatBegin([...own, ...params], this.#options.keepAlive);
 	}
 
-	/** PumpOwner */
+	/** Implements PumpOwner. */
 	writePiece(bytes: Uint8Array): boolean {
 		for (const record of formatContent(RECORD.stdin, bytes)) this.#output.bytes(record);
 		return !this.#output.pending;
 	}
 
-	/** PumpOwner: the request is complete. */
+	/** Implements PumpOwner: the request is complete. */
 	pumpEnded(): void {
 		this.#output.bytes(formatEnd(RECORD.stdin));
 		this.#requestSent();
@@ -161,22 +164,22 @@ export class FastcgiConnection
 		this.#clock.requestSent(this.#answered);
 	}
 
-	/** PumpOwner: the client's body was cut short. */
+	/** Implements PumpOwner: the client's body was cut short. */
 	pumpFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
 
-	/** OutputOwner */
+	/** Implements OutputOwner. */
 	outputDrained(): void {
 		this.#pump?.flushed();
 	}
 
-	/** TimedCall */
+	/** Implements TimedCall. */
 	get reading(): boolean {
 		return this.#wanted;
 	}
 
-	/** UpstreamSocketOwner */
+	/** Implements UpstreamSocketOwner. */
 	get answering(): boolean {
 		return this.#answered && this.#call !== undefined;
 	}
@@ -186,29 +189,29 @@ export class FastcgiConnection
 		this.#pump?.stop();
 	}
 
-	/** TimedCall */
+	/** Implements TimedCall. */
 	stalled(): boolean {
 		return this.#pump?.stalled() === true;
 	}
 
-	/** TimedCall */
+	/** Implements TimedCall. */
 	timedOut(what: string): void {
 		this.#fail(new UpstreamError('timeout', `the application ${what}`));
 	}
 
-	/** BodyOwner */
+	/** Implements BodyOwner. */
 	resumeBody(): void {
 		if (this.#wanted) return;
 		this.#wanted = true;
 		this.#socket.resume();
 	}
 
-	/** BodyOwner */
+	/** Implements BodyOwner. */
 	cancelBody(): void {
 		if (this.#call) this.#fail(new UpstreamError('response', 'the body was canceled'), true);
 	}
 
-	/** UpstreamSocketOwner */
+	/** Implements UpstreamSocketOwner. */
 	received(bytes: Buffer, count: number): boolean {
 		const call = this.#call;
 		if (!call) {
@@ -230,12 +233,12 @@ export class FastcgiConnection
 		return this.#wanted;
 	}
 
-	/** Limits reading to what the client accepts. */
+	/** Limits the next read to the bytes that the client can accept. */
 	#readLess(room: number | undefined): void {
 		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
 	}
 
-	/** RecordSink */
+	/** Implements RecordSink. */
 	content(type: number, bytes: Buffer): void {
 		if (this.#mistake !== undefined || this.#ended) return;
 		if (type === RECORD.stderr) {
@@ -265,7 +268,7 @@ export class FastcgiConnection
 		if (rest !== '') this.#push(Buffer.from(rest, 'latin1'));
 	}
 
-	/** RecordSink */
+	/** Implements RecordSink. */
 	requestEnded(_status: number, protocol: number): void {
 		if (protocol !== 0) {
 			this.#mistake ??= `the application refused the request (${protocol})`;
@@ -290,7 +293,7 @@ export class FastcgiConnection
 		return this.#call!.request.method === 'HEAD' || status === 204 || status === 304;
 	}
 
-	/** Starts a streamed response. */
+	/** Reports a response whose body is streamed. */
 	#stream(call: ClientCall, head: CgiHead): void {
 		this.#answered = true;
 		if (this.#bodiless()) {
@@ -303,7 +306,7 @@ export class FastcgiConnection
 		call.answered(responseOf(head, body));
 	}
 
-	/** Completes the request. */
+	/** Completes the request when the application has ended it. */
 	#finish(call: ClientCall): void {
 		const head = this.#head;
 		if (!head) {
@@ -320,7 +323,7 @@ export class FastcgiConnection
 			call.answered(
 				responseOf(head, first === undefined ? null : more.length === 0 ? first : Buffer.concat(this.#pieces)),
 			);
-			// The response's consumer may have canceled the request.
+			// The callback may have canceled the request.
 			if (this.#call !== call) return;
 		}
 		this.#body?.end(undefined);
@@ -336,12 +339,12 @@ export class FastcgiConnection
 		call.released();
 	}
 
-	/** UpstreamSocketOwner: the application has closed its side. */
+	/** Implements UpstreamSocketOwner: the application has closed its side. */
 	ended(): void {
 		this.closed(undefined);
 	}
 
-	/** UpstreamSocketOwner */
+	/** Implements UpstreamSocketOwner. */
 	closed(error: Error | undefined): void {
 		if (this.#closed) return;
 		if (!this.#call) {
@@ -352,7 +355,7 @@ export class FastcgiConnection
 		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
 	}
 
-	/** @param ours True if the application is not to blame. */
+	/** Fails the current request. @param ours True if the application is not to blame. */
 	#fail(error: UpstreamError, ours = false): void {
 		const call = this.#call;
 		if (!call) {

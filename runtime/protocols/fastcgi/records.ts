@@ -1,9 +1,9 @@
-/** FastCGI 1.0 records: encoding, and incremental decoding. */
+/** Encodes FastCGI 1.0 records, and decodes them incrementally. */
 
-/** Record types (§8). */
+/** Record types (FastCGI specification §8). */
 export const RECORD = { begin: 1, abort: 2, end: 3, params: 4, stdin: 5, stdout: 6, stderr: 7 } as const;
 
-/** With one request at a time per connection, one ID is enough. */
+/** The request ID. One is enough, because a connection carries one request at a time. */
 const REQUEST_ID = 1;
 const HEADER = 8;
 /** Maximum content of a record in bytes; a multiple of 8, so that no padding is needed. */
@@ -16,7 +16,7 @@ export function formatBegin(params: readonly string[], keepConnection: boolean):
 	return Buffer.concat([begin, ...formatContent(RECORD.params, pairs), formatEnd(RECORD.params)]);
 }
 
-/** Encodes data of a stream; returns no records for no bytes, because an empty record ends the stream. */
+/** Encodes data of a stream. Returns no records if there is no data, because an empty record would end the stream. */
 export function formatContent(type: number, content: Uint8Array): Uint8Array[] {
 	const records: Uint8Array[] = [];
 	for (let at = 0; at < content.length; at += MAX_CONTENT) {
@@ -58,14 +58,14 @@ function writeLength(bytes: Buffer, at: number, length: number): number {
 	return bytes.writeUInt32BE((length | 0x80000000) >>> 0, at);
 }
 
-/** Receives decoded records. Bytes are valid only during the call. */
+/** Receives decoded records. The bytes passed to it are valid only during the call. */
 export interface RecordSink {
 	content(type: number, bytes: Buffer): void;
-	/** The request has ended; `status` is the application's exit status, `protocol` is 0 on success. */
+	/** Called when the request has ended. `status` is the application's exit status; `protocol` is 0 on success. */
 	requestEnded(status: number, protocol: number): void;
 }
 
-/** Decodes records from pieces of any size. */
+/** Decodes records from input that may be split anywhere. */
 export class RecordReader {
 	readonly #sink: RecordSink;
 	readonly #head = Buffer.alloc(HEADER);
@@ -79,12 +79,12 @@ export class RecordReader {
 		this.#sink = sink;
 	}
 
-	/** True between two records. */
+	/** True if the input so far ends with a complete record. */
 	get whole(): boolean {
 		return this.#headLength === 0;
 	}
 
-	/** Decodes all bytes; returns false if they are not FastCGI. */
+	/** Decodes `count` bytes. Returns false if they are not FastCGI records. */
 	write(bytes: Buffer, count: number): boolean {
 		let at = 0;
 		while (at < count) {

@@ -1,8 +1,8 @@
-/** Parses heads of CGI responses (RFC 3875 §6). */
+/** Parses the heads of CGI responses (RFC 3875 §6). */
 import { isFieldValue, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** Maximum fields of a response. */
+/** Maximum number of fields in a response head. */
 const MAX_FIELDS = 1000;
 
 /** The head of a response. */
@@ -13,7 +13,7 @@ export interface CgiHead {
 	readonly length: number | undefined;
 }
 
-/** Returns the start of the body: after the first empty line, with either kind of line end; -1 if there is none yet. */
+/** Returns the index of the body, which follows the first empty line (LF or CRLF), or -1 if no empty line has arrived. */
 export function bodyStart(text: string): number {
 	const plain = text.indexOf('\n\n');
 	const full = text.indexOf('\n\r\n');
@@ -23,7 +23,7 @@ export function bodyStart(text: string): number {
 	return full === -1 || (plain !== -1 && plain < full) ? plain + 2 : full + 3;
 }
 
-/** Parses a head in Latin-1, without its empty line. Returns a message if it is invalid. */
+/** Parses a Latin-1 response head without its final empty line. Returns an error message if the head is invalid. */
 export function parseCgiHead(text: string): CgiHead | string {
 	const items: string[] = [];
 	let status = 0;

@@ -1,28 +1,27 @@
-/** Reads large pieces of bodies directly into blocks that are passed on without copying. */
+/** Reads large parts of bodies directly into blocks of memory, which are then passed on without copying. */
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import { LARGE_PIECE, type PieceMemory } from './piece-memory.ts';
 
-/** The source of the bytes. */
+/** The source of the bytes, usually a socket. */
 export interface BlockTaker {
 	/** The socket's file descriptor; −1 if it has none. */
 	readonly descriptor: number;
-	/** Makes the next read only detect that there is more data. May be called while received bytes are being handled. */
+	/** Makes the next read only detect whether there is more data. May be called while received bytes are being handled. */
 	readLess(): void;
-	/** False if it can read only into its own memory. */
+	/** False if the source can read only into its own memory. */
 	readonly takesMemory: boolean;
-	/** Callable while bytes are received: sets the memory for the next read; undefined means its own. */
+	/** Sets the memory for the next read; undefined means the source's own. May be called while received bytes are being handled. */
 	readInto(memory: Buffer | undefined): void;
 }
 
-/** Reads one connection's bodies, one after another. */
+/** Reads the bodies of one connection, one after another. */
 export class BlockReader {
-	/** The source. */
 	readonly taker: BlockTaker;
 	readonly #memory: PieceMemory;
-	/** The block being read into instead of the source's memory. */
+	/** The block into which the source currently reads, if it does not read into its own memory. */
 	#block: Buffer | undefined = undefined;
 
-	/** Relays bytes from socket to socket; undefined if not available. */
+	/** Returns the relay that moves bytes between sockets inside the kernel; undefined if not available. */
 	readonly relay: (() => SocketRelay | undefined) | undefined;
 
 	constructor(taker: BlockTaker, memory: PieceMemory, relay?: () => SocketRelay | undefined) {
@@ -32,12 +31,12 @@ export class BlockReader {
 	}
 
 	/**
-	 * Returns the bytes just received from `start` to `end` (exclusive). They belong to the caller, who must return them to the
-	 * memory. `more` says whether another large piece may follow.
+	 * Returns the bytes just received, from `start` to `end` (exclusive). They belong to the caller, who must return them with
+	 * `giveBack`. `more` says whether as many bytes may follow, so that the next read should use a block, too.
 	 */
 	piece(bytes: Buffer, start: number, end: number, more: boolean): Buffer {
 		const block = this.#block;
-		// Held-back bytes are in other memory.
+		// Bytes that the socket held back are in other memory.
 		if (block === undefined || !this.taker.takesMemory || bytes.buffer !== block.buffer) {
 			if (more && block === undefined && this.taker.takesMemory) this.#readInto(this.#memory.block());
 			return this.#memory.copy(bytes, start, end);
@@ -54,12 +53,12 @@ export class BlockReader {
 		return piece;
 	}
 
-	/** Returns memory given out by `piece`. */
+	/** Returns memory to the pool that was obtained from `piece`. */
 	giveBack(piece: Uint8Array): void {
 		this.#memory.giveBack(piece);
 	}
 
-	/** Callable while bytes are received: no more pieces are needed. */
+	/** Releases the block, because no more large reads are expected. May be called while received bytes are being handled. */
 	release(): void {
 		const block = this.#block;
 		if (block === undefined || !this.taker.takesMemory) return;
@@ -67,7 +66,7 @@ export class BlockReader {
 		this.#memory.giveBack(block);
 	}
 
-	/** Ends reading. */
+	/** Ends reading, and releases the block. */
 	end(): void {
 		const block = this.#block;
 		this.#block = undefined;

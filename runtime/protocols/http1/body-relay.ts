@@ -3,17 +3,20 @@ import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { ClientBody } from './client-body.ts';
 
-/** The connection of the response. */
+/** The upstream connection that receives the response. */
 export interface RelayOwner {
-	/** Bytes of the body that have not been received; 0 if none may be taken from the socket now. */
+	/** Bytes of the body that are still to be received; 0 if none may be taken from the socket now. */
 	readonly outstanding: number;
-	/** Called when bytes have been taken. `room` is false if the body is full; `more` is true if data follows it. */
+	/**
+	 * Called when `count` bytes have been taken from the socket. `room` is false if the body's queue is full. `more` is true if the
+	 * upstream sent data after the end of the body.
+	 */
 	moved(count: number, room: boolean, more: boolean): void;
-	/** Bytes were lost. */
+	/** Called when bytes were lost, so that the response cannot be completed. */
 	relayFailed(): void;
 }
 
-/** Minimum bytes of a body that is worth relaying. */
+/** Minimum bytes of a body for which relaying pays off. */
 export const LARGE_BODY = 131_072;
 
 /** Returns a relay for a body if it is large and a relay is available. */
@@ -31,7 +34,7 @@ export function relayFor(
 
 /** Relays one body. Used by the body's consumer between two pulls. */
 export class BodyRelay {
-	/** Whether the kernel has moved something; then, whether it has been given one chance. */
+	/** `#active`: the kernel has moved some data. `#probed`: the kernel has been given its first chance to do so. */
 	#active = false;
 	#probed = false;
 	readonly #upstreamSocket: UpstreamSocket;
@@ -48,11 +51,11 @@ export class BodyRelay {
 	}
 
 	/**
-	 * Callable while bytes are received: whether the next read should only signal that there is more data. True while the kernel
-	 * moves the data, and once to find out whether it does.
+	 * Whether the next read should only signal that there is more data, which the kernel then moves. True while the kernel moves
+	 * data, and also once at the start, to find out whether it can. May be read while received bytes are being handled.
 	 */
 	get short(): boolean {
-		// A closing pool closes its pipe; bodies in progress are then read normally.
+		// When a pool closes, it closes the relay's pipe. Bodies in progress are then read normally.
 		if (this.#relay.closed) return false;
 		if (this.#active) return this.#body.awaited;
 		const first = !this.#probed;

@@ -1,4 +1,4 @@
-/** A strict decoder of the chunked transfer coding (RFC 9112 §7.1). */
+/** A strict decoder of chunked transfer coding (RFC 9112 §7.1). */
 
 import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -7,7 +7,7 @@ import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 
-/** Receives decoded content, as views of the received bytes. */
+/** Receives decoded content as views of the received bytes. */
 export interface ChunkSink {
 	push(piece: Buffer): void;
 }
@@ -38,7 +38,7 @@ const BACKSLASH = 92;
 
 /** The decoder of one body. */
 export class ChunkedDecoder {
-	/** Trailer fields, set at the end, or undefined if the message has no trailer. Fields that belong in a head are dropped. */
+	/** Trailer fields, set at the end; undefined if the message has no trailer. Fields that are not allowed in trailers are dropped. */
 	trailers: HeaderList | undefined = undefined;
 	#state = SIZE_FIRST;
 	#size = 0;
@@ -52,8 +52,8 @@ export class ChunkedDecoder {
 	readonly #connection: string | undefined;
 
 	/**
-	 * The limits are bytes of the trailer section, number of its fields, and bytes of all chunk extensions. `connection` is the
-	 * message's field of that name, if the fields that it names are to be removed here.
+	 * The limits are the bytes of the trailer section, the number of its fields, and the total bytes of chunk extensions.
+	 * `connection` is the message's `Connection` field, if the trailer fields that it names should be removed.
 	 */
 	constructor(
 		of: 'request' | 'response',
@@ -75,8 +75,8 @@ export class ChunkedDecoder {
 	}
 
 	/**
-	 * Decodes bytes from `start` on. Returns the index after the last one that belongs to the body (the buffer's length while
-	 * it continues), or −1 if the coding is malformed, which is final.
+	 * Decodes bytes from `start` on. Returns the index after the last byte of the body, which is the buffer's length if the body
+	 * continues. Returns −1 if the coding is malformed; the decoder cannot be used after that.
 	 */
 	write(bytes: Buffer, start: number, sink: ChunkSink): number {
 		let i = start;
@@ -107,7 +107,7 @@ export class ChunkedDecoder {
 			case SIZE: {
 				const digit = hexDigit(code);
 				if (digit >= 0) {
-					// Twelve digits are 256 TiB, which a number represents exactly.
+					// Twelve hexadecimal digits stay below 256 TiB, which a number represents exactly.
 					if (++this.#digits > 12) return false;
 					this.#size = this.#size * 16 + digit;
 					this.#state = SIZE;
@@ -162,7 +162,7 @@ export class ChunkedDecoder {
 	}
 
 	#extension(): boolean {
-		// Extensions are ignored; without a limit, they could be used for a flood.
+		// Extensions are ignored. Without a limit, a client could send any amount of them.
 		return ++this.#extensions <= this.#maxExtensions;
 	}
 

@@ -2,21 +2,21 @@
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** High-water and low-water mark in bytes for a consumer that takes large pieces: reading the socket stops and resumes there. */
+/** Marks in bytes at which reading the socket stops and resumes, for consumers that accept large chunks. */
 const HIGH_WATER = 65_536;
 const LOW_WATER = 32_768;
-/** Bytes per pull from which a consumer is such. For others, nothing is read before they ask for it. */
+/** A consumer that accepts at least this many bytes per pull accepts large chunks. For others, nothing is read ahead. */
 const MUCH = 131_072;
 
-/** The connection of a body. */
+/** The connection from which a body is read. */
 export interface BodyOwner {
-	/** The body has room again. */
+	/** Called when the body's queue has room again. */
 	resumeBody(): void;
-	/** The rest of the body is not wanted. */
+	/** Called when the consumer does not want the rest of the body. */
 	cancelBody(): void;
 }
 
-/** The memory to which consumed pieces are returned. */
+/** The memory to which consumed chunks are returned. */
 export interface PieceOwner {
 	giveBack(piece: Uint8Array): void;
 }
@@ -25,25 +25,25 @@ export interface PieceOwner {
 export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
-	/** Makes the kernel move data that has not been received yet, if possible. */
+	/** Lets the kernel move data from the upstream's socket to this socket, as far as it can. Returns the number of bytes sent. */
 	mover: ((socket: number) => number) | undefined = undefined;
 	#pulled = false;
 	readonly #owner: BodyOwner;
 	readonly #memory: PieceOwner;
-	/** The piece lent to the consumer until its next pull. */
+	/** The chunk lent to the consumer until its next pull. */
 	#lent: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
 	#next = 0;
 	#queued = 0;
 	#paused = false;
-	/** Bytes that the consumer accepted at the last pull. */
+	/** Maximum bytes that the consumer said it accepts, at its last pull. */
 	#most: number;
 	#ended = false;
 	#error: unknown = undefined;
 	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
 
-	/** `room` is the number of bytes that the consumer is initially known to accept. */
+	/** `room` is the number of bytes that the consumer accepts before its first pull. */
 	constructor(owner: BodyOwner, length: number | undefined, memory: PieceOwner, room: number) {
 		this.#owner = owner;
 		this.#memory = memory;
@@ -56,7 +56,7 @@ export class ClientBody implements BodySource {
 		return this.#most;
 	}
 
-	/** True if more may be read than the consumer has asked for. */
+	/** True if more may be read from the socket than the consumer has asked for. */
 	get readsAhead(): boolean {
 		return this.#most >= MUCH;
 	}
@@ -65,12 +65,12 @@ export class ClientBody implements BodySource {
 		return this.#queued;
 	}
 
-	/** Available only after the first pull, because the first piece is sent with the head. */
+	/** Undefined before the first pull, because the first chunk is sent together with the head. */
 	get sendTo(): ((socket: number) => number) | undefined {
 		return this.#pulled ? this.mover : undefined;
 	}
 
-	/** True if everything received has been pulled and more is to come. */
+	/** True if everything received has been pulled, and more is to come. */
 	get drained(): boolean {
 		return this.#next === this.#chunks.length && !this.#ended && this.#error === undefined;
 	}
@@ -80,7 +80,7 @@ export class ClientBody implements BodySource {
 		return this.#resolve !== undefined;
 	}
 
-	/** Adds bytes, which the given memory has copied; returns false if the socket should not be read for now. */
+	/** Adds a chunk, which must be a copy in the memory passed to the constructor. Returns false if the socket should not be read for now. */
 	push(bytes: Uint8Array): boolean {
 		const resolve = this.#resolve;
 		if (resolve) {
@@ -160,7 +160,7 @@ export class ClientBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		// It may still be on its way out, so it is not reused.
+		// The chunk may still be on its way out, so its memory is not reused.
 		this.#lent = undefined;
 		this.#chunks = [];
 		this.#next = 0;

@@ -24,7 +24,7 @@ import { LARGE_PIECE } from './piece-memory.ts';
 import { ResponseHeads } from './response-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
-/** What is being read: nothing, a head, a body with one of three framings, or upgraded data. */
+/** What the connection is reading: nothing, a head, a body with one of three framings, or the data of an upgraded connection. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
 
 export class ClientConnection
@@ -38,7 +38,7 @@ export class ClientConnection
 		OutputOwner,
 		RelayOwner
 {
-	/** Time at which it last became idle, by `performance.now()`; set by the keeper. */
+	/** When the connection last became idle, by `performance.now()`. Set by the keeper. */
 	idleSince = 0;
 	readonly #upstreamSocket: UpstreamSocket;
 	readonly #blocks: BlockReader;
@@ -52,7 +52,7 @@ export class ClientConnection
 	#calls = 0;
 	readonly #clock: CallClock;
 	readonly #output: SocketOutput;
-	// State of the current request:
+	// State of the current request.
 	#sender: BodyPump | undefined = undefined;
 	#sent = false;
 	#responseBytes = false;
@@ -78,12 +78,12 @@ export class ClientConnection
 		this.#output = new SocketOutput(this.#socket, this);
 	}
 
-	/** True while a request can be sent on it. */
+	/** True if a request can be sent on the connection now. */
 	get usable(): boolean {
 		return this.#state === 'idle' && !this.#socket.destroyed;
 	}
 
-	/** Sends a request; only if `usable`. */
+	/** Sends a request. Allowed only if `usable`. */
 	send(call: ClientCall): void {
 		call.carrier = this;
 		this.#call = call;
@@ -97,7 +97,7 @@ export class ClientConnection
 		this.#write(call);
 	}
 
-	/** Cancels a request if it is still the one on this connection. Its response, if any, ends with an error. */
+	/** Cancels a request if it is still in progress on this connection. Its response, if any, ends with an error. */
 	cancel(call: ClientCall): void {
 		if (this.#call === call) this.#fail(new UpstreamError('response', 'the request was canceled'), true);
 	}
@@ -108,14 +108,14 @@ export class ClientConnection
 		else this.#drop();
 	}
 
-	/** BodyOwner: the consumer has room again. */
+	/** Implements BodyOwner: the consumer has room again. */
 	resumeBody(): void {
 		if (this.#wanted) return;
 		this.#wanted = true;
 		this.#socket.resume();
 	}
 
-	/** BodyOwner: nobody reads the rest, so the upstream's remaining data is not awaited. */
+	/** Implements BodyOwner: nobody reads the rest of the body, so the connection does not wait for it. */
 	cancelBody(): void {
 		if (this.#call) this.#fail(new UpstreamError('response', 'the body was canceled'), true);
 	}
@@ -155,18 +155,18 @@ export class ClientConnection
 			this.#clock.wait(continueTimeout, () => this.#continue());
 			return;
 		}
-		// Body data that is already available is sent with the head.
+		// If body data is available already, it is sent together with the head.
 		sender.start();
 		writer.writeHead();
 	}
 
-	/** RequestBodyOwner: the request is complete. */
+	/** Implements RequestBodyOwner: the request is complete. */
 	bodySent(): void {
 		this.#sent = true;
 		this.#clock.requestSent(this.#answered);
 	}
 
-	/** RequestBodyOwner: the client's body was cut short. */
+	/** Implements RequestBodyOwner: the client's body was cut short. */
 	bodyFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
@@ -176,7 +176,7 @@ export class ClientConnection
 		this.#sender?.start();
 	}
 
-	// OutputOwner, TimedCall.
+	// Implementations of OutputOwner and TimedCall.
 
 	outputDrained(): void {
 		this.#sender?.flushed();
@@ -202,7 +202,7 @@ export class ClientConnection
 		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
 	}
 
-	/** UpstreamSocketOwner: bytes have been received. */
+	/** Implements UpstreamSocketOwner: bytes have been received. */
 	received(bytes: Buffer, count: number): boolean {
 		this.#clock.read();
 		try {
@@ -234,7 +234,7 @@ export class ClientConnection
 		return this.#wanted;
 	}
 
-	/** Limits reading to what the client accepts. */
+	/** Limits the next read to the bytes that the client can accept. */
 	#readLess(room: number | undefined): void {
 		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
 	}
@@ -273,7 +273,7 @@ export class ClientConnection
 				this.#remaining = head.length;
 				this.#beginBody(head, 'length');
 				this.#relay = relayFor(head.length, this.#upstreamSocket, this.#body!, this.#options.relay, this);
-				// Data that has already arrived is sent with the head.
+				// If body data has arrived already, the client gets it together with the head.
 				if (start < end) this.#readLength(data, start, end);
 				this.#tell(call, responseOf(head, this.#body!));
 				return;
@@ -298,13 +298,13 @@ export class ClientConnection
 		}
 	}
 
-	/** Reports the response; the callback may cancel the request at once. */
+	/** Reports the response. The callback may cancel the request before it returns. */
 	#tell(call: ClientCall, answer: UpstreamResponse): void {
 		this.#answered = true;
 		call.answered(answer, true);
 	}
 
-	/** Reports a complete response; by then, the connection can already carry another request. */
+	/** Reports a response that has been received completely. During the callback, the connection can already carry another request. */
 	#answerWhole(call: ClientCall, answer: UpstreamResponse, more: boolean): void {
 		this.#answered = true;
 		this.#leave(more);
@@ -312,7 +312,7 @@ export class ClientConnection
 		call.released();
 	}
 
-	/** A chunked body that has arrived completely is passed on as bytes, so that the client gets its length. */
+	/** Reports a chunked response. If its whole body has arrived, the body is passed on as bytes, so that the client learns its length. */
 	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
 		const decoder = responseDecoder(head);
 		const pieces: Buffer[] = [];
@@ -330,7 +330,7 @@ export class ClientConnection
 		if (decoder.ended && this.#call === call) this.#responseEnded(more);
 	}
 
-	/** Starts a body whose end has not arrived. */
+	/** Creates a body whose end has not arrived. */
 	#beginBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
 		const room = this.#call!.room ?? Infinity;
 		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces, room);
@@ -343,7 +343,7 @@ export class ClientConnection
 		const to = Math.min(end, start + this.#remaining);
 		this.#remaining -= to - start;
 		const body = this.#body!;
-		// If the kernel moves the rest, reads only signal that there is more.
+		// If the kernel moves the rest, reads only detect that there is more.
 		const short = this.#relay?.short === true;
 		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE;
 		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, more));
@@ -383,7 +383,7 @@ export class ClientConnection
 		this.#responseEnded(used < count || this.#upstreamSocket.filled);
 	}
 
-	/** ChunkSink: content of a chunked body. */
+	/** Implements ChunkSink: content of a chunked body. */
 	push(piece: Buffer): void {
 		this.#wanted = this.#body!.push(this.#options.pieces.copy(piece, 0, piece.length));
 	}
@@ -395,7 +395,7 @@ export class ClientConnection
 		call.released();
 	}
 
-	/** @param more True if bytes follow the response: then nothing on this connection can be trusted. */
+	/** Ends the request. @param more True if bytes follow the response; the connection is then not reused. */
 	#leave(more: boolean): void {
 		const whole = this.#sent && !more && !this.#output.pending;
 		const reusable = this.#persistent && whole && !this.#socket.destroyed && !this.#upstreamSocket.broken;
@@ -413,7 +413,7 @@ export class ClientConnection
 		} else this.#drop();
 	}
 
-	/** @param ours True if the upstream is not to blame. */
+	/** Fails the current request. @param ours True if the upstream is not to blame. */
 	#fail(error: UpstreamError, ours = false): void {
 		const call = this.#call;
 		const sender = this.#sender;
@@ -432,7 +432,7 @@ export class ClientConnection
 		call.released(ours || stream ? undefined : error);
 	}
 
-	/** UpstreamSocketOwner: the upstream has closed its side. */
+	/** Implements UpstreamSocketOwner: the upstream has closed its side. */
 	ended(): void {
 		switch (this.#state) {
 			case 'idle':
@@ -458,7 +458,7 @@ export class ClientConnection
 		this.#fail(new UpstreamError('response', `the connection was closed ${when}`));
 	}
 
-	/** UpstreamSocketOwner: the socket has closed. */
+	/** Implements UpstreamSocketOwner: the socket has closed. */
 	closed(error: Error | undefined): void {
 		if (this.#state === 'closed') return;
 		if (this.#state === 'upgraded') {

@@ -1,4 +1,4 @@
-/** Heads of HTTP/1.1 on the client side: encodes requests, parses responses (RFC 9112 §3 to §6). */
+/** Heads of HTTP/1.1 messages on the client side: encodes those of requests, parses those of responses (RFC 9112 §3 to §6). */
 import { TOKEN_CLASS, VALUE_CLASS, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
@@ -12,23 +12,23 @@ export type ResponseFraming = 'none' | 'length' | 'chunked' | 'close' | 'upgrade
 export interface ResponseHead {
 	readonly protocol: 'HTTP/1.0' | 'HTTP/1.1';
 	readonly status: number;
-	/** The reason phrase, if it is not the registered one. */
+	/** The reason phrase, if it differs from the registered one. */
 	readonly reason: string | undefined;
 	/**
-	 * End-to-end fields: connection-specific ones are removed (RFC 9110 §7.6.1). `Content-Length` is kept only if it does not
-	 * frame this message (HEAD, 304), `Upgrade` only with 101.
+	 * End-to-end fields. Connection-specific fields are removed (RFC 9110 §7.6.1). `Content-Length` is kept only where it does not
+	 * delimit this message (HEAD, 304), and `Upgrade` only with 101.
 	 */
 	readonly headers: HeaderList;
 	readonly framing: ResponseFraming;
-	/** Bytes of body with framing `length`, otherwise 0. */
+	/** Bytes of the body if `framing` is `length`, otherwise 0. */
 	readonly length: number;
-	/** False if the connection ends with this message. */
+	/** False if the connection must close after this message. */
 	readonly persistent: boolean;
-	/** The field `Connection` as received; fields that it names are removed from trailers too. */
+	/** The `Connection` field as received. The fields that it names are removed from trailers, too. */
 	readonly connection: string | undefined;
 }
 
-/** A response that is not valid HTTP/1.x (RFC 9112). `message` says why, without quoting the upstream. */
+/** Thrown for a response that is not valid HTTP/1.x (RFC 9112). `message` says why, without quoting the upstream. */
 export class InvalidResponse extends Error {
 	constructor(message: string) {
 		super(message);
@@ -40,12 +40,12 @@ const CR = 13;
 const LF = 10;
 const COLON = 58;
 
-/** Bytes of a read that are searched first for the end of a head. */
+/** The end of a head is searched for in this many bytes first, before the rest of a read. */
 const HEAD_WINDOW = 1024;
-/** Maximum fields of a response. */
+/** Maximum number of fields in a response. */
 const MAX_FIELDS = 1000;
 
-/** Returns the head from `start` to the CRLF of its last line, or undefined if it is incomplete. */
+/** Returns the head that begins at `start`, up to the CRLF of its last line. Returns undefined if it is incomplete. */
 export function headText(data: Buffer, start: number, end: number): string | undefined {
 	let text = data.toString('latin1', start, Math.min(end, start + HEAD_WINDOW));
 	let stop = text.indexOf('\r\n\r\n');
@@ -58,21 +58,21 @@ export function headText(data: Buffer, start: number, end: number): string | und
 
 const EMPTY = Buffer.alloc(0);
 
-/** An incomplete head. Only new bytes are examined, because a head may arrive byte by byte. */
+/** Accumulates an incomplete head. Examines only new bytes, because a head may arrive byte by byte. */
 export class PendingHead {
-	/** Number of bytes held. */
+	/** Number of bytes accumulated. */
 	length = 0;
 	#bytes: Buffer = EMPTY;
 
-	/** Copies a part of `data`. */
+	/** Starts with a copy of the bytes from `start` to `end`. */
 	begin(data: Buffer, start: number, end: number): void {
 		this.length = end - start;
 		this.#bytes = Buffer.from(data.subarray(start, end));
 	}
 
 	/**
-	 * Adds bytes; returns true if they complete the head.
-	 * @throws InvalidResponse if more than `limit` bytes are held, or a bare LF shows that the end will never come
+	 * Adds bytes. Returns true if they complete the head.
+	 * @throws InvalidResponse if there are more than `limit` bytes, or a bare LF shows that the end of the head will never come
 	 */
 	add(data: Buffer, count: number, limit: number): boolean {
 		const before = this.length;
@@ -91,7 +91,7 @@ export class PendingHead {
 		return false;
 	}
 
-	/** Returns what is held, and empties itself. */
+	/** Returns the accumulated bytes, and resets the object. */
 	take(): Buffer {
 		const bytes = this.#bytes.subarray(0, this.length);
 		this.#bytes = EMPTY;
@@ -100,7 +100,7 @@ export class PendingHead {
 	}
 }
 
-/** Rejects an incomplete head that can no longer become valid, because its end might never come. */
+/** Rejects an incomplete head that can no longer become valid. Otherwise, the connection might wait for its end forever. */
 export function refuseEarly(data: Buffer, start: number, end: number, limit: number): void {
 	if (end - start > limit) throw new InvalidResponse('the response head is too large');
 	const begin = data.toString('latin1', start, Math.min(end, start + 7));
@@ -112,7 +112,7 @@ export function refuseEarly(data: Buffer, start: number, end: number, limit: num
  * Parses a response head.
  * @param text The head as Latin-1, from the status line to the CRLF of the last field, without the empty line.
  * @param method The request's method: responses to HEAD have no body.
- * @param upgrade True if the request asked for an upgrade: only then is 101 allowed.
+ * @param upgrade True if the request asked for an upgrade. Otherwise, status 101 is invalid.
  * @throws InvalidResponse
  */
 export function parseResponseHead(text: string, method: string, upgrade: boolean): ResponseHead {
@@ -216,13 +216,14 @@ export type RequestFraming = 'none' | 'length' | 'chunked';
 export function requestFraming(length: number | undefined, method: string): RequestFraming {
 	if (length === undefined) return 'chunked';
 	if (length > 0) return 'length';
-	// Methods that usually have a body state that there is none; otherwise, some servers wait for it (RFC 9110 §8.6).
+	// For methods that usually have a body, an empty one is declared with `Content-Length: 0` (RFC 9110 §8.6). Some servers
+	// would otherwise wait for a body.
 	return method === 'POST' || method === 'PUT' || method === 'PATCH' ? 'length' : 'none';
 }
 
 /**
- * Returns a request head with its empty line, as Latin-1. The caller guarantees valid names and values; the target is checked
- * here, because rewriting could have introduced a space or line break.
+ * Returns a request head, including its empty line, as Latin-1. The caller guarantees that names and values are valid. The
+ * target is checked here, because rewriting could have introduced a space or line break.
  * @throws InvalidRequest
  */
 export function formatRequestHead(
@@ -247,7 +248,7 @@ export function formatRequestHead(
 	return `${head}\r\n`;
 }
 
-/** Returns the trailer fields and the end of a chunked message. */
+/** Returns the last chunk of a message: the zero-length chunk, the trailer fields, and the empty line. */
 export function formatLastChunk(trailers: HeaderList | undefined): string {
 	if (!trailers || trailers.size === 0) return '0\r\n\r\n';
 	let text = '0\r\n';
@@ -255,7 +256,7 @@ export function formatLastChunk(trailers: HeaderList | undefined): string {
 	return `${text}\r\n`;
 }
 
-/** A request that cannot be encoded. */
+/** Thrown for a request that cannot be encoded. */
 export class InvalidRequest extends Error {
 	constructor(message: string) {
 		super(message);
@@ -272,7 +273,7 @@ function isTarget(text: string): boolean {
 }
 
 function parseStatusLine(text: string): number {
-	// `HTTP/1.1 200`, then a space and the reason, or the end of the line, because many servers omit the space.
+	// `HTTP/1.1 200` is followed by a space and the reason phrase, or by the end of the line: many servers omit the space.
 	const minor = text.charCodeAt(7);
 	const after = text.charCodeAt(12);
 	const hundreds = text.charCodeAt(9) - 0x30;
@@ -292,7 +293,7 @@ function parseStatusLine(text: string): number {
 	return status;
 }
 
-/** Returns the reason phrase of a status line that ends at `end` if it is not the registered one. */
+/** Returns the reason phrase of a status line that ends at `end`, or undefined if it is the registered one. */
 function unusualReason(text: string, status: number, end: number): string | undefined {
 	const usual = STATUS_CODES[status];
 	if (usual !== undefined && end === 13 + usual.length && text.startsWith(usual, 13)) return undefined;
@@ -300,8 +301,8 @@ function unusualReason(text: string, status: number, end: number): string | unde
 }
 
 /**
- * Returns the index of the CRLF that ends the line at `start`. Control characters and other line ends are not allowed in a
- * head (RFC 9112 §2.2). The text ends with CRLF, so every loop over characters of one kind terminates.
+ * Returns the index of the CRLF that ends the line at `start`. Rejects control characters and other line endings
+ * (RFC 9112 §2.2). The text ends with CRLF, so loops that skip characters of one class always terminate.
  */
 function endOfLine(text: string, start: number): number {
 	let i = start;
@@ -324,7 +325,7 @@ function parseContentLength(text: string): number {
 	return Number(value);
 }
 
-/** Parses `Connection`, removes the fields that it names, and returns whether the connection persists. */
+/** Parses a `Connection` field and removes the fields that it names. Returns whether the connection persists. */
 function takeConnectionOptions(connection: string, headers: HeaderList, http11: boolean): boolean {
 	const text = connection.toLowerCase();
 	if (text === 'keep-alive') return true;

@@ -1,22 +1,22 @@
-/** Writes a streamed request body, with Content-Length or chunked (RFC 9112 §6). */
+/** Writes a streamed request body with Content-Length or chunked framing (RFC 9112 §6). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { SocketOutput } from '../../sockets/socket-output.ts';
 import type { PumpOwner } from '../body-pump.ts';
 import { formatLastChunk } from './client-head.ts';
 
-/** Callbacks of the body. Exactly one is called, unless it is stopped first. */
+/** Callbacks of the body writer. Exactly one of them is called, unless the writer is stopped first. */
 export interface RequestBodyOwner {
 	bodySent(): void;
-	/** The body could not be read, or does not have the announced length: the message cannot be completed. */
+	/** Called if the body could not be read or does not have the announced length. The message cannot be completed. */
 	bodyFailed(error: unknown): void;
 }
 
-/** Frames one body. The head waits for the first piece, so that both are sent in one write. */
+/** Writes one body with its framing. The head waits for the first chunk, so that both are sent in one write. */
 export class RequestBodyWriter implements PumpOwner {
 	readonly #output: SocketOutput;
 	readonly #body: BodySource;
 	readonly #owner: RequestBodyOwner;
-	/** Bytes still to come; undefined for chunked framing. */
+	/** Bytes of the body still to be written; undefined with chunked framing. */
 	#remaining: number | undefined;
 	#head: string;
 
@@ -34,7 +34,7 @@ export class RequestBodyWriter implements PumpOwner {
 		this.#owner = owner;
 	}
 
-	/** Writes the head, unless it was sent with a piece. */
+	/** Writes the head, unless it has been written together with a chunk. */
 	writeHead(): void {
 		const head = this.#head;
 		if (head === '') return;
@@ -80,7 +80,7 @@ export class RequestBodyWriter implements PumpOwner {
 	}
 }
 
-/** Maximum bytes of a body that is joined with the head in one write. */
+/** Maximum bytes of a body that is joined with its head in one write. */
 const JOIN = 16384;
 
 /** Writes a head and a complete body. */

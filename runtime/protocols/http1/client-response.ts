@@ -1,4 +1,4 @@
-/** Converts HTTP/1.1 responses of upstreams, and decodes their chunks. */
+/** Converts HTTP/1.1 responses from upstreams to the form that handlers use, and decodes their chunks. */
 import type { UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import type { ClientCall } from './client-call.ts';
@@ -9,21 +9,21 @@ import { ownedCopy } from './owned-copy.ts';
 const MAX_TRAILER_SIZE = 65536;
 const MAX_TRAILER_COUNT = 1000;
 
-/** Maximum bytes of memory whose views are cached: read buffers, but not the buffers of long heads. */
+/** Maximum bytes of a buffer whose views are cached. Read buffers are below this; buffers of long heads are not. */
 const LARGEST_MEMORY = 65_536;
 
-/** Returns the response with this head. */
+/** Returns a response with this head and body. */
 export function responseOf(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
 	const { status, reason, headers, protocol } = head;
 	return { status, reason, headers, body, protocol, upgraded: undefined };
 }
 
-/** Returns a decoder for the chunks of a response. */
+/** Returns a decoder for the body of a chunked response. */
 export function responseDecoder({ connection }: ResponseHead): ChunkedDecoder {
 	return new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT, undefined, connection);
 }
 
-/** Decodes content into the sink; returns the index after the last consumed byte. @throws InvalidResponse */
+/** Decodes content into the sink. Returns the index after the last byte consumed. @throws InvalidResponse */
 export function decodeChunks(
 	decoder: ChunkedDecoder,
 	data: Buffer,
@@ -36,17 +36,20 @@ export function decodeChunks(
 	return used;
 }
 
-/** Complete bodies of one connection. */
+/** Extracts bodies that have been received completely, for one connection. */
 export class WholeBodies {
 	#view: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
 	#start = 0;
 
-	/** Returns the body at `start`, in the read buffer itself if the request finishes with it at once. */
+	/**
+	 * Returns the body at `start`: a view of the read buffer if the request will be done with it before `answered` returns,
+	 * otherwise a copy.
+	 */
 	of(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
 		if (call.lendable?.(length, headers) !== true) return ownedCopy(data, start, start + length);
 		let view = this.#view;
-		// Responses of one upstream often have the same length, so the last view is reused.
+		// Consecutive responses of one upstream often have the same length. The previous view can then be reused.
 		if (view === undefined || this.#memory !== data || this.#start !== start || view.length !== length) {
 			view = data.subarray(start, start + length);
 			if (data.length > LARGEST_MEMORY) return view;
@@ -57,7 +60,7 @@ export class WholeBodies {
 		return view;
 	}
 
-	/** Joins the pieces of a body in `data`, in place or as a copy. */
+	/** Joins the chunks of a body, which are views of `data`, in place or as a copy. */
 	ofPieces(call: ClientCall, head: ResponseHead, data: Buffer, pieces: readonly Buffer[]): Buffer {
 		let length = 0;
 		for (const piece of pieces) length += piece.length;

@@ -1,4 +1,4 @@
-/** The deadlines of a connection. */
+/** Deadlines of a client connection. */
 import { performance } from 'node:perf_hooks';
 import type { TransferBounds } from '../../../compiler/exchange/exchange.ts';
 import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
@@ -6,31 +6,34 @@ import type { Engine } from './engine.ts';
 import { Pace } from './pace.ts';
 import type { Timed } from './timer-wheel.ts';
 
-/** The connection, for its clock. */
+/** The connection, as its clock sees it. */
 export interface ClockOwner {
-	/** The client did not send in time. */
+	/** Called when the client did not send data in time. */
 	readTimedOut(): void;
-	/** The client did not accept the response in time. */
+	/** Called when the client did not accept the response in time. */
 	writeTimedOut(): void;
 }
 
-/** A connection's clock. Times are those of `performance.now()`; Infinity means never. */
+/** The deadlines of one connection. Times are those of `performance.now()`; Infinity means never. */
 export class ConnectionClock implements Timed {
-	/** Set by the timer wheel. */
+	/** When the clock is due to be checked. Set by the timer wheel. */
 	due = -1;
 	readonly #engine: Engine;
 	readonly #socket: ClientSocket;
 	readonly #owner: ClockOwner;
 	#read = Infinity;
 	#write = Infinity;
-	/** Deadline of the current response. */
+	/** Deadline for the whole current response. */
 	#response = Infinity;
-	/** Created for the first body that must be waited for, and for the first response that a client does not accept at once. */
+	/**
+	 * Created when a handler first waits for a request body (`#bodyPace`), and when the client first does not accept a response
+	 * at once (`#writePace`).
+	 */
 	#bodyPace: Pace | undefined = undefined;
 	#writePace: Pace | undefined = undefined;
-	/** Bytes that the system had not accepted at the last check. */
+	/** Bytes in the socket's queue, not yet accepted by the system, at the previous check. */
 	#queued = 0;
-	/** Limits set by handlers for the current exchange, overriding the defaults. */
+	/** Limits that handlers set for the current exchange. They override the defaults. */
 	#bounds: TransferBounds | undefined = undefined;
 
 	constructor(engine: Engine, socket: ClientSocket, owner: ClockOwner) {
@@ -43,7 +46,7 @@ export class ConnectionClock implements Timed {
 		return Math.min(this.#read, this.#write, this.#response);
 	}
 
-	/** Bytes of a complete body that are passed to the socket at a time. */
+	/** Maximum bytes of a complete body that are passed to the socket at a time. */
 	get writeChunk(): number {
 		return this.#bounds?.writeChunk ?? this.#engine.limits.writeChunk;
 	}
@@ -51,7 +54,7 @@ export class ConnectionClock implements Timed {
 	check(now: number): void {
 		if (now >= this.#response) this.#owner.writeTimedOut();
 		else if (now >= this.#write) {
-			// The system accepts a large piece bit by bit, but reports only its end.
+			// The system accepts a large write gradually, but reports only its end.
 			const left = queuedIn(this.#socket);
 			if (left < this.#queued && this.#writePace) this.#waitForClient(this.#writePace, now, left, 0);
 			else this.#owner.writeTimedOut();
@@ -67,14 +70,14 @@ export class ConnectionClock implements Timed {
 		this.#engine.sooner(this, deadline);
 	}
 
-	/** Sets the deadline for pending writes, regardless of the pace. */
+	/** Sets the deadline for pending writes, independent of how fast the client reads. */
 	writeUntil(deadline: number): void {
 		this.#queued = 0;
 		this.#write = deadline;
 		this.#engine.sooner(this, deadline);
 	}
 
-	/** Called when a request head has been received. */
+	/** Must be called when a request head has been received. */
 	exchangeBegins(): void {
 		this.#read = Infinity;
 		this.#bounds = undefined;
@@ -87,13 +90,13 @@ export class ConnectionClock implements Timed {
 		if (this.#writePace !== undefined) this.#beginWrite(this.#writePace);
 	}
 
-	/** Called when the response has been sent, or the connection is no longer ours. */
+	/** Must be called when the response has been sent, or when another protocol takes over the connection. */
 	exchangeEnds(): void {
 		this.#response = Infinity;
 		this.#write = Infinity;
 	}
 
-	/** Overrides the limits of the current exchange. */
+	/** Overrides limits for the current exchange. */
 	bound(bounds: TransferBounds): void {
 		this.#bounds = { ...this.#bounds, ...bounds };
 		const { limits } = this.#engine;
@@ -102,7 +105,9 @@ export class ConnectionClock implements Timed {
 		this.#writePace?.bound(writeTimeout ?? limits.writeIdleTimeout, writeRate ?? limits.writeRate);
 	}
 
-	/** Called when a handler waits for the body, of which `received` bytes have arrived. `engine.now` must be exact. */
+	/**
+	 * Must be called when a handler waits for the body, of which `received` bytes have arrived. `engine.now` must be exact.
+	 */
 	bodyAwaited(received: number): void {
 		let pace = this.#bodyPace;
 		if (pace === undefined) {
@@ -113,13 +118,13 @@ export class ConnectionClock implements Timed {
 		this.readUntil(pace.wait(this.#engine.now, received));
 	}
 
-	/** Called when the wait is over. */
+	/** Must be called when the handler no longer waits for the body. */
 	bodyCame(): void {
 		this.#bodyPace?.go(this.#engine.now);
 		this.#read = Infinity;
 	}
 
-	/** Called when the socket becomes full or writable again, with the bytes of the response written so far. */
+	/** Must be called when the socket becomes full or writable again. `sent` is the bytes of the response written so far. */
 	writeBlocked(blocked: boolean, sent: number): void {
 		const now = performance.now();
 		let pace = this.#writePace;

@@ -1,6 +1,9 @@
-/** States of a server connection, as numbers for a fast switch. Up to BLOCKED, received bytes may belong to further requests. */
+/**
+ * States of a server connection, as numbers for a fast switch. In the states up to BLOCKED, received bytes may belong to further
+ * requests.
+ */
 
-/** Between exchanges, or within a head. */
+/** Between exchanges, or in the middle of a request head. */
 export const HEAD = 0;
 /** An exchange is in progress, and its request body is being received. */
 export const BODY = 1;
@@ -8,11 +11,11 @@ export const BODY = 1;
 export const WAIT = 2;
 /** The response has been sent, and the rest of the request body is discarded. */
 export const DRAIN = 3;
-/** No exchange is in progress, but the client accepts no data, so no further requests are processed. */
+/** No exchange is in progress, but the client is not reading responses, so no further requests are processed. */
 export const BLOCKED = 4;
 /** Our side is closed; received bytes are discarded, so that the client can read our last response (RFC 9112 §9.6). */
 export const LINGER = 5;
-/** The byte stream belongs to the upgrade's handler. */
+/** The handler of an upgrade owns the byte stream. */
 export const UPGRADED = 6;
 /** The socket has closed. */
 export const CLOSED = 7;

@@ -24,10 +24,10 @@ import { type InputSink, SocketInput } from './socket-input.ts';
 
 const NOTHING = Buffer.alloc(0);
 
-/** Milliseconds for which an idle connection of a server that drains gently may send one more request. */
+/** During a gentle drain, an idle connection may send one more request within this many milliseconds. */
 const LAST_REQUEST_WAIT = 5000;
 
-/** A connection. It exists until its socket has closed. */
+/** A client connection. The object is in use until the socket has closed. */
 export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
@@ -36,26 +36,26 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	readonly #writer: ResponseWriter;
 	#state = HEAD;
 	#pending: PendingBytes | undefined = undefined;
-	/** `pending` holds the start of a head. */
+	/** True if `#pending` holds the start of a head. */
 	#inHead = false;
 	#exchange: Exchange | undefined = undefined;
 	/** The body of the current request, or the one being discarded. */
 	#body: RequestBody | undefined = undefined;
 	#minor = 1;
 	#keepAlive = true;
-	/** The connection is being drained although its server is not. */
+	/** True if this connection is being drained although its server is not. */
 	#retired = false;
 	#expectsContinue = false;
-	/** The client has announced that this is its last request. */
+	/** True if the client has announced that this is its last request. */
 	#lastRequest = false;
-	/** The handler graph has the exchange, and no byte of its response has been sent. */
+	/** True while handlers have the exchange and no byte of its response has been sent. */
 	#handling = false;
 	#requests = 0;
-	/** When the last exchange ended, or the first one should have begun. */
+	/** When the connection became idle. A connection not used yet counts as idle after {@link UNUSED_GRACE}. */
 	#idleSince: number;
-	/** The client has closed its side. */
+	/** True once the client has closed its side. */
 	#ended = false;
-	/** Received bytes are being processed: writes are gathered until the end. */
+	/** True while received bytes are being processed. Writes are then gathered until the end. */
 	#running = false;
 	readonly clock: ConnectionClock;
 	#lingerEnd = Infinity;
@@ -79,13 +79,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	}
 
 	inform(status: number, headers: HeaderList): void {
-		// Only before the response head, and never a status that ends or changes the exchange.
+		// Interim responses are sent only before the response head. 100 and 101 are excluded, because they change the exchange.
 		if (!this.#handling || this.#minor === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
 		this.#writer.inform(status, headers);
 		if (!this.#running) this.#writer.flush();
 	}
 
-	/** Nothing to do: reading continues during an exchange, which reveals when a client leaves. */
+	/** Does nothing: during an exchange, the connection is read anyway, so a client's disconnect is noticed. */
 	watch(): void {}
 
 	bound(bounds: TransferBounds): void {
@@ -190,7 +190,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 	}
 
-	/** Keeps bytes for later. */
+	/** Keeps received bytes until they can be processed. */
 	#hold(bytes: Buffer, start: number): void {
 		if (this.#pending) this.#pending.add(bytes.subarray(start));
 		else this.#pending = new PendingBytes(bytes, start, bytes.length);
@@ -202,14 +202,14 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#run(bytes, 0);
 	}
 
-	/** Processes all messages in the bytes from `at` on. */
+	/** Processes all requests in the bytes from `at` on. */
 	#run(bytes: Buffer, at: number): void {
 		this.#running = true;
 		const engine = this.#engine;
 		engine.refresh();
 		const { parser, limits } = engine;
 		const length = bytes.length;
-		// Parsing heads as text is fastest; one conversion serves all heads that it covers.
+		// Parsing heads as strings is fastest. One conversion serves all heads in the converted bytes.
 		let text = '';
 		let base = at;
 		while (this.#state === HEAD && at < length) {
@@ -245,7 +245,10 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else this.#writer.flush();
 	}
 
-	/** Checks for HTTP/2's connection preface, which looks like a request of another version; then the connection is no longer ours. */
+	/**
+	 * Checks for the HTTP/2 connection preface, which looks like a request of an unknown version. If it is there and the listener
+	 * supports HTTP/2, hands the connection over and returns true.
+	 */
 	#takenOver(bytes: Buffer, at: number): boolean {
 		const { takeOver } = this.#engine;
 		if (takeOver === undefined || this.#requests > 0) return false;
@@ -264,7 +267,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else if (this.#state !== CLOSED) this.#writer.flush();
 	}
 
-	/** Starts the exchange whose head was just parsed; returns the index after the consumed bytes. */
+	/** Starts the exchange whose head was just parsed. Returns the index after the consumed bytes. */
 	#begin(bytes: Buffer, start: number): number {
 		const engine = this.#engine;
 		const { parser, limits } = engine;
@@ -273,7 +276,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const host = this.#known.of(authority, bytes.length);
 		if (host === undefined) return this.#refuse(400, 'bad_host', start);
 		const field = parser.fields.host;
-		// The target's authority takes precedence, but an invalid Host is rejected nevertheless (RFC 9112 §3.2).
+		// The target's authority takes precedence over Host, but an invalid Host is rejected nevertheless (RFC 9112 §3.2).
 		if (field && field !== authority && !parseAuthority(field)) return this.#refuse(400, 'bad_host', start);
 		let body: RequestBody | undefined;
 		let at = start;
@@ -284,7 +287,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 		this.#body = body;
 		this.#minor = parser.minor;
-		// After a CONNECT that does not open a tunnel, bytes meant for the tunnel may follow.
+		// If a CONNECT does not open a tunnel, the client may have sent data for the tunnel that is not HTTP.
 		const lasting = parser.keepAlive && parser.method !== 'CONNECT';
 		this.#keepAlive = lasting && ++this.#requests !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
@@ -313,7 +316,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		return at;
 	}
 
-	/** The host must not throw; if it does, that costs one connection, not the process. */
+	/** Passes an exchange to the host. The host must not throw. If it does, only this connection is lost, not the process. */
 	#handle(x: Exchange): void | Promise<void> {
 		try {
 			return this.#engine.host.handle(x);
@@ -323,7 +326,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 	}
 
-	/** Feeds bytes to the body being received; returns the index after the last one it consumed. */
+	/** Passes bytes to the body being received. Returns the index after the last byte it consumed. */
 	#feed(bytes: Buffer, start: number): number {
 		const body = this.#body!;
 		const end = body.feed(bytes, start);
@@ -349,7 +352,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else this.#state = WAIT;
 	}
 
-	/** The handler graph has finished an exchange asynchronously. */
+	/** Called when handlers have finished an exchange asynchronously. */
 	handled(now: number = performance.now()): void {
 		this.#engine.now = now;
 		this.#respond(this.#exchange!);
@@ -361,7 +364,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (x.aborted || this.#socket.destroyed) {
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
-			// Handlers may hold more than the body for this client, such as an upgraded upstream.
+			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
 			x.gone();
 			this.#writer.flush();
 			this.#socket.destroy();
@@ -371,7 +374,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const body = this.#body;
 		let keepAlive = this.#keepAlive && !this.#draining;
 		if (body !== undefined && !body.complete) {
-			// A client that waits for 100 may or may not send the body: what follows would be ambiguous.
+			// A client that waits for 100 (Continue) may or may not send the body, so the next bytes would be ambiguous.
 			if (this.#expectsContinue && body.received === 0) keepAlive = false;
 			else if (body.failed || (body.outstanding ?? 0) > this.#engine.limits.maxDrain) keepAlive = false;
 		}
@@ -384,7 +387,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else if (progress === 'upgraded') this.#state = UPGRADED;
 	}
 
-	/** The response has been sent, or cut short. */
+	/** Called when the response has been sent or cut short. */
 	#finish(): void {
 		const x = this.#exchange!;
 		this.#exchange = undefined;
@@ -398,14 +401,14 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (body.discarded > this.#engine.limits.maxDrain) this.#close();
 			else {
 				this.#state = DRAIN;
-				// A deadline in total, not per byte, because nobody wants this body any longer.
+				// The deadline is for all of the rest, not renewed by each read, because nobody wants this body any longer.
 				this.clock.readUntil(this.#engine.after(this.#engine.limits.bodyIdleTimeout));
 				this.#input.resume();
 			}
 		} else this.#next();
 	}
 
-	/** Prepares for the next request. */
+	/** Prepares for the next request on the connection. */
 	#next(): void {
 		this.#state = HEAD;
 		this.#idleSince = this.#engine.now;
@@ -428,7 +431,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#continue();
 	}
 
-	/** Returns the index passed to it. */
+	/** Rejects a request, and closes the connection. Returns `at`. */
 	#refuse(status: number, reason: string, at: number = 0): number {
 		this.#engine.host.refused(reason);
 		this.#writer.refuse(status);
@@ -436,7 +439,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		return at;
 	}
 
-	/** True if no further request is awaited. */
+	/** True if idle connections are to be closed. */
 	get #closesIdle(): boolean {
 		return this.#draining && !this.#engine.gently;
 	}
@@ -445,7 +448,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		return this.#retired || this.#engine.draining || this.#engine.host.draining;
 	}
 
-	/** Closes our side, then waits briefly for the client's, so that a reset does not overtake our last response. */
+	/** Closes our side, then waits briefly for the client to close its side. Otherwise, a reset could discard our last response. */
 	#close(): void {
 		const silent = this.#ended || (this.#lastRequest && this.#pending === undefined);
 		this.#state = LINGER;
@@ -466,7 +469,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#input.resume();
 	}
 
-	/** Hands the byte stream, paused, to the upgrade's handler, with bytes already read put back. */
+	/** Hands the byte stream to the upgrade's handler. The stream is paused, and bytes that were read already are put back. */
 	#handOver(rest: Buffer | undefined): void {
 		const pending = this.#pending?.bytes;
 		this.#pending = undefined;
@@ -484,7 +487,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#ended = true;
 		switch (this.#state) {
 			case HEAD:
-				// Held bytes may include unexamined ones: a malformed head is rejected however it arrived.
+				// Held bytes may include some that have not been examined. A malformed head is rejected even if the client has closed.
 				this.#runPending();
 				break;
 			case DRAIN:
@@ -498,12 +501,12 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 	}
 
-	/** The client has closed its side within the body of its request. */
+	/** Called when the client has closed its side in the middle of a request body. */
 	#cutShort(): void {
 		this.#keepAlive = false;
 		this.#body!.fail(new HttpError(400, 'The request was cut short.'));
 		const x = this.#exchange;
-		// The body's reader is notified first: the client can still read the response.
+		// The body's reader is notified first, because the client can still read a response.
 		setImmediate(() => (this.#exchange === x ? x?.gone() : undefined));
 	}
 

@@ -19,8 +19,8 @@ export interface EngineConnection extends Closable {
 	readonly clock: Timed;
 	readonly info: SocketInfo;
 	/**
-	 * Closes after the exchange in progress. An idle connection closes at once, or after one more request if the engine drains
-	 * gently. `alone` drains this connection although its server continues.
+	 * Closes the connection after the exchange in progress. An idle connection closes at once, or after one more request if the
+	 * engine drains gently. `alone` means that only this connection is drained, not its server.
 	 */
 	drain(alone?: boolean): void;
 	/** Closes at once. */
@@ -28,12 +28,12 @@ export interface EngineConnection extends Closable {
 }
 
 /**
- * Takes over a connection that begins with HTTP/2's preface (RFC 9113 §3.3); `bytes` are its first, valid only during the
- * call. Returns false if the listener does not support HTTP/2.
+ * Takes over a connection that begins with the HTTP/2 preface (RFC 9113 §3.4). `bytes` are the first bytes received, valid only
+ * during the call. Returns false if the listener does not support HTTP/2.
  */
 export type TakeOver = (input: SocketInput, info: SocketInfo, bytes: Buffer) => boolean;
 
-/** The shared state of one server on one thread. */
+/** The state that all connections of one server share on one thread. */
 export class Engine {
 	readonly host: ProtocolHost;
 	readonly takeOver: TakeOver | undefined;
@@ -46,12 +46,12 @@ export class Engine {
 	#readMemory: ReadMemory | undefined = undefined;
 	#joinedWrites: JoinedWrites | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
-	/** Null if not available. */
+	/** The relay between sockets: undefined until first needed, null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
-	/** `performance.now()` at the last event: exact at the start of an exchange, otherwise at most a tick old. */
+	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	/** While draining, connections that were promised to stay open, and idle ones, may send one more request. */
+	/** True if, while draining, idle connections and those that were promised keep-alive may send one more request. */
 	gently = false;
 	readonly #dateLine = new DateLine();
 	#tick: number;
@@ -70,41 +70,41 @@ export class Engine {
 		this.#wheel = new TimerWheel(this.#tick, this.now);
 	}
 
-	/** Created for the first connection: most listeners of a large configuration have none. */
+	/** Created for the first connection, because most listeners of a large configuration have none. */
 	get readMemory(): ReadMemory {
 		this.#readMemory ??= new ReadMemory();
 		return this.#readMemory;
 	}
 
-	/** For responses of medium size; created for the first one. */
+	/** Buffer for writing a head and a medium-sized body at once. Created on first use. */
 	get joinedWrites(): JoinedWrites {
 		this.#joinedWrites ??= new JoinedWrites();
 		return this.#joinedWrites;
 	}
 
-	/** For pieces of bodies; created for the first one. */
+	/** Memory for chunks of bodies. Created on first use. */
 	get pieceMemory(): PieceMemory {
 		this.#pieceMemory ??= new PieceMemory();
 		return this.#pieceMemory;
 	}
 
-	/** Relays large bodies from socket to socket; opened for the first one. */
+	/** Returns the relay that moves large bodies from socket to socket. Opened on first use. */
 	readonly relay = (): SocketRelay | undefined => {
 		if (this.#relay === undefined) this.#relay = SocketRelay.open() ?? null;
 		return this.#relay ?? undefined;
 	};
 
-	/** Returns the current `Date` line. */
+	/** Returns the current `Date` header line. */
 	date(): string {
 		return this.#dateLine.at(this.now);
 	}
 
-	/** Returns the deadline in so many milliseconds from now; Infinity for 0. */
+	/** Returns the deadline that is `milliseconds` from now; Infinity for 0. */
 	after(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
-	/** Adopts changes made by a load. */
+	/** Applies changes of the limits after a reload of the configuration. */
 	refresh(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
@@ -123,7 +123,7 @@ export class Engine {
 	}
 
 	add(connection: EngineConnection): void {
-		// Without connections, the wheel does not advance.
+		// The wheel does not advance while there are no connections.
 		if (this.connections.size === 0) this.#wheel.begin(this.now);
 		this.connections.add(connection);
 		this.#wheel.add(connection.clock);
@@ -131,12 +131,12 @@ export class Engine {
 		this.#timer ??= this.#clock();
 	}
 
-	/** Releases a connection that continues with another protocol and is still counted. */
+	/** Removes a connection that continues with another protocol, where it is still counted. */
 	release(connection: EngineConnection): void {
 		if (this.connections.delete(connection)) this.#without(connection);
 	}
 
-	/** Called when a deadline that may be a connection's earliest has been set. */
+	/** Must be called when a deadline has been set that may be the earliest of its connection. */
 	sooner(clock: Timed, deadline: number): void {
 		this.#wheel.sooner(clock, deadline);
 	}
@@ -154,7 +154,7 @@ export class Engine {
 		this.#timer = undefined;
 	}
 
-	/** One timer for all connections, which exists only while there are connections. */
+	/** Starts the timer that all connections share. It exists only while there are connections. */
 	#clock(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
@@ -165,7 +165,7 @@ export class Engine {
 	}
 }
 
-/** Milliseconds between checks: a quarter of the shortest timeout, so that each is met closely. */
+/** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
 function tickFor(limits: ProtocolLimits): number {
 	let shortest = TICK * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;

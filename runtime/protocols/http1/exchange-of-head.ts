@@ -1,4 +1,4 @@
-/** Creates the exchange of a head that has just been parsed. */
+/** Creates the exchange for a request head that has just been parsed. */
 import {
 	Exchange,
 	type ExchangeTransport,
@@ -12,7 +12,7 @@ import type { RequestBody } from './request-body.ts';
 import { SERVER_NAME } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 
-/** Creates the exchange of the head in the engine's parser; `host` is the host of its authority, and it starts at `engine.now`. */
+/** Creates the exchange for the head in the engine's parser. `host` is the host of its authority. It starts at `engine.now`. */
 export function exchangeOfHead(
 	engine: Engine,
 	info: SocketInfo,

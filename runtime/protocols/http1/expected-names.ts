@@ -2,13 +2,13 @@
 import { sameName } from '../../../compiler/exchange/header-list.ts';
 import type { ProtocolLimits } from '../protocol.ts';
 
-/** Names as written; a trailing `*` makes a prefix. */
+/** Names as configured. A trailing `*` makes a name a prefix. */
 export interface ExpectedHeaders {
 	readonly underscore: readonly string[];
 	readonly dot: readonly string[];
 }
 
-/** Returns the lists in a listener's limits; undefined if there are none, so that all such fields are dropped. */
+/** Compiles the lists in a listener's limits. Returns undefined if there are none; all such fields are then dropped. */
 export function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedNames | undefined {
 	return expectedHeaders && new ExpectedNames(expectedHeaders);
 }
@@ -16,7 +16,7 @@ export function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedName
 /** The compiled lists of one listener. */
 export class ExpectedNames {
 	readonly #exact = new Set<string>();
-	/** Exact names and prefixes in the hyphenated spelling with which backends confuse them. */
+	/** The listed names with hyphens instead: backends could confuse fields of these names with the listed ones. */
 	readonly #hyphenated = new Set<string>();
 	readonly #underscorePrefixes: string[] = [];
 	readonly #dotPrefixes: string[] = [];
@@ -40,7 +40,7 @@ export class ExpectedNames {
 		}
 	}
 
-	/** Reports whether a name with one or both of the characters is listed. */
+	/** Reports whether a name that contains `_` or `.` is listed. */
 	keeps(written: string): boolean {
 		const name = written.toLowerCase();
 		if (this.#exact.has(name)) return true;
@@ -50,7 +50,10 @@ export class ExpectedNames {
 		return (underscore ? this.#underscorePrefixes : this.#dotPrefixes).some(prefix => name.startsWith(prefix));
 	}
 
-	/** Returns the fields (name, value, …) without kept ones given twice, and without those that could be confused with kept ones. */
+	/**
+	 * Returns the fields (name, value, …) without listed fields that occur twice, and without fields that backends could confuse
+	 * with listed ones.
+	 */
 	settled(items: readonly string[]): string[] {
 		const left: string[] = [];
 		for (let i = 0; i < items.length; i += 2) {

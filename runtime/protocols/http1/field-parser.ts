@@ -11,9 +11,9 @@ import { sameName } from '../../../compiler/exchange/header-list.ts';
 import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from './expected-names.ts';
 
-/** The message is well-formed and complete. Other results are INCOMPLETE, or the status (400 and above) that rejects it. */
+/** The message is complete and well-formed. Other results are INCOMPLETE, or the status (400 and above) that rejects it. */
 export const OK = 0;
-/** Well-formed so far, but more is needed. */
+/** The message is well-formed so far, but more bytes are needed. */
 export const INCOMPLETE = 1;
 
 /** There is no `Transfer-Encoding`. */
@@ -31,17 +31,17 @@ const COLON = 58;
 const DANGEROUS = TOKEN_UNDERSCORE | TOKEN_DOT;
 
 /**
- * The kind of section: a request's `Host` is extracted and its names with `_` or `.` are dropped; trailers lose fields that
- * belong in a head (see compiler/exchange/trailer-fields.ts).
+ * The kind of field section. In a request, `Host` is extracted and fields with `_` or `.` in their names are dropped. Trailers
+ * lose fields that belong in a head (see compiler/exchange/trailer-fields.ts).
  */
 export type FieldRole = 'request' | 'request_trailer' | 'response_trailer';
 
 /**
- * Parses field sections. An instance is reused; `items` is a new array each time and may be kept. The text is bytes decoded as
- * Latin-1, so that each character is a byte.
+ * Parses field sections. One parser is reused for many sections; `items` is a new array each time, so it may be kept. Input is
+ * bytes decoded as Latin-1, so that each character is a byte.
  */
 export class FieldParser {
-	/** Name, value, name, value, …, as for HeaderList. */
+	/** Alternating names and values, as in HeaderList. */
 	items: string[] = [];
 	/** Index after the empty line. */
 	end = 0;
@@ -55,9 +55,9 @@ export class FieldParser {
 	upgrade = false;
 	/** Value of `Host` (requests only), or undefined if the field is absent. */
 	host: string | undefined = undefined;
-	/** `Expect`: 0 none, 1 `100-continue`, 2 anything else. */
+	/** The `Expect` field: 0 if absent, 1 for `100-continue`, 2 for anything else. */
 	expect = 0;
-	/** Why the section was rejected, for counters. */
+	/** Why the section was rejected; a label for counters. */
 	reason = '';
 	readonly #request: boolean;
 	readonly #trailer: boolean;
@@ -121,7 +121,7 @@ export class FieldParser {
 			while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
 			i += 2;
 			if (++count > this.maxCount) return this.#refuse(431, 'too_many_fields');
-			// A backend may treat this name like the one with `-`, which could bypass a rule here.
+			// A backend may treat `_` and `.` like `-`, so this name could be used to bypass a rule for the name with `-`.
 			const name = text.slice(nameStart, nameEnd);
 			if (this.#request && (classes & DANGEROUS) !== 0 && !(this.expected?.keeps(name) && !this.#trailer)) continue;
 			const value = text.slice(valueStart, valueEnd);
@@ -153,11 +153,11 @@ export class FieldParser {
 				case 14:
 					if (sameName(name, 'content-length')) {
 						if (this.#trailer) {
-							// A second framing, which some parsers may believe.
+							// This is a second framing, which some parsers may believe.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						// Only digits, few enough for an exact number; rejected if given twice, even with equal values.
+						// Only digits, few enough for an exact number. A second field is rejected even if its value is equal.
 						if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) return this.#refuse(400, 'bad_content_length');
 						this.contentLength = Number(value);
 					}
@@ -165,12 +165,11 @@ export class FieldParser {
 				case 17:
 					if (sameName(name, 'transfer-encoding')) {
 						if (this.#trailer) {
-							// A second framing, which some parsers may believe.
+							// This is a second framing, which some parsers may believe.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						// A tab after the coding is whitespace by the grammar, but part of the coding to some parsers, such as
-						// Node's.
+						// By the grammar, a tab after the coding is whitespace. To some parsers, such as Node's, it is part of the coding.
 						const once = this.transferEncoding === TE_NONE && !text.slice(valueEnd, i - 2).includes('\t');
 						this.transferEncoding = once ? transferEncoding(value) : TE_INVALID;
 					}

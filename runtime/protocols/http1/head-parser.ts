@@ -5,7 +5,7 @@ import { MAX_METHOD_LENGTH } from './limits.ts';
 import { type RepeatedHead, RepeatedHeads } from './repeated-heads.ts';
 import { parseTarget, type RequestTarget } from './request-target.ts';
 
-/** Length of a body that is delimited by its chunked coding. */
+/** Value of `bodyLength` for a body with chunked transfer coding. */
 export const CHUNKED = -1;
 
 const CR = 13;
@@ -15,10 +15,10 @@ const SLASH = 47;
 const QUESTION = 63;
 const PERCENT = 37;
 
-/** By character code: 1 if allowed in a request target. A fragment is never sent to a server (RFC 9112 §3.2). */
+/** By character code: 1 if allowed in a request target. `#` is not, because fragments are never sent (RFC 9112 §3.2). */
 const TARGET_CLASS: Uint8Array = targetClasses();
 
-/** The parser of request heads, one per thread; its properties hold the last head until the next `parse`. */
+/** The parser of request heads, one per thread. Its properties describe the last head until the next `parse`. */
 export class RequestHeadParser {
 	readonly fields: FieldParser;
 	readonly repeated: RepeatedHeads = new RepeatedHeads();
@@ -26,21 +26,24 @@ export class RequestHeadParser {
 	/** Path and query as sent, or the authority of CONNECT. */
 	path = '';
 	query: string | undefined = undefined;
-	/** The effective authority: the target's in absolute and authority form, otherwise that of `Host`; '' if HTTP/1.0 has none. */
+	/**
+	 * The effective authority: that of the target in absolute or authority form, otherwise that of `Host`; '' for HTTP/1.0 without
+	 * either.
+	 */
 	authority = '';
 	/** 0 for HTTP/1.0, 1 for HTTP/1.1. */
 	minor = 1;
-	/** Bytes of body, at least 0, or CHUNKED. */
+	/** Bytes of the body, or CHUNKED. */
 	bodyLength = 0;
-	/** What the client wants; the server may close nevertheless. */
+	/** Whether the client wants to keep the connection open. The server may close it nevertheless. */
 	keepAlive = true;
 	/** True for `Expect: 100-continue`. */
 	expectsContinue = false;
 	/** Index after the head. */
 	end = 0;
-	/** Why a head was rejected, for counters. */
+	/** Why a head was rejected; a label for counters. */
 	reason = '';
-	/** True if an incomplete head ends within its request line. */
+	/** True if the head was incomplete and its request line, too. */
 	inRequestLine = false;
 	readonly #target: RequestTarget = { path: '', query: undefined, authority: undefined };
 
@@ -49,11 +52,11 @@ export class RequestHeadParser {
 	}
 
 	/**
-	 * Parses the head from `start` to at most `limit` in a text (bytes as Latin-1). Returns OK, INCOMPLETE, or the status that
-	 * rejects it. The result never depends on how the bytes are split.
+	 * Parses the head from `start` to at most `limit` in a string (bytes as Latin-1). Returns OK, INCOMPLETE, or the status that
+	 * rejects the head. The result never depends on how the bytes are split among reads.
 	 */
 	parse(text: string, start: number, limit: number): number {
-		// What precedes or follows it may be another message, so the cache is not used.
+		// Other characters surround the head, perhaps of another message, so the cache of repeated heads is not used.
 		if (start !== 0 || limit !== text.length) return this.#parse(text, start, limit);
 		const known = this.repeated.find(text);
 		if (known !== undefined) return this.#recall(known);
@@ -174,7 +177,7 @@ export class RequestHeadParser {
 	#readFraming(minor: number): number {
 		const fields = this.fields;
 		if (fields.transferEncoding !== TE_NONE) {
-			// Two lengths, or one that an HTTP/1.0 peer cannot have meant, enable request smuggling (RFC 9112 §6.1).
+			// Two lengths enable request smuggling, and so does a coding that an HTTP/1.0 client cannot have meant (RFC 9112 §6.1).
 			if (fields.contentLength >= 0) return this.#refuse(400, 'two_lengths');
 			if (minor === 0 || fields.transferEncoding === TE_INVALID) return this.#refuse(400, 'bad_transfer_encoding');
 			if (fields.transferEncoding !== TE_CHUNKED) return this.#refuse(501, 'unknown_transfer_encoding');

@@ -1,4 +1,4 @@
-/** HTTP/1.1 and 1.0 on accepted sockets, with our own engine (RFC 9110, RFC 9112). */
+/** The HTTP/1.1 and HTTP/1.0 server, with our own engine on accepted sockets (RFC 9110, RFC 9112). */
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
@@ -6,8 +6,8 @@ import { Connection } from './connection.ts';
 import { Engine, type TakeOver } from './engine.ts';
 
 /**
- * Creates the HTTP/1.1 server of one listener on one thread; `takeOver` receives connections that turn out to be HTTP/2. It
- * has no timers or references while it has no connections. `host.limits` is read again for each connection and once per tick.
+ * Creates the HTTP/1.1 server of one listener on one thread. `takeOver` receives connections that turn out to be HTTP/2. While
+ * there are no connections, the server has no timers. `host.limits` is read again for each connection and once per tick.
  * Responses start with the field `Server: svc`, which handlers may replace or remove.
  */
 export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): ProtocolServer {

@@ -1,16 +1,19 @@
-/** Joins a head and its body in one write: two writes cost the system more than copying, and text more memory. */
+/**
+ * Writes a head and its body at once, as bytes. Two writes would cost more than copying the body, and writing text would need
+ * more memory.
+ */
 import type { SocketOutput } from '../../sockets/socket-output.ts';
 
-/** Maximum bytes of a body that is copied. */
+/** Maximum bytes of a body that is copied next to its head. */
 export const LARGEST_JOINED: number = 32 * 1024;
-/** Bytes of the buffer: the largest body with a typical head. */
+/** Bytes of the buffer. The largest body fits together with a typical head. */
 const SIZE = 48 * 1024;
 
-/** The buffer for such writes, reused as soon as the socket has accepted a write. One per thread. */
+/** The buffer for such writes, one per thread. It is reused as soon as the socket has accepted a write. */
 export class JoinedWrites {
 	#memory: Buffer | undefined = undefined;
 
-	/** Writes Latin-1 text followed by bytes; returns false if the body is too long, or over TLS. */
+	/** Writes Latin-1 text followed by bytes. Returns false if the body is too long or the connection uses TLS. */
 	write(output: SocketOutput, text: string, bytes: Uint8Array): boolean {
 		const end = text.length + bytes.byteLength;
 		if (bytes.byteLength > LARGEST_JOINED || !output.isDirect) return false;
@@ -18,7 +21,7 @@ export class JoinedWrites {
 		memory.write(text, 0, 'latin1');
 		memory.set(bytes, text.length);
 		const left = output.bytes(memory.subarray(0, end));
-		// Not sent yet: the buffer belongs to the socket until then.
+		// If the write has not been accepted, the buffer belongs to the socket until it is.
 		if (memory.length === SIZE) this.#memory = left ? memory : undefined;
 		return true;
 	}

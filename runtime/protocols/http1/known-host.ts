@@ -2,15 +2,18 @@
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { ownText, sameText } from '../../../compiler/exchange/same-text.ts';
 
-/** Above this many bytes, the text of a read must not be retained because of a few characters: substrings keep the whole alive. */
+/**
+ * If a read is longer than this many bytes, its substrings are copied before they are cached: a substring keeps the whole
+ * string alive.
+ */
 const LONG_READ = 1024;
 
-/** The last authority of a connection, and its host. */
+/** The last authority that a connection's requests had, and its host. */
 export class KnownHost {
 	#authority = '';
 	#host = '';
 
-	/** Returns the host of an authority from a read of `length` bytes, '' for none; undefined if malformed. */
+	/** Returns the host of an authority, '' for none, undefined if malformed. `length` is that of the read it came from. */
 	of(authority: string, length: number): string | undefined {
 		if (sameText(authority, this.#authority)) return this.#host;
 		const host = authority === '' ? '' : parseAuthority(authority)?.host;
