@@ -1,4 +1,4 @@
-/** The target of a rewrite: text whose components (path, query) replace those of the request. */
+/** The target of a rewrite: a string whose components (path, query) replace those of the request. */
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import {
@@ -12,9 +12,9 @@ const URI_PATH = 'http.request.uri.path';
 const URI_QUERY = 'http.request.uri.query';
 
 /**
- * Reports whether a placeholder's value is decoded path data, in which `%` and `?` are literal. In a query parameter's value, a
- * `?` begins the new query. Other values (`{uri}`, request fields) are treated as URI text: their escapes stay, and a `?` in
- * them begins a query.
+ * Reports whether a placeholder's value is decoded path data, in which `%` and `?` are literal. Other values (`{uri}`, request
+ * fields) are URI text: their escapes stay, and a `?` in them begins a query. Query parameters are an exception: see
+ * {@link escapeBeforeQuery}.
  */
 function isDecoded(name: string): boolean {
 	return (
@@ -29,10 +29,10 @@ function isDecoded(name: string): boolean {
 export type UriEdit = (x: Exchange) => void;
 
 /**
- * Compiles a target. Only the components it contains change: a path before `?`, a query after it (`?` alone clears the query);
- * a fragment is dropped. All placeholders read the original request. In the query, `{query}` is inserted verbatim and other
- * values are encoded; an empty component leaves no `&`. A `?` that a value such as `{uri}` brings into the path begins the
- * query, unless the target contains a `?` itself.
+ * Compiles a target. Only the components it contains change: the part before `?` replaces the path, the part after it the query
+ * (`?` alone clears the query), and a fragment is dropped. All placeholders read the original request. In the query, `{query}`
+ * is inserted verbatim and other values are encoded; an empty component leaves no `&`. If a value such as `{uri}` inserts a `?`
+ * into the path, that `?` begins the query, unless the target contains a `?` itself.
  */
 export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
 	const target = splitTarget(text);
@@ -55,7 +55,7 @@ export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
 	};
 }
 
-/** Splits the target as written; placeholder names may contain `?` (`{?query}` is expanded by then). */
+/** Splits the target as written. A `?` inside a placeholder is not a separator (`{?query}` has already been expanded). */
 function splitTarget(text: string): { path: string | undefined; query: string | undefined } {
 	const withoutFragment = text.split(/#(?![^{}]*\})/, 1)[0]!;
 	const mark = withoutFragment.search(/\?(?![^{}]*\})/);
@@ -64,7 +64,7 @@ function splitTarget(text: string): { path: string | undefined; query: string | 
 }
 
 function compilePath(text: string, cx: CompileContext): (x: Exchange) => string {
-	// The path inserted as a whole keeps its original escapes.
+	// `{http.request.uri.path}` inserts the current path with its original escapes.
 	const pieces = text.split(`{${URI_PATH}}`).map(piece => cx.template(piece, 'empty', pathEncoding));
 	if (pieces.length === 1) return pieces[0]!.render;
 	return x => {
@@ -79,7 +79,7 @@ function pathEncoding(name: string): ((value: string) => string) | undefined {
 	return isDecoded(name) ? escapePathText : undefined;
 }
 
-/** A parameter may contain a whole target: the part after its `?` belongs to the query. */
+/** Escapes a query parameter's value. It may contain a whole target: the part after its `?` belongs to the query. */
 function escapeBeforeQuery(value: string): string {
 	const mark = value.indexOf('?');
 	return mark === -1
@@ -91,7 +91,7 @@ function queryEncoding(name: string): ((value: string) => string) | undefined {
 	return name === URI_QUERY ? undefined : escapeQueryText;
 }
 
-/** A component of the query: a name or a value, and whether `&` or the end follows rather than `=`. */
+/** A component of the query. `isValue` is false for a name, and for a separator. */
 interface Component {
 	readonly text: Template;
 	readonly isValue: boolean;
@@ -106,7 +106,7 @@ function compileQuery(text: string, cx: CompileContext): (x: Exchange) => string
 			components.push({ text: cx.template('&', 'empty'), isValue: false });
 			isValue = false;
 		} else {
-			// As a value, `{query}` is data; in place of whole parameters, it is the query verbatim.
+			// `{query}` as a value is data and is encoded; in place of whole parameters, it is inserted verbatim.
 			const encoding = isValue ? () => escapeQueryText : queryEncoding;
 			components.push({ text: cx.template(piece, 'empty', encoding), isValue });
 		}

@@ -10,7 +10,7 @@ interface GroupStep extends Step {
 	readonly pipeline: readonly Step[];
 }
 
-/** The handler `group` and its word. */
+/** The directive `route` and the handler `group`, to which it lowers. */
 export const route = handlerDirective<GroupStep>({
 	kind: 'handler',
 	id: 'group',

@@ -4,8 +4,8 @@ import type { Word } from '../../syntax/ast.ts';
 import type { DirectiveLine } from './directive.ts';
 
 /**
- * Returns the argument, or undefined after reporting that there is none or more than one. `what` is the compatible server's
- * term.
+ * Returns the argument, or undefined after reporting that there is none or more than one. `what` is what the compatible server
+ * calls it.
  */
 export function soleArgument(
 	{ line, name, args }: DirectiveLine,

@@ -1,4 +1,4 @@
-/** The `status` of a step: a number, or a text with placeholders that evaluates to one. */
+/** The `status` of a step: a number, or a string with placeholders that evaluates to one. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { HttpError } from '../../exchange/http-error.ts';
@@ -6,7 +6,7 @@ import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { Schema } from './directive.ts';
 
-/** Schema of such a field. */
+/** Schema of a step's `status`. */
 export const STEP_STATUS: Schema = {
 	anyOf: [
 		{ type: 'integer', minimum: 100, maximum: 599 },
@@ -15,8 +15,8 @@ export const STEP_STATUS: Schema = {
 };
 
 /**
- * Reports an invalid status in a Compatfile, and returns the step that the compatible server makes of it, which fails every
- * request with 500. Undefined for other words.
+ * Reports an invalid status in a Compatfile. Returns the step that the compatible server generates for it, which fails every
+ * request with 500; undefined for other words.
  */
 export function failingStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {
 	if (cx.dialect !== 'compatfile' || word.text.includes('{') || /^\d+$/.test(word.text)) return undefined;
@@ -28,15 +28,15 @@ export function failingStep(word: Word, cx: LowerContext): { handler: 'fail'; me
 	return { handler: 'fail', message };
 }
 
-/** Lowers a status: a number, unless it contains a placeholder. Reports anything else. */
+/** Lowers a status: to a string if it contains a placeholder, otherwise to a number. Reports anything else as a mistake. */
 export function lowerStepStatus(word: Word, cx: LowerContext): number | string {
 	if (word.text.includes('{')) return cx.template(word);
 	return cx.status(word) ?? 500;
 }
 
 /**
- * Compiles a status. A text that does not evaluate to a status (100 to 599) for a request throws HttpError 500. `otherwise`
- * applies if the step has no status.
+ * Compiles a status. If a string does not evaluate to a status (100 to 599) for a request, HttpError 500 is thrown. `otherwise`
+ * supplies the status if the step has none.
  */
 export function compileStepStatus(
 	status: number | string | undefined,
@@ -49,7 +49,7 @@ export function compileStepStatus(
 	if (template.constant !== undefined) {
 		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return constant;
-		// Environment variables are known only where the server runs.
+		// Environment variables are known only on the machine that runs the server.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status.`, 'status/invalid');
 	}
 	return x => {

@@ -1,4 +1,4 @@
-/** `timeouts`: how long a route waits for its clients, overriding the listener's settings. */
+/** `timeouts`: limits how long a route waits for its clients, overriding the listener's settings. */
 import type { Step } from '../../document/document.ts';
 import type { TransferBounds } from '../../exchange/exchange.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
@@ -19,7 +19,7 @@ type Fields = { -readonly [K in Exclude<keyof TransferTimesStep, 'handler' | 'wh
 const USAGE =
 	'timeouts [matcher] { read_timeout <duration> [<bytes/s>]; write_timeout <duration> [<bytes/s>]; max_write_chunk <size> }';
 
-/** Ten years in milliseconds; a longer time is not a limit. */
+/** Ten years in milliseconds: the maximum that a timeout may be set to. */
 const LONGEST = 10 * 365 * 86_400_000;
 const SMALLEST_CHUNK = 1024;
 const LARGEST_CHUNK = 16_777_216;

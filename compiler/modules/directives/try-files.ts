@@ -5,7 +5,7 @@ import { handlerDirective } from './directive.ts';
 
 const USAGE = 'try_files <file>… [{ policy <policy> }]';
 
-/** Sugar for the matcher `file` and a rewrite to the file it found. */
+/** Lowers to the matcher `file`, and a rewrite to the file it has found. */
 export const tryFiles = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',
@@ -24,7 +24,7 @@ export const tryFiles = handlerDirective<Step>({
 	matcherToken: 'none',
 	order: {
 		rank: 170,
-		// Whatever its form in the document, it asks which files exist.
+		// Like a matcher, it depends on which files exist, whatever its form in the document.
 		conditional: true,
 		routes: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
 	},

@@ -42,7 +42,7 @@ function changePath(request: Request, path: string): void {
 	request.path = escaped.startsWith('/') ? escaped : `/${escaped}`;
 }
 
-/** Cleans the path and strips a prefix from it, if present. */
+/** Compiles an edit that cleans the path and strips a prefix from it, if present. */
 export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
@@ -53,7 +53,7 @@ export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	};
 }
 
-/** Cleans the path and strips a suffix from it, if present. */
+/** Compiles an edit that cleans the path and strips a suffix from it, if present. */
 export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
@@ -63,7 +63,7 @@ export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	};
 }
 
-/** Cleans the path, and replaces text in its escaped form and in the query. */
+/** Compiles an edit that cleans the path, and replaces text in the escaped path and in the query. */
 export function compileUriReplace(edit: UriReplace, cx: CompileContext): UriEdit {
 	const find = cx.template(edit.find, 'empty');
 	const replace = cx.template(edit.replace, 'empty');
@@ -95,7 +95,7 @@ function replaced(subject: string, find: string, text: string, limit: number): s
 	);
 }
 
-/** Replaces matches of a regular expression in the escaped path. */
+/** Compiles an edit that replaces matches of a regular expression in the escaped path. */
 export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileContext): UriEdit {
 	const regexp = cx.regexp(edit.find, 'g');
 	const replace = compileReplacement(edit.replace, cx, 'empty');
@@ -104,7 +104,7 @@ export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileCont
 	};
 }
 
-/** Edits parameters; the query is then rebuilt with its names sorted. */
+/** Compiles edits of query parameters. The query is rebuilt from the result, with its names sorted. */
 export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdit {
 	const text = (value: string) => cx.template(value, 'empty');
 	const rename = (edits.rename ?? []).map(({ from, to }) => ({ from: text(from), to: text(to) }));

@@ -7,10 +7,10 @@ import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 
-/** A variable's value; texts may contain placeholders. */
+/** A variable's value; strings may contain placeholders. */
 export type VariableValue = string | number | boolean;
 
-/** The step, to which `root` also lowers. */
+/** The step of `vars` and `root`. */
 export interface SetVariablesStep extends Step {
 	readonly handler: 'set_variables';
 	readonly variables: { readonly [name: string]: VariableValue };
@@ -75,7 +75,7 @@ function assign(variables: { [name: string]: VariableValue }, name: Word, word: 
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Parses an unquoted word as the first type that fits: integer, floating-point number, boolean, text. */
+/** Parses an unquoted word as the first type that fits: integer, floating-point number, boolean, string. */
 export function readScalar(text: string): VariableValue {
 	if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
 	if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text)))

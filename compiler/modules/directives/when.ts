@@ -8,7 +8,7 @@ import { requireBlock } from '../../lower/require-block.ts';
 import type { Line } from '../../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 
-/** A pipeline and its condition; without one it always holds. */
+/** A pipeline and its condition, if any. */
 export interface Branch {
 	readonly when?: Matcher;
 	readonly pipeline: readonly Step[];
@@ -19,7 +19,7 @@ interface FirstMatchStep extends Step {
 	readonly branches: readonly Branch[];
 }
 
-/** The handler `first_match` and its words. */
+/** The handler `first_match`, and the directive `when`. */
 export const when = handlerDirective<FirstMatchStep>({
 	kind: 'handler',
 	id: 'first_match',
@@ -83,7 +83,7 @@ export const when = handlerDirective<FirstMatchStep>({
 	},
 });
 
-/** Returns a step that runs the first branch that holds. */
+/** Returns a step that runs the first branch whose condition holds. */
 export function firstMatch(branches: readonly Branch[]): Step {
 	return { handler: when.id, branches };
 }

@@ -1,10 +1,13 @@
-/** Path patterns that contain `%`: parts written as `%XX` are compared with the path's escapes, the rest is decoded. */
+/**
+ * Path patterns that contain `%`. A part written as `%XX` is compared with the escaped path, every other part with the decoded
+ * path.
+ */
 import { compileGlob } from './glob.ts';
 
 /**
- * Compiles a lower-case pattern to a test of the lower-case escaped path. Guided by the pattern, the path is converted to the
- * text to compare: escaped where the pattern has an escape, decoded elsewhere. The pattern is then a glob for that text, in
- * which `%*` is a wildcard like `*`: neither matches a slash, but to `%*` an escaped slash is not one.
+ * Compiles a lower-case pattern to a test of the lower-case escaped path. For the comparison, the path stays escaped where the
+ * pattern has an escape, and is decoded elsewhere. The result is then matched against the pattern as a glob, in which `%*` is a
+ * wildcard like `*`. Neither matches a slash; but `%*` compares the escaped path, in which `%2f` is not a slash.
  */
 export function compileEscapedPattern(pattern: string): (escapedPath: string) => boolean {
 	const glob = compileGlob(pattern.replaceAll('%*', '*'));
@@ -16,7 +19,7 @@ export function compileEscapedPattern(pattern: string): (escapedPath: string) =>
 	};
 }
 
-/** Returns the bytes to compare, each as one character; undefined if the pattern cannot match. */
+/** Returns the bytes to match against the glob, each as one character; undefined if the path cannot match. */
 function comparedText(pattern: string, path: string): string | undefined {
 	let text = '';
 	let p = 0;
@@ -31,7 +34,7 @@ function comparedText(pattern: string, path: string): string | undefined {
 			p += 3;
 		} else if (c === '%' || c === '*') {
 			if (c === '%') p++;
-			// A wildcard extends to the next character of the pattern, which may be the last digit of the escape where it
+			// A wildcard extends to the next occurrence of the pattern's next character, but at least over the escape at which it
 			// begins.
 			if (isEscape) at += 2;
 			const end = p + 1 < pattern.length ? path.indexOf(pattern[p + 1]!, at) : path.length;

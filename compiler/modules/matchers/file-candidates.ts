@@ -22,8 +22,8 @@ interface Candidate {
 type Entry = { readonly status: number } | PathEntry;
 
 /**
- * An entry that names a path. A trailing slash in the text asks for a folder. A slash from a placeholder counts only if so
- * configured; otherwise `{path}` would take the folder before `{path}/index.php` is tried.
+ * An entry that names a path. With a trailing slash in the configured text, it matches only folders. A slash from a placeholder
+ * has that effect only if so configured; otherwise an entry `{path}` would select the folder before `{path}/index.php` is tried.
  */
 interface PathEntry {
 	readonly text: Template;
@@ -33,11 +33,11 @@ interface PathEntry {
 /** Maximum candidates from the globs of one entry. */
 const MAX_CANDIDATES = 10_000;
 
-/** What the matcher tries if no file is named. */
+/** The file that the matcher tries if none is named. */
 export const REQUEST_PATH = '{http.request.uri.path}';
 const DEFAULT_FILE_SYSTEM = 'default';
 
-/** Compiles to a test that stores its result for `{http.matchers.file.*}`. */
+/** Compiles the matcher to a predicate that stores the selected file for `{http.matchers.file.*}`. */
 export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Predicate {
 	const reader = cx.lease('files', {});
 	const rootOf = compileRoot(matcher.root, cx);
@@ -73,13 +73,13 @@ function compileEntry(text: string, rendered: boolean, cx: CompileContext): Entr
 		if (status < 200) return cx.refuse(`\`${text}\` is not an error status.`, 'file/bad-status');
 		return { status };
 	}
-	// Configured text may be a glob; request data is literal.
+	// Text in the configuration may be a glob; request data is literal.
 	return { text: cx.template(text, 'empty', () => escapeGlob), folder: rendered ? 'as-rendered' : text.endsWith('/') };
 }
 
 interface Found {
 	readonly candidate: Candidate;
-	/** Undefined for the last candidate of a policy that does not check it: it counts as a file. */
+	/** Undefined if the policy does not check the last candidate, which then counts as a file. */
 	readonly facts: FileFacts | undefined;
 }
 
@@ -106,7 +106,7 @@ function firstThere(reader: FileReader, entries: readonly Entry[], policy: strin
 	};
 }
 
-/** Reports whether the second candidate is better than the first. */
+/** Comparisons by policy: each reports whether the second candidate is better than the first. */
 const BETTER = {
 	smallest_size: (a: FileFacts, b: FileFacts) => b.size < a.size,
 	largest_size: (a: FileFacts, b: FileFacts) => b.size > a.size,
@@ -132,13 +132,13 @@ function bestOfAll(
 	};
 }
 
-/** Returns the facts of what exists, if it is a folder or not, as required. */
+/** Returns the facts about a candidate if it exists, and if it is a folder or not, as required. */
 function strictly(reader: FileReader, root: string, { path, folder }: Candidate): FileFacts | undefined {
 	const facts = reader.stat(root, lookupPath(path), false);
 	return facts && (facts.type === 'directory') === folder ? facts : undefined;
 }
 
-/** Reports whether the path exists: as a folder if required, otherwise as anything. */
+/** Reports whether a candidate exists: as a folder if required, otherwise as anything. */
 function isThere(reader: FileReader, root: string, { path, folder }: Candidate): boolean {
 	const facts = reader.stat(root, lookupPath(path), false);
 	return facts !== undefined && (!folder || facts.type === 'directory');
@@ -167,10 +167,10 @@ function candidates(
 	return expand(reader, root, pattern).map(path => ({ path, remainder, folder }));
 }
 
-/** Returns the position after the first extension that ends a segment; the whole length if there is none. */
+/** Returns the position after the first extension that ends a segment; the length of the path if there is none. */
 function splitPosition(path: string, splits: readonly string[]): number {
 	const lower = path.toLowerCase();
-	// Letters whose length changes in lower case would shift the position.
+	// If lower case changes the length of the path, positions in it would be wrong, so the path is searched as it is.
 	const subject = lower.length === path.length ? lower : path;
 	for (const split of splits) {
 		const wanted = split.toLowerCase();
@@ -203,7 +203,7 @@ function expand(reader: FileReader, root: string, pattern: string): string[] {
 	return paths;
 }
 
-/** Removes the backslashes that escape. */
+/** Removes the backslashes of escapes. */
 function unescaped(text: string): string {
 	return text.includes('\\') ? text.replace(/\\(.)/gs, '$1') : text;
 }

@@ -14,7 +14,7 @@ export const TRY_POLICIES = [
 	'most_recently_modified',
 ] as const;
 
-/** The document's policy for `first_exist_fallback` of a Compatfile, where even the last file must exist. */
+/** The policy to which a Compatfile's `first_exist_fallback` is lowered: there, even the last file must exist. */
 export const COMPATIBLE_FALLBACK = 'first_exist_last_any';
 
 /** The policies of the document. */
@@ -26,7 +26,7 @@ export interface FileMatcher extends Matcher {
 	/** Paths below the root, with placeholders and globs; `=404` raises that error. Default the requested path. */
 	readonly files?: readonly string[];
 	readonly root?: string;
-	/** `rendered`: a slash that asks for a folder may come from a placeholder; by default only literal ones count. */
+	/** `rendered`: a trailing slash from a placeholder restricts a path to folders; by default, only a literal slash does. */
 	readonly slashes?: 'rendered';
 	readonly policy?: (typeof POLICIES)[number];
 	readonly split_path?: readonly string[];
@@ -89,7 +89,7 @@ export const file = requestMatcher<FileMatcher>({
 			},
 			'file',
 		);
-		// The compatible server cleans the path, which removes its slash, and looks for a file that is not a folder.
+		// Without files, the compatible server tries the cleaned path. It has no trailing slash, so folders do not match.
 		if (files.length === 0 && cx.dialect === 'compatfile') files.push(REQUEST_PATH);
 		return { type: 'file', ...(files.length > 0 ? { files } : {}), ...fields } as FileMatcher;
 	},
@@ -125,7 +125,7 @@ export const file = requestMatcher<FileMatcher>({
 	compile: compileFileMatcher,
 });
 
-/** Parses a policy; `how` is the beginning of the compatible server's message. */
+/** Parses a policy; `how` is the first word of the compatible server's error message. */
 export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'unrecognized'): FileMatcher['policy'] {
 	const policy = TRY_POLICIES.find(name => name === word.text);
 	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK;

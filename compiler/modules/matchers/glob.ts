@@ -16,7 +16,7 @@ interface CharacterClass {
 
 /**
  * Compiles a glob that must match a whole path; undefined if it is malformed (an unclosed class, a trailing escape). Each
- * segment is matched separately with one level of backtracking, so the work is at most pattern times path.
+ * segment is matched separately with one level of backtracking, so the work is at most the product of both lengths.
  */
 export function compileGlob(pattern: string): ((path: string) => boolean) | undefined {
 	const segments: GlobElement[][] = [[]];
@@ -89,7 +89,7 @@ export function matchesElements(elements: readonly GlobElement[], text: string):
 			e++;
 			c++;
 		} else if (star !== -1) {
-			// The last star takes one more; backtracking to an earlier one could not help.
+			// The last star matches one more character; backtracking to an earlier star could not help.
 			e = star + 1;
 			c = ++starAt;
 		} else return false;

@@ -13,7 +13,7 @@ interface HostMatcher extends Matcher {
 
 const USAGE = 'host <name>…';
 
-/** From this many exact hosts, a set is faster than comparing them one by one. */
+/** Number of exact hosts from which on a set is faster than comparing them one by one. */
 const SET_FROM = 5;
 
 /** The `host` matcher. */

@@ -17,7 +17,7 @@ import { tls } from './tls.ts';
 import { urlPattern } from './url-pattern.ts';
 import { varsMatcher, varsRegexp } from './vars.ts';
 
-/** In the order of `list-modules` and the manual. */
+/** All request matchers, in the order of `list-modules` and the manual. */
 export const matchers: readonly MatcherModule[] = [
 	all,
 	any,
@@ -40,10 +40,10 @@ export const matchers: readonly MatcherModule[] = [
 	varsRegexp,
 ];
 
-/** By `type` in the document. */
+/** All request matchers, by `type` in the document. */
 export const MATCHERS: ReadonlyMap<string, MatcherModule> = new Map(matchers.map(matcher => [matcher.id, matcher]));
 
-/** The values of a matcher that is nothing but a list of alternatives; see `lists` in matcher.ts. */
+/** Returns the values of a matcher that only lists alternatives (see `lists` in matcher.ts); undefined for any other. */
 export function listOf(
 	matcher: Matcher,
 ): { readonly of: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
@@ -51,7 +51,7 @@ export function listOf(
 	return lists && { ...lists, values: matcher[lists.field] as readonly string[] };
 }
 
-/** The patterns of a matcher that is a list of paths. */
+/** Returns the patterns of a matcher that only lists paths; undefined for any other. */
 export function pathsOf(matcher: Matcher): { readonly field: string; readonly values: readonly string[] } | undefined {
 	const list = listOf(matcher);
 	return list?.of === 'path' ? list : undefined;

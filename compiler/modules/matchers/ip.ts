@@ -81,7 +81,7 @@ function lower(type: 'remote_ip' | 'client_ip', line: Line, cx: LowerContext): I
 	return { type, ranges: args.map(word => cx.template(word)) };
 }
 
-/** Placeholders in ranges must be known at load time, such as `{env.OFFICE}`. */
+/** Compiles ranges. Their placeholders must have a constant value when the configuration is compiled, such as `{env.OFFICE}`. */
 function compileRanges(matcher: IpMatcher, cx: CompileContext): IpRanges {
 	const texts = matcher.ranges.flatMap(text => {
 		const { constant } = cx.template(text, 'empty');

@@ -8,50 +8,52 @@ import type { Schema } from '../directives/directive.ts';
 
 /** A placeholder that a matcher compares. */
 export interface ComparedPlaceholder {
-	/** Its full name. */
+	/** The placeholder's full name. */
 	readonly name: string;
-	/** The text that it is compared with, if that is known. */
+	/** The string that it is compared with, if that is constant. */
 	readonly text: string | undefined;
-	/** The field of the matcher that has it. */
+	/** The field of the matcher that contains the placeholder. */
 	readonly field: string;
 }
 
-/** What the values of a matcher can be; see {@link MatcherTraits.lists}. */
+/** Kinds of values that a matcher can list; see {@link MatcherTraits.lists}. */
 export type ListedValue = 'path' | 'host' | 'method';
 
-/** What a matcher says about itself, so that nobody else has to know it by name. All are optional. */
+/** Properties that a matcher declares, so that no other code needs to refer to it by name. All are optional. */
 export interface MatcherTraits<M extends Matcher = Matcher> {
 	/**
-	 * The field with the values of which any may match, and what these are: patterns as `path` and `host` take them, or
-	 * methods. Only for a matcher that nothing but these values decides: conditions are compared by them, and many of
-	 * paths become one table.
+	 * The field that lists alternative values, and their kind: patterns as for `path` or `host`, or methods. Only for a matcher
+	 * that depends on nothing but these values: they are used to compare conditions, and to compile many path matchers to one table.
 	 */
 	readonly lists?: { readonly field: string; readonly of: ListedValue };
-	/** What it decides by: the path of the request, or which files exist below `root`. */
+	/** What the matcher depends on: the request's path, or which files exist below `root`. */
 	readonly judges?: 'path' | 'files';
-	/** The placeholders that a matcher compares with texts. */
+	/** Returns the placeholders that a matcher compares with strings. */
 	readonly compares?: (matcher: M) => readonly ComparedPlaceholder[];
-	/** In a Compatfile it may have no values, and then matches nothing. */
+	/** True if the matcher may have no values in a Compatfile; it then matches nothing. */
 	readonly valuesOptional?: true;
-	/** The words after its name, as a person writes them. Left out: the values of its fields. */
+	/** Returns the words after the matcher's name, as a person would write them. If omitted: the values of its fields. */
 	readonly wordsOf?: (matcher: M) => readonly string[];
 }
 
 /** A request matcher. */
 export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTraits<M> {
-	/** `type` in the document and word in both dialects; the module ID is `http.matchers.<id>`. */
+	/** `type` in the document and name in both dialects; the module ID is `http.matchers.<id>`. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
 	/**
-	 * Lowers `line`, which has the matcher's name, arguments and block. `name` is that of the `@name` being defined, for
-	 * captures.
+	 * Lowers `line`, which has the matcher's name, arguments and block. `name` is that of the `@name` being defined, if any;
+	 * captures use it.
 	 */
 	readonly lower: (line: Line, cx: LowerContext, name: string | undefined) => M | undefined;
-	/** Merges two of the same kind in one and-ed set, with their values as alternatives; undefined: they stay separate. */
+	/**
+	 * Merges two matchers of one set into one with the values of both as alternatives. Returns undefined if they have to stay
+	 * separate, so that both must match.
+	 */
 	readonly merge?: (a: M, b: M) => M | undefined;
-	/** Returns why two of this kind cannot be in one set, in the compatible server's words; undefined: they can. */
+	/** Returns the compatible server's message if two matchers of this kind cannot be in one set; undefined if they can. */
 	readonly conflict?: (a: M, b: M) => string | undefined;
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	readonly compile: (matcher: M, cx: CompileContext) => Predicate;

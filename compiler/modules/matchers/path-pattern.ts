@@ -12,15 +12,15 @@ import { compileGlob } from './glob.ts';
 /** Reports whether a request's path matches. Throws HttpError 400 for a malformed path. */
 export type PathTest = (request: Request) => boolean;
 
-/** From this many exact patterns, a set is faster than comparing them one by one. */
+/** Number of exact patterns from which on a set is faster than comparing them one by one. */
 const SET_FROM = 5;
 
 /** An invalid pattern: an unclosed character class. */
 export class PathPatternError extends Error {}
 
 /**
- * Compiles patterns, any of which may match. Comparison ignores case and uses the decoded and cleaned path; a pattern with `//`
- * sees unmerged slashes, one with `%` the escapes. Throws PathPatternError.
+ * Compiles patterns, any of which may match. Comparison ignores case and uses the decoded and cleaned path. A pattern with `//`
+ * is compared with the path before slashes are merged, one with `%` with the escaped path. Throws PathPatternError.
  */
 export function compilePathPatterns(patterns: readonly string[]): PathTest {
 	if (patterns.includes('*')) return () => true;
@@ -51,17 +51,17 @@ function isExact(pattern: string): boolean {
  */
 export function firstSegmentOf(pattern: string): string | undefined {
 	const text = /^\/[^/*?[\\%{]+(?=\/|$)/.exec(pattern)?.[0];
-	// Unmerged slashes and escapes are compared with another form of the path.
+	// Patterns with `//` or `%` are compared with another form of the path.
 	return text === undefined || pattern.includes('//') || pattern.includes('%') ? undefined : text.toLowerCase();
 }
 
-/** Compiles one pattern in lower case. */
+/** Compiles one pattern, which is in lower case. */
 function compilePathPattern(pattern: string): PathTest {
 	if (pattern.includes('%')) {
 		const test = compileEscapedPattern(pattern);
 		const merge = !pattern.includes('//');
 		return request => {
-			// A malformed path is an error whatever form the pattern uses.
+			// Throws for a malformed path, even though the pattern uses another form of the path.
 			normalizedPath(request);
 			return test(escapedCleanPath(request.path, merge).toLowerCase());
 		};
@@ -96,7 +96,7 @@ function compileText(pattern: string): (path: string) => boolean {
 	return glob;
 }
 
-/** Splits a pattern with placeholders so that wildcards in values are literal: only `wild` pieces are wildcards. */
+/** Splits a pattern with placeholders into pieces. Only `wild` pieces are wildcards: those in a placeholder's value are literal. */
 export function splitPattern(pattern: string): { readonly text: string; readonly wild: boolean }[] {
 	const pieces: { text: string; wild: boolean }[] = [];
 	let depth = 0;

@@ -16,7 +16,7 @@ interface PathMatcher extends Matcher {
 
 const USAGE = 'path <pattern>…';
 
-/** The operators that a word without a slash most likely misspells. */
+/** Operators. A word without a slash is most likely one of these, misspelled. */
 const OPERATORS: readonly string[] = ['and', 'or', 'not'];
 
 /** The `path` matcher. */
@@ -56,7 +56,7 @@ export const path = requestMatcher<PathMatcher>({
 			if (operator !== undefined) {
 				const message = `\`${text}\` can match no path.`;
 				cx.problem('error', 'path/no-slash', span, message, { label: `did you mean \`${operator}\`?` });
-				// What follows then belongs to another matcher.
+				// The words that follow belong to another matcher.
 				break;
 			}
 			cx.problem('error', 'path/no-slash', span, `\`${text}\` can match no path.`, {
@@ -91,7 +91,7 @@ function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
 	}
 }
 
-/** A pattern with placeholders; its kind follows from the text as written. */
+/** Compiles a pattern with placeholders. Its kind, such as prefix or suffix, depends only on the text as written. */
 function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 	const pieces = splitPattern(pattern);
 	// `{%path}` has been expanded by now: a remaining percent sign belongs to an escape.

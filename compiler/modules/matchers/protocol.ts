@@ -60,7 +60,7 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 	compile: matcher => protocolTest(matcher.protocol),
 });
 
-/** An unknown protocol matches nothing. */
+/** Compiles a protocol; an unknown one matches nothing. */
 function protocolTest(text: string): Predicate {
 	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
 	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;

@@ -7,7 +7,7 @@ import { requestMatcher } from './matcher.ts';
 
 interface QueryMatcher extends Matcher {
 	readonly type: 'query';
-	/** Values by name; `*` matches any value. Without names: a request without parameters. */
+	/** Accepted values by name; `*` accepts any value. If there are no names, only a request without parameters matches. */
 	readonly parameters: { readonly [name: string]: readonly string[] };
 }
 

@@ -1,4 +1,4 @@
-/** Shared by the regular expression matchers: `[<name>] [<of>] <regexp>`, their fields, and captures. */
+/** The arguments, fields and captures of the regular expression matchers: `[<name>] [<of>] <regexp>`. */
 import { keepCaptures, NAMED_CAPTURES } from '../../codegen/captures.ts';
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Matcher } from '../../document/document.ts';
@@ -14,7 +14,7 @@ export interface RegexpMatcher extends Matcher {
 	readonly name?: string;
 }
 
-/** Their schema. */
+/** Schema of the fields of {@link RegexpMatcher}. */
 export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 	pattern: { type: 'string', description: 'Regular expression in the syntax of RE2.' },
 	name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of its captures.' },
@@ -49,7 +49,7 @@ export function lowerRegexpArguments(
 	return { of: args.at(-2) ?? args[0]!, fields: { pattern, ...(name === undefined ? {} : { name }) } };
 }
 
-/** Compiles to a search of a text that stores the captures of a match. */
+/** Compiles a regular expression matcher to a function that searches a string and stores the captures of a match. */
 export function compileRegexpSearch(
 	matcher: RegexpMatcher,
 	cx: CompileContext,

@@ -16,7 +16,7 @@ import {
 
 /** Both parts must hold: any of the statuses, and all of the rules. */
 export interface ResponseMatcher {
-	/** Such as `404` or `2xx`. */
+	/** Statuses or classes, such as `404` or `2xx`. */
 	readonly status?: readonly string[];
 	readonly headers?: readonly HeaderRule[];
 }

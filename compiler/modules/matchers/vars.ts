@@ -16,7 +16,7 @@ import {
 
 interface VarsMatcher extends Matcher {
 	readonly type: 'vars';
-	/** In the order in which they are tried. */
+	/** Accepted values by variable or placeholder, in the order in which they are tried. */
 	readonly variables: { readonly [key: string]: readonly string[] };
 }
 
@@ -132,13 +132,13 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 	},
 });
 
-/** The full name of the placeholder that a key is as a whole, if it is one. */
+/** Returns the full name of the placeholder if a key consists of exactly one; otherwise undefined. */
 function placeholderOf(key: string): string | undefined {
 	const inner = /^\{([^{}]+)\}$/.exec(key)?.[1];
 	return inner === undefined ? undefined : fullPlaceholderName(inner);
 }
 
-/** Reads what a key denotes: a placeholder if it consists of a single one, otherwise the variable of that name. */
+/** Compiles the value of a key: that of the placeholder if it consists of a single one, otherwise the variable of that name. */
 function compileVariable(key: string, cx: CompileContext): (x: Exchange) => string {
 	if (key.startsWith('{') && key.indexOf('}') === key.length - 1) {
 		const template = cx.template(key, 'empty');

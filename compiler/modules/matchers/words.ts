@@ -1,4 +1,4 @@
-/** Shared by the lowering of matchers: arguments, and predicates over texts with placeholders. */
+/** Arguments of matchers, and predicates that compare values with strings that may contain placeholders. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileFieldBytes } from '../../codegen/field-template.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -13,7 +13,7 @@ export function matcherArguments(line: Line, cx: LowerContext, usage: string): r
 	return cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage) ? args : undefined;
 }
 
-/** Schema of a matcher with a list of one or more texts. */
+/** Schema of a matcher with a list of one or more strings. */
 export function textsSchema(
 	name: string,
 	description: string,
@@ -29,7 +29,7 @@ export function joined(a: readonly string[], b: readonly string[]): string[] {
 	return [...new Set([...a, ...b])];
 }
 
-/** Tests a value against a text that may contain placeholders; only literal wildcards count. */
+/** Compares a value with a string that may contain placeholders; only wildcards written in the configuration count. */
 export type TextTest = (value: string, x: Exchange) => boolean;
 
 /**

@@ -8,7 +8,7 @@ const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 /** A number from 0 to 65535. */
 const PORT = '([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
 
-/** `settings.admin`. */
+/** Global option; sets `settings.admin` in the document. */
 export const admin: GlobalOption = {
 	id: 'admin',
 	names: { configfile: ['admin'], compatfile: ['admin'] },
@@ -115,7 +115,10 @@ function isAdminAddress(text: string): boolean {
 	return port !== undefined && Number(port) <= 65_535;
 }
 
-/** An unset variable leaves no word behind, so the API would be open to everybody on this machine. */
+/**
+ * Reports a token whose environment variable is not set. It would leave no word behind, and the API would be open to everybody
+ * on this machine.
+ */
 function refuseLostToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const { source, end } = address.span;
 	const lost = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));

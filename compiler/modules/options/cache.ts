@@ -21,9 +21,9 @@ const MAX_DISK = 1024 ** 4;
 
 /** Defaults for all `cache` directives. */
 export interface CacheDefaults extends RuleFields {
-	/** Bytes of the common store. */
+	/** Maximum bytes of the common store. */
 	readonly ceiling: number;
-	/** Its folder on disk. */
+	/** Folder and maximum bytes of the part of the store that is on disk. */
 	readonly disk?: { readonly folder: string; readonly size: number };
 }
 
@@ -33,7 +33,7 @@ export function cacheDefaults(settings: Settings): CacheDefaults {
 	return { ceiling, ...(disk && { disk: { folder: disk.folder, size: disk.size ?? DEFAULT_DISK } }), ...rules };
 }
 
-/** `settings.cache`. */
+/** Global option; sets `settings.cache` in the document. */
 export const cacheOption: GlobalOption = {
 	id: 'cache',
 	names: { configfile: ['cache'], compatfile: ['cache'] },

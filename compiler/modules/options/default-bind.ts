@@ -3,7 +3,7 @@ import type { SiteBind } from '../../document/document.ts';
 import { LISTEN_HOSTS, lowerListenHosts } from '../../lower/lower-listen-host.ts';
 import type { GlobalOption } from './option.ts';
 
-/** `settings.default_bind`. */
+/** Global option; sets `settings.default_bind` in the document. */
 export const defaultBind: GlobalOption = {
 	id: 'default_bind',
 	names: { configfile: ['default_bind'], compatfile: ['default_bind'] },

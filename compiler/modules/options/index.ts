@@ -31,7 +31,7 @@ import {
 } from './tls/issuance.ts';
 import { ocspInterval, ocspStapling, onDemandTls } from './tls/ocsp.ts';
 
-/** In the order of `list-modules` and the manual. */
+/** All global options, in the order of `list-modules` and the manual. */
 export const options: readonly GlobalOption[] = [
 	acmeCa,
 	acmeCaRoot,

@@ -3,7 +3,7 @@ import type { SiteLog } from '../../document/document.ts';
 import { LOG_PROPERTIES, lowerLogBlock } from '../../lower/log-settings.ts';
 import type { GlobalOption } from './option.ts';
 
-/** `settings.logs`. */
+/** Global option; sets `settings.logs` in the document. */
 export const log: GlobalOption = {
 	id: 'logs',
 	names: { configfile: ['log'], compatfile: ['log'] },

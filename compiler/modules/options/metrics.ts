@@ -2,7 +2,7 @@
 import { unavailableMessage } from '../../lower/unavailable.ts';
 import type { GlobalOption } from './option.ts';
 
-/** `settings.metrics`. */
+/** Global option; sets `settings.metrics` in the document. */
 export const metrics: GlobalOption = {
 	id: 'metrics',
 	names: { configfile: ['metrics'], compatfile: ['metrics'] },

@@ -21,6 +21,6 @@ export interface GlobalOption {
 	readonly schema: Schema;
 	/** True if a change needs a restart: `/load` answers `restart_required`. Appears in the schema as `startup: true`. */
 	readonly startup: boolean;
-	/** It may stand several times, and its lines add up. */
+	/** True if the option may be given several times; its lines then accumulate. */
 	readonly repeatable?: true;
 }

@@ -1,7 +1,7 @@
 /** `persist_config`: whether changes through the Admin API are saved. */
 import type { GlobalOption } from './option.ts';
 
-/** `settings.persist_config`. */
+/** Global option; sets `settings.persist_config` in the document. */
 export const persistConfig: GlobalOption = {
 	id: 'persist_config',
 	names: { configfile: ['persist_config'], compatfile: ['persist_config'] },

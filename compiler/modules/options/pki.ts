@@ -51,7 +51,7 @@ const FILES: Schema = {
 	additionalProperties: false,
 };
 
-/** `settings.pki`. */
+/** Global option; sets `settings.pki` in the document. */
 export const pki: GlobalOption = {
 	id: 'pki',
 	names: { configfile: ['pki'], compatfile: ['pki'] },

@@ -1,7 +1,7 @@
 /** Global options `http_port` and `https_port`: the default ports of the schemes. */
 import type { GlobalOption } from './option.ts';
 
-/** `settings.http_port`. */
+/** Global option; sets `settings.http_port` in the document. */
 export const httpPort: GlobalOption = portOption(
 	'http_port',
 	80,
@@ -9,7 +9,7 @@ export const httpPort: GlobalOption = portOption(
 	'Addresses such as `http://example.com` listen on it.',
 );
 
-/** `settings.https_port`. */
+/** Global option; sets `settings.https_port` in the document. */
 export const httpsPort: GlobalOption = portOption(
 	'https_port',
 	443,

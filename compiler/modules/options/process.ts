@@ -4,7 +4,7 @@ import type { GlobalOption } from './option.ts';
 /** Values of `io`. */
 const IO_MODES = ['direct', 'node'] as const;
 
-/** `settings.threads`. */
+/** Global option; sets `settings.threads` in the document. */
 export const threads: GlobalOption = {
 	id: 'threads',
 	names: { configfile: ['threads'], compatfile: ['threads'] },
@@ -23,7 +23,7 @@ export const threads: GlobalOption = {
 	startup: true,
 };
 
-/** `settings.io`. */
+/** Global option; sets `settings.io` in the document. */
 export const io: GlobalOption = {
 	id: 'io',
 	names: { configfile: ['io'], compatfile: [] },
@@ -42,7 +42,7 @@ export const io: GlobalOption = {
 	startup: true,
 };
 
-/** `settings.grace_period`. */
+/** Global option; sets `settings.grace_period` in the document. */
 export const gracePeriod: GlobalOption = {
 	id: 'grace_period',
 	names: { configfile: ['grace_period'], compatfile: ['grace_period'] },
@@ -63,7 +63,7 @@ export const gracePeriod: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.shutdown_delay`. */
+/** Global option; sets `settings.shutdown_delay` in the document. */
 export const shutdownDelay: GlobalOption = {
 	id: 'shutdown_delay',
 	names: { configfile: ['shutdown_delay'], compatfile: ['shutdown_delay'] },
@@ -84,7 +84,7 @@ export const shutdownDelay: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.debug`. */
+/** Global option; sets `settings.debug` in the document. */
 export const debug: GlobalOption = {
 	id: 'debug',
 	names: { configfile: ['debug'], compatfile: ['debug'] },

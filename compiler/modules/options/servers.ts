@@ -8,7 +8,7 @@ import type { GlobalOption } from './option.ts';
 import { serverOptions } from './servers/index.ts';
 import type { ServerDraft } from './servers/server-option.ts';
 
-/** `settings.servers`. */
+/** Global option; sets `settings.servers` in the document. */
 export const servers: GlobalOption = {
 	id: 'servers',
 	names: { configfile: ['servers'], compatfile: ['servers'] },
@@ -75,7 +75,7 @@ export const servers: GlobalOption = {
 		cx.subdirectives(line.block, known, 'servers', {
 			compatible: name => `unrecognized servers option '${name}'`,
 		});
-		// A block that only fills process-wide settings must not hide the general block from its listener.
+		// A block that only sets process-wide settings must not replace the general block for its listener.
 		if (Object.keys(server).length > 0) settings.servers = [...blocks, cx.origin(server, line.span)];
 	},
 	schema: {

@@ -2,7 +2,7 @@
 import { STORE, storeById, stores } from '../providers/stores/index.ts';
 import type { GlobalOption } from './option.ts';
 
-/** `settings.storage`. */
+/** Global option; sets `settings.storage` in the document. */
 export const storage: GlobalOption = {
 	id: 'storage',
 	names: { configfile: ['storage'], compatfile: ['storage'] },
@@ -33,7 +33,7 @@ export const storage: GlobalOption = {
 	startup: true,
 };
 
-/** `settings.storage_check`. */
+/** Global option; sets `settings.storage_check` in the document. */
 export const storageCheck: GlobalOption = {
 	id: 'storage_check',
 	names: { configfile: ['storage_check'], compatfile: ['storage_check'] },
@@ -52,7 +52,7 @@ export const storageCheck: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.storage_clean_interval`. */
+/** Global option; sets `settings.storage_clean_interval` in the document. */
 export const storageCleanInterval: GlobalOption = {
 	id: 'storage_clean_interval',
 	names: { configfile: ['storage_clean_interval'], compatfile: ['storage_clean_interval'] },

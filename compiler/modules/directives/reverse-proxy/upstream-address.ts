@@ -4,8 +4,8 @@ export interface UpstreamAddress {
 	/** Canonical text: `host:port`, `[v6]:port` or `unix//path`. */
 	readonly address: string;
 	/**
-	 * The text that identifies the upstream in hash and cookie policies: network and host as written (`:8001` has no host),
-	 * with the port, joined like in the compatible server.
+	 * The string that identifies the upstream in hash and cookie policies: network, host as written (`:8001` has no host) and port,
+	 * joined in the same way as in the compatible server.
 	 */
 	readonly dial: string;
 	/** Host without brackets, or the path of a Unix socket. */
@@ -14,19 +14,19 @@ export interface UpstreamAddress {
 	readonly port: number;
 	/** Path of a Unix socket, otherwise undefined. */
 	readonly path: string | undefined;
-	/** What the scheme says about the transport: TLS, HTTP/2 in plain text, or nothing. */
+	/** The transport that the scheme requires: TLS, HTTP/2 in plain text, or none in particular. */
 	readonly scheme: '' | 'https' | 'h2c';
 }
 
 /** The meaning of one address in a configuration. */
 export type ParsedUpstream =
-	/** `scheme` is as written, '' if there is none. */
+	/** An address without placeholders. `scheme` is as written, '' if there is none. */
 	| {
 			readonly kind: 'static';
 			readonly scheme: '' | 'http' | 'https' | 'h2c';
 			readonly addresses: readonly UpstreamAddress[];
 	  }
-	/** Placeholders are resolved per request; a port range has been expanded. */
+	/** An address with placeholders, which are resolved per request; a port range has been expanded. */
 	| { readonly kind: 'template'; readonly texts: readonly string[] }
 	| { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly hint?: string };
 

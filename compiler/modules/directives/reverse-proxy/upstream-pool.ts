@@ -1,4 +1,4 @@
-/** The lease of `reverse_proxy`: a pool of upstreams, and the settings that are its key. */
+/** The pool of upstreams that `reverse_proxy` leases, and the settings that identify it. */
 import type { Matcher } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -19,14 +19,14 @@ export interface HealthCheckSettings {
 	readonly upstream?: string;
 	/** Port to check instead of the upstream's. */
 	readonly port?: number;
-	/** Default 30000; each interval varies by up to a tenth. */
+	/** Milliseconds between checks, varied by up to a tenth; default 30000. */
 	readonly interval?: number;
-	/** For the whole response; default 5000. */
+	/** Milliseconds for the whole response; default 5000. */
 	readonly timeout?: number;
 	/** Consecutive checks that must pass, or fail, to change the state; default 1. */
 	readonly passes?: number;
 	readonly fails?: number;
-	/** `204`, `2xx`; default any 2xx. */
+	/** Expected status or class, such as `204` or `2xx`; default `2xx`. */
 	readonly status?: string;
 	/** Regular expression that the body must match. */
 	readonly body?: string;
@@ -38,19 +38,19 @@ export interface HealthCheckSettings {
 
 /** When an upstream's circuit breaker opens, and how it closes; times in milliseconds. */
 export interface CircuitSettings {
-	/** Share of failed requests at which it opens, 0 to 1; default 0.5. */
+	/** Share of failed requests at which the breaker opens, 0 to 1; default 0.5. */
 	readonly error_ratio?: number;
-	/** When a response counts as slow; default 0, which disables it. */
+	/** Milliseconds after which a response counts as slow; default 0, which disables the check. */
 	readonly slow_after?: number;
-	/** Share of slow responses at which it opens; default 0.5. */
+	/** Share of slow responses at which the breaker opens; default 0.5. */
 	readonly slow_ratio?: number;
-	/** Minimum requests in a window before it may open; default 20. */
+	/** Minimum requests in a window before the breaker may open; default 20. */
 	readonly min_requests?: number;
-	/** Default 10000. */
+	/** Milliseconds over which requests are counted; default 10000. */
 	readonly window?: number;
-	/** How long it stays open; default 10000. */
+	/** Milliseconds for which the breaker stays open; default 10000. */
 	readonly open_for?: number;
-	/** Requests that must succeed to close it; default 3. */
+	/** Requests that must succeed to close the breaker; default 3. */
 	readonly probes?: number;
 }
 
@@ -75,7 +75,7 @@ export type DynamicSource =
 	  }
 	| {
 			readonly source: 'srv';
-			/** Full name, `_http._tcp.example.com`; or the domain, with `service` and `proto`. */
+			/** Full name, such as `_http._tcp.example.com`; or the domain, if `service` and `proto` are given. */
 			readonly name: string;
 			readonly service?: string;
 			readonly proto?: string;
@@ -106,7 +106,7 @@ export interface UpstreamSettings {
 	readonly max_response_header?: number;
 	/** Default HTTP/1.1 in plain text. */
 	readonly transport?: TransportSettings;
-	/** Where addresses are looked up; `to` then has those that serve while nothing is found. */
+	/** Where addresses are looked up; the addresses in `to` are then used while a lookup finds none. */
 	readonly dynamic?: DynamicSource;
 	/** Maximum retries; default 0, or unlimited with `retry_duration`. */
 	readonly retries?: number;
@@ -123,7 +123,7 @@ export interface UpstreamSettings {
 	/** Remembered failures that make an upstream unavailable; default 1. */
 	readonly max_fails?: number;
 	readonly unhealthy_status?: readonly string[];
-	/** Milliseconds until a response begins that count as a failure. */
+	/** A response that takes at least this many milliseconds to begin counts as a failure. */
 	readonly unhealthy_latency?: number;
 	/** Concurrent requests at which an upstream is full. */
 	readonly unhealthy_request_count?: number;
@@ -138,24 +138,24 @@ export interface UpstreamPool {
 	readonly settings: UpstreamSettings;
 	/**
 	 * Chooses an upstream for this exchange, avoiding the given ones; undefined if none is available. If addresses contain
-	 * placeholders, the caller passes all addresses resolved (`host:port`, `unix//path`), among which to choose.
+	 * placeholders, the caller passes the resolved addresses (`host:port`, `unix//path`) to choose from.
 	 */
 	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined;
 	/**
-	 * With `dynamic`: returns the addresses for names rendered for this request (see dynamicNames), to be passed to `select`;
-	 * undefined if nothing was found, so that those of `to` serve. A promise only while waiting for a lookup.
+	 * With `dynamic`: returns the addresses for names rendered for this request (see dynamicNames), to be passed to `select`.
+	 * Returns undefined if nothing was found: the addresses in `to` are then used. Returns a promise only if a lookup is necessary.
 	 */
 	lookUp?(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 	/**
-	 * Reports whether an attempt at this upstream may be followed by another, and takes it from the pool's retry budget, unless
-	 * it is free because nothing was sent.
+	 * Reports whether an attempt at this upstream may be followed by another one, which is then charged to the pool's retry budget.
+	 * If `free`, it is not charged, because nothing was sent.
 	 */
 	mayRetry(upstream: Upstream, free: boolean): boolean;
-	/** Counts requests that wait for an upstream. */
+	/** Adjusts the number of requests that are waiting for an upstream. */
 	waiting(by: 1 | -1): void;
 	/**
-	 * Tracks a joined stream until the returned function is called: `close` is called once no served configuration uses the
-	 * pool, after `delay` milliseconds.
+	 * Registers a joined stream. When no served configuration uses the pool any longer, `close` is called after `delay`
+	 * milliseconds, unless the returned function has been called before.
 	 */
 	joined(close: () => void, delay: number): () => void;
 	/** Sends a request; `outcome` is notified of the result, possibly before this returns. */

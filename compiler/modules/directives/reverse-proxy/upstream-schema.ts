@@ -1,4 +1,4 @@
-/** Schema of a pool of upstreams in the document, for `upstreams.<name>` and `proxy`'s own. */
+/** Schema of a pool of upstreams in the document, for `upstreams.<name>` and for the pool in a `proxy` step. */
 import type { Schema } from '../directive.ts';
 import { POOL_PROPERTIES } from './pool-schema.ts';
 import { transportSchema } from './transports/transport-schema.ts';

@@ -1,4 +1,4 @@
-/** Parses the YAML and TOML of front matter to plain data, with limits on the libraries. */
+/** Parses the YAML and TOML of front matter to plain data, within limits. */
 import { parse as parseTomlText, TomlDate } from 'smol-toml';
 import { parse as parseYamlText } from 'yaml';
 
@@ -31,7 +31,7 @@ function bounded(text: string): void {
 	if (text.length > MAX_CHARACTERS) throw new Error(`it has more than ${MAX_CHARACTERS} characters`);
 }
 
-/** A time without a date is text; every other date is a time. */
+/** Converts a TOML date: a time of day without a date becomes a string, any other date a time. */
 function plain(data: unknown): unknown {
 	if (data instanceof TomlDate) return data.isTime() ? data.toISOString() : new Date(data.getTime());
 	if (Array.isArray(data)) return data.map(plain);

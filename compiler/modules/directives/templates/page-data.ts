@@ -1,4 +1,4 @@
-/** The value of `.` in a page: the request, and the response's fields, which it may change. */
+/** The value of `.` in a page: the request, and the response's fields, which the page may change. */
 import { sentHost } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { encodeFieldText, isFieldValue, isToken } from '../../../exchange/field-syntax.ts';
@@ -26,7 +26,7 @@ export class PageData implements TemplateObject {
 		this.#args = args;
 	}
 
-	/** Returns the same with the arguments of an included file. */
+	/** Returns the same data with the arguments of an included file. */
 	withArgs(args: readonly Value[]): PageData {
 		return new PageData(this.#x, this.#clientIp, this.#headers, args);
 	}

@@ -13,11 +13,11 @@ export class PageFormats {
 	#markdown: MarkdownRenderer | undefined;
 	#yaml: FrontMatterParser | undefined;
 	#toml: FrontMatterParser | undefined;
-	/** HTML by Markdown source, oldest first. */
+	/** HTML by Markdown source, least recently used first. */
 	readonly #rendered = new Map<string, string>();
 	#renderedText = 0;
 
-	/** Returns the HTML of a Markdown text. Throws FunctionError, or Suspension while the library is loading. */
+	/** Converts Markdown to HTML. Throws FunctionError, or Suspension while the library is loading. */
 	markdown(text: string): string {
 		const known = this.#rendered.get(text);
 		if (known !== undefined) {

@@ -1,4 +1,4 @@
-/** The functions available in pages in addition to those of the language and of sprig. */
+/** The functions available in pages, in addition to the built-in functions and those of sprig. */
 import { withWholeBody } from '../../../codegen/request-body.ts';
 import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -23,7 +23,7 @@ const placeholder = define('string', (run, name: string) => {
 	return template.render(host.x);
 });
 
-/** The functions from `include` to `maybe`. */
+/** Functions for files, requests, text formats and the response: `include` to `maybe`. */
 export const PAGE_FUNCTIONS: FunctionList = {
 	include: define('string any...', (run, file: string, args: Value[]) => {
 		const host = hostOf(run);
@@ -102,7 +102,7 @@ function environment(run: Run, name: string): string {
 	return template === undefined ? '' : template.render(hostOf(run).x);
 }
 
-/** Returns the site's response to another request as data, which is not executed. A path requested twice is fetched once. */
+/** Returns the body of the site's response to another request, as data. A path requested twice is fetched once. */
 function httpInclude(run: Run, uri: string): string {
 	const host = hostOf(run);
 	run.budget.spend(200);

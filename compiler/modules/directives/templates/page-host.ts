@@ -12,10 +12,10 @@ import type { PageSite } from './page-site.ts';
 import { type Allowance, allowanceOf, type SubResponse } from './sub-request.ts';
 import { wholeBody } from './whole-body.ts';
 
-/** Bytes read in one go, so that reading never waits. */
+/** Bytes per read: a read of this size completes synchronously. */
 const PIECE = 64 * 1024;
 
-/** Maximum results of slow work for which a page waits; it is executed again for each. */
+/** Maximum results of slow work for which a page waits. After each of them, the page is executed again. */
 const MAX_WAITS = 50;
 
 /** Why slow work failed. */
@@ -27,15 +27,15 @@ class Failure {
 	}
 }
 
-/** The state that page functions find in `run.dependencies.host`. */
+/** The state of a page's execution; its functions access it as `run.dependencies.host`. */
 export class PageHost implements RunDependencies {
 	readonly x: Exchange;
 	readonly site: PageSite;
 	readonly budget: Budget;
 	readonly allowance: Allowance;
-	/** Responses to requests made by the page, by URI, which a repeated execution finds here. */
+	/** Responses to requests made by the page, by URI. When the page is executed again, they are reused. */
 	readonly answers = new Map<string, SubResponse>();
-	/** Results of random and slow functions, in call order, and the number used by the current execution. */
+	/** Results of random and slow functions, in call order, kept for the next execution of the page. */
 	readonly #given: (Value | Failure)[] = [];
 	#taken = 0;
 	#waits = 0;
@@ -57,7 +57,7 @@ export class PageHost implements RunDependencies {
 		return this;
 	}
 
-	/** The same time throughout a page, however often it is executed. */
+	/** Returns the time: the same throughout a page, however often it is executed. */
 	now(): number {
 		this.#now ??= this.x.now();
 		return this.#now;
@@ -94,7 +94,7 @@ export class PageHost implements RunDependencies {
 		return this.#data;
 	}
 
-	/** Before another execution, discards the previous one's changes to the response's fields. */
+	/** Prepares another execution: discards the previous one's changes to the response's fields. */
 	restart(): void {
 		this.budget.restart();
 		this.#taken = 0;
@@ -150,7 +150,7 @@ export function filePath(file: string): string {
 	return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
-/** Returns the page of a run. */
+/** Returns the state of the page that a function runs in. */
 export function hostOf(run: Run): PageHost {
 	return run.deps.host as PageHost;
 }

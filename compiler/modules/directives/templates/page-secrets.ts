@@ -11,7 +11,7 @@ const MAX_PASSWORD = 72;
 /** Maximum counter of a derived password. */
 const MAX_COUNTER = 0xffff_ffffn;
 
-/** The functions from `bcrypt` to `getHostByName`. */
+/** The functions whose work is done on another thread: `bcrypt` to `getHostByName`. */
 export const SECRET_FUNCTIONS: FunctionList = {
 	bcrypt: define('string', (run, password: string) => bcrypt(run, password)),
 	htpasswd: define('string string', (run, user: string, password: string) =>
@@ -30,8 +30,8 @@ export const SECRET_FUNCTIONS: FunctionList = {
 };
 
 /**
- * Waits for work; the page is executed again when it is done. Throws Suspension, FunctionError, or HttpError 503 if too much
- * work is waiting.
+ * Does work on another thread; the page is executed again when it is done. Throws Suspension, FunctionError, or HttpError 503 if
+ * too much work is pending.
  */
 function elsewhere(run: Run, task: PageTask): string {
 	const host = hostOf(run);
@@ -52,7 +52,7 @@ function isKeyKind(kind: string): kind is PageKeyKind {
 	return kind === 'rsa' || kind === 'dsa' || kind === 'ecdsa' || kind === 'ed25519';
 }
 
-/** The patterns of derived passwords (Master Password, version 3): each letter denotes a set of characters. */
+/** The patterns of derived passwords (Master Password algorithm, version 3). Each letter stands for a set of characters. */
 const SHAPES: ReadonlyMap<string, readonly string[]> = new Map([
 	['maximum', ['anoxxxxxxxxxxxxxxxxx', 'axxxxxxxxxxxxxxxxxno']],
 	[
@@ -108,7 +108,7 @@ function derivePassword(run: Run, counter: bigint, kind: string, password: strin
 	}).join('');
 }
 
-/** Returns the length of a text in four bytes, and the text. */
+/** Encodes a string: its length in four bytes, followed by its bytes. */
 function counted(text: string): Buffer {
 	const bytes = Buffer.from(text);
 	const length = Buffer.alloc(4);

@@ -1,4 +1,4 @@
-/** The load-time state of one `templates` step, including a bounded cache of compiled texts. */
+/** The part of a `templates` step that all its pages share, including a bounded cache of compiled templates. */
 
 import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
 import { compileRoot } from '../../../codegen/file-root.ts';
@@ -23,18 +23,18 @@ import { PAGE_FUNCTIONS } from './page-functions.ts';
 import { SECRET_FUNCTIONS } from './page-secrets.ts';
 import type { RenderStep } from './templates.ts';
 
-/** The functions of pages. sprig's take precedence over those of the language, except `slice`, which also accepts strings. */
+/** The functions of pages. The built-in `slice` replaces sprig's, because it also accepts strings. */
 const FUNCTIONS: FunctionTable = new Map(
 	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
 );
 
-/** Maximum characters of cached compiled texts, and of a single one. */
+/** Maximum characters of all cached templates, and of a single one. */
 const CACHED_TEXT = 8 * 1024 * 1024;
 const LARGEST_CACHED = 1024 * 1024;
 /** Maximum placeholders cached by name. */
 const CACHED_PLACEHOLDERS = 200;
 
-/** The load-time part of a `templates` step. */
+/** The state of a `templates` step that all its pages share. */
 export class PageSite {
 	readonly reader: FileReader;
 	readonly root: (x: Exchange) => string;
@@ -43,11 +43,11 @@ export class PageSite {
 	readonly patterns = new PatternCache();
 	readonly formats = new PageFormats();
 	readonly functions: FunctionTable = FUNCTIONS;
-	/** The site, for requests made by a page. */
+	/** The handler of the whole site, for requests made by a page. */
 	readonly wholeSite: Handler;
 	readonly #cx: CompileContext;
 	readonly #language: TemplateLanguage;
-	/** Oldest first. */
+	/** Compiled templates by source, least recently used first. */
 	readonly #compiled = new Map<string, TextTemplate>();
 	#compiledText = 0;
 	readonly #placeholders = new Map<string, Template>();
@@ -67,7 +67,7 @@ export class PageSite {
 		};
 	}
 
-	/** Compiles a text, using the cache. Throws TemplateFailure. */
+	/** Compiles a template, using the cache. Throws TemplateFailure. */
 	compile(source: TemplateSource, name: string): TextTemplate {
 		const { text } = source;
 		if ((source.data && source.data.length > 0) || text.length > LARGEST_CACHED) {
@@ -90,7 +90,7 @@ export class PageSite {
 		return compiled;
 	}
 
-	/** Returns the placeholder of a name; undefined for invalid names and for files, which pages read with `readFile`. */
+	/** Returns the placeholder of a name. Returns undefined for invalid names and for `file.*`: pages use `readFile` instead. */
 	placeholder(name: string): Template | undefined {
 		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
 		const known = this.#placeholders.get(name);

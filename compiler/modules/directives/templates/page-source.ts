@@ -7,32 +7,32 @@ export const PAGE_VARIABLE = 'svc.templates.page';
 
 /** A response to be executed as a template. */
 export interface Page {
-	/** The error whose routes are answering: they start a new page. */
+	/** The error whose error routes are answering; they begin a new page. */
 	readonly error: object | undefined;
-	/** True once it has been executed: its text is no longer a template. */
+	/** True once the page has been executed: its body is then no longer a template. */
 	executed: boolean;
-	/** The text with the data removed, and the body built from it. */
+	/** The template with the marked data taken out, and the body built from it. */
 	source: TemplateSource | undefined;
 	body: unknown;
 }
 
-/** Returns the page for which an exchange is answering, or undefined if the response will not be executed. */
+/** Returns the page that an exchange's response belongs to; undefined if the response will not be executed as a template. */
 export function pageOf(x: Exchange): Page | undefined {
 	const page = x.variable(PAGE_VARIABLE) as Page | undefined;
 	return page && page.error === x.error && !page.executed ? page : undefined;
 }
 
-/** Noncharacters that delimit data; they never leave this file. */
+/** Noncharacters that delimit data. They occur only in marked text, until `splitMarked` removes them. */
 const BEGIN = '\ufdd0';
 const END = '\ufdd1';
 const MARKS = /[\ufdd0\ufdd1]/g;
 
-/** Marks a value as data. For `cx.template`. */
+/** Marks a value as data, in a template rendered by `cx.template`. */
 export function markData(value: string): string {
 	return `${BEGIN}${value.replace(MARKS, '\ufffd')}${END}`;
 }
 
-/** Splits a text with marked data into its source and the text to send. */
+/** Splits text with marked data into the template to execute and the text to send if it is not executed. */
 export function splitMarked(marked: string): { source: TemplateSource; text: string } {
 	let skeleton = '';
 	let text = '';

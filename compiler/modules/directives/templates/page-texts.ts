@@ -40,7 +40,7 @@ export interface FrontMatterParsers {
 	readonly toml: FrontMatterParser;
 }
 
-/** The formats, by their opening line. */
+/** The formats of front matter, by their opening line. */
 const FORMATS: {
 	readonly [open: string]: {
 		readonly name: string;
@@ -53,7 +53,7 @@ const FORMATS: {
 	'{': { name: 'JSON', close: ['}'], parser: () => text => JSON.parse(`{${text}}`) },
 };
 
-/** Splits a document; one without front matter is all body. Throws FunctionError, or Suspension like the parsers. */
+/** Splits a document into front matter and body. Throws FunctionError, or Suspension while a library is loading. */
 export function splitFrontMatter(input: string, parsers: FrontMatterParsers): FrontMatter {
 	const lineEnd = input.indexOf('\n');
 	const first = (lineEnd === -1 ? input : input.slice(0, lineEnd)).trim();
@@ -98,7 +98,7 @@ const WEEK = 7 * DAY;
 const MONTH = 30 * DAY;
 const YEAR = 12 * MONTH;
 
-/** Below `below` seconds, times are given in this unit. */
+/** Units of time: spans shorter than `below` seconds are given in this unit. */
 const SPANS: readonly (readonly [below: number, unit: number, one: string, many: string])[] = [
 	[MINUTE, 1, '1 second', 'seconds'],
 	[HOUR, MINUTE, '1 minute', 'minutes'],
@@ -109,7 +109,7 @@ const SPANS: readonly (readonly [below: number, unit: number, one: string, many:
 	[37 * YEAR, YEAR, '1 year', 'years'],
 ];
 
-/** Describes how long ago, or how far in the future, a time is. Both in milliseconds since 1970. */
+/** Describes how long ago, or how far in the future, a time is. `time` and `now` are milliseconds since 1970. */
 function humanTime(time: number, now: number): string {
 	const seconds = Math.floor(Math.abs(now - time) / 1000);
 	const end = time > now ? 'from now' : 'ago';
@@ -137,7 +137,7 @@ export function humanize(format: string, data: string, now: number): string {
 	return humanTime(found.time, now);
 }
 
-/** Escapes a path segment. */
+/** Percent-encodes a path segment. */
 export function pathEscape(text: string): string {
 	return text.replace(/[^A-Za-z0-9\-._~$&+=:@]/gu, c =>
 		[...Buffer.from(c)].map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),

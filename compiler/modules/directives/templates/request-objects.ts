@@ -9,7 +9,7 @@ import { Budget, Run } from '../../templates/run.ts';
 import { method } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 
-/** Names with multiple values: fields of a message or parameters of a query. */
+/** A list of names, each with one or more values: the fields of a message, or the parameters of a query. */
 abstract class ValuesObject implements TemplateObject {
 	abstract readonly typeName: string;
 	#entries: Dictionary | undefined;
@@ -257,7 +257,7 @@ function cookies(fields: HeaderList): [name: string, value: string][] {
 	);
 }
 
-/** Returns the value of the first cookie of that name. */
+/** Returns the value of the first cookie with this name. */
 export function cookieNamed(fields: HeaderList, name: string): string | undefined {
 	return cookies(fields).find(([of]) => of === name)?.[1];
 }

@@ -7,7 +7,7 @@ import { escapePathWhereNeeded, escapeQueryWhereNeeded } from '../../../exchange
 import { DEFAULT_BOUNDS } from '../../templates/run.ts';
 import { wholeBody } from './whole-body.ts';
 
-/** Variable that holds the remaining allowance of a page and its sub-requests. */
+/** Variable that holds the remaining {@link Allowance} of a page and its sub-requests. */
 const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
 /** Maximum nesting of pages. */
 const MAX_DEPTH = 3;
@@ -16,30 +16,33 @@ const MAX_REQUESTS = 50;
 /** Maximum bytes of a response. */
 const MAX_ANSWER = 10 * 1024 * 1024;
 
-/** The remaining allowance of all pages caused by one client request. */
+/** What all pages executed for one client request together may still do. */
 export interface Allowance {
 	readonly depth: number;
 	readonly requests: { left: number };
 	readonly steps: { left: number };
 }
 
-/** Returns the allowance of a request, which it shares with the page that made it. */
+/** Returns the allowance of a request. A sub-request shares the one of the page that made it. */
 export function allowanceOf(x: Exchange): Allowance {
 	const inherited = x.variable(ALLOWANCE_VARIABLE) as Allowance | undefined;
 	return inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { left: DEFAULT_BOUNDS.steps } };
 }
 
-/** The result of a sub-request: its text, or why it failed. */
+/** The result of a sub-request: the body of the response, or why it failed. */
 export type SubResponse = { readonly text: string } | { readonly failure: string };
 
-/** Request fields that concern the connection, the body, or a part or version of the page. */
+/** Request fields that a sub-request does not inherit: they concern the connection, the body, or a part or version of the page. */
 const NOT_INHERITED = new Set([
 	...['connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'content-length', 'content-type'],
 	...['expect', 'range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
 	'accept-encoding',
 ]);
 
-/** Requests a path and query from the site. Returns a promise only if something waits; throws only if the client leaves. */
+/**
+ * Requests a path and query from the site. Returns a promise only if a handler is asynchronous; throws only if the client
+ * leaves.
+ */
 export function subRequest(
 	parent: Exchange,
 	allowance: Allowance,
@@ -76,7 +79,7 @@ function subExchange(parent: Exchange, uri: string): Exchange {
 	const asked = new Request({ ...line, authority: request.authority }, request.scheme, request.host, headers, null);
 	const transport = { inform: () => {}, watch: () => {} };
 	const x = new Exchange(parent.protocol, parent.connection, line, asked, transport, parent.startedAt);
-	// The same time as in the page.
+	// The sub-request sees the same time as the page.
 	x.now = () => parent.now();
 	return x;
 }

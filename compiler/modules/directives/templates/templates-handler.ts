@@ -23,7 +23,7 @@ const MAX_RESPONSE = 10 * 1024 * 1024;
 export function compileTemplates(step: RenderStep, cx: CompileContext, next: Handler): Handler {
 	const site = new PageSite(step, cx);
 	const { handlers } = cx;
-	// The pages of other handlers hold what the request said, such as where a redirect leads, and nothing marks it as data.
+	// Pages of other handlers may contain request data, such as the target of a redirect, and it is not marked as data.
 	const isOwnPage = ({ answeredBy }: Exchange): boolean => handlers.get(answeredBy)?.makesPages === true;
 	const types = (step.types ?? DEFAULT_TYPES).map(type => type.toLowerCase());
 	const isPage = (headers: HeaderList): boolean => {
@@ -62,7 +62,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		return pending instanceof Promise ? pending.then(after) : after();
 	};
 
-	/** A byte range of a template is not a template and would reveal its source, so the whole is requested instead. */
+	/** Requests the whole response instead: a byte range of a template is not a template, and would reveal its source. */
 	function again(x: Exchange, headers: HeaderList, page: Page): void | Promise<void> {
 		const { request, response } = x;
 		if (isStream(response.body)) response.body.cancel();
@@ -78,7 +78,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 	}
 }
 
-/** Returns the page for which a request is answered: that of an outer `templates`, or a new one. */
+/** Returns the page that the response belongs to: that of an outer `templates`, or a new one. */
 function beginPage(x: Exchange): Page {
 	const known = x.variable(PAGE_VARIABLE) as Page | undefined;
 	if (known && known.error === x.error) return known;
@@ -98,7 +98,7 @@ function isEncoded(headers: HeaderList): boolean {
 	return coding !== undefined && coding.trim().toLowerCase() !== 'identity' && coding.trim() !== '';
 }
 
-/** The validators of the template's file do not apply to its output. */
+/** Removes the fields that describe the template's file: they do not apply to its output. */
 function withoutValidators(headers: HeaderList): void {
 	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
 }
@@ -119,7 +119,7 @@ function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Pr
 			output = executeTextTemplate(template, { name, data: host.data, budget: host.budget, deps: host });
 		} catch (error) {
 			if (!(error instanceof Suspension)) {
-				// The validators of the page do not apply to the response of the error routes.
+				// The fields of the template do not apply to the response of the error routes.
 				withoutValidators(response.headers);
 				response.headers.delete('content-type');
 				throw asPageError(error);
@@ -135,12 +135,12 @@ function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Pr
 		withoutValidators(response.headers);
 		response.body = latin1 ? Buffer.from(output, 'latin1') : output;
 	};
-	// A buffered body is no longer a stream, whatever comes next.
+	// The stream has been read, so the response gets the buffered body, even if the execution fails.
 	response.body = body;
 	return attempt();
 }
 
-/** The body of a response to HEAD whose length only executing it would reveal. */
+/** The body of a response to HEAD. Its length is unknown, because the template is not executed. */
 class UnknownLength implements BodySource {
 	readonly length = undefined;
 

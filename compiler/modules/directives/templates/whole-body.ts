@@ -3,7 +3,8 @@ import { type Body, type BodySource, isStream } from '../../../exchange/body.ts'
 import { HttpError } from '../../../exchange/http-error.ts';
 
 /**
- * Returns a body's bytes or text, as a promise only if it has to wait. Throws HttpError 500 if it is longer than `limit` bytes.
+ * Returns a body's bytes or text; a promise only if the body has to be waited for. Throws HttpError 500 if it is longer than
+ * `limit` bytes.
  */
 export function wholeBody(body: Body, limit: number, what: string): Body | Promise<Body> {
 	if (!isStream(body)) {

@@ -39,7 +39,7 @@ export const CLIENT_AUTH: Schema = {
 interface Draft {
 	mode: ClientAuth['mode'] | undefined;
 	pool: TrustPool | undefined;
-	/** Authorities given in the obsolete form. */
+	/** Certificate authorities given in the obsolete syntax. */
 	readonly oldFiles: string[];
 	readonly oldCertificates: string[];
 	readonly leaves: { certificates: string[]; files: string[]; folders: string[]; pem: string[] };

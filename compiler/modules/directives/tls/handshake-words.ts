@@ -1,4 +1,4 @@
-/** Protocol versions, cipher suites, curves and key types: their names in both languages and in OpenSSL. */
+/** Protocol versions, cipher suites, curves and key types: their names in configurations and in OpenSSL. */
 
 /** Versions that can be selected. */
 export const TLS_VERSIONS = ['tls1.2', 'tls1.3'] as const;

@@ -5,7 +5,7 @@ import { CIPHERS, CURVES, KEY_TYPES, TLS_VERSIONS } from './handshake-words.ts';
 
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 
-/** The field `tls` of a site. */
+/** Schema of the site's field `tls`. */
 export const SITE_TLS: Schema = {
 	type: 'object',
 	description: 'TLS of the site: its certificates, how they are obtained, and how connections are made.',

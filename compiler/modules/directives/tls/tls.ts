@@ -14,7 +14,7 @@ import { SITE_TLS } from './tls-schema.ts';
 
 type Version = (typeof TLS_VERSIONS)[number];
 
-/** `tls` during lowering. */
+/** The settings of `tls` during lowering. */
 interface Draft {
 	certificates: CertificateFiles[];
 	load: string[];
@@ -35,7 +35,7 @@ interface Draft {
 	insecure_secrets_log?: string;
 }
 
-/** TLS of a site. */
+/** `tls`: the TLS settings of a site. */
 export const tls: SiteDirective = {
 	kind: 'site',
 	id: 'tls',
@@ -204,7 +204,7 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 	dnsWithoutProvider(line, draft, details, cx);
 }
 
-/** Reports options of a challenge that cannot be used, because no DNS provider is named. */
+/** Reports options of the DNS challenge that have no effect, because no DNS provider is configured. */
 function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx: LowerContext): void {
 	const { acme } = draft;
 	const name = line.words[0]!;
@@ -220,7 +220,7 @@ function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx
 		cx.dialect === 'compatfile'
 			? `setting DNS challenge options [${details.map(({ text }) => text).join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
 			: `${details.map(({ text }) => `\`${text}\``).join(' and ')} need a DNS provider.`;
-	// The compatible server reports it at the end of the block.
+	// The compatible server reports this mistake at the end of the block.
 	const span = cx.dialect === 'compatfile' ? line.block!.close : first.span;
 	cx.problem('error', 'tls/no-dns-provider', span, message, {
 		hint: 'Name one with `dns` here, or with the global option `acme_dns`.',

@@ -3,15 +3,15 @@ import { parseAuthority } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
 
-/** Methods that appear in a span by name; any other is `_OTHER`, so that clients cannot invent values. */
+/** Methods that appear in a span by name. Any other is `_OTHER`, so that clients cannot create arbitrarily many values. */
 const METHODS: ReadonlySet<string> = new Set([
 	...['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'],
 ]);
 
-/** Maximum characters of a value, so that batches are bounded whatever clients send. */
+/** Maximum characters of a value, so that batches of spans have a maximum size whatever clients send. */
 const MAX_VALUE = 4096;
 
-/** Parameters that sign a URL: whoever has them can do what the URL allows. */
+/** Query parameters that sign a URL: anyone who knows the signature can use the URL. */
 const SIGNATURES = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
 
 /** Returns the default span name for a method. */

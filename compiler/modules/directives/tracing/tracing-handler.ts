@@ -31,10 +31,10 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		const traceId = parent?.traceId ?? tracer.newTraceId();
 		const spanId = tracer.newSpanId();
 		const sampled = tracer.samples(traceId, parent && (parent.flags & SAMPLED) !== 0);
-		// Keep the caller's flag about the ID's randomness; the sampling decision is ours.
+		// Keep the caller's flag about the ID's randomness; the sampling decision is this server's own.
 		const flags = ((parent?.flags ?? 0) & ~SAMPLED) | (sampled ? SAMPLED : 0);
 		writeTraceContext(request.headers, traceId, spanId, flags, caller?.state);
-		// A span inside another one of this server is not a server span.
+		// A span whose parent is another span of this server is not a server span.
 		const inner = x.variable(SPAN_ID) !== undefined && x.variable(SPAN_ID) === parent?.parentId;
 		x.variables.set(TRACE_ID, traceId);
 		x.variables.set(SPAN_ID, spanId);
@@ -78,7 +78,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 	}
 }
 
-/** The facts about a span while its exchange is in progress. */
+/** A span whose exchange is still in progress. */
 interface Begun {
 	readonly traceId: string;
 	readonly spanId: string;
@@ -89,7 +89,7 @@ interface Begun {
 	readonly state: string | undefined;
 }
 
-/** A single placeholder keeps its type; everything else is text. */
+/** Compiles an attribute's value: a single placeholder keeps its type, and everything else becomes a string. */
 function compileAttribute(value: string, cx: CompileContext): (x: Exchange) => SpanValue {
 	const whole = /^\{([^{}\\]+)\}$/.exec(value)?.[1];
 	const read = whole === undefined ? undefined : cx.placeholder(whole);

@@ -1,4 +1,4 @@
-/** Functions of CEL's list, math and string extensions that the library lacks. */
+/** The functions of CEL's list, math and string extensions that the CEL library lacks. */
 import type { CelFunc, CelList, CelValue } from '@bufbuild/cel';
 import type { CelLibrary } from './cel-library.ts';
 
@@ -8,7 +8,7 @@ export const SORT_BY = 'svc.sortBy';
 /** Maximum elements of `lists.range`, so that an expression cannot exhaust memory. */
 const MAX_RANGE = 10_000;
 
-/** Returns the functions, created with the library. */
+/** Returns the functions, built with the CEL library. */
 export function extensionFunctions(library: CelLibrary): CelFunc[] {
 	const { celFunc, celMethod, celList, CelScalar, listType } = library;
 	const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
@@ -95,7 +95,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 }
 
 /**
- * Conversions from text to numbers, replacing the library's, which accept whatever JavaScript does: empty text as 0,
+ * Returns conversions from strings to numbers. They replace the library's, which accept whatever JavaScript does: '' as 0,
  * surrounding spaces, other bases.
  */
 function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[] {

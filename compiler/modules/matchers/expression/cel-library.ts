@@ -10,12 +10,12 @@ export interface Cel {
 	readonly strings: typeof import('@bufbuild/cel/ext')['strings'];
 }
 
-/** Exists inside the bundle of the binary, where nothing can be loaded by name, but not in a checkout's modules. */
+/** Exists inside the bundle of the binary, where modules cannot be loaded by name, but not in a checkout's modules. */
 declare const require: ((name: string) => unknown) | undefined;
 
 /** Loads the library synchronously, because building a site cannot wait. Later calls return it from memory. */
 export function loadCel(): Cel {
-	// The bundler follows `require` only with a literal name.
+	// The bundler recognizes `require` only with a literal name.
 	if (typeof require === 'function') {
 		return {
 			library: require('@bufbuild/cel') as CelLibrary,

@@ -1,16 +1,16 @@
 /**
- * Checks the types of an expression before it runs, so that unknown names and calls that can only fail are rejected at load
- * time.
+ * Checks the types of an expression when it is compiled, so that unknown names and calls that can only fail are rejected before
+ * the configuration is served.
  */
 import type { CelEnv, CelFunc, CelType } from '@bufbuild/cel';
 
-/** The library's syntax tree, whose declarations name only the root. */
+/** The library's syntax tree. The library exports only the type of its root. */
 export type Expr = NonNullable<ReturnType<typeof import('@bufbuild/cel')['parse']>['expr']>;
 
-/** A type by its CEL name; lists and maps have an element type. `dyn` is known only at run time. */
+/** A type by its CEL name; lists and maps have an element type. `dyn` is a type known only at run time. */
 export type ExprType = string | { readonly kind: 'list' | 'map'; readonly of: ExprType };
 
-/** A type error, in one sentence. */
+/** A type error; its message is one sentence. */
 export class CelTypeError extends Error {}
 
 type Scope = ReadonlyMap<string, ExprType>;
@@ -82,7 +82,7 @@ const CONSTANTS: { readonly [kind: string]: ExprType } = {
 	uint64Value: 'uint',
 };
 
-/** Returns `int` for `int`, `list` for a list. */
+/** Returns the name of a type without its element type: `int` for `int`, `list` for any list. */
 export function nameOf(type: ExprType): string {
 	return typeof type === 'string' ? type : type.kind;
 }

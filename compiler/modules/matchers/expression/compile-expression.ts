@@ -1,4 +1,4 @@
-/** Compiles an expression: parses it, binds its matchers and placeholders, checks its types, and plans it with the library. */
+/** Compiles an expression: parses it, resolves its matchers and placeholders, checks its types, and plans its evaluation. */
 import type { CelFunc, CelInput } from '@bufbuild/cel';
 import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { valueText } from '../../../codegen/placeholders/placeholder.ts';
@@ -12,7 +12,7 @@ import type { ExpressionMatcher } from './expression.ts';
 import { type CallScope, MATCHER_CALLS, MatcherCallError, matcherOfCall, placeholderName } from './matcher-calls.ts';
 import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
 
-/** Maximum characters of an expression: its parser recurses for every parenthesis. */
+/** Maximum characters of an expression, because the parser recurses for every parenthesis. */
 const LONGEST = 16 * 1024;
 
 /** The only placeholder whose value is a time. */
@@ -46,7 +46,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 
 function parse(text: string, cel: Cel): Expr {
 	try {
-		// A comment needs a newline.
+		// A comment must end with a newline.
 		return cel.library.parse(`${text}\n`).expr;
 	} catch (error) {
 		if (error instanceof RangeError) throw error;
@@ -73,15 +73,15 @@ function predicate(run: () => unknown, binding: Binding, { library }: Cel): Pred
 }
 
 /**
- * The calls in one expression that this server implements: each becomes a function without arguments that reads the exchange.
+ * The matchers and placeholders in one expression. Each becomes a function without arguments that reads the exchange.
  */
 class Binding {
 	readonly functions: CelFunc[] = [];
 	/** The exchange for which the expression is evaluated. */
 	exchange: Exchange | undefined = undefined;
-	/** The error thrown by a matcher, which is more specific than the library's. */
+	/** The error thrown by a matcher. It is more specific than the error that the library throws because of it. */
 	failure: unknown = undefined;
-	/** The literal regular expressions, and the last other one. */
+	/** The regular expressions written as literals. */
 	readonly #regexps = new Map<string, RegExp>();
 	#otherRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
 	readonly #scope: CallScope;
@@ -94,7 +94,7 @@ class Binding {
 		this.#cx = cx;
 	}
 
-	/** Rewrites the tree in place. */
+	/** Replaces matchers, placeholders and macros in the tree, in place. */
 	bind(expr: Expr): void {
 		const kind = expr.exprKind;
 		switch (kind.case) {
@@ -199,7 +199,10 @@ class Binding {
 		expr.exprKind = callOf(SORT_BY, [list, keys]);
 	}
 
-	/** Expands `cel.bind(name, value, expression)` to a loop over nothing whose accumulator is the name. */
+	/**
+	 * Expands `cel.bind(name, value, expression)` to a comprehension over an empty list: `name` is its accumulator, `expression` its
+	 * result.
+	 */
 	#bindMacro(expr: Expr, args: readonly Expr[]): void {
 		const [variable, value, inner] = args;
 		if (args.length !== 3 || variable?.exprKind.case !== 'identExpr') {
@@ -238,7 +241,7 @@ function callOf(name: string, args: Expr[]): Expr['exprKind'] {
 
 type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value'];
 
-/** Replaces a name by an expression in calls and lists. */
+/** Replaces a name by an expression, inside calls and lists. */
 function replaceName(expr: Expr, name: string, by: Expr): void {
 	const { exprKind } = expr;
 	const parts =

@@ -18,7 +18,7 @@ export interface ExpressionMatcher extends Matcher {
 	readonly files?: readonly string[];
 }
 
-/** The policy as text in an expression; in a Compatfile, this name means a different policy. */
+/** The name of a policy as a string in an expression; in a Compatfile, it means a different policy. */
 const FALLBACK = /(["'])first_exist_fallback\1/g;
 
 const USAGE = 'expression "<expression>"';

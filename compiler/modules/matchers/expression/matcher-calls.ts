@@ -4,7 +4,7 @@ import { COMPATIBLE_FALLBACK, TRY_POLICIES } from '../file.ts';
 import type { Expr } from './cel-type-check.ts';
 import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 
-/** An invalid matcher call, in one sentence. */
+/** A mistake in a matcher call; its message is one sentence. */
 export class MatcherCallError extends Error {}
 
 /** The context of the calls in one expression. */
@@ -17,12 +17,12 @@ export interface CallScope {
 	readonly files: readonly string[] | undefined;
 }
 
-/** An argument: a string, which is a template, a list of strings, or a map of those. */
+/** An argument of a call: a string (which is a template), a list of strings, or a map with such values. */
 type Argument = string | readonly string[] | ReadonlyMap<string, string | readonly string[]>;
 
 type MakeMatcher = (args: readonly Argument[], scope: CallScope, call: string) => Matcher;
 
-/** The functions by name. */
+/** The functions that create a matcher from the arguments of a call, by the name of the call. */
 export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, MakeMatcher>([
 	['host', (args, _, call) => ({ type: 'host', hosts: texts(args, call) })],
 	['path', (args, _, call) => ({ type: 'path', patterns: texts(args, call) })],
@@ -103,7 +103,7 @@ function text(expr: Expr, scope: CallScope): string | undefined {
 	return parts.includes(undefined) ? undefined : parts.join('');
 }
 
-/** Returns the name of the placeholder for a call. */
+/** Returns the name of the placeholder that a call stands for. */
 export function placeholderName(args: readonly Expr[], scope: CallScope): string {
 	const kind = args[0]?.exprKind;
 	const constant = kind?.case === 'constExpr' ? kind.value.constantKind : undefined;
@@ -151,7 +151,7 @@ const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy
 function fileMatcher(args: readonly Argument[], scope: CallScope, call: string): Matcher {
 	const [map] = args;
 	const unnamed = scope.files === undefined ? {} : { files: scope.files };
-	// Arguments are values, including their slashes.
+	// Slashes in arguments are part of the file names.
 	const named = (files: readonly string[]) => ({ files, slashes: 'rendered' });
 	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? named(texts(args, call)) : unnamed) };
 	const fields = new Map(entries(args, call));

@@ -5,13 +5,13 @@ import type { ComparedPlaceholder } from '../matcher.ts';
 /** The function that replaces a placeholder; its argument is the placeholder's number. */
 export const PLACEHOLDER_FUNCTION = 'placeholder__';
 
-/** A text without placeholders, and their full names by number. */
+/** An expression whose placeholders are replaced by calls, and the full names of the placeholders by number. */
 export interface PlaceholderCalls {
 	readonly text: string;
 	readonly names: readonly string[];
 }
 
-/** A string literal, a comment, or a placeholder. Placeholders in quotes are left alone: functions expand them as templates. */
+/** A string literal, a comment, or a placeholder. Placeholders in quotes are left alone: functions render them as templates. */
 const PIECE = /([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs;
 
 /** Replaces the placeholders of an expression. In quotes, `\{name}` becomes `{name}`, because `\{` is not a CEL escape. */
@@ -33,13 +33,13 @@ function withoutEscapedBraces(literal: string): string {
 }
 
 const CALL = `${PLACEHOLDER_FUNCTION}\\((\\d+)\\)`;
-/** A placeholder that is compared, with what it is compared with if that is a plain text. */
+/** A placeholder that is compared, with the string literal it is compared with, if any. */
 const COMPARED = new RegExp(
 	`${CALL}\\s*(?:\\.\\s*(?:startsWith|endsWith|contains|matches|indexOf|substring|split|lowerAscii)\\s*\\(|==|!=|in\\b)\\s*(?:(["'])([^"'\\\\]*)\\2)?|(?:==|!=)\\s*${CALL}`,
 	'g',
 );
 
-/** The placeholders that an expression compares with texts. */
+/** Returns the placeholders that an expression compares, with the literals they are compared with. */
 export function comparedPlaceholders(expression: string): ComparedPlaceholder[] {
 	const { text, names } = placeholderCalls(expression);
 	return [...text.matchAll(COMPARED)].map(([, first, , literal, second]) => {

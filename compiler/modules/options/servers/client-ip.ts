@@ -8,7 +8,7 @@ import type { ServerOption } from './server-option.ts';
 
 const EVERYWHERE = 'Applies to all listeners. Changing it needs a restart.';
 
-/** Fills `settings.client_ip_headers`. */
+/** Option inside `servers`; sets `settings.client_ip_headers` in the document. */
 export const clientIpHeaders: ServerOption = {
 	name: 'client_ip_headers',
 	usage: 'client_ip_headers <field>…',
@@ -31,7 +31,7 @@ export const clientIpHeaders: ServerOption = {
 	schema: {},
 };
 
-/** Fills `settings.trusted_proxies_strict`. */
+/** Option inside `servers`; sets `settings.trusted_proxies_strict` in the document. */
 export const trustedProxiesStrict: ServerOption = {
 	name: 'trusted_proxies_strict',
 	usage: 'trusted_proxies_strict',
@@ -47,7 +47,7 @@ export const trustedProxiesStrict: ServerOption = {
 	schema: {},
 };
 
-/** Fills `settings.trusted_proxies_unix`. */
+/** Option inside `servers`; sets `settings.trusted_proxies_unix` in the document. */
 export const trustedProxiesUnix: ServerOption = {
 	name: 'trusted_proxies_unix',
 	usage: 'trusted_proxies_unix',
@@ -73,7 +73,7 @@ const EXAMPLE = [
 	'```',
 ];
 
-/** Returns a setting that only `servers` fills, without a word of its own in the global block. */
+/** Returns a setting that is set only by an option inside `servers`, and cannot be set directly in the global block. */
 function setting(id: string, option: ServerOption, schema: GlobalOption['schema']): GlobalOption {
 	return {
 		id,

@@ -1,7 +1,7 @@
 /** `enable_full_duplex` inside `servers`: accepted, because this server always does it. */
 import type { ServerOption } from './server-option.ts';
 
-/** Accepted for compatibility. */
+/** Accepted for compatibility; it has no effect. */
 export const enableFullDuplex: ServerOption = {
 	name: 'enable_full_duplex',
 	usage: 'enable_full_duplex',

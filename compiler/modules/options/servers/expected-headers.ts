@@ -2,7 +2,10 @@
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** Names that frame or route messages: programs behind this server must not get their lookalikes from clients. */
+/**
+ * Names of fields that determine framing or routing. A program behind this server must not receive lookalikes of them, such as
+ * `content_length`, from clients.
+ */
 const NEVER: ReadonlySet<string> = new Set([
 	'content-length',
 	'transfer-encoding',
@@ -11,10 +14,10 @@ const NEVER: ReadonlySet<string> = new Set([
 	'proxy-connection',
 ]);
 
-/** `settings.servers[].expected_underscore_headers`. */
+/** Option inside `servers`; sets `settings.servers[].expected_underscore_headers` in the document. */
 export const expectedUnderscoreHeaders: ServerOption = expected('expected_underscore_headers', '_');
 
-/** `settings.servers[].expected_dot_headers`. */
+/** Option inside `servers`; sets `settings.servers[].expected_dot_headers` in the document. */
 export const expectedDotHeaders: ServerOption = expected('expected_dot_headers', '.');
 
 function expected(name: string, character: '_' | '.'): ServerOption {

@@ -17,7 +17,7 @@ import { timeouts } from './timeouts.ts';
 import { trace } from './trace.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 
-/** In the order of the manual. */
+/** All options inside `servers`, in the order of the manual. */
 export const serverOptions: readonly ServerOption[] = [
 	name,
 	trustedProxies,

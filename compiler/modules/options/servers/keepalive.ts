@@ -4,21 +4,21 @@ import type { ServerOption } from './server-option.ts';
 /** Default milliseconds of silence before the first probe, and between probes. */
 export const DEFAULT_KEEPALIVE = 15_000;
 
-/** `settings.servers[].keepalive_interval`. */
+/** Option inside `servers`; sets `settings.servers[].keepalive_interval` in the document. */
 export const keepaliveInterval: ServerOption = duration(
 	'keepalive_interval',
 	'Time between two probes of a silent connection, default 15s; a negative time disables TCP keep-alive.',
 	'Milliseconds between probes; a negative number disables them.',
 );
 
-/** `settings.servers[].keepalive_idle`. */
+/** Option inside `servers`; sets `settings.servers[].keepalive_idle` in the document. */
 export const keepaliveIdle: ServerOption = duration(
 	'keepalive_idle',
 	'Time of silence before the first probe, default 15s.',
 	'Milliseconds before the first probe.',
 );
 
-/** `settings.servers[].keepalive_count`. */
+/** Option inside `servers`; sets `settings.servers[].keepalive_count` in the document. */
 export const keepaliveCount: ServerOption = {
 	name: 'keepalive_count',
 	usage: 'keepalive_count <number>',

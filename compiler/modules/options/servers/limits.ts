@@ -24,7 +24,7 @@ const COUNTS = [
 	'requests_per_connection',
 ] as const;
 
-/** `settings.servers[].limits`. */
+/** Option inside `servers`; sets `settings.servers[].limits` in the document. */
 export const limits: ServerOption = {
 	name: 'limits',
 	usage:

@@ -1,4 +1,4 @@
-/** `listener_wrappers` inside `servers`: what is read from a connection before its protocol. */
+/** `listener_wrappers` inside `servers`: what is read from a connection before HTTP, such as a PROXY header. */
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -27,7 +27,7 @@ export type ListenerWrapper =
 
 const RANGES = { type: 'array', items: { type: 'string' } };
 
-/** `settings.servers[].listener_wrappers`. */
+/** Option inside `servers`; sets `settings.servers[].listener_wrappers` in the document. */
 export const listenerWrappers: ServerOption = {
 	name: 'listener_wrappers',
 	usage:

@@ -1,12 +1,12 @@
 /** `max_header_size` inside `servers`: maximum bytes of a request head. */
 import type { ServerOption } from './server-option.ts';
 
-/** A head is stored in one block of memory; nothing larger is a request head. */
+/** Maximum: a request head is stored in one block of memory, and no real request head is larger. */
 const LARGEST_HEADER_SIZE: number = 16 * 1024 * 1024;
-/** A request line and a Host field need at least this. */
+/** Minimum: a request line and a Host field need at least this. */
 const SMALLEST_HEADER_SIZE = 256;
 
-/** `settings.servers[].max_header_size`. */
+/** Option inside `servers`; sets `settings.servers[].max_header_size` in the document. */
 export const maxHeaderSize: ServerOption = {
 	name: 'max_header_size',
 	usage: 'max_header_size <size>',

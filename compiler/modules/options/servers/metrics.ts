@@ -1,7 +1,7 @@
 /** `metrics` inside `servers`: the obsolete place of the global option. */
 import type { ServerOption } from './server-option.ts';
 
-/** Fills `settings.metrics`. */
+/** Option inside `servers`; sets `settings.metrics` in the document. */
 export const serverMetrics: ServerOption = {
 	name: 'metrics',
 	usage: 'metrics [{ per_host }]',

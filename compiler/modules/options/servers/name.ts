@@ -1,7 +1,7 @@
 /** `name` inside `servers`: the name of a listener in logs and metrics. */
 import type { ServerOption } from './server-option.ts';
 
-/** `settings.servers[].name`. */
+/** Option inside `servers`; sets `settings.servers[].name` in the document. */
 export const name: ServerOption = {
 	name: 'name',
 	usage: 'name <name>',

@@ -3,7 +3,7 @@ import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** The versions known to the languages. */
+/** The versions that configurations may name. */
 const KNOWN: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 
 /** The default versions of a listener. */
@@ -17,7 +17,7 @@ export const PROTOCOLS = {
 	items: { enum: ['h1', 'h2', 'h2c', 'h3'] },
 };
 
-/** `settings.servers[].protocols`. */
+/** Option inside `servers`; sets `settings.servers[].protocols` in the document. */
 export const protocols: ServerOption = {
 	name: 'protocols',
 	usage: 'protocols h1|h2|h2c|h3…',
@@ -42,7 +42,7 @@ export const protocols: ServerOption = {
 	schema: {
 		protocols: {
 			...PROTOCOLS,
-			// Not given as the schema's default: a list that is written out is refused where `h3` is unavailable.
+			// The schema has no default: where HTTP/3 is unavailable, a list that is written out with `h3` is rejected.
 			description:
 				'HTTP versions: h1, h2 and h3 over TLS, h2c without it. Default h1, h2, and h3 where it is available.',
 		},

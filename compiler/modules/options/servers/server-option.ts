@@ -10,7 +10,7 @@ export interface ServerDraft {
 	[field: string]: unknown;
 }
 
-/** What an option inside `servers` writes to. */
+/** The draft settings that an option inside `servers` writes to. */
 export interface ServerBlock {
 	/** The item of `settings.servers` for the block. */
 	readonly server: ServerDraft;
@@ -22,10 +22,10 @@ export interface ServerBlock {
 
 /** An option inside `servers`. */
 export interface ServerOption {
-	/** The word, the same in both languages. */
+	/** Name of the option, the same in both languages. */
 	readonly name: string;
 	readonly usage: string;
-	/** A sentence; the manual page of `servers` consists of these. */
+	/** One sentence; the manual page of `servers` consists of these. */
 	readonly summary: string;
 	/** Further documentation, in whole lines. */
 	readonly documentation?: readonly string[];

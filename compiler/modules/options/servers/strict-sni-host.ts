@@ -1,7 +1,7 @@
 /** `strict_sni_host` and `0rtt` inside `servers`. */
 import type { ServerOption } from './server-option.ts';
 
-/** `settings.servers[].strict_sni_host`. */
+/** Option inside `servers`; sets `settings.servers[].strict_sni_host` in the document. */
 export const strictSniHost: ServerOption = {
 	name: 'strict_sni_host',
 	usage: 'strict_sni_host [on | insecure_off]',

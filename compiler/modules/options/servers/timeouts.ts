@@ -3,13 +3,13 @@ import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** Maximum timeout in milliseconds: ten years, which overflows no clock in use. */
+/** Maximum timeout in milliseconds: ten years, which does not overflow any clock in use. */
 const LONGEST = 10 * 365 * 86_400_000;
 
 const time = (description: string) => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
 const rate = (description: string) => ({ type: 'integer', minimum: 0, description });
 
-/** `settings.servers[].timeouts`. */
+/** Option inside `servers`; sets `settings.servers[].timeouts` in the document. */
 export const timeouts: ServerOption = {
 	name: 'timeouts',
 	usage:

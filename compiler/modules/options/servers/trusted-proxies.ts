@@ -5,7 +5,7 @@ import type { Word } from '../../../syntax/ast.ts';
 import type { GlobalOption } from '../option.ts';
 import type { ServerOption } from './server-option.ts';
 
-/** Fills `settings.trusted_proxies`. */
+/** Option inside `servers`; sets `settings.trusted_proxies` in the document. */
 export const trustedProxies: ServerOption = {
 	name: 'trusted_proxies',
 	usage: 'trusted_proxies static <range>…',
@@ -17,7 +17,7 @@ export const trustedProxies: ServerOption = {
 	schema: {},
 };
 
-/** `settings.trusted_proxies`, which has no word of its own in the global block. */
+/** The setting `settings.trusted_proxies`, which is set inside `servers` and not directly in the global block. */
 export const trustedProxiesSetting: GlobalOption = {
 	id: 'trusted_proxies',
 	names: { configfile: [], compatfile: [] },

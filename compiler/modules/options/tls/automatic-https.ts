@@ -4,7 +4,7 @@ import { flagOption, serverName, valueOption } from './words.ts';
 
 const MODES = ['off', 'disable_redirects', 'disable_certs', 'ignore_loaded_certs'] as const;
 
-/** `settings.auto_https`. */
+/** Global option; sets `settings.auto_https` in the document. */
 export const autoHttps: GlobalOption = {
 	id: 'auto_https',
 	names: { configfile: ['auto_https'], compatfile: ['auto_https'] },
@@ -48,7 +48,7 @@ const localCertsAlone: GlobalOption = flagOption({
 	documentation: 'For development: no public authority is used.\n\n```\n{\n\tlocal_certs\n}\n```',
 });
 
-/** `settings.local_certs`. */
+/** Global option; sets `settings.local_certs` in the document. */
 export const localCerts: GlobalOption = {
 	...localCertsAlone,
 	lower: (line, settings, cx) => {
@@ -59,7 +59,7 @@ export const localCerts: GlobalOption = {
 	},
 };
 
-/** `settings.skip_install_trust`. */
+/** Global option; sets `settings.skip_install_trust` in the document. */
 export const skipInstallTrust: GlobalOption = flagOption({
 	id: 'skip_install_trust',
 	summary: "Leaves the machine's trust stores unchanged.",
@@ -67,7 +67,7 @@ export const skipInstallTrust: GlobalOption = flagOption({
 		"Accepted for compatibility: this server never changes them by itself; `svc trust` installs the internal authority's root.\n\n```\n{\n\tskip_install_trust\n}\n```",
 });
 
-/** `settings.default_sni`. */
+/** Global option; sets `settings.default_sni` in the document. */
 export const defaultSni: GlobalOption = valueOption({
 	id: 'default_sni',
 	usage: 'default_sni <name>',
@@ -77,7 +77,7 @@ export const defaultSni: GlobalOption = valueOption({
 	read: serverName,
 });
 
-/** `settings.fallback_sni`. */
+/** Global option; sets `settings.fallback_sni` in the document. */
 export const fallbackSni: GlobalOption = valueOption({
 	id: 'fallback_sni',
 	usage: 'fallback_sni <name>',

@@ -7,7 +7,7 @@ import { lowerPreferredChains, PREFERRED_CHAINS } from '../../providers/issuers/
 import type { GlobalOption } from '../option.ts';
 import { httpUrl, positiveDuration, valueOption } from './words.ts';
 
-/** `settings.email`. */
+/** Global option; sets `settings.email` in the document. */
 export const email: GlobalOption = valueOption({
 	id: 'email',
 	usage: 'email <address>',
@@ -18,7 +18,7 @@ export const email: GlobalOption = valueOption({
 	read: word => word.text,
 });
 
-/** `settings.acme_ca`. */
+/** Global option; sets `settings.acme_ca` in the document. */
 export const acmeCa: GlobalOption = valueOption({
 	id: 'acme_ca',
 	usage: 'acme_ca <url>',
@@ -28,7 +28,7 @@ export const acmeCa: GlobalOption = valueOption({
 	read: httpUrl,
 });
 
-/** `settings.acme_ca_root`. */
+/** Global option; sets `settings.acme_ca_root` in the document. */
 export const acmeCaRoot: GlobalOption = valueOption({
 	id: 'acme_ca_root',
 	usage: 'acme_ca_root <file>',
@@ -38,7 +38,7 @@ export const acmeCaRoot: GlobalOption = valueOption({
 	read: (word, cx) => cx.filePath(word.text, word.span),
 });
 
-/** `settings.acme_eab`. */
+/** Global option; sets `settings.acme_eab` in the document. */
 export const acmeEab: GlobalOption = {
 	id: 'acme_eab',
 	names: { configfile: ['acme_eab'], compatfile: ['acme_eab'] },
@@ -70,7 +70,7 @@ export const acmeEab: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.acme_dns`. */
+/** Global option; sets `settings.acme_dns` in the document. */
 export const acmeDns: GlobalOption = {
 	id: 'acme_dns',
 	names: { configfile: ['acme_dns'], compatfile: ['acme_dns'] },
@@ -91,7 +91,7 @@ export const acmeDns: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.dns`. */
+/** Global option; sets `settings.dns` in the document. */
 export const dns: GlobalOption = {
 	id: 'dns',
 	names: { configfile: ['dns'], compatfile: ['dns'] },
@@ -106,7 +106,7 @@ export const dns: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.tls_resolvers`. */
+/** Global option; sets `settings.tls_resolvers` in the document. */
 export const tlsResolvers: GlobalOption = {
 	id: 'tls_resolvers',
 	names: { configfile: ['tls_resolvers'], compatfile: ['tls_resolvers'] },
@@ -124,7 +124,7 @@ export const tlsResolvers: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.cert_issuers`. */
+/** Global option; sets `settings.cert_issuers` in the document. */
 export const certIssuer: GlobalOption = {
 	id: 'cert_issuers',
 	names: { configfile: ['cert_issuer'], compatfile: ['cert_issuer'] },
@@ -145,7 +145,7 @@ export const certIssuer: GlobalOption = {
 	repeatable: true,
 };
 
-/** `settings.key_type`. */
+/** Global option; sets `settings.key_type` in the document. */
 export const keyType: GlobalOption = valueOption({
 	id: 'key_type',
 	usage: 'key_type ed25519 | p256 | p384 | rsa2048 | rsa4096',
@@ -155,7 +155,7 @@ export const keyType: GlobalOption = valueOption({
 	read: (word, cx) => cx.oneOf(word, KEY_TYPES, 'key type'),
 });
 
-/** `settings.cert_lifetime`. */
+/** Global option; sets `settings.cert_lifetime` in the document. */
 export const certLifetime: GlobalOption = valueOption({
 	id: 'cert_lifetime',
 	usage: 'cert_lifetime <duration>',
@@ -165,7 +165,7 @@ export const certLifetime: GlobalOption = valueOption({
 	read: positiveDuration,
 });
 
-/** `settings.preferred_chains`. */
+/** Global option; sets `settings.preferred_chains` in the document. */
 export const preferredChains: GlobalOption = {
 	id: 'preferred_chains',
 	names: { configfile: ['preferred_chains'], compatfile: ['preferred_chains'] },
@@ -181,7 +181,7 @@ export const preferredChains: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.renewal_window_ratio`. */
+/** Global option; sets `settings.renewal_window_ratio` in the document. */
 export const renewalWindowRatio: GlobalOption = valueOption({
 	id: 'renewal_window_ratio',
 	usage: 'renewal_window_ratio <ratio>',
@@ -191,7 +191,7 @@ export const renewalWindowRatio: GlobalOption = valueOption({
 	read: ratioOf,
 });
 
-/** `settings.renew_interval`. */
+/** Global option; sets `settings.renew_interval` in the document. */
 export const renewInterval: GlobalOption = valueOption({
 	id: 'renew_interval',
 	usage: 'renew_interval <duration>',

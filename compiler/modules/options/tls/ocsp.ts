@@ -3,7 +3,7 @@ import type { Line } from '../../../syntax/ast.ts';
 import type { GlobalOption } from '../option.ts';
 import { httpUrl, positiveDuration, valueOption } from './words.ts';
 
-/** `settings.ocsp_interval`. */
+/** Global option; sets `settings.ocsp_interval` in the document. */
 export const ocspInterval: GlobalOption = valueOption({
 	id: 'ocsp_interval',
 	usage: 'ocsp_interval <duration>',
@@ -13,7 +13,7 @@ export const ocspInterval: GlobalOption = valueOption({
 	read: positiveDuration,
 });
 
-/** `settings.ocsp_stapling`. */
+/** Global option; sets `settings.ocsp_stapling` in the document. */
 export const ocspStapling: GlobalOption = valueOption({
 	id: 'ocsp_stapling',
 	usage: 'ocsp_stapling off',
@@ -30,7 +30,7 @@ export const ocspStapling: GlobalOption = valueOption({
 	},
 });
 
-/** `settings.on_demand_tls`. */
+/** Global option; sets `settings.on_demand_tls` in the document. */
 export const onDemandTls: GlobalOption = {
 	id: 'on_demand_tls',
 	names: { configfile: ['on_demand_tls'], compatfile: ['on_demand_tls'] },

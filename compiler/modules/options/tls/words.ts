@@ -5,14 +5,14 @@ import type { Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 import type { GlobalOption } from '../option.ts';
 
-/** The texts of such an option. */
+/** The ID and documentation of a simple option. */
 export interface OptionTexts {
 	readonly id: string;
 	readonly summary: string;
 	readonly documentation: string;
 }
 
-/** Returns an option without arguments. */
+/** Returns an option that takes no arguments and is true if given. */
 export function flagOption(texts: OptionTexts): GlobalOption {
 	const { id } = texts;
 	return {
@@ -28,7 +28,7 @@ export function flagOption(texts: OptionTexts): GlobalOption {
 	};
 }
 
-/** Returns an option with one value; `read` reports mistakes and returns undefined. */
+/** Returns an option with one value. `read` parses the value; after reporting a mistake, it returns undefined. */
 export function valueOption(
 	texts: OptionTexts & {
 		readonly usage: string;
@@ -69,7 +69,7 @@ export function httpUrl(word: Word, cx: LowerContext): string | undefined {
 	return undefined;
 }
 
-/** Parses a server name to lower case. */
+/** Parses a server name, and returns it in lower case. */
 export function serverName(word: Word, cx: LowerContext): string | undefined {
 	if (/^[A-Za-z0-9*._:-]{1,253}$/.test(word.text)) return word.text.toLowerCase();
 	cx.problem('error', 'value/not-a-name', word.span, `\`${word.text}\` is not a server name.`);

@@ -1,4 +1,4 @@
-/** The definition of a load-balancing policy: its words, schema and choice, in one object. */
+/** The definition of a load-balancing policy: its name, lowering, schema and selection, in one object. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
@@ -11,16 +11,16 @@ export interface BalancerView {
 	readonly size: number;
 	/** Reports whether the upstream may be chosen now. */
 	available(index: number): boolean;
-	/** Returns the requests in flight. */
+	/** Returns the number of requests in flight to the upstream. */
 	active(index: number): number;
-	/** Returns the `dial` text of the address, on which hashes and cookies are based. */
+	/** Returns the `dial` string of the upstream's address, on which hashes and cookies are based. */
 	dial(index: number): string;
 	/**
 	 * Returns the latency in milliseconds until a response begins: its recent peak, which decays over time. Undefined before
 	 * the first response.
 	 */
 	latency(index: number): number | undefined;
-	/** Increments the pool's counter and returns it, starting with 1 and wrapping within 32 bits. */
+	/** Increments the pool's counter and returns it; it starts with 1 and wraps around within 32 bits. */
 	turn(): number;
 	/** Returns a random number from 0 to `bound` − 1. */
 	random(bound: number): number;
@@ -41,13 +41,13 @@ export interface BalancerContext {
 	readonly clientIp: (x: Exchange) => string;
 	/** Reports whether the peer is a trusted proxy (`trusted_proxies`). */
 	readonly trustsPeer: (x: Exchange) => boolean;
-	/** Compiles another policy; `random` for undefined. */
+	/** Compiles another policy; undefined compiles `random`. */
 	readonly choice: (settings: BalanceSettings | undefined) => Choice;
 }
 
 /** A load-balancing policy; the module ID is `http.reverse_proxy.selection_policies.<id>`. */
 export interface Balancer {
-	/** `policy` in the document and word in both dialects. */
+	/** `policy` in the document and name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;
@@ -61,7 +61,7 @@ export interface Balancer {
 	) => { readonly [setting: string]: unknown };
 	/** Properties in addition to `policy`. */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
-	/** Compiles the choice. Throws RangeError for settings that match the schema but cannot work. */
+	/** Compiles the policy. Throws RangeError for settings that match the schema but cannot work. */
 	readonly compile: (settings: BalanceSettings, cx: BalancerContext) => Choice;
 }
 

@@ -1,4 +1,4 @@
-/** Load-balancing policy `client_ip_hash`: the client's address decides, determined through trusted proxies. */
+/** Load-balancing policy `client_ip_hash`: selects by the client's address, as determined through trusted proxies. */
 import { type Balancer, noSettings } from './balancer.ts';
 import { chooserByKey } from './rendezvous.ts';
 

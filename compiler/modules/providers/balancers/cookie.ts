@@ -31,7 +31,7 @@ export const cookie: Balancer = {
 			settings.secret = args[1].text;
 			const variable = /\{env\.([^{}]+)\}/.exec(args[1].text);
 			if (variable) {
-				// Taken literally, it would be a secret that everybody knows.
+				// Taken literally, a placeholder would be a secret that everybody knows.
 				const message = 'Placeholders in the secret are not resolved: it would be this literal text.';
 				const severity = cx.dialect === 'configfile' ? 'error' : 'warning';
 				cx.problem(severity, 'cookie/secret-placeholder', args[1].span, message, {
@@ -91,7 +91,7 @@ export const cookie: Balancer = {
 			}
 			return signature;
 		};
-		// Texts of any length are compared by hashes of equal length, with a random key.
+		// Strings of any length are compared in constant time, by hashes of equal length with a random key.
 		const key = randomBytes(16);
 		const digest = (text: string) => createHmac('sha256', key).update(text).digest();
 		return (view, x) => {

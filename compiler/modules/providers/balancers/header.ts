@@ -1,4 +1,4 @@
-/** Load-balancing policy `header`: the value of a request field decides. */
+/** Load-balancing policy `header`: selects by the value of a request field. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { FORWARDED_VALUES } from '../../directives/reverse-proxy/forwarded-request.ts';
@@ -34,7 +34,10 @@ export const header: Balancer = {
 	},
 };
 
-/** Reads a field as it is sent to the upstream: a client's claims about its own address must not decide. */
+/**
+ * Returns the value of a field as it is sent to the upstream: a client's claims about its own address must not influence the
+ * selection.
+ */
 function compileField(lowerName: string, cx: BalancerContext): (x: Exchange) => string | undefined {
 	if (lowerName === 'host') return x => x.request.authority;
 	const forwarded = FORWARDED_VALUES.get(lowerName);

@@ -14,7 +14,7 @@ import { roundRobin } from './round-robin.ts';
 import { uriHash } from './uri-hash.ts';
 import { weightedRoundRobin } from './weighted-round-robin.ts';
 
-/** In the order of the manual. */
+/** All load-balancing policies, in the order of the manual. */
 export const balancers: readonly Balancer[] = [
 	...[random, randomChoose, roundRobin, weightedRoundRobin, leastConn, peakEwma, first],
 	...[ipHash, clientIpHash, uriHash, query, header, cookie],
@@ -26,8 +26,8 @@ function balancerById(id: string): Balancer | undefined {
 }
 
 /**
- * Compiles the policy for settings; `random` for undefined. Throws RangeError for settings that match the schema but cannot
- * work.
+ * Compiles the policy of the settings; `random` if they are undefined. Throws RangeError for settings that match the schema but
+ * cannot work.
  */
 export function compileBalance(settings: BalanceSettings | undefined, cx: Omit<BalancerContext, 'choice'>): Choice {
 	const whole: BalancerContext = { ...cx, choice: other => compileBalance(other, cx) };

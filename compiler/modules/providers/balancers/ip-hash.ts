@@ -1,4 +1,4 @@
-/** Load-balancing policy `ip_hash`: the peer's address decides. */
+/** Load-balancing policy `ip_hash`: selects by the peer's address. */
 import { type Balancer, noSettings } from './balancer.ts';
 import { chooserByKey } from './rendezvous.ts';
 

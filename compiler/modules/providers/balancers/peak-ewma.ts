@@ -1,7 +1,7 @@
 /** Load-balancing policy `peak_ewma`: of two random upstreams, the one expected to answer sooner. */
 import { type Balancer, type BalancerView, noSettings } from './balancer.ts';
 
-/** Milliseconds assumed for an upstream with requests in flight that has never answered. */
+/** Latency in milliseconds assumed for an upstream that has requests in flight but has never answered. */
 const UNKNOWN = 1000;
 
 export const peakEwma: Balancer = {
@@ -19,7 +19,7 @@ export const peakEwma: Balancer = {
 		let one = -1;
 		let two = -1;
 		const size = view.size;
-		// Blind draws first: most upstreams are available, and a pool may have hundreds.
+		// Draws at random first: most upstreams are available, and a pool may have hundreds.
 		for (let tries = 0; tries < 4 && two === -1 && size > 1; tries++) {
 			const index = view.random(size);
 			if (index === one || !view.available(index)) continue;

@@ -1,4 +1,4 @@
-/** Load-balancing policy `query`: the value of a query parameter decides. */
+/** Load-balancing policy `query`: selects by the value of a query parameter. */
 import { encodeFieldText } from '../../../exchange/field-syntax.ts';
 import { decodeQueryText } from '../../../exchange/uri-escape.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
@@ -39,7 +39,7 @@ function valuesOf(whole: string, key: string): string | undefined {
 		const name = equals === -1 ? part : part.slice(0, equals);
 		if (decodeQueryText(name) !== key) continue;
 		const value = equals === -1 ? '' : decodeQueryText(part.slice(equals + 1));
-		// Undecodable parameters are ignored.
+		// Parameters that cannot be decoded are ignored.
 		if (value === undefined) continue;
 		values = values === undefined ? value : `${values},${value}`;
 	}

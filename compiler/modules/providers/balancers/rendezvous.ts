@@ -1,17 +1,17 @@
-/** Choice by hash: a key always maps to the same upstream, and few keys move when upstreams come and go. */
+/** Selection by hash: a key always maps to the same upstream, and few keys move when upstreams are added or removed. */
 import type { BalancerView } from './balancer.ts';
 import { XxHash64 } from './xxhash64.ts';
 
-/** Initial bytes for an address before the key. */
+/** Initial size in bytes of the buffer for the address, which precedes the key. */
 const ADDRESS_ROOM = 512;
-/** Initial bytes for a key; grows as needed. */
+/** Initial size in bytes of the buffer for a key; grows as needed. */
 const KEY_ROOM = 1024;
 
 /**
  * Returns a choice by rendezvous hashing (highest random weight): of the available upstreams, the one with the highest XXH64 of
- * its address followed by the key. When an upstream leaves, only its keys move; when one comes, only those that it takes. The
- * compatible server hashes the same way, so that clients keep their upstreams when one server replaces the other.
- *  The key is text as received, one character per byte: see `encodeFieldText` for decoded text.
+ * its address followed by the key. When an upstream is removed, only its keys move; when one is added, only the keys that now
+ * map to it. The compatible server hashes the same way, so that clients keep their upstreams when one server replaces the other.
+ * The key is text as received, one character per byte; for decoded text, see `encodeFieldText`.
  */
 export function chooserByKey(): (view: BalancerView, key: string) => number {
 	const hash = new XxHash64();

@@ -1,4 +1,4 @@
-/** Load-balancing policy `uri_hash`: the request's path and query decide. */
+/** Load-balancing policy `uri_hash`: selects by the request's path and query. */
 import { type Balancer, noSettings } from './balancer.ts';
 import { chooserByKey } from './rendezvous.ts';
 

@@ -70,8 +70,9 @@ export const weightedRoundRobin: Balancer = {
 };
 
 /**
- * The compatible server's choice: an upstream's turns are consecutive. A turn selects among the available upstreams by their
- * weights, so that if some are unavailable, the others share their turns. A single weight applies to the first upstream only.
+ * The compatible server's selection: the turns of one upstream are consecutive. Each turn selects among the available upstreams
+ * by their weights, so that the turns of unavailable ones are shared by the others. A single weight applies to the first
+ * upstream only.
  */
 function turnsInARow(weights: readonly number[]): Choice {
 	const ends: number[] = [];
@@ -95,7 +96,7 @@ function turnsInARow(weights: readonly number[]): Choice {
 	};
 }
 
-/** Returns one cycle of turns: each goes to the upstream that is furthest behind its share. */
+/** Returns one cycle of turns as upstream indexes: each turn goes to the upstream that is furthest behind its share. */
 function spreadTurns(given: readonly number[]): readonly number[] {
 	const sum = given.reduce((total, weight) => total + weight, 0);
 	if (sum === 0) throw new RangeError(NO_WEIGHT);

@@ -9,7 +9,7 @@ const PRIME_3 = [0x165667b1 | 0, 0x9e3779f9 | 0] as const;
 const PRIME_4 = [0x85ebca77 | 0, 0xc2b2ae63 | 0] as const;
 const PRIME_5 = [0x27d4eb2f | 0, 0x165667c5 | 0] as const;
 
-/** A hash computation. Its halves are fields because returning both would allocate. */
+/** A hash computation. The halves of the result are fields, because returning both would allocate. */
 export class XxHash64 {
 	/** Upper 32 bits of the last hash, as a signed integer. */
 	high = 0;

@@ -14,32 +14,32 @@ export interface DnsProviderSettings {
 
 /** One setting of a provider. */
 export interface DnsSetting {
-	/** Key in the document and word in both dialects. */
+	/** Key in the document and name in both dialects. */
 	readonly name: string;
 	readonly description: string;
 	readonly required?: boolean;
 	/** Redacted when a document is read: completely, or only the secrets in a URL or an argument. */
 	readonly secret?: true | 'url' | 'argument';
-	/** Takes all remaining words. */
+	/** True if the setting takes all remaining words. */
 	readonly list?: boolean;
 	readonly pattern?: string;
-	/** Alternative words. */
+	/** Alternative names of the setting. */
 	readonly also?: readonly string[];
 }
 
 /** A DNS provider; the module ID is `dns.providers.<id>`. */
 export interface DnsModule {
-	/** `provider` in the document and word in both dialects. */
+	/** `provider` in the document and name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
 	readonly settings: readonly DnsSetting[];
-	/** Settings for the words after the provider's name, in order. */
+	/** Names of the settings that the words after the provider's name fill, in order. */
 	readonly positions: readonly string[];
 }
 
-/** Properties in addition to `provider`. */
+/** Returns the schema of the properties in addition to `provider`. */
 export function settingProperties({ settings }: DnsModule): { readonly [name: string]: Schema } {
 	return Object.fromEntries(
 		settings.map(({ name, description, secret, list, pattern }) => {

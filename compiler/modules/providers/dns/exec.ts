@@ -1,4 +1,4 @@
-/** DNS provider `exec`: a program of the operator's. */
+/** DNS provider `exec`: a program supplied by the operator. */
 import type { DnsModule } from './dns-module.ts';
 
 /** A program that sets records. */

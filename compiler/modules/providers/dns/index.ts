@@ -11,7 +11,7 @@ import { hetzner } from './hetzner.ts';
 import { rfc2136 } from './rfc2136.ts';
 import { route53 } from './route53.ts';
 
-/** In the order of the manual. */
+/** All DNS providers, in the order of the manual. */
 export const dnsProviders: readonly DnsModule[] = [cloudflare, route53, digitalocean, hetzner, rfc2136, exec];
 
 const VARIANTS: readonly Schema[] = dnsProviders.map(module => ({

@@ -7,12 +7,12 @@ import type { Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
 
-/** Settings during lowering. */
+/** An issuer's settings during lowering. */
 export interface IssuerDraft {
 	[setting: string]: unknown;
 }
 
-/** Schema of the settings made by {@link dnsSubdirectives}. */
+/** Schema of the settings that {@link dnsSubdirectives} fills. */
 export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
 	dns: { ...DNS_PROVIDER, description: 'DNS provider; challenges are then answered by DNS only.' },
 	default_dns: {
@@ -52,7 +52,7 @@ export const DNS_DETAILS: readonly string[] = [
 	'dns_challenge_override_domain',
 ];
 
-/** Returns the sub-directives that fill the draft. Used words are reported to `seen`. */
+/** Returns the sub-directives that fill the draft. The name of each one that is used is passed to `seen`. */
 export function dnsSubdirectives(
 	draft: IssuerDraft,
 	cx: LowerContext,
@@ -111,7 +111,7 @@ export function dnsSubdirectives(
 	};
 }
 
-/** Reports whether a text is an IP address with an optional port. */
+/** Reports whether a string is an IP address with an optional port. */
 function isNameServer(text: string): boolean {
 	const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
 	return [text, bracketed, text.replace(/:\d{1,5}$/, '')].some(one => one !== undefined && parseIp(one) !== undefined);

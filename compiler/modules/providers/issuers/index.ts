@@ -9,7 +9,7 @@ import { acme, FALLBACK_DIRECTORY } from './acme.ts';
 import { internal } from './internal.ts';
 import type { IssuerModule } from './issuer-module.ts';
 
-/** In the order of the manual. */
+/** All issuers, in the order of the manual. */
 export const issuers: readonly IssuerModule[] = [acme, internal];
 
 /** Schema of an issuer. */

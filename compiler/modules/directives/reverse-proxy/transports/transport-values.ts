@@ -6,7 +6,7 @@ import type { ProxiedClient, TransportValues } from '../../../../exchange/leases
 import { compileCgiVariables } from '../../fastcgi/cgi-variables.ts';
 import type { UpstreamSettings } from '../upstream-pool.ts';
 
-/** Computes the values; `headers` are those that are sent. Undefined if the transport needs none. */
+/** Computes the values; undefined if the transport needs none. `headers` are the fields sent to the upstream. */
 export type TransportValuesMaker = (x: Exchange, headers: HeaderList) => TransportValues;
 
 /** Compiles the values that the settings need. */
@@ -32,7 +32,8 @@ export function compileTransportValues(
 }
 
 /**
- * An invalid TLS name would fail the handshake with an error of the TLS library, so the upstream's own name is used instead.
+ * Returns the name, or '' if it is invalid: the upstream's own name is then used. An invalid TLS name would fail the handshake
+ * with an error of the TLS library.
  */
 function hostName(text: string): string {
 	return /^[A-Za-z0-9._:-]{1,253}$/.test(text) ? text : '';
