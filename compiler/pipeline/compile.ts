@@ -1,4 +1,4 @@
-/** The pipeline: from a configuration as text or JSON to a checked document and its plan, one phase after the other. */
+/** The compilation pipeline: turns a configuration, as text or JSON, into a checked document and its plan, phase by phase. */
 import { hash } from 'node:crypto';
 import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
@@ -32,35 +32,35 @@ import { parseConfig } from '../syntax/parse-config.ts';
 import { lowerTests } from '../testing/lower-tests.ts';
 import type { TestCase } from '../testing/test-case.ts';
 
-/** The result of compiling. `document` and `plan` are present if no diagnostic is an error. */
+/** The result of compiling. `document` and `plan` are present unless a diagnostic is an error. */
 export interface Compiled {
 	readonly document: Document | undefined;
 	readonly plan: Plan | undefined;
 	readonly diagnostics: readonly Diagnostic[];
-	/** The checks of `test` blocks, which are not part of the document. */
+	/** The test cases of `test` blocks, which are not part of the document. */
 	readonly tests: readonly TestCase[];
 	/** Absolute paths of the files read. */
 	readonly files: readonly string[];
 	/**
-	 * Returns the place in the text of an object of the document, by JSON pointer; always undefined for JSON, and for results
-	 * of a session that are older than its last compilation.
+	 * Returns the place in the configuration text of an object of the document, given by JSON pointer. Returns undefined for JSON,
+	 * and for results of a session that has compiled again since.
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
-	/** Places of its steps; undefined unless requested, and if the text is unknown. */
+	/** Places of the document's steps in the configuration text; undefined unless requested, and if the text is unknown. */
 	readonly places?: PlaceTexts | undefined;
 }
 
 export interface CompileOptions {
-	/** Records where steps are in the text, for logs. */
+	/** True to record where steps are in the configuration text, for logs. */
 	readonly places?: boolean | undefined;
 	/**
-	 * Facts about the machine that will serve the configuration. With them, values from its environment are checked too, as
-	 * they would be by the server.
+	 * Facts about the machine that will serve the configuration. If they are given, values from its environment are also checked,
+	 * as the server would check them.
 	 */
 	readonly facts?: HostFacts | undefined;
 }
 
-/** A text as far as its lowering. */
+/** A configuration text after lowering. */
 export interface LoweredText {
 	readonly document: Document;
 	/** The `test` blocks. */
@@ -68,21 +68,21 @@ export interface LoweredText {
 	readonly files: readonly string[];
 	readonly locate: Compiled['locate'];
 	readonly places: PlaceTexts | undefined;
-	/** Has the findings so far, and receives those of later phases. */
+	/** Contains the diagnostics so far, and receives those of later phases. */
 	readonly found: DiagnosticCollector;
 }
 
-/** The phases that need not look at a site again that has not changed: a session carries them out in its own way. */
+/** The phases that can skip unchanged sites. A session implements them with a memory of its last compilation. */
 export interface Phases {
-	/** Parses, expands and lowers a text. */
+	/** Parses, expands and lowers a configuration text. */
 	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText;
-	/** Returns the document of a JSON text, with the sites that are known replaced by their known objects. */
+	/** Returns a JSON document in which unchanged sites are replaced by the objects of an earlier compilation. */
 	readDocument(document: Document): Document;
 	/** Reports whether a document fits the schema. */
 	validate(document: Document, report: Report): boolean;
-	/** Plans listeners and certificates. `asked` is the record of what `reader` was asked for this. */
+	/** Plans listeners and certificates. `asked` records what is read through `reader` meanwhile. */
 	plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan;
-	/** Builds every site once with fakes. Returns the sites that can be built. */
+	/** Builds every site once, with fakes of the runtime. Returns the sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): BuiltSites;
 }
 
@@ -94,7 +94,7 @@ export function compile(input: ConfigInput, reader: Reader, options: CompileOpti
 	return compileInPhases(new WholePhases(options), input, reader);
 }
 
-/** Compiles a configuration in the given phases. */
+/** Compiles a configuration with the given implementation of the phases. */
 export function compileInPhases(phases: Phases, input: ConfigInput, reader: Reader): Compiled {
 	const concealed = new ConcealedValues();
 	const { found, document, tests, ...rest } =
@@ -103,9 +103,9 @@ export function compileInPhases(phases: Phases, input: ConfigInput, reader: Read
 			: readText(input, input.format, phases, new RecordingReader(concealed.watching(reader)));
 	const report = found.ofDocument(rest.locate);
 	let plan: Plan | undefined;
-	// A JSON text may be `null`, which is a document that does not fit the schema.
+	// `null` is valid JSON, but it does not fit the schema.
 	if (document !== undefined) {
-		// A text made from what the Admin API shows.
+		// A configuration copied from what the Admin API shows contains redacted values.
 		if (input.text.includes('redacted')) refuseRedacted(document, report);
 		if (phases.validate(document, report)) {
 			checkValues(document, report);
@@ -125,9 +125,9 @@ export function compileInPhases(phases: Phases, input: ConfigInput, reader: Read
 	};
 }
 
-/** What the first phases give, of text or JSON. */
+/** The result of the first phases, for both text and JSON. */
 type Read = Omit<LoweredText, 'document' | 'locate'> & {
-	/** Undefined if there is nothing that later phases could look at. */
+	/** Undefined if later phases cannot run. */
 	readonly document: Document | undefined;
 	readonly locate: Compiled['locate'] | undefined;
 };
@@ -165,7 +165,7 @@ function planAndBuild(phases: Phases, document: Document, report: Report, reader
 	return files ? { ...plan, files } : plan;
 }
 
-/** Returns what was asked of files for the plan and for each site, or undefined if nothing was. */
+/** Returns a digest of what was read for the plan and for each site; undefined if nothing was read. */
 function namedFiles(plan: readonly Asked[], sites: readonly (readonly Asked[])[]): NamedFiles | undefined {
 	const bySite = sites.map(digest);
 	const identity = digest(plan) + bySite.join();
@@ -181,7 +181,7 @@ function digest(asked: readonly Asked[]): string {
 	return hash('sha256', answers.join('\0'), 'base64');
 }
 
-/** The phases without a memory: each looks at everything. */
+/** The phases without memory of earlier compilations: each one processes everything. */
 export class WholePhases implements Phases {
 	readonly #options: CompileOptions;
 

@@ -1,16 +1,16 @@
-/** Substitutes `{$NAME}` and `{$NAME:default}` before lexing, and maps offsets back to the text as written. */
+/** Substitutes `{$NAME}` and `{$NAME:default}` before lexing, and maps offsets back to the original text. */
 
 /** A text ready for the lexer, with a mapping of its offsets to the original text. */
 export interface SubstitutedText {
 	readonly text: string;
 	/**
-	 * Returns the original offset of something that begins at `offset` here. Inside an inserted value, that is the `{` of its
-	 * `{$NAME}`.
+	 * Converts the offset of something's beginning to an offset in the original text. Inside an inserted value, that is the `{` of
+	 * its `{$NAME}`.
 	 */
 	start(offset: number): number;
 	/**
-	 * Returns the original offset of something that ends at `offset` here. Inside an inserted value, that is after the `}` of
-	 * its `{$NAME}`.
+	 * Converts the offset of something's end to an offset in the original text. Inside an inserted value, that is the offset after
+	 * the `}` of its `{$NAME}`.
 	 */
 	end(offset: number): number;
 }
@@ -63,7 +63,7 @@ class ReplacedText implements SubstitutedText {
 		return this.#originalTo[range]! + offset - this.#to[range]!;
 	}
 
-	/** Returns the last range that begins at or before an offset, or -1. */
+	/** Returns the index of the last range that begins at or before an offset, or -1. */
 	#lastFrom(offset: number): number {
 		let low = 0;
 		let high = this.#from.length;
@@ -77,9 +77,9 @@ class ReplacedText implements SubstitutedText {
 }
 
 /**
- * Replaces every `{$NAME}` by the variable's value (by nothing if it is not set) and every `{$NAME:default}` by the value or,
- * if the variable does not exist, by the default. The first `:` separates name and default; the first `}` ends the span. `{$}`
- * and an unclosed `{$` stay. Inserted text is not scanned again. A text without `{$` costs nothing.
+ * Replaces every `{$NAME}` by the value of the variable, or by nothing if it is not set. Replaces every `{$NAME:default}` by the
+ * value or, if the variable is not set, by the default. The first `:` ends the name; the first `}` ends the placeholder. `{$}`
+ * and an unclosed `{$` stay. Inserted values are not scanned again. Text without `{$` is returned without any work.
  */
 export function substituteEnvironment(text: string, env: (name: string) => string | undefined): SubstitutedText {
 	let open = text.indexOf('{$');

@@ -1,6 +1,6 @@
-/** The compiler's only access to the outside, files and environment, injected so that tests can fake both. */
+/** The compiler's only access to files and the environment. It is injected, so that tests can fake both. */
 
-/** The reason a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …). */
+/** Reports why a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …). */
 export class ReadError extends Error {
 	readonly code: string;
 	readonly path: string;
@@ -13,7 +13,7 @@ export class ReadError extends Error {
 	}
 }
 
-/** What the compiler may read. Everything is synchronous: compiling runs in its own thread or in a command. */
+/** Reads files and the environment, synchronously: the compiler runs in its own thread or in a command. */
 export interface Reader {
 	/** Returns the UTF-8 text of a file. Throws {@link ReadError}. */
 	readText(path: string): string;
@@ -22,12 +22,12 @@ export interface Reader {
 	/** Returns the names in a folder, in lexical order. Throws {@link ReadError}. */
 	list(path: string): readonly string[];
 	/**
-	 * Returns what a path names, or undefined if it does not exist. `other` is a pipe, socket or device: reading it may never
-	 * end.
+	 * Returns the kind of file that a path names, or undefined if it does not exist. `other` is a pipe, socket or device: reading
+	 * it may never end.
 	 */
 	kind(path: string): 'file' | 'directory' | 'other' | undefined;
 	/** Returns an environment variable, or undefined if it is not set. */
 	env(name: string): string | undefined;
-	/** The folder against which relative paths resolve in text without a file (standard input, the Admin API). */
+	/** The folder against which relative paths are resolved in configurations that are not files (standard input, the Admin API). */
 	readonly workingDirectory: string;
 }

@@ -7,20 +7,20 @@ import { ReadError, type Reader } from './reader.ts';
 /** One recorded read and its result. */
 export interface Asked {
 	readonly what: 'readText' | 'readBytes' | 'list' | 'kind' | 'env';
-	/** A path or a name. */
+	/** The path, or the name of the variable. */
 	readonly of: string;
-	/** The result as text, equal for equal results: the code of a failure, a digest of bytes. */
+	/** The result as a string, such as a digest or the code of a failure. Equal results have equal strings. */
 	readonly answer: string;
 }
 
 type Outcome<T> = { readonly value: T; readonly asked: Asked } | { readonly error: ReadError; readonly asked: Asked };
 
-/** Reads through another reader. Within its lifetime, every file is seen in one state. */
+/** Reads through another reader, and caches every result: within its lifetime, each file is seen in one state. */
 export class RecordingReader implements Reader {
 	readonly workingDirectory: string;
 	readonly #reader: Reader;
 	readonly #outcomes = new Map<string, Outcome<unknown>>();
-	/** Open records; each contains the next. */
+	/** Open records, outermost first. Reads are added to all of them. */
 	readonly #records: Asked[][] = [];
 
 	constructor(reader: Reader) {
@@ -48,7 +48,7 @@ export class RecordingReader implements Reader {
 		return this.#ask('env', name, value => (value === undefined ? '' : `=${value}`));
 	}
 
-	/** Starts and returns a record of all reads; it grows until {@link stop}. */
+	/** Starts and returns a record of all reads, which is extended until {@link stop}. */
 	record(): readonly Asked[] {
 		const record: Asked[] = [];
 		this.#records.push(record);
@@ -60,7 +60,7 @@ export class RecordingReader implements Reader {
 		this.#records.pop();
 	}
 
-	/** Reports whether every read of a record would still give the same result. */
+	/** Reads everything in a record again; reports whether all results are the same. */
 	confirms(record: readonly Asked[]): boolean {
 		return record.every(({ what, of, answer }) => {
 			try {

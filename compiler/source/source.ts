@@ -1,24 +1,24 @@
-/** A piece of configuration text and its origin, to which every span, caret and import chain refers. */
+/** Configuration texts and where they come from: every span, caret and import chain refers to one. */
 
 /**
- * The place of a text in the longer text that it was cut from. When the text around it changes, only this is updated: offsets
- * in the piece stay valid, so results computed from it can be reused.
+ * Where a piece of text is in the whole text from which it was cut. When the text around it changes, only this is updated:
+ * offsets in the piece stay valid, so that results computed from it can be reused.
  */
 export interface Cut {
 	/** The current whole text. */
 	whole: Source;
-	/** Offset in it at which the piece begins, always the beginning of a line. */
+	/** Offset in the whole text at which the piece begins; always the beginning of a line. */
 	offset: number;
 }
 
 /**
- * One text as brought in by one import. A file imported twice, or a snippet used twice, is two Sources that share their text.
- * Each knows its import, so a diagnostic can print the whole chain.
+ * One text, as included by one import. A file imported twice, or a snippet used twice, is two Sources that share their text.
+ * Each knows where it was imported, so that a diagnostic can print the whole chain.
  */
 export class Source {
 	/** The text as in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
 	readonly text: string;
-	/** The place of this text in a whole one; undefined if it is whole. */
+	/** Where this text was cut from; undefined if it is a whole text. */
 	readonly cut: Cut | undefined;
 	readonly #name: string;
 	readonly #path: string | undefined;
@@ -50,12 +50,12 @@ export class Source {
 		return this.cut ? this.cut.whole.name : this.#name;
 	}
 
-	/** Absolute path of the file, if the text has one; relative imports and `root`s resolve against its folder. */
+	/** Absolute path of the text's file, if any; relative imports and `root`s are resolved against its folder. */
 	get path(): string | undefined {
 		return this.cut ? this.cut.whole.path : this.#path;
 	}
 
-	/** The `import` or `use` that brought this text in. */
+	/** The place of the `import` or `use` that included this text. */
 	get importedAt(): SourceSpan | undefined {
 		return this.#importedAt ?? this.cut?.whole.importedAt;
 	}
@@ -65,13 +65,13 @@ export class Source {
 		return this.#importedAt ? this.#importedAs : (this.cut?.whole.importedAs ?? this.#importedAs);
 	}
 
-	/** Returns the same text as seen by another import. Costs one object: text and line index are shared. */
+	/** Returns the same text for another import. This costs one object: the text and its line index are shared. */
 	importedFrom(importedAt: SourceSpan, importedAs: string): Source {
 		const { text, cut } = this;
 		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, shared: this, cut });
 	}
 
-	/** True if spans in this text stay correct after the text around the piece has changed. */
+	/** True if the text belongs to a piece, whose offset in the whole text may change; spans in it stay correct. */
 	get moves(): boolean {
 		return this.#importedAt ? this.#importedAt.source.moves : this.cut !== undefined;
 	}
@@ -87,7 +87,7 @@ export class Source {
 		return this.#lineStarts;
 	}
 
-	/** Returns the line and column of an offset in the whole text. Both start at 1; columns count UTF-16 units. */
+	/** Returns the line and column, in the whole text, of an offset. Both start at 1; columns count UTF-16 units. */
 	position(offset: number): { line: number; column: number } {
 		if (this.cut) return this.cut.whole.position(this.cut.offset + offset);
 		const starts = this.lineStarts;
@@ -115,8 +115,8 @@ export function wholeStart({ source, start }: SourceSpan): number {
 }
 
 /**
- * Returns the span in terms of whole texts, imports included. Spans that leave the compiler take this form, because a piece may
- * move later.
+ * Returns the span in the whole text, and its imports likewise. Spans that leave the compiler have this form, because a piece
+ * may move later.
  */
 export function wholeSpan(span: SourceSpan): SourceSpan {
 	const { source } = span;

@@ -23,17 +23,17 @@ export interface Line {
 	/** Never empty; the first is the name. */
 	readonly words: readonly Word[];
 	readonly block: Block | undefined;
-	/** `else …` after this line's `}` on the same line; its words begin with `else`. */
+	/** A line `else …` that follows this line's `}` on the same line; its words begin with `else`. */
 	readonly alternative: Line | undefined;
-	/** From the first word to the last word or closing brace. */
+	/** Extends from the first word to the last word or the closing brace. */
 	readonly span: SourceSpan;
 }
 
-/** One site: its addresses and lines. */
+/** A site: its addresses and its lines. */
 export interface SiteBlock {
 	readonly addresses: readonly Word[];
 	readonly lines: readonly Line[];
-	/** False in the one-site form, in which an apparent second site is read as a directive. */
+	/** False for a configuration with one site and no braces, where what looks like a second site is parsed as a directive. */
 	readonly braces: boolean;
 	readonly span: SourceSpan;
 }
@@ -46,8 +46,8 @@ export interface NamedBlock {
 }
 
 /**
- * A whole configuration after the expansion of imports, snippets, `use`, `let` and arguments: the input of lowering. Always
- * well-formed, but possibly partial: whatever could not be parsed was reported and omitted.
+ * A whole configuration after imports, snippets, `use`, `let` and arguments have been expanded: the input of lowering. It is
+ * always well-formed, but may be partial: whatever could not be parsed has been reported and omitted.
  */
 export interface ConfigTree {
 	readonly options: Block | undefined;
@@ -55,6 +55,6 @@ export interface ConfigTree {
 	readonly upstreams: readonly NamedBlock[];
 	readonly tests: readonly NamedBlock[];
 	readonly sites: readonly SiteBlock[];
-	/** Absolute paths of all files read, main file first; used by `--watch` and to hide them in `file_server`. */
+	/** Absolute paths of all files read, main file first. `--watch` watches them, and `file_server` hides them. */
 	readonly files: readonly string[];
 }

@@ -9,8 +9,8 @@ import { ParsedTree } from './parsed-tree.ts';
 import { Close, Newline, Open, tokenize, vocabulary, Word, type WordToken } from './tokens.ts';
 
 /**
- * The Chevrotain grammar: which token sequences form a line, a block or an `else`. {@link ParsedTree} builds the tree and words
- * the mistakes. The grammar is total, so Chevrotain's own error recovery is never used.
+ * The Chevrotain grammar: which token sequences form a line, a block or an `else`. {@link ParsedTree} builds the tree and
+ * reports mistakes. The grammar accepts every token sequence, so Chevrotain's own error recovery is never used.
  */
 class ConfigParser extends EmbeddedActionsParser {
 	/** The tree under construction; new for each parse. */
@@ -107,7 +107,7 @@ class ConfigParser extends EmbeddedActionsParser {
 	}
 }
 
-// Building the grammar's tables takes milliseconds. The parser keeps no state between parses, which never overlap.
+// Shared, because building the grammar's tables takes milliseconds. It keeps no state between parses, which never overlap.
 const parser = new ConfigParser();
 
 function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
@@ -122,7 +122,7 @@ function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 	return tree;
 }
 
-/** Splits braces off the last word of each line, since `a.com{` and `respond hi}` were most likely meant that way. */
+/** Splits braces off the last word of each line: `a.com{` and `respond hi}` were most likely meant that way. */
 function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 	return tokens.flatMap((token, index) => {
 		const next = tokens[index + 1];
@@ -143,8 +143,8 @@ function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 
 /**
  * Parses one source: replaces its environment variables, splits it into words and lines, and reports every structural mistake
- * at its place. If braces do not balance, the text is parsed a second time by indentation; if that explains it with no more
- * mistakes, the brace is reported where it is missing rather than at the end of the file.
+ * at its place. If the braces do not balance, the text is parsed again by its indentation. If that leads to no more mistakes
+ * than before, the missing brace is reported where the indentation expects it, and not at the end of the file.
  */
 export function parseSource(
 	source: Source,
@@ -156,11 +156,11 @@ export function parseSource(
 }
 
 /**
- * Like {@link parseSource}, for a text whose environment variables are already replaced; `source` is the text that its offsets
- * map back to.
+ * Like {@link parseSource}, for text whose environment variables have already been replaced. `source` is the original text, to
+ * which its offsets are mapped back.
  */
 export function parseText(source: Source, substituted: SubstitutedText, dialect: Dialect, report: Report): ParsedFile {
-	// A byte order mark is recognized only at the beginning of a whole text.
+	// A byte order mark is recognized only at the beginning of a whole file.
 	const whole = source.cut === undefined && substituted.start(0) === 0;
 	const marked = whole && substituted.text.charCodeAt(0) === 0xfeff;
 	const tokens = tokenize(marked ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);

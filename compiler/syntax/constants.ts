@@ -1,16 +1,16 @@
-/** `let`: constants of the file and of one site, replaced during expansion. */
+/** `let`: constants of a file or of one site, replaced during expansion. */
 import type { ParsedWord } from './parsed-file.ts';
 
-/** One `let NAME VALUE…`. */
+/** A constant, defined by `let NAME VALUE…`. */
 export interface Constant {
 	readonly name: ParsedWord;
 	readonly values: readonly ParsedWord[];
-	/** True if defined in the main file, where an unused constant is reported. */
+	/** True if defined in the main file; only there are unused constants reported. */
 	readonly local: boolean;
 	used: boolean;
 }
 
-/** The constants of one level; those of a site hide those of the file. */
+/** The constants of a file or of a site; those of a site hide those of the file. */
 export class Constants {
 	readonly #own = new Map<string, Constant>();
 	readonly #outer: Constants | undefined;
@@ -19,7 +19,7 @@ export class Constants {
 		this.#outer = outer;
 	}
 
-	/** Adds a constant, or returns the existing one of that name on this level. */
+	/** Adds a constant. If the name is already defined on this level, returns the existing constant instead. */
 	define(constant: Constant): Constant | undefined {
 		const before = this.#own.get(constant.name.text);
 		if (before) return before;
@@ -36,12 +36,12 @@ export class Constants {
 		return this.#own.get(name) ?? this.#outer?.find(name);
 	}
 
-	/** Returns every visible name. */
+	/** Returns every visible name, including those of the file. */
 	names(): string[] {
 		return [...this.#own.keys(), ...(this.#outer?.names() ?? [])];
 	}
 
-	/** Returns the unused constants of this level that the main file defines. */
+	/** Returns the unused constants of this level that are defined in the main file. */
 	unused(): Constant[] {
 		return [...this.#own.values()].filter(({ local, used }) => local && !used);
 	}

@@ -1,6 +1,6 @@
 /**
- * Cuts a text at the top level, after every closed block and every import, into pieces that can be parsed separately and
- * reused.
+ * Cuts a configuration text at the top level, after every closed block and every import, into pieces that can be parsed
+ * separately and reused.
  */
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
@@ -8,12 +8,12 @@ import { endOfPlainWord, scanWord } from './scan-word.ts';
 import { Close, Comment, maxWordsBefore, Open } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
-// A line of plain words and quotes that close on it: the most common line, skipped in one step.
+// A line of plain words and of quotes that are closed on the same line: the most common line, skipped in one step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
-// The same before a `{` that ends its line; and a `}` alone on its line.
+// The same with a `{` at the end of the line; and a line with only a `}`.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
 const closingLine = /[ \t]*\}\r?\n/y;
-// Keywords that take effect on a line of their own.
+// Keywords whose line is complete at the top level, without a block.
 const wholeLine = /[ \t]*(?:import|use|let)[ \t]/y;
 
 const blank = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
@@ -32,11 +32,11 @@ export interface Extent {
 }
 
 /**
- * Returns the pieces of a text in order; undefined if the braces do not balance, which makes the ends of pieces a guess, or if
- * the text has a byte order mark. A piece ends with the top-level line that closes a block, imports something or defines a
- * constant. Comments and blank lines before a piece's first word belong to no piece. The tokens of the whole text are therefore
- * those of its pieces in order, except for newlines, and no line continues into the next piece. `text` has its environment
- * values already replaced.
+ * Returns the pieces of a text in order. Returns undefined if the braces do not balance, because the ends of pieces would then
+ * be a guess, or if the text has a byte order mark. A piece ends with the top-level line that closes a block, imports something
+ * or defines a constant. Comments and blank lines before a piece's first word belong to no piece. Therefore, the tokens of the
+ * whole text are those of its pieces in order, except for newlines, and no line continues into the next piece. Environment
+ * variables in `text` have already been replaced.
  */
 export function cutText(text: string, dialect: Dialect): Extent[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;
@@ -56,13 +56,13 @@ export function cutText(text: string, dialect: Dialect): Extent[] | undefined {
 	return cutter.depth === 0 ? pieces : undefined;
 }
 
-/** Scans a text line by line by the rules of the lexer, without making tokens. */
+/** Scans a text line by line according to the rules of the lexer, without creating tokens. */
 class Cutter {
 	/** Offset of the next line. */
 	at = 0;
 	/** Number of open blocks; negative after an unmatched closing brace. */
 	depth = 0;
-	/** True if the last line ended a top-level block, or is complete by itself. */
+	/** True if the last line ended a top-level block, or is complete without one. */
 	closed = false;
 	/** True if the last line contains only white space and comments. */
 	blank = false;
@@ -105,7 +105,7 @@ class Cutter {
 		return true;
 	}
 
-	/** Scans token by token, for a line that may contain anything; a quote or comment may extend it over further lines. */
+	/** Scans a line of any kind token by token; a quote or comment may extend it over several lines. */
 	#tokens(): void {
 		const text = this.#text;
 		/** Start and end of the first word since the last brace, and the number of words. */
@@ -140,7 +140,7 @@ class Cutter {
 			this.at = end === -1 ? scanWord(text, start, asks).end : end;
 			if (words++ > 0) continue;
 			head = start;
-			// A head that needed a full scan is not simply its source text.
+			// The value of a head with quotes or escapes differs from its source text.
 			headEnd = end === -1 ? -1 : end;
 		}
 	}
@@ -151,7 +151,7 @@ function matchesAt(pattern: RegExp, text: string, at: number): boolean {
 	return pattern.test(text);
 }
 
-/** Decides, like the lexer: in a snippet's head and after `use`, a quote after `NAME=` opens a value. */
+/** Reports whether a quote after `NAME=` begins a value, as in the lexer: in a snippet's head, and after `use`. */
 function takesNamedValues(text: string, head: number, end: number): boolean {
 	if (end === -1) return false;
 	if (text[head] === '(') return text[end - 1] === ')';

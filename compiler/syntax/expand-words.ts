@@ -11,7 +11,7 @@ const variadic = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
 const wholeConstant = /^\{let\.([^{}]*)\}$/;
 const integer = /^-?\d+$/;
 
-/** What words may refer to. */
+/** The names that words may refer to. */
 export interface WordScope {
 	readonly frame: Frame;
 	readonly constants: Constants;
@@ -19,7 +19,8 @@ export interface WordScope {
 }
 
 /**
- * Returns the words with everything known replaced. A list that replaces a whole word becomes as many words as it has values.
+ * Returns the words with all known references replaced. If a reference to a list is a whole word, it is replaced by one word
+ * per value.
  */
 export function expandWords(words: readonly ParsedWord[], scope: WordScope): ParsedWord[] {
 	const out: ParsedWord[] = [];
@@ -29,7 +30,7 @@ export function expandWords(words: readonly ParsedWord[], scope: WordScope): Par
 		else expandWord(word, scope, out);
 	}
 	if (out.length <= maxWords) return out;
-	// Words that double exhaust memory long before the line limit applies.
+	// References that double the number of words would exhaust memory long before the limit on lines applies.
 	scope.report.exhaust();
 	return out.slice(0, maxWords);
 }
@@ -55,7 +56,7 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 		const constant = wholeConstant.exec(text);
 		if (constant) {
 			const found = findConstant(constant[1]!, word, scope);
-			// Unknown references stay, so that the line does not also lack a word.
+			// Unknown references stay in place, so that a missing argument is not reported in addition.
 			if (found) for (const value of found.values) out.push({ text: value.text, quote: value.quote, span });
 			else out.push({ ...word, span });
 			report.spend(0, found?.values.length ?? 0, 0);
@@ -84,7 +85,7 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 	else out.push({ ...word, text: result, span });
 }
 
-/** In a Configfile, a value that was quoted where it was passed stays a single argument, as if written here. */
+/** Returns the quoting of an inserted value. In a Configfile, a value quoted where it was passed stays a single argument. */
 function quoteOf(word: ParsedWord, value: Word, report: ExpansionReport): Word['quote'] {
 	return word.quote === 'none' && report.dialect === 'configfile' ? value.quote : word.quote;
 }

@@ -1,4 +1,4 @@
-/** Expands imports, snippets, constants and passed blocks into plain lines of directives. */
+/** Expands imports, snippets, constants and the blocks passed to snippets into plain lines of directives. */
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Word } from './ast.ts';
@@ -10,7 +10,7 @@ import type { Importer } from './importer.ts';
 import { maxNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
 import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
-/** The level of lines: `let` is allowed in a file or directly in a site, not in nested blocks. */
+/** Where lines are: `let` is allowed in a file or directly in a site, but not in nested blocks. */
 export type Level = 'site' | 'nested';
 
 const namedBlock = /^\{blocks\.(.*)\}$/s;
@@ -27,7 +27,7 @@ export class Expander {
 		this.#importer = importer;
 	}
 
-	/** Returns the lines of a block, expanded. */
+	/** Returns the expanded lines of a block. */
 	lines(lines: readonly ParsedLine[], frame: Frame, constants: Constants, level: Level, depth: number): ParsedLine[] {
 		const out: ParsedLine[] = [];
 		this.#into(out, lines, frame, constants, level, depth);
@@ -69,7 +69,7 @@ export class Expander {
 		for (const line of lines) this.lineInto(out, line, frame, constants, level, depth);
 	}
 
-	/** Returns the block with its lines expanded; undefined beyond the maximum nesting, which is reported. */
+	/** Returns the block with its lines expanded. Reports nesting beyond the maximum, and returns undefined. */
 	block(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): ParsedBlock | undefined {
 		if (depth > maxNesting) {
 			this.report.report({
@@ -104,7 +104,7 @@ export class Expander {
 		return { words, block, alternative, span: spanIn(frame, line.span), live: false, shape: 0 };
 	}
 
-	/** Reports shapes that a top-level line of a file or snippet may not have if it turns out to be a directive. */
+	/** Reports text after a brace, which a top-level line of a file or snippet may not have if it turns out to be a directive. */
 	#shape(line: ParsedLine, frame: Frame): void {
 		if (line.shape & shapes.afterClose) {
 			const at = spanIn(frame, line.span);
@@ -134,7 +134,7 @@ export class Expander {
 		out[out.length - 1] = { ...before, block: this.block(line.block!, frame, constants, depth) };
 	}
 
-	/** Handles `let`, and `else` without its `}`. Returns true if the line was one of them. */
+	/** Handles `let`, and an `else` that does not follow a `}`. Returns true if the line was one of them. */
 	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: Level): boolean {
 		if (first.text === 'let') {
 			if (level === 'site') this.constant(line, frame, constants);
@@ -209,15 +209,15 @@ export class Expander {
 		}
 	}
 
-	/** Expands the block of an import in the importing context, for the snippet to insert. */
+	/** Expands the block that an import passes to a snippet, in the context of the import. */
 	passedBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): PassedBlock {
 		const lines = this.lines(block.lines, frame, constants, 'nested', depth);
 		return { lines, named: new Map(lines.map(line => [line.words[0]!.text, line])) };
 	}
 
 	/**
-	 * Inserts `{block}` and `{blocks.NAME}`. Inserted lines stay separate lines, as do words before and after them. Only the
-	 * plain arguments of a named line join the line into which they are inserted.
+	 * Inserts `{block}` and `{blocks.NAME}`. Inserted lines stay separate, and so do the words before and after them. The exception
+	 * is a `{blocks.NAME}` that is only arguments: they join the line into which they are inserted.
 	 */
 	#splice(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
 		if (!line.words.some(word => placed(word, frame.block) !== undefined)) return false;
@@ -262,7 +262,7 @@ export class Expander {
 		return content && frame.imported && content.args.length === 0 ? content.lines : undefined;
 	}
 
-	/** Reports an unknown name, with the nearest known one. */
+	/** Reports an unknown name, and suggests the most similar known one. */
 	unknown(code: string, message: string, word: Word, known: Iterable<string>, hint?: string): void {
 		const near = suggest(word.text, known);
 		const label = near ? `did you mean \`${near}\`?` : undefined;
@@ -270,7 +270,7 @@ export class Expander {
 	}
 }
 
-/** Returns what a word inserts, or undefined. */
+/** Returns the content that a word inserts; undefined if it is not `{block}` or `{blocks.NAME}`. */
 function placed(
 	word: ParsedWord,
 	block: PassedBlock | undefined,

@@ -1,19 +1,19 @@
 /** The syntax tree of a template. */
 import type { Value } from './value.ts';
 
-/** The place of a node: offsets in the text. */
+/** The place of a node: offsets in the template's source. */
 export interface Range {
 	readonly start: number;
 	readonly end: number;
 }
 
-/** A node with a value. */
+/** A node that evaluates to a value. */
 export type Operand = Range &
 	(
 		| { readonly kind: 'dot' }
 		| { readonly kind: 'nil' }
 		| { readonly kind: 'literal'; readonly value: Value }
-		/** Slot of a variable. */
+		/** A variable, by its slot. */
 		| { readonly kind: 'variable'; readonly slot: number }
 		| { readonly kind: 'function'; readonly name: string }
 		| { readonly kind: 'pipeline'; readonly pipeline: Pipeline }
@@ -29,13 +29,13 @@ export interface Command extends Range {
 /** Commands, each of which gets the value of the previous one as its last argument. */
 export interface Pipeline extends Range {
 	readonly commands: readonly Command[];
-	/** Variables that receive its value: one, or index and element of a range. */
+	/** Slots of the variables that receive its value: one, or those for index and element of a `range`. */
 	readonly slots: readonly number[];
-	/** True for `:=`. Neither declarations nor assignments print their value. */
+	/** True for `:=`, false for `=`. Neither prints its value. */
 	readonly declares: boolean;
 }
 
-/** A node with an effect. */
+/** A node that is executed for its output or effect. */
 export type Statement =
 	| { readonly kind: 'text'; readonly text: string }
 	| { readonly kind: 'print'; readonly pipeline: Pipeline }
@@ -46,7 +46,7 @@ export type Statement =
 	| { readonly kind: 'break' }
 	| { readonly kind: 'continue' };
 
-/** A block with an optional `{{else}}`. */
+/** A block, such as `{{if}}`, with an optional `{{else}}`. */
 export interface ControlStatement<Kind extends string> {
 	readonly kind: Kind;
 	readonly pipeline: Pipeline;
@@ -54,7 +54,7 @@ export interface ControlStatement<Kind extends string> {
 	readonly otherwise: readonly Statement[];
 }
 
-/** The parse result of a text: its statements and the templates that it defines. */
+/** A parsed template source: its statements and the templates that it defines. */
 export interface ParsedTemplate {
 	readonly statements: readonly Statement[];
 	readonly defines: ReadonlyMap<string, readonly Statement[]>;

@@ -8,7 +8,7 @@ import type { Run } from './run.ts';
 import { byteLength, byteSlice } from './text-bytes.ts';
 import { asDictionary, Callable, isList, isTrue, typeName, type Value } from './value.ts';
 
-/** `len index slice call not eq ne lt le gt ge print println printf html js urlquery`. */
+/** The built-in functions, such as `len`, `index`, `eq` and `printf`. */
 export const BUILTINS: FunctionList = {
 	not: define('any', (_, value: Value) => !isTrue(value)),
 	len: define('any', (run, value: Value) => BigInt(lengthOf(run, value))),
@@ -37,7 +37,7 @@ export const BUILTINS: FunctionList = {
 	urlquery: define('any...', (run, values: Value[]) => escapeQueryText(joined(run, values))),
 };
 
-/** Joins values like `print`; a single text is returned unchanged. */
+/** Joins values like `print`; a single value is only converted to a string. */
 function joined(run: Run, values: readonly Value[]): string {
 	return values.length === 1 ? textOf(run, values[0]!) : joinPrinted(run, values);
 }

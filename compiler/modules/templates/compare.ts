@@ -15,7 +15,7 @@ export function basicEqual(run: Run, a: Value, b: Value): boolean {
 	return a === b;
 }
 
-/** Implements `lt` for two values: numbers of one kind, or texts. */
+/** Implements `lt` for two values: numbers of one kind, or strings. */
 export function basicLess(run: Run, a: Value, b: Value): boolean {
 	if (typeof a !== typeof b) return run.fail('incompatible types for comparison');
 	if (typeof a === 'string') return compareText(a, b as string) < 0;
@@ -23,7 +23,7 @@ export function basicLess(run: Run, a: Value, b: Value): boolean {
 	return run.fail('invalid type for comparison');
 }
 
-/** Deep equality, which never fails. */
+/** Implements deep equality, which never fails. */
 export function deepEqual(run: Run, a: Value, b: Value): boolean {
 	run.budget.spend(1);
 	if (a === b) return true;

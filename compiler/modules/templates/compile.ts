@@ -6,7 +6,7 @@ import type { Run, Variables } from './run.ts';
 import { LimitError } from './template-error.ts';
 import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
 
-/** The effect of a statement on the enclosing loop. */
+/** The outcomes of a statement: whether the enclosing loop continues normally, ends, or begins its next iteration. */
 const NORMAL = 0;
 const BREAK = 1;
 const CONTINUE = 2;
@@ -72,7 +72,7 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 	}
 }
 
-/** Reports the place at which the steps run out, even between two calls. */
+/** Adds the place in the template to the error if the limit on steps is reached, even between two calls. */
 function limited(scope: CompileScope, place: Range, body: TemplateBody): TemplateBody {
 	return (run, dot, variables) => {
 		try {

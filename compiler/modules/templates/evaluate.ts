@@ -17,7 +17,7 @@ import { asDictionary, Callable, isObject, isTrue, typeName, type Value } from '
 /** A compiled pipeline or operand. */
 export type Evaluate = (run: Run, dot: Value, variables: Variables) => Value;
 
-/** The same, with the value of the previous command, if there is one. */
+/** A compiled command. `final` is the value of the previous command of the pipeline, if any. */
 type EvaluateCommand = (run: Run, dot: Value, variables: Variables, final: Value) => Value;
 
 /** The context of a compilation. */
@@ -185,7 +185,7 @@ function checked(
 	return converted === undefined ? failAt(scope, place, run, typeMistake(value, kind)) : converted;
 }
 
-/** `and` and `or` stop evaluating as soon as the result is known; the result is the deciding argument. */
+/** Compiles `and` or `or`. Evaluation stops at the argument that decides the result, and that argument is the result. */
 function compileLogic(
 	name: 'and' | 'or',
 	place: Range,
@@ -208,7 +208,7 @@ function compileLogic(
 	};
 }
 
-/** Runs a call and adds the place to its errors. */
+/** Runs a call, and adds its place in the template to its errors. */
 function guarded(scope: CompileScope, place: Range, run: Run, name: string, call: () => Value): Value {
 	try {
 		return call();

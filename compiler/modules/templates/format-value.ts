@@ -1,8 +1,8 @@
-/** Formats values as text like Go's `%v`. */
+/** Formats values as strings, like Go's `%v`. */
 import type { Run } from './run.ts';
 import { Callable, isList, sortedKeys, type Value } from './value.ts';
 
-/** Returns what an action prints for a value other than text. */
+/** Returns what an action prints for a value that is not a string. */
 export function printed(run: Run, value: Value): string {
 	if (value === null) return '<no value>';
 	if (value instanceof Callable) return run.fail(`can't print ${value.name} of type func`);
@@ -38,7 +38,7 @@ function nested<T>(run: Run, items: readonly T[], format: (item: T) => string): 
 	for (const item of items) {
 		const part = format(item);
 		length += part.length + 1;
-		// Values may contain one another many times, so the text can be longer than they are by any factor.
+		// A value may occur many times inside others, so the output can be far longer than the values themselves.
 		run.budget.fits(length);
 		run.budget.spend(1);
 		parts.push(part);
@@ -62,7 +62,7 @@ export function exponent(text: string): string {
 	return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
-/** Converts a value to text like sprig's functions: nil is `<nil>`, lists and others as with `%v`. */
+/** Converts a value to a string like sprig's functions: nil becomes `<nil>`, and other values are formatted like `%v`. */
 export function textOf(run: Run, value: Value): string {
 	return typeof value === 'string' ? value : formatValue(run, value);
 }

@@ -15,12 +15,12 @@ export interface TemplateFunction {
 
 export type FunctionTable = ReadonlyMap<string, TemplateFunction>;
 
-/** A list of functions in source code. */
+/** The definitions of functions, by name. */
 export type FunctionList = { readonly [name: string]: TemplateFunction };
 
 /**
- * Defines a function. The signature lists the types of its parameters, such as `string int any...`; the body receives the run
- * and one argument per parameter, a list for `...`.
+ * Defines a function. The signature lists the types of its parameters, such as `string int any...`. The body is called with the
+ * run and one argument per parameter; for `...`, the argument is a list.
  */
 export function define(signature: string, body: (run: Run, ...args: never[]) => Value): TemplateFunction {
 	const words = signature === '' ? [] : signature.split(' ');
@@ -35,7 +35,7 @@ export function define(signature: string, body: (run: Run, ...args: never[]) => 
 	};
 }
 
-/** Returns what is wrong with the number of arguments, or undefined. */
+/** Returns a message if the number of arguments is wrong, otherwise undefined. */
 export function countMistake(name: string, fn: TemplateFunction, count: number): string | undefined {
 	const { length } = fn.parameters;
 	if (fn.variadic) {
@@ -82,7 +82,7 @@ const TYPE_NAMES: { readonly [kind in ParameterKind]: string } = {
 	dict: 'map[string]interface {}',
 };
 
-/** Returns the message about an argument of the wrong type. */
+/** Returns the message for an argument of the wrong type. */
 export function typeMistake(value: Value, kind: ParameterKind): string {
 	const expected = TYPE_NAMES[kind];
 	return value === null
@@ -90,7 +90,7 @@ export function typeMistake(value: Value, kind: ParameterKind): string {
 		: `wrong type for value; expected ${expected}; got ${typeName(value)}`;
 }
 
-/** Calls a function with unchecked values. Throws FunctionError. */
+/** Checks the arguments and calls the function. Throws FunctionError. */
 export function callChecked(run: Run, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
 	const mistake = countMistake(name, fn, args.length);
 	if (mistake) run.fail(mistake);
@@ -102,7 +102,7 @@ export function callChecked(run: Run, name: string, fn: TemplateFunction, args: 
 	return measured(run, fn.call(run, converted));
 }
 
-/** Counts the result of a call against the budget. */
+/** Charges the result of a call to the budget, and returns it. */
 export function measured(run: Run, value: Value): Value {
 	if (typeof value === 'string') run.budget.text(value.length);
 	else if (typeof value === 'object' && value !== null) {

@@ -57,7 +57,7 @@ export function fromJson(text: string): Value {
 	return fromData(JSON.parse(text), false);
 }
 
-/** Converts plain data, as returned by a front matter parser; `integers`: whole numbers become integers. */
+/** Converts plain data, as returned by a front matter parser. If `integers`, whole numbers become integers. */
 export function fromData(data: unknown, integers: boolean): Value {
 	switch (typeof data) {
 		case 'string':

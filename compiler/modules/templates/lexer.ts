@@ -1,16 +1,16 @@
-/** Splits a template's text into pieces: text, and actions with their tokens. */
+/** Splits a template's source into literal text and actions, which are split into tokens. */
 import { TemplateSyntaxError } from './template-error.ts';
 
-/** Data placed in a text without being part of it, so that a template never interprets it. */
+/** Data inserted into a template's output at a place in its source, so that it is never interpreted as part of the template. */
 export interface Insertion {
-	/** Offset in the text at which it is placed. */
+	/** Offset in the source at which the data is inserted. */
 	readonly at: number;
 	readonly value: string;
 }
 
 export interface TemplateSource {
 	readonly text: string;
-	/** In the order of their offsets. */
+	/** Data to insert, in the order of their offsets. */
 	readonly data?: readonly Insertion[];
 }
 
@@ -34,7 +34,7 @@ export interface Token {
 	readonly spaced: boolean;
 }
 
-/** A piece of a template. */
+/** A part of a template: literal text or an action. */
 export type Piece =
 	| { readonly kind: 'text'; readonly text: string }
 	| { readonly kind: 'action'; readonly tokens: readonly Token[]; readonly start: number; readonly end: number };
@@ -104,7 +104,7 @@ class Splitter {
 		}
 	}
 
-	/** Returns the next delimiter without any data inside. */
+	/** Returns the offset of the next opening delimiter that has no data inside; −1 if there is none. */
 	#findOpen(): number {
 		let from = this.#at;
 		for (;;) {
@@ -115,16 +115,16 @@ class Splitter {
 		}
 	}
 
-	/** Returns the text up to an offset, including data. */
+	/** Returns the literal text up to an offset, including data. */
 	#literal(end: number): string {
 		return this.#withData(this.#at, end);
 	}
 
-	/** Returns the text of a range including its data; all data before `end` is consumed. */
+	/** Returns the text from `start` to `end`, including its data. All data up to `end` counts as used. */
 	#withData(start: number, end: number): string {
 		let text = '';
 		let from = start;
-		// Data directly before an action belongs to the text, data directly after one to what follows.
+		// Data inserted exactly where an action begins belongs to the text before it; where an action ends, to the text after it.
 		while (this.#next < this.#data.length && this.#data[this.#next]!.at <= end) {
 			const { at, value } = this.#data[this.#next++]!;
 			text += this.#text.slice(from, at) + value;
@@ -147,7 +147,7 @@ class Splitter {
 		return { tokens: [], start, end: this.#at, trim, comment: true };
 	}
 
-	/** Only a trim marker, preceded by a space, may come before a comment. */
+	/** Returns the offset at which a comment may begin: after the delimiter, or after a trim marker and white space. */
 	#skipped(): number {
 		let at = this.#at;
 		if (this.#text[at - 1] === '-') while (SPACE.test(this.#text[at] ?? '')) at++;
@@ -188,7 +188,7 @@ class Splitter {
 		return this.#text.startsWith(this.#close, at);
 	}
 
-	/** Data inside an action would become part of the program. */
+	/** Fails if there is data inside an action, where it would become part of the program. */
 	#noData(start: number, end: number): void {
 		const next = this.#data[this.#next];
 		if (next && next.at < end) this.#fail(start, 'request data inside an action');
@@ -274,8 +274,8 @@ class Splitter {
 	}
 
 	/**
-	 * Decodes an escape in a quoted string or character; `\xNN` and octal escapes are code points here, because strings are
-	 * text.
+	 * Decodes an escape in a quoted string or character. `\xNN` and octal escapes are code points, and not bytes as in Go, because
+	 * strings here are text.
 	 */
 	#escape(at: number): { value: string; end: number } {
 		const c = this.#text[at + 1] ?? '';

@@ -44,7 +44,10 @@ class Parser {
 		return statements;
 	}
 
-	/** Parses statements up to the action that ends them, whose tokens are then current; `opened` is the enclosing block. */
+	/**
+	 * Parses statements up to the action that ends them, whose tokens become the current ones. `opened` is the beginning of the
+	 * enclosing block.
+	 */
 	#statements(opened: Token | undefined): readonly Statement[] {
 		const statements: Statement[] = [];
 		while (this.#piece < this.#pieces.length) {
@@ -103,7 +106,7 @@ class Parser {
 		if (stop.text === 'else') {
 			const next = this.#peek();
 			if (next.kind === 'word' && next.text === kind && kind !== 'range') {
-				// `{{else if}}` shares the {{end}}.
+				// `{{else if}}` has no `{{end}}` of its own.
 				otherwise = [this.#control(this.#take(), kind) as Statement];
 				this.#names.length = scope;
 				this.#nesting--;
@@ -119,7 +122,7 @@ class Parser {
 		return { kind, pipeline, body, otherwise };
 	}
 
-	/** Variables declared inside go out of scope with the block. */
+	/** Parses the inside of a block: variables declared there go out of scope at its end. */
 	#scoped<T>(parse: () => T): T {
 		const scope = this.#names.length;
 		const result = parse();
@@ -135,7 +138,7 @@ class Parser {
 		this.#body(opened, name.text);
 	}
 
-	/** Parses the statements of a separate template, with its own variables. */
+	/** Parses a template definition: its statements have their own variables. */
 	#body(opened: Token, name: string): void {
 		this.#deeper(opened);
 		const [names, loops] = [this.#names, this.#loops];
@@ -146,7 +149,7 @@ class Parser {
 		this.#noMore('end');
 		[this.#names, this.#loops] = [names, loops];
 		this.#nesting--;
-		// An empty definition does not replace one with content.
+		// An empty definition does not replace one that is not empty.
 		if (!this.defines.has(name) || !isBlank(statements)) {
 			if (this.defines.has(name) && !isBlank(this.defines.get(name)!)) {
 				this.#fail(opened, `template: multiple definition of template "${name}"`);
@@ -300,7 +303,7 @@ class Parser {
 		return this.#tokens[this.#token]!;
 	}
 
-	/** Returns the next token; does not advance past the end of the action. */
+	/** Returns the next token; stays at the token that ends the action. */
 	#take(): Token {
 		const token = this.#tokens[this.#token]!;
 		if (token.kind !== 'end') this.#token++;

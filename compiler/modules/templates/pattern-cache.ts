@@ -5,11 +5,11 @@ import { FunctionError } from './template-error.ts';
 /** Maximum cached expressions, so that templates which build them from data cannot exhaust memory. */
 const MAX = 200;
 
-/** A bounded cache of expressions, with the flag `g`. */
+/** A bounded cache of regular expressions, compiled with the flag `g`. */
 export class PatternCache {
 	readonly #compiled = new Map<string, RegExp>();
 
-	/** Returns the compiled expression of a source. Throws FunctionError. */
+	/** Returns the compiled regular expression. Throws FunctionError. */
 	get(source: string): RegExp {
 		const known = this.#compiled.get(source);
 		if (known) {

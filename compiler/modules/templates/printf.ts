@@ -1,4 +1,4 @@
-/** Formats with verbs, like Go's `fmt`. */
+/** Formats values with verbs such as `%d`, like Go's `fmt`. */
 import { exponent, formatFloat, formatValue } from './format-value.ts';
 import type { Run } from './run.ts';
 import { typeName, type Value } from './value.ts';
@@ -19,7 +19,7 @@ interface Verb {
 
 const DIRECTIVE = /%([+\-# 0]*)(\[\d+\])?(\*|\d+)?(?:\.(\[\d+\])?(\*|\d+)?)?(\[\d+\])?(.|$)/suy;
 
-/** Implements `printf`: a text with verbs and their arguments. Mistakes appear in the output (`%!d(string=x)`), as in Go. */
+/** Implements `printf`. Mistakes appear in the output (`%!d(string=x)`), as in Go. */
 export function formatPrintf(run: Run, format: string, args: readonly Value[]): string {
 	let out = '';
 	let next = 0;
@@ -206,7 +206,7 @@ function formatFloatVerb(verb: Verb, value: number): string | undefined {
 	}
 }
 
-/** Formats a fixed number of digits for any size: `toFixed` switches to exponents at 1e21. */
+/** Formats a number of any size with a fixed number of decimal places: `toFixed` switches to exponents at 1e21. */
 function fixed(value: number, digits: number): string {
 	if (Math.abs(value) < 1e21) return value.toFixed(digits);
 	return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
@@ -235,7 +235,7 @@ function formatText(verb: Verb, text: string): string | undefined {
 	}
 }
 
-/** Quotes a text with escapes, like Go. */
+/** Quotes a string with escapes, like Go. */
 export function quoted(text: string): string {
 	return `"${text.replace(/["\\\p{C}\p{Zl}\p{Zp}]/gu, escaped)}"`;
 }

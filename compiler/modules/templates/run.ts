@@ -1,22 +1,22 @@
-/** One execution of a template: its output, its budget and its defined templates. */
+/** One execution of a template: its output, its budget, and the templates that it can call. */
 import type { TemplateBody } from './compile.ts';
 import { FunctionError, LimitError } from './template-error.ts';
 import type { Value } from './value.ts';
 
 /** Limits that keep a template from blocking a thread or exhausting its memory. */
 export interface Bounds {
-	/** Steps of evaluation, for all templates of one execution together; long texts and lists count as several. */
+	/** Evaluation steps of one execution, including the templates it calls; long strings and lists count as several. */
 	readonly steps: number;
-	/** Characters of a text or of the output. */
+	/** Maximum characters of a string, and of the output. */
 	readonly characters: number;
-	/** Entries of a list or dictionary. */
+	/** Maximum entries of a list or dictionary. */
 	readonly entries: number;
 }
 
-/** Used when serving: about a tenth of a second at worst. */
+/** The bounds for serving requests: about a tenth of a second in the worst case. */
 export const DEFAULT_BOUNDS: Bounds = { steps: 1_000_000, characters: 10 * 1024 * 1024, entries: 100_000 };
 
-/** Maximum nesting of template calls and of values, before the stack overflows. */
+/** Maximum nesting of template calls and of values; more could overflow the stack. */
 const MAX_DEPTH = 100;
 
 /** The remaining budget of one execution. Included templates draw on it, and so do repetitions (see `restart`). */
@@ -25,43 +25,46 @@ export class Budget {
 	readonly #steps: { left: number };
 	#depth = 0;
 
-	/** `steps` are shared by several executions. */
+	/** `steps` may be shared by several executions. */
 	constructor(bounds: Bounds = DEFAULT_BOUNDS, steps: { left: number } = { left: bounds.steps }) {
 		this.bounds = bounds;
 		this.#steps = steps;
 	}
 
-	/** Counts steps. Throws LimitError if none are left. */
+	/** Spends steps of the budget. Throws LimitError if none are left. */
 	spend(steps: number): void {
 		this.#steps.left -= steps;
 		if (this.#steps.left < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
 	}
 
-	/** Counts a new text. */
+	/** Charges a new string to the budget. */
 	text(length: number): void {
 		this.fits(length);
 		this.spend(length >> 7);
 	}
 
-	/** Checks the length of a text under construction without counting it, because building it piece by piece checks often. */
+	/**
+	 * Checks the length of a string under construction. It is not charged here, because a string that is built in many steps is
+	 * checked at each of them.
+	 */
 	fits(length: number): void {
 		if (length > this.bounds.characters) {
 			throw new LimitError(`a text is longer than ${this.bounds.characters} characters`);
 		}
 	}
 
-	/** Counts a list or dictionary that was built or traversed. */
+	/** Charges a list or dictionary that was built or traversed. */
 	entries(count: number): void {
 		if (count > this.bounds.entries) throw new LimitError(`a list has more than ${this.bounds.entries} entries`);
 		this.spend(count >> 2);
 	}
 
-	/** Called before the same execution is repeated: spent steps are not returned. */
+	/** Called before the same execution is repeated. Steps already spent are not refunded. */
 	restart(): void {
 		this.#depth = 0;
 	}
 
-	/** Enters one level; `leave` returns. */
+	/** Enters a level of nesting, until `leave` is called. Throws LimitError if it is too deep. */
 	enter(): void {
 		if (++this.#depth > MAX_DEPTH) throw new LimitError(`templates or values nest deeper than ${MAX_DEPTH}`);
 	}
@@ -78,22 +81,22 @@ export interface RunDependencies {
 	/** Returns a compiled regular expression with the flag `g`. Throws FunctionError. */
 	regexp(source: string): RegExp;
 	/**
-	 * Returns the result of `make`, or, when the execution is repeated, its earlier result. Omitted if executions are never
-	 * repeated. Calls come in the same order each time.
+	 * Returns the result of `make`. When the execution is repeated, returns the earlier result; calls come in the same order each
+	 * time. Omitted if executions are never repeated.
 	 */
 	once?<T extends Value>(make: () => T): T;
-	/** State for the functions of the embedder; the language does not use it. */
+	/** State for the functions that the embedder adds; the language does not use it. */
 	readonly host: unknown;
 }
 
-/** One execution. */
+/** One execution of a template. */
 export class Run {
 	readonly budget: Budget;
 	readonly deps: RunDependencies;
-	/** Name of the text whose actions are running, and of the template in it, for messages. */
+	/** For messages: name of the source whose actions are running, and of the template in it. */
 	parseName: string;
 	templateName: string;
-	/** Templates by name: of the text itself and of imported ones. */
+	/** The templates that can be called, by name: those of the executed source and of imported ones. */
 	readonly templates = new Map<string, { readonly body: TemplateBody; readonly parseName: string }>();
 	readonly #pieces: string[] = [];
 	#length = 0;
@@ -117,12 +120,12 @@ export class Run {
 		return this.#pieces.join('');
 	}
 
-	/** Returns the result of a random `make`; a repetition of the execution gets the same. */
+	/** Returns the result of `make`, which may be random. If the execution is repeated, it gets the same result. */
 	once<T extends Value>(make: () => T): T {
 		return this.deps.once ? this.deps.once(make) : make();
 	}
 
-	/** Throws a function's complaint about its arguments. */
+	/** Throws FunctionError: a function reports that an argument is unusable. */
 	fail(reason: string): never {
 		throw new FunctionError(reason);
 	}

@@ -1,6 +1,6 @@
-/** Errors in templates: parse errors, with a place in the text, and run-time errors. */
+/** Errors in templates: syntax errors, with a place in the source, and run-time errors. */
 
-/** A mistake in a template's text or its execution. `message` names the template, line and column if known. */
+/** A mistake in a template's source or its execution. `message` names the template, line and column if known. */
 export class TemplateFailure extends Error {
 	constructor(message: string, options?: ErrorOptions) {
 		super(message, options);
@@ -8,9 +8,9 @@ export class TemplateFailure extends Error {
 	}
 }
 
-/** A mistake in the text; the caller adds the name of the template. */
+/** A syntax error; the caller adds the name of the template. */
 export class TemplateSyntaxError extends TemplateFailure {
-	/** Starting at 1. */
+	/** Line of the error, starting at 1. */
 	readonly line: number;
 	readonly reason: string;
 
@@ -20,19 +20,19 @@ export class TemplateSyntaxError extends TemplateFailure {
 		this.reason = reason;
 	}
 
-	/** Returns the failure with the template's name. */
+	/** Returns the error with the name of the template in its message. */
 	named(name: string): TemplateFailure {
 		return new TemplateFailure(`template: ${name}:${this.line}: ${this.reason}`, { cause: this });
 	}
 }
 
-/** A function's complaint about its arguments; the evaluation adds the place of the call. */
+/** Thrown by a function for unusable arguments; the place of the call is added when it is caught. */
 export class FunctionError extends Error {}
 
-/** A limit of the sandbox was reached; nothing in the template can catch it. */
+/** Thrown when a limit of the sandbox is reached; nothing in the template can catch it. */
 export class LimitError extends Error {}
 
-/** Thrown through an evaluation that needs a result not yet available: the evaluation is repeated when the promise settles. */
+/** Thrown if a result is not available yet: the execution is repeated when the promise settles. */
 export class Suspension {
 	readonly until: Promise<unknown>;
 

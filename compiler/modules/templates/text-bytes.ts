@@ -1,11 +1,11 @@
-/** Byte offsets in the UTF-8 form of texts, which the language uses. */
+/** Byte offsets in strings as UTF-8: the template language counts bytes, as Go does. */
 
-/** Returns the length of a text in bytes. */
+/** Returns the length of a string in bytes. */
 export function byteLength(text: string): number {
 	return Buffer.byteLength(text);
 }
 
-/** Returns the text between two byte offsets; a character cut in two becomes U+FFFD. */
+/** Returns the part of a string between two byte offsets; a character cut in two becomes U+FFFD. */
 export function byteSlice(text: string, start: number, end: number): string {
 	// For ASCII, the usual case, byte offsets equal character offsets.
 	if (Buffer.byteLength(text) === text.length) return text.slice(start, end);

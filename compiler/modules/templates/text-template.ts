@@ -1,5 +1,5 @@
 /**
- * The template language (Go's text/template): a text is compiled once to closures and executed any number of times. Output is
+ * The template language, Go's text/template: a source is compiled once to closures, and executed any number of times. Output is
  * not escaped; pages can use `html`, `js` and `urlquery`.
  */
 import { compileStatements, type TemplateBody } from './compile.ts';
@@ -13,22 +13,22 @@ import type { Value } from './value.ts';
 /** The default delimiters of actions. */
 export const DEFAULT_DELIMITERS: Delimiters = { open: '{{', close: '}}' };
 
-/** A compiled text. */
+/** A compiled template source. */
 export interface TextTemplate {
 	readonly body: TemplateBody;
-	/** The templates that it defines. */
+	/** The templates that the source defines, by name. */
 	readonly defines: ReadonlyMap<string, TemplateBody>;
 }
 
-/** The options of a compilation. */
+/** The language that templates are compiled in: delimiters and functions. */
 export interface TemplateLanguage {
 	readonly delimiters: Delimiters;
 	readonly functions: FunctionTable;
-	/** Functions that are known but unavailable, with the reason as part of a sentence. */
+	/** Functions that are known but unavailable, with the reason worded as part of a sentence. */
 	readonly refused?: ReadonlyMap<string, string>;
 }
 
-/** Compiles a text. `name` is only used in messages. Throws TemplateFailure. */
+/** Compiles a template source. `name` is only used in messages. Throws TemplateFailure. */
 export function compileTextTemplate(source: TemplateSource, language: TemplateLanguage, name: string): TextTemplate {
 	const { functions, refused } = language;
 	const isFunction = (word: string): true | string => {
@@ -49,9 +49,9 @@ export function compileTextTemplate(source: TemplateSource, language: TemplateLa
 
 /** The input of an execution. */
 export interface Execution {
-	/** Name in messages. */
+	/** Name of the template in messages. */
 	readonly name: string;
-	/** The initial `.` and `$`. */
+	/** The initial value of `.` and `$`. */
 	readonly data: Value;
 	readonly budget: Budget;
 	readonly deps: RunDependencies;
@@ -80,7 +80,7 @@ export function executeTextTemplate(template: TextTemplate, execution: Execution
 	}
 }
 
-/** Makes the templates that a text defines callable in a run. */
+/** Makes the templates that a source defines callable in a run. */
 export function addTemplates(run: Run, template: TextTemplate, name: string): void {
 	for (const [defined, body] of template.defines) run.templates.set(defined, { body, parseName: name });
 }

@@ -1,4 +1,6 @@
-/** Formats and parses times by layouts, which show how the reference time `Mon Jan 2 15:04:05 MST 2006` would be written. */
+/**
+ * Formats and parses times by Go layouts, which show how the reference time `Mon Jan 2 15:04:05 MST 2006` would be written.
+ */
 import { isZone, offsetText, type Zone, zoneFacts } from './time-zone.ts';
 
 export const MONTHS: readonly string[] = [
@@ -15,7 +17,7 @@ function pad(value: number, length: number, fill = '0'): string {
 	return String(value).padStart(length, fill);
 }
 
-/** Returns the source of a regular expression that matches the output of {@link formatTime} for a layout. */
+/** Returns a regular expression, as a string, that matches what {@link formatTime} writes for a layout. */
 export function timePattern(layout: string): string {
 	let pattern = '';
 	let end = 0;
@@ -97,7 +99,7 @@ export function formatTime(time: number, layout: string, zone: Zone): string {
 	});
 }
 
-/** Returns the day of the year of a shifted date, starting at 1. */
+/** Returns the day of the year, starting at 1. `date` has the local time in its UTC fields. */
 export function dayOfYear(date: Date): number {
 	return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000) + 1;
 }
@@ -146,7 +148,7 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 		const read = readElement(found[0], text.slice(at), fields);
 		if (read === undefined) return undefined;
 		at += read;
-		// A fraction may follow the seconds even if the layout has none.
+		// A fraction may follow the seconds even if the layout has none, as in Go.
 		const unasked =
 			/^[05]{1,2}$/.test(found[0]) && !/^[.,][09]/.test(layout.slice(from)) ? /^[.,]\d+/.exec(text.slice(at)) : null;
 		if (unasked) at += readElement('.9', unasked[0], fields)!;
@@ -161,7 +163,8 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 	date.setUTCHours(hour, minute, second, milliseconds);
 	const result = fields.zone ?? zone;
 	const wall = date.getTime();
-	// The offset depends on the time being computed: two iterations suffice except for the skipped hour.
+	// The zone's offset depends on the time that is being computed. Two iterations suffice, except in an hour that daylight
+	// saving time skips.
 	const guess = wall - zoneFacts(result, wall).offset * 60_000;
 	return { time: wall - zoneFacts(result, guess).offset * 60_000, zone: result };
 }

@@ -4,7 +4,7 @@ import { DAYS, dayOfYear, formatTime, MONTHS } from './time-layout.ts';
 import { isZone, type Zone, zoneFacts } from './time-zone.ts';
 import { Callable, type TemplateObject, type Value } from './value.ts';
 
-/** Go's format for printing a time. */
+/** The layout in which Go prints a time. */
 const PRINTED = '2006-01-02 15:04:05.999999999 -0700 MST';
 
 /** A duration, in nanoseconds. */
@@ -35,7 +35,7 @@ export class DurationValue implements TemplateObject {
 		}
 	}
 
-	/** Formats as `1h2m3.5s`, `1.5ms` or `0s`. */
+	/** Formats the duration, such as `1h2m3.5s`, `1.5ms` or `0s`. */
 	text(): string {
 		const size = this.nanoseconds < 0n ? -this.nanoseconds : this.nanoseconds;
 		const sign = this.nanoseconds < 0n ? '-' : '';
@@ -86,7 +86,7 @@ export class TimeValue implements TemplateObject {
 	readonly zone: Zone;
 
 	constructor(time: number, zone: Zone) {
-		// A time outside the range of Date would have no fields.
+		// JavaScript's Date cannot represent times outside this range.
 		this.time = Number.isFinite(time) && Math.abs(time) <= 8.64e15 - 1e9 ? time : 0;
 		this.zone = zone;
 	}
@@ -110,10 +110,10 @@ export class TimeValue implements TemplateObject {
 	}
 }
 
-/** Year 1: Go's zero time. */
+/** Go's zero time, the beginning of year 1, in milliseconds since 1970. */
 const ZERO_TIME = -62_135_596_800_000;
 
-/** Returns the wall clock of a time, to be read with UTC getters. */
+/** Returns a date whose UTC getters return the local time in the value's zone. */
 function wall({ time, zone }: TimeValue): Date {
 	return new Date(time + zoneFacts(zone, time).offset * 60_000);
 }
@@ -165,13 +165,13 @@ const TIME_METHODS = {
 	Equal: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time === b.time),
 };
 
-/** Returns a method of an object. */
+/** Returns a method of an object as a callable value. */
 export function method(name: string, signature: string, body: (...args: never[]) => Value): Callable {
 	const fn = define(signature, (_, ...args: never[]) => body(...args));
 	return new Callable(name, fn.parameters, fn.call);
 }
 
-/** Returns the local zone or that of a name; undefined for unknown names. */
+/** Returns the zone with a name, which may be `Local`; undefined for unknown names. */
 export function zoneNamed(name: string): Zone | undefined {
 	if (name === '' || name === 'UTC') return 'UTC';
 	return isZone(name) ? name : undefined;

@@ -3,7 +3,7 @@
 /** A time zone: `Local`, `UTC`, a name such as `Europe/Paris`, or a fixed offset such as `+02:00`. */
 export type Zone = string;
 
-/** Minutes east of UTC and the short name, at a certain time. */
+/** A zone's offset in minutes east of UTC, and its short name, at a certain time. */
 export interface ZoneFacts {
 	readonly offset: number;
 	readonly name: string;
@@ -21,7 +21,7 @@ export function isZone(zone: Zone): boolean {
 	}
 }
 
-/** Returns the facts of a zone at a time in milliseconds since 1970. */
+/** Returns the offset and short name of a zone at a time in milliseconds since 1970. */
 export function zoneFacts(zone: Zone, time: number): ZoneFacts {
 	if (zone === 'UTC') return { offset: 0, name: 'UTC' };
 	const fixed = FIXED.exec(zone);
@@ -47,10 +47,10 @@ function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'sh
 	return format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
-/** Regions of English with their own abbreviations of nearby zones. */
+/** English locales: each has abbreviations, such as `CET`, for the zones of its own region. */
 const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-IN', 'en-ZA', 'en-NZ'];
 
-/** Returns `CET` if the zone has a name, otherwise `+05` like Go. */
+/** Returns the short name of a zone, such as `CET`, or its offset, such as `+05`, if it has none, as in Go. */
 function shortName(zone: Zone | undefined, time: number): string {
 	let name = '';
 	for (const locale of LOCALES) {
@@ -61,7 +61,7 @@ function shortName(zone: Zone | undefined, time: number): string {
 	return offset ? `${offset[1]}${offset[2]!.padStart(2, '0')}${offset[3] ?? ''}` : name;
 }
 
-/** Returns `+0200` or, with a separator, `+02:00`. */
+/** Formats an offset in minutes: `+0200` or, with a separator, `+02:00`. */
 export function offsetText(minutes: number, separator: string): string {
 	const size = Math.abs(minutes);
 	const two = (n: number) => String(n).padStart(2, '0');

@@ -19,7 +19,7 @@ export type Value =
 /** Key-value pairs, such as those made by `dict`. */
 export type Dictionary = ReadonlyMap<string, Value>;
 
-/** A function as a value: a method of an object. */
+/** A function as a value, such as a method of an object. */
 export class Callable {
 	readonly name: string;
 	readonly parameters: readonly string[];
@@ -38,11 +38,11 @@ export interface TemplateObject {
 	readonly typeName: string;
 	/** Returns a field, or a method as Callable; undefined for unknown names. */
 	member(name: string): Value | undefined;
-	/** Returns the text that printing it gives. */
+	/** Returns the string that is printed for the object. */
 	text(): string;
 	/** Returns the entries of an object that is also a dictionary. */
 	entries?(): Dictionary;
-	/** Returns the JSON fields of an object that is neither a dictionary nor text. */
+	/** Returns the JSON fields of an object that is encoded neither as a dictionary nor as a string. */
 	jsonFields?(): Dictionary;
 	/** True for an object that counts as empty, such as a zero time. */
 	isEmpty?(): boolean;
@@ -62,7 +62,7 @@ export function isList(value: Value): value is readonly Value[] {
 	return Array.isArray(value);
 }
 
-/** Returns a value as a dictionary, or undefined. */
+/** Returns a value as a dictionary; undefined if it is none. */
 export function asDictionary(value: Value): Dictionary | undefined {
 	if (value instanceof Map) return value;
 	return isObject(value) ? value.entries?.() : undefined;
@@ -86,7 +86,7 @@ export function typeName(value: Value): string {
 	return isObject(value) ? value.typeName : 'map[string]interface {}';
 }
 
-/** Returns the kind of a value, for `kindOf`. */
+/** Returns the kind of a value, such as `map`, for `kindOf`. */
 export function kindName(value: Value): string {
 	if (value === null) return 'invalid';
 	if (isList(value)) return 'slice';
@@ -95,7 +95,7 @@ export function kindName(value: Value): string {
 	return typeName(value);
 }
 
-/** Reports whether `if` considers a value true: not false, 0, nil, or an empty text, list or dictionary. */
+/** Reports whether `if` considers a value true: not false, 0, nil, or an empty string, list or dictionary. */
 export function isTrue(value: Value): boolean {
 	if (value === null || value === false || value === '') return false;
 	if (typeof value === 'bigint') return value !== 0n;
@@ -111,7 +111,7 @@ export function sortedKeys(dictionary: Dictionary): string[] {
 	return [...dictionary.keys()].sort(compareText);
 }
 
-/** Compares two texts by code point, which is the order of their UTF-8 bytes. */
+/** Compares two strings by code point, which is the order of their UTF-8 bytes. */
 export function compareText(a: string, b: string): number {
 	if (a === b) return 0;
 	const length = Math.min(a.length, b.length);
@@ -119,7 +119,7 @@ export function compareText(a: string, b: string): number {
 		const left = a.charCodeAt(i);
 		const right = b.charCodeAt(i);
 		if (left === right) continue;
-		// A surrogate represents a code point above every other unit.
+		// A surrogate is half of a code point that is above every code point of a single unit.
 		const leftHigh = left >= 0xd800 && left <= 0xdfff;
 		const rightHigh = right >= 0xd800 && right <= 0xdfff;
 		if (leftHigh !== rightHigh) return leftHigh ? 1 : -1;

@@ -1,8 +1,8 @@
-/** Issuer `internal`: this server's own authority. */
+/** Issuer `internal`: this server's own certificate authority. */
 import type { IssuerModule } from './issuer-module.ts';
 import { SIGNING_PROPERTIES, type SigningSettings, signingSubdirectives } from './signing-words.ts';
 
-/** The internal authority. */
+/** The internal certificate authority. */
 export const internal: IssuerModule = {
 	id: 'internal',
 	usage: 'issuer internal [{ ca <id>; lifetime <duration>; sign_with_root }]',

@@ -1,4 +1,4 @@
-/** The definition of an issuer in the compiler: its words, schema and manual page. */
+/** The definition of an issuer in the compiler: its name, lowering, schema and manual page. */
 
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -6,13 +6,13 @@ import type { Schema } from '../../directives/directive.ts';
 
 /** An issuer; the module ID is `tls.issuance.<id>`. */
 export interface IssuerModule {
-	/** `issuer` in the document and word in both dialects. */
+	/** `issuer` in the document and name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
 	/** Lowers the words after the issuer's name, and the line's block, to its settings. */
 	readonly lower: (args: readonly Word[], line: Line, cx: LowerContext) => { readonly [setting: string]: unknown };
-	/** Properties in addition to `issuer`. */
+	/** Schema of the properties in addition to `issuer`. */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 }

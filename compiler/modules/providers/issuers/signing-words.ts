@@ -6,14 +6,14 @@ import { AUTHORITY_ID } from '../../options/pki.ts';
 
 /** The internal authority that signs, and how. */
 export interface SigningSettings {
-	/** ID of the authority; default `local`. */
+	/** ID of the internal authority; default `local`. */
 	ca?: string;
-	/** Milliseconds; default 12 hours. */
+	/** Lifetime of certificates in milliseconds; default 12 hours. */
 	lifetime?: number;
 	sign_with_root?: boolean;
 }
 
-/** Schema of the settings made by {@link signingSubdirectives}. */
+/** Schema of the settings that {@link signingSubdirectives} fills. */
 export const SIGNING_PROPERTIES: { readonly [name: string]: Schema } = {
 	ca: {
 		type: 'string',

@@ -8,7 +8,7 @@ import type { Schema } from '../../directives/directive.ts';
 export interface ParameterAction {
 	readonly action: 'replace' | 'hash' | 'delete';
 	readonly name: string;
-	/** For `replace`. */
+	/** The replacement, for `replace`. */
 	readonly value?: string;
 }
 

@@ -6,7 +6,7 @@ import type { Schema } from '../../directives/directive.ts';
 import { readScalar } from '../../directives/vars.ts';
 import { LOG_FILTER, type LogFilter, lowerFilterFields } from './log-filter.ts';
 
-/** Named time formats; any other text is a layout (`2006-01-02`). */
+/** Named time formats; any other value is a layout, such as `2006-01-02`. */
 const TIME_FORMATS = [
 	...(['unix_seconds_float', 'unix_milli_float', 'unix_nano', 'iso8601', 'rfc3339', 'rfc3339_nano'] as const),
 	...(['wall', 'wall_milli', 'wall_nano', 'common_log'] as const),
@@ -35,7 +35,7 @@ export type LogFormat =
 	| {
 			readonly encoder: 'filter';
 			readonly wrap?: LogFormat;
-			/** By path: `request>headers>Cookie`. */
+			/** Filters by the path of the field they edit, such as `request>headers>Cookie`. */
 			readonly fields: { readonly [path: string]: LogFilter };
 	  }
 	| {
@@ -45,7 +45,7 @@ export type LogFormat =
 	  }
 	| { readonly encoder: 'journald'; readonly wrap?: LogFormat };
 
-/** Names of formats in text. */
+/** Names of formats in configurations. */
 const LOG_ENCODERS = ['console', 'json', 'filter', 'append', 'journald'] as const;
 
 /** Reference to the schema of a format: `$defs.log_format` of the document. */
@@ -169,7 +169,7 @@ function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): 
 	return { encoder, ...settings };
 }
 
-/** The long names of duration formats. */
+/** Replaces the long name of a duration format by its short one. */
 function durationWord(word: Word): Word {
 	const short = { second: 's', seconds: 's', millis: 'ms', milli: 'ms', nano: 'ns', nanos: 'ns' }[word.text];
 	return short === undefined ? word : { ...word, text: short };

@@ -10,7 +10,7 @@ export interface LogRolling {
 	readonly size?: number;
 	/** Compression of rolled files; default `gzip`. */
 	readonly compression?: 'none' | 'gzip' | 'zstd';
-	/** Use local time in file names, not UTC. */
+	/** True to use local time in file names instead of UTC. */
 	readonly local_time?: true;
 	/** Maximum number of rolled files; default 10, 0 for no limit. */
 	readonly keep?: number;
@@ -18,20 +18,20 @@ export interface LogRolling {
 	readonly keep_for?: number;
 	/** Milliseconds after which a file is rolled, whatever its size; default never. */
 	readonly interval?: number;
-	/** Minutes of each hour, 0 to 59, at which it is rolled. */
+	/** Minutes of each hour, 0 to 59, at which the file is rolled. */
 	readonly minutes?: readonly number[];
-	/** Times of day, `HH:MM`, at which it is rolled. */
+	/** Times of day, `HH:MM`, at which the file is rolled. */
 	readonly at?: readonly string[];
 	/** Layout of the time in names of rolled files; default `2006-01-02T15-04-05.000`. */
 	readonly time_format?: string;
 }
 
-/** Fields of the writer `file`. */
+/** Fields of an output whose writer is `file`. */
 export interface FileOutput {
 	readonly path?: string;
-	/** Octal permissions of the file; default `0600`. */
+	/** Permissions of the file, in octal; default `0600`. */
 	readonly mode?: string;
-	/** Octal permissions of created folders, `inherit` or `from_file`; default `0700`. */
+	/** Permissions of created folders, in octal, or `inherit` or `from_file`; default `0700`. */
 	readonly dir_mode?: string;
 	/** False to let the file grow without limit. */
 	readonly rolling?: false | LogRolling;

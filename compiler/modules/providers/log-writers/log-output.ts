@@ -9,7 +9,7 @@ import { lowerNetOutput, NET_PROPERTIES, NET_USAGE, type NetOutput } from './net
 /** Names of writers. */
 const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
 
-/** An output in the document: the fields of a file or of a connection are present only for that writer. */
+/** A log output in the document; the fields of files and of connections are present only for those writers. */
 export interface LogOutput extends FileOutput, NetOutput {
 	/** One of {@link LOG_WRITERS}. */
 	readonly writer: string;

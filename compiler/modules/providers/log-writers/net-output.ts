@@ -4,13 +4,13 @@ import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 
-/** Fields of the writer `net`. */
+/** Fields of an output whose writer is `net`. */
 export interface NetOutput {
-	/** `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` is TCP. */
+	/** `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` means TCP. */
 	readonly address?: string;
 	/** Milliseconds to connect; default 10000. */
 	readonly dial_timeout?: number;
-	/** Starts even if the collector does not answer: entries go to standard error until it does. */
+	/** True to start even if the collector cannot be reached: entries go to standard error until it can. */
 	readonly soft_start?: true;
 }
 

@@ -3,7 +3,7 @@ import type { Schema } from '../../directives/directive.ts';
 import { fileSystem } from './file-system.ts';
 import type { StoreModule } from './store-module.ts';
 
-/** In the order of the manual. */
+/** All kinds of stores, in the order of the manual. */
 export const stores: readonly StoreModule[] = [fileSystem];
 
 /** Returns the kind of store with an ID, or undefined. */
@@ -11,7 +11,7 @@ export function storeById(id: string): StoreModule | undefined {
 	return stores.find(store => store.id === id);
 }
 
-/** Schema of a store. */
+/** Schema of a store's settings. */
 export const STORE: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'store' },

@@ -1,4 +1,4 @@
-/** The definition of a certificate store in the compiler: its words and schema. */
+/** The definition of a certificate store in the compiler: its name, lowering and schema. */
 
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -12,13 +12,13 @@ export interface StoreSettings {
 
 /** A kind of store; the module ID is `storage.<id>`. */
 export interface StoreModule {
-	/** `store` in the document and word in both dialects. */
+	/** `store` in the document and name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
 	/** Lowers the words after the store's name, and the line's block, to its settings. */
 	readonly lower: (args: readonly Word[], line: Line, cx: LowerContext) => { readonly [setting: string]: unknown };
-	/** Properties in addition to `store`. */
+	/** Schema of the properties in addition to `store`. */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 }

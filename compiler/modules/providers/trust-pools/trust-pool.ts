@@ -1,4 +1,4 @@
-/** Trust pools: the authorities for verifying certificates of clients and upstreams. */
+/** Trust pools: the certificate authorities for verifying the certificates of clients and upstreams. */
 import { X509Certificate } from 'node:crypto';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -6,7 +6,7 @@ import type { Schema } from '../../directives/directive.ts';
 import { STORE, storeById, stores } from '../stores/index.ts';
 import type { StoreSettings } from '../stores/store-module.ts';
 
-/** A pool in documents. */
+/** A trust pool in documents. */
 export type TrustPool =
 	/** Inline certificates, DER in base64. */
 	| { readonly source: 'inline'; readonly certificates: readonly string[] }
@@ -14,11 +14,11 @@ export type TrustPool =
 	| { readonly source: 'file'; readonly files: readonly string[] }
 	/** The system's authorities. */
 	| { readonly source: 'system' }
-	/** Roots, or intermediates, of internal authorities. */
+	/** Root or intermediate certificates of internal authorities, by ID. */
 	| { readonly source: 'pki_root' | 'pki_intermediate'; readonly authorities: readonly string[] }
-	/** PEM under these keys of a store, by default the server's own. */
+	/** PEM values with these keys in a certificate store, by default the server's own. */
 	| { readonly source: 'storage'; readonly keys: readonly string[]; readonly storage?: StoreSettings }
-	/** PEM from these URLs, fetched at load time. */
+	/** PEM from these URLs, fetched when the configuration is loaded. */
 	| { readonly source: 'http'; readonly endpoints: readonly string[] }
 	/** The union of several pools. */
 	| { readonly source: 'combined'; readonly of: readonly TrustPool[] };
@@ -76,7 +76,7 @@ function variant(source: string, properties: { readonly [name: string]: Schema }
 	};
 }
 
-/** Lowers `SOURCE ARGS… [{ … }]`, the words after `trust_pool`. `line` is their line, for its block. */
+/** Lowers the words after `trust_pool`: `SOURCE ARGS… [{ … }]`. `line` has the block. */
 export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerContext, depth = 0): TrustPool | undefined {
 	const [name, ...rest] = args;
 	if (!name) {
@@ -158,7 +158,7 @@ function lowerCombined(rest: readonly Word[], line: Line, cx: LowerContext, dept
 	return { source: 'combined', of: pools };
 }
 
-/** Returns the words after the source and those of one sub-directive, which may be repeated. */
+/** Returns the arguments of a source, together with those of a sub-directive that may be given several times. */
 function gather(
 	args: readonly Word[],
 	line: Line,

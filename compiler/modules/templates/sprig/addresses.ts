@@ -10,7 +10,7 @@ const cleaned = define('string', (_, path: string) => clean(path));
 const ext = define('string', (_, path: string) => /\.[^./]*$/.exec(path)?.[0] ?? '');
 const isAbs = define('string', (_, path: string) => path.startsWith('/'));
 
-/** The functions from `base` to `urlJoin`. */
+/** sprig's functions from `base` to `urlJoin`. */
 export const ADDRESS_FUNCTIONS: FunctionList = {
 	base,
 	dir,
@@ -31,7 +31,7 @@ function clean(path: string): string {
 	return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
 }
 
-/** RFC 3986, appendix B: matches any text. */
+/** The regular expression of RFC 3986, appendix B. It matches any string. */
 const URL_PARTS = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
 
 function parseUrl(run: Run, url: string): Value {

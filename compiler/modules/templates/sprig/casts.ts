@@ -2,7 +2,7 @@
 import { parseNumber } from '../literals.ts';
 import { int64, isList, type Value } from '../value.ts';
 
-/** Converts nearly anything to an integer: text is parsed, floats are truncated, anything else is 0. */
+/** Converts any value to an integer: strings are parsed, floats are truncated, and what cannot be converted becomes 0. */
 export function toInteger(value: Value): bigint {
 	switch (typeof value) {
 		case 'bigint':
@@ -25,7 +25,7 @@ function truncated(value: number): bigint {
 	return Number.isFinite(value) ? int64(BigInt(Math.trunc(value))) : 0n;
 }
 
-/** Converts nearly anything to a float. */
+/** Converts any value to a float; what cannot be converted becomes 0. */
 export function toFloat(value: Value): number {
 	if (typeof value === 'number') return value;
 	if (typeof value !== 'string') return Number(toInteger(value));

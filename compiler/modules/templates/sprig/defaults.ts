@@ -1,15 +1,15 @@
-/** sprig's functions for empty values, choices and types. */
+/** sprig's functions for default values, conditional values and types. */
 import { deepEqual } from '../compare.ts';
 import { define, type FunctionList } from '../function.ts';
 import { asDictionary, isObject, isTrue, kindName, typeName, type Value } from '../value.ts';
 
-/** Reports whether a value is empty: nil, false, 0, an empty text, list or dictionary, or an object that counts as empty. */
+/** Reports whether a value is empty: nil, false, 0, an empty string, list or dictionary, or an object that counts as empty. */
 export function isEmpty(value: Value): boolean {
 	if (isObject(value) && !asDictionary(value)) return value.isEmpty?.() ?? false;
 	return !isTrue(value);
 }
 
-/** The functions from `default` to `deepEqual`. */
+/** sprig's functions from `default` to `deepEqual`. */
 export const DEFAULT_FUNCTIONS: FunctionList = {
 	default: define('any any...', (_, fallback: Value, given: Value[]) =>
 		given.length === 0 || isEmpty(given[0]!) ? fallback : given[0]!,

@@ -14,7 +14,7 @@ const merge = (overwrite: boolean): TemplateFunction =>
 		return target;
 	});
 
-/** The functions from `dict` to `deepCopy`. `set`, `unset` and `merge` modify the given dictionary, like sprig's. */
+/** sprig's functions from `dict` to `deepCopy`. `set`, `unset` and `merge` modify the given dictionary, as in sprig. */
 export const DICTIONARY_FUNCTIONS: FunctionList = {
 	dict: define('any...', (run, values: Value[]) => {
 		const made: Mutable = new Map();
@@ -82,7 +82,10 @@ function copied(run: Run, value: Value): Value {
 	}
 }
 
-/** Copies keys that the target lacks or that are empty in it; with `overwrite`, all that are not empty in the source. */
+/**
+ * Merges dictionaries: copies values whose key the target lacks, or for which the target's value is empty. With `overwrite`,
+ * copies all values that are not empty.
+ */
 function mergeInto(run: Run, target: Mutable, source: Dictionary, overwrite: boolean): void {
 	run.budget.enter();
 	for (const [key, value] of source) {

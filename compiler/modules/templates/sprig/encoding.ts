@@ -1,4 +1,4 @@
-/** sprig's functions for encodings, digests and random texts. */
+/** sprig's functions for encodings, digests and random strings. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { define, type FunctionList } from '../function.ts';
 import { fromJson, toJson } from '../json-text.ts';
@@ -36,7 +36,7 @@ const random = (alphabet: string) =>
 		return run.once(() => Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join(''));
 	});
 
-/** The functions from `b64enc` to `uuidv4`. */
+/** sprig's functions from `b64enc` to `uuidv4`. */
 export const ENCODING_FUNCTIONS: FunctionList = {
 	b64enc: define('string', (_, s: string) => Buffer.from(s).toString('base64')),
 	b64dec: define('string', (run, s: string) =>

@@ -13,7 +13,7 @@ import { TIME_FUNCTIONS } from './times.ts';
 import { VERSION_FUNCTIONS } from './versions.ts';
 
 /**
- * All of them except `env`, `expandenv` and slow ones (`bcrypt`, `genPrivateKey`), which the embedder provides, and those in
+ * The functions of sprig, except `env`, `expandenv` and slow ones such as `bcrypt`, which the embedder provides, and those in
  * REFUSED_SPRIG.
  */
 export const SPRIG_FUNCTIONS: FunctionList = {

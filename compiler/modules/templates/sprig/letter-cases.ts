@@ -1,7 +1,7 @@
-/** sprig's functions that change the case of letters and the separators of words. */
+/** sprig's functions that change the case of letters and the separators between words. */
 import { define, type FunctionList } from '../function.ts';
 
-/** The functions from `title` to `kebabcase`. */
+/** sprig's functions from `title` to `kebabcase`. */
 export const CASE_FUNCTIONS: FunctionList = {
 	title: define('string', (_, s: string) => s.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase())),
 	untitle: define('string', (_, s: string) => s.replace(/(?<!\S)\p{L}/gu, c => c.toLowerCase())),
@@ -19,8 +19,8 @@ export const CASE_FUNCTIONS: FunctionList = {
 };
 
 /**
- * Splits into lower-case words: a word begins after a separator, at a capital after a small letter, and at the last of several
- * capitals.
+ * Splits a string into words and joins them in lower case. A word begins after a separator, at a capital after a small letter,
+ * and at the last of several capitals if a small letter follows it.
  */
 function joinedWords(s: string, separator: string): string {
 	return s

@@ -8,8 +8,8 @@ import { isEmpty } from './defaults.ts';
 type List = readonly Value[];
 
 /**
- * Returns a function under both its names: sprig has a `must` form that returns an error where the other panics. Here both
- * fail.
+ * Returns a function under both of its names. sprig also has a `must` form of many functions, which returns an error where the
+ * other form panics. Here both fail.
  */
 function both(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
@@ -17,7 +17,7 @@ function both(name: string, fn: TemplateFunction): FunctionList {
 
 const append = define('any any', (run, value: Value, item: Value) => [...listOf(run, 'push', value), item]);
 
-/** The functions from `list` to `concat`. */
+/** sprig's functions from `list` to `concat`. */
 export const LIST_FUNCTIONS: FunctionList = {
 	list: define('any...', (_, values: Value[]) => values),
 	tuple: define('any...', (_, values: Value[]) => values),

@@ -4,7 +4,7 @@ import type { Run } from '../run.ts';
 import { int64, type Value } from '../value.ts';
 import { toFloat, toInteger } from './casts.ts';
 
-/** The functions from `int` to `seq`. */
+/** sprig's functions from `int` to `seq`. */
 export const NUMBER_FUNCTIONS: FunctionList = {
 	int: define('any', (_, value: Value) => toInteger(value)),
 	int64: define('any', (_, value: Value) => toInteger(value)),
@@ -69,12 +69,12 @@ function largest(a: Value, rest: readonly Value[]): bigint {
 	return rest.map(toInteger).reduce((x, y) => (y > x ? y : x), toInteger(a));
 }
 
-/** Rounds to the result of decimal arithmetic: 0.1 plus 0.2 is 0.3. */
+/** Rounds to 15 significant digits, to remove binary rounding errors: 0.1 plus 0.2 is 0.3. */
 function decimal(value: number): number {
 	return Number(value.toPrecision(15));
 }
 
-/** Rounds up from a fraction of `on`. */
+/** Rounds to a number of decimal places: up if the fraction is at least `on`, otherwise down. */
 function rounded(value: number, digits: number, on: number): number {
 	const power = 10 ** Math.max(-300, Math.min(digits, 300));
 	const scaled = power * value;

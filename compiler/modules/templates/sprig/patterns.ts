@@ -1,15 +1,15 @@
-/** sprig's functions for regular expressions. Both forms of each fail for an invalid expression. */
+/** sprig's functions for regular expressions. With or without `must`, they fail for an invalid expression. */
 import { define, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { Run } from '../run.ts';
 
-/** Searches may take more than one pass over a text, so at most this many characters are searched. */
+/** Maximum characters searched, because a search may need more than one pass over them. */
 const MAX_SUBJECT = 64 * 1024;
 
 function both(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
 }
 
-/** The functions from `regexMatch` to `regexQuoteMeta`. */
+/** sprig's functions from `regexMatch` to `regexQuoteMeta`. */
 export const PATTERN_FUNCTIONS: FunctionList = {
 	...both(
 		'regexMatch',
@@ -68,7 +68,7 @@ function replaced(run: Run, source: string, s: string, by: (match: RegExpExecArr
 	return out + s.slice(from);
 }
 
-/** Expands a replacement: `$1`, `${1}` and `${name}` are groups, `$$` is a dollar sign. */
+/** Expands a replacement: `$1`, `${1}` and `${name}` insert groups, `$$` a dollar sign. */
 function expanded(by: string, match: RegExpExecArray): string {
 	return by.replace(/\$(?:(\$)|(\w+)|\{(\w+)\})/g, (_, dollar?: string, plain?: string, braced?: string) => {
 		if (dollar) return '$';

@@ -1,4 +1,4 @@
-/** sprig's functions for texts. */
+/** sprig's functions for strings. */
 import { textOf } from '../format-value.ts';
 import { define, type FunctionList } from '../function.ts';
 import { quoted } from '../printf.ts';
@@ -7,7 +7,7 @@ import { byteLength, byteSlice } from '../text-bytes.ts';
 import { compareText, type Value } from '../value.ts';
 import { toCount, toList } from './casts.ts';
 
-/** The functions from `trim` to `splitn`. */
+/** sprig's string functions, such as `trim`, `replace` and `splitn`. */
 export const STRING_FUNCTIONS: FunctionList = {
 	hello: define('', () => 'Hello!'),
 	trim: define('string', (_, s: string) => s.trim()),
@@ -90,7 +90,7 @@ function trimAll(_: Run, cutset: string, s: string): string {
 	return characters.slice(start, end).join('');
 }
 
-/** Repeats a text, within the budget. */
+/** Repeats a string, within the budget. */
 export function repeated(run: Run, s: string, count: bigint): string {
 	const { characters } = run.budget.bounds;
 	const times = s === '' ? 0 : toCount(count, characters);
@@ -104,7 +104,7 @@ function indented(run: Run, spaces: bigint, s: string): string {
 	return padding + s.replaceAll('\n', `\n${padding}`);
 }
 
-/** Abbreviates a text, with dots for the omitted parts before and after. */
+/** Abbreviates a string, with dots for the parts omitted at its beginning and end. */
 function abbreviated(s: string, offset: number, width: number): string {
 	const length = s.length;
 	if (width < 4 || (offset > 0 && width < 7) || length <= width) return s;
@@ -122,7 +122,7 @@ function quotedAll(values: readonly Value[], quote: (value: Value) => string): s
 		.join(' ');
 }
 
-/** Returns the values of a list as texts. */
+/** Returns the values of a list as strings. */
 export function texts(run: Run, value: Value): string[] {
 	return toList(value)
 		.filter(item => item !== null)
@@ -148,12 +148,12 @@ function parts(run: Run, s: string, separator: string): string[] {
 	return separator === '' ? [...s] : s.split(separator);
 }
 
-/** Returns parts as the dictionary `_0`, `_1`, … */
+/** Returns strings as a dictionary with the keys `_0`, `_1`, … */
 function numbered(list: readonly string[]): Map<string, Value> {
 	return new Map(list.map((part, i) => [`_${i}`, part]));
 }
 
-/** Breaks lines at spaces so that none is too long; words that are too long are split. */
+/** Wraps lines at spaces, so that none is longer than `width`; longer words are split. */
 function wrapped(run: Run, width: bigint, end: string, s: string): string {
 	const most = Math.max(toCount(width, run.budget.bounds.characters), 1);
 	run.budget.text(s.length + Math.ceil(s.length / most) * end.length);

@@ -9,7 +9,7 @@ import { toInteger } from './casts.ts';
 const SECOND = 1_000_000_000n;
 
 const dateInZone = define('string any string', (run, layout: string, value: Value, zone: string) =>
-	// An unknown zone is UTC, as in sprig.
+	// An unknown zone counts as UTC, as in sprig.
 	formatted(run, layout, value, zoneNamed(zone) ?? 'UTC'),
 );
 const dateModify = define('string any', (run, change: string, value: Value) => {
@@ -24,7 +24,7 @@ const toDate = define('string string', (run, layout: string, text: string) => {
 	return found ? new TimeValue(found.time, found.zone) : run.fail(`cannot read "${text}" as "${layout}"`);
 });
 
-/** The functions from `now` to `durationRound`. */
+/** sprig's functions from `now` to `durationRound`. */
 export const TIME_FUNCTIONS: FunctionList = {
 	now: define('', run => new TimeValue(run.deps.now(), 'Local')),
 	date: define('string any', (run, layout: string, value: Value) => formatted(run, layout, value, 'Local')),
@@ -57,13 +57,13 @@ export const TIME_FUNCTIONS: FunctionList = {
 };
 
 function formatted(run: Run, layout: string, value: Value, zone: string): string {
-	// A one-character element may expand to nine characters.
+	// A one-character element of the layout may expand to nine characters.
 	run.budget.text(layout.length * 9);
 	run.budget.spend(20);
 	return new TimeValue(timeOf(run, value).time, zone).format(layout);
 }
 
-/** Returns a time: times unchanged, integers as seconds since 1970, and now for anything else. */
+/** Converts a value to a time: an integer counts as seconds since 1970, and any other value that is not a time as now. */
 function timeOf(run: Run, value: Value): TimeValue {
 	if (value instanceof TimeValue) return value;
 	if (typeof value === 'bigint') return new TimeValue(Number(value) * 1000, 'Local');
@@ -71,7 +71,7 @@ function timeOf(run: Run, value: Value): TimeValue {
 	return new TimeValue(run.deps.now(), 'Local');
 }
 
-/** Returns the largest unit only: `2h`, `3d`, `1mo`, `5y`. */
+/** Formats a duration in its largest unit only: `2h`, `3d`, `1mo`, `5y`. */
 function roundedDuration(nanoseconds: bigint): string {
 	const size = nanoseconds < 0n ? -nanoseconds : nanoseconds;
 	const hour = 3600n * SECOND;

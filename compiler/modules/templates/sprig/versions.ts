@@ -87,7 +87,7 @@ function compare(a: Version, b: Version): number {
 	}
 }
 
-/** Checks a constraint: alternatives joined by `||`, each a list joined by commas or spaces, and ranges `1.2 - 1.4`. */
+/** Checks a version constraint: alternatives separated by `||`, each of them comparisons separated by commas or spaces. */
 function satisfies(run: Run, constraint: string, version: Version): boolean {
 	run.budget.text(constraint.length);
 	return constraint.split('||').some(alternative =>
@@ -117,7 +117,7 @@ function holds(run: Run, part: string, version: Version): boolean {
 	const [, operator = '', ...rest] = found;
 	const numbers = rest.slice(0, 3).map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
 	const prerelease = rest[3] ?? '';
-	// Number of components given; the remaining ones match anything.
+	// Number of components given; the others match anything.
 	const given = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
 	const low = new Version(
 		[numbers[0] ?? 0n, given > 1 ? numbers[1]! : 0n, given > 2 ? numbers[2]! : 0n],
@@ -125,7 +125,7 @@ function holds(run: Run, part: string, version: Version): boolean {
 		'',
 		'',
 	);
-	// A prerelease only matches a constraint that names one.
+	// A prerelease version matches only a constraint that names a prerelease.
 	if (version.prerelease !== '' && prerelease === '') return false;
 	const order = compare(version, low);
 	const below = (index: number): boolean => index < 0 || compare(version, next(low, index)) < 0;
@@ -154,7 +154,7 @@ function holds(run: Run, part: string, version: Version): boolean {
 	}
 }
 
-/** Returns the first version in which the component at an index is one higher. */
+/** Returns the lowest version whose component at an index is one higher. */
 function next(version: Version, index: number): Version {
 	const numbers = version.numbers.map((number, i) => (i < index ? number : i === index ? number + 1n : 0n));
 	return new Version(numbers as unknown as Version['numbers'], '', '', '');
