@@ -1,4 +1,4 @@
-/** Limits of the HTTP/1.1 engine, configurable and fixed. */
+/** Limits of the HTTP/1.1 engine: defaults of the configurable ones, and the fixed ones. */
 import type { ProtocolLimits } from '../protocol.ts';
 
 /** The limits of a server whose configuration sets none. */
@@ -19,28 +19,28 @@ export const DEFAULT_LIMITS: ProtocolLimits = {
 	maxRequestsPerConnection: 0,
 };
 
-/** Maximum characters of a method; longer ones are answered with 405. */
+/** Maximum characters of a method. Longer ones are answered with 405. */
 export const MAX_METHOD_LENGTH = 32;
 
-/** Bytes of an unread request body at which the socket is paused. */
+/** When this many bytes of a request body are unread, the socket is paused. */
 export const BODY_HIGH_WATER = 65_536;
 
-/** Bytes of pipelined requests held during an exchange at which the socket is paused. */
+/** When this many bytes of pipelined requests are held during an exchange, the socket is paused. */
 export const PIPELINE_HIGH_WATER = 65_536;
 
-/** Up to this many bytes, a body is sent as one string with its head. */
+/** A body of up to this many bytes is sent as one string with its head. */
 export const COALESCE_LIMIT = 4096;
 
-/** Up to this many bytes, a complete body is converted to text for that. */
+/** A complete body of up to this many bytes is converted to a string, so that it can be sent as one string with its head. */
 export const TEXT_LIMIT = 1024;
 
-/** Bytes of responses to pipelined requests that are gathered before they are written. */
+/** Responses to pipelined requests are gathered until they have this many bytes, then written. */
 export const GATHER_LIMIT = 65_536;
 
-/** Milliseconds without data from the client for which a connection is kept open after its last response (RFC 9112 §9.6). */
+/** After its last response, a connection is closed when the client has sent nothing for this many milliseconds (RFC 9112 §9.6). */
 export const LINGER_IDLE = 2000;
 
-/** The same, regardless of data. */
+/** After its last response, a connection is closed after this many milliseconds even if the client keeps sending. */
 export const LINGER_TOTAL = 10_000;
 
 /** Maximum milliseconds between checks of deadlines. */

@@ -1,9 +1,9 @@
-/** Deadlines of a transfer: for a pause, for the average rate, and in total. */
+/** Deadlines of a transfer: for a pause, for a minimum average rate, and for the whole transfer. */
 
-/** Milliseconds before a minimum rate applies if there is no idle timeout. */
+/** Milliseconds after which a minimum rate applies if there is no idle timeout. */
 const GRACE = 5000;
 
-/** The clock of one direction of an exchange. It runs only while we wait for the client, not while the client waits for us. */
+/** Measures one direction of an exchange. Only time during which we wait for the client counts, not time it waits for us. */
 export class Pace {
 	#idle = 0;
 	#rate = 0;
@@ -11,7 +11,10 @@ export class Pace {
 	#waited = 0;
 	#since = -1;
 
-	/** Starts a transfer. `idle` is in milliseconds, `rate` in bytes per second (0 for none), `end` a time of `performance.now()`. */
+	/**
+	 * Starts a transfer. `idle` is in milliseconds, `rate` is the minimum in bytes per second (0 for none), and `end` is a time of
+	 * `performance.now()`.
+	 */
 	begin(idle: number, rate: number, end: number): void {
 		this.#idle = idle;
 		this.#rate = rate;
@@ -20,26 +23,26 @@ export class Pace {
 		this.#since = -1;
 	}
 
-	/** Changes the limits. */
+	/** Changes the limits of the current transfer. */
 	bound(idle: number, rate: number): void {
 		this.#idle = idle;
 		this.#rate = rate;
 	}
 
-	/** Starts waiting after `moved` bytes in total; returns the deadline. */
+	/** Starts a wait when `moved` bytes have been transferred in total. Returns its deadline. */
 	wait(now: number, moved: number): number {
 		if (this.#since >= 0) this.#waited += now - this.#since;
 		this.#since = now;
 		const idle = this.#idle;
 		let deadline = idle === 0 ? Infinity : now + idle;
 		if (this.#rate > 0) {
-			// As if the bytes so far had taken as long as the rate allows, plus `idle`.
+			// The total wait may last as long as the bytes so far take at the minimum rate, plus `idle`.
 			deadline = Math.min(deadline, now + (idle || GRACE) + (moved / this.#rate) * 1000 - this.#waited);
 		}
 		return Math.min(deadline, this.#end);
 	}
 
-	/** Ends waiting. */
+	/** Ends a wait. */
 	go(now: number): void {
 		if (this.#since < 0) return;
 		this.#waited += now - this.#since;

@@ -1,17 +1,17 @@
-/** Received bytes that are not yet a complete head, trailer section or message. */
+/** Received bytes that do not yet form a complete head, trailer section or message. */
 import { ownedCopy } from './owned-copy.ts';
 
 const LF = 10;
-/** Bytes without a line end that may be added to an incomplete head before it is parsed again. */
+/** If this many bytes without a line end are added to an incomplete head, it is parsed again. */
 const PARSE_STEP = 256;
 
-/** A growing buffer. The cost of adding is proportional to what is added, however small the pieces. */
+/** A growing buffer. The cost of adding bytes is proportional to their number, however few are added at a time. */
 export class PendingBytes {
 	#bytes: Buffer;
 	#length: number;
 	#unread = 0;
 
-	/** Copies the bytes, because a few of them must not keep a large read buffer alive. */
+	/** Copies the bytes, so that a few of them do not keep a large read buffer alive. */
 	constructor(bytes: Buffer, start: number, end: number) {
 		this.#bytes = ownedCopy(bytes, start, end);
 		this.#length = end - start;
@@ -28,8 +28,8 @@ export class PendingBytes {
 	}
 
 	/**
-	 * Adds bytes; returns true if an incomplete head or trailer section must be parsed again. Parsing after every byte would have
-	 * quadratic cost.
+	 * Adds bytes. Returns true if the incomplete head or trailer section must be parsed again. Parsing it after every byte would
+	 * have quadratic cost.
 	 */
 	add(bytes: Buffer): boolean {
 		const length = this.#length + bytes.length;

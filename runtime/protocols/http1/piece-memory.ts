@@ -1,28 +1,28 @@
-/** Reusable memory for large pieces of bodies. */
+/** A pool of memory for large chunks of bodies. */
 import { ownedCopy } from './owned-copy.ts';
 
-/** Bytes of a block: as many as one read returns. */
+/** Bytes of a block: the maximum that one read returns. */
 const BLOCK = 65_536;
-/** Minimum bytes of a piece that gets a block; smaller ones would waste too much of it. */
+/** Minimum bytes of a received chunk that keeps its block. Smaller chunks are copied, because they would waste too much of it. */
 export const LARGE_PIECE = 16_384;
-/** Bytes of a small block: as many as an HTTP/2 frame contains. */
+/** Bytes of a small block: the maximum that an HTTP/2 frame contains. */
 const SMALL_BLOCK = 16_384;
-/** Minimum bytes of a piece that gets a small block. */
+/** Minimum bytes of a chunk that gets a small block. */
 const MEDIUM_PIECE = 8192;
-/** Maximum free blocks kept: 4 MiB, and 1 MiB of small ones. */
+/** Maximum free blocks kept of each size: 4 MiB of large ones, and 1 MiB of small ones. */
 const KEPT = 64;
 
 /**
- * Copies pieces into reusable blocks. Allocating a block for each piece costs more than copying: the system provides its pages
- * one by one, and garbage collection burdens other threads.
+ * Copies chunks into reusable blocks. Allocating memory for each chunk would cost more than copying: the system provides it
+ * page by page, and garbage collection slows down other threads.
  */
 export class PieceMemory {
 	readonly #free: Buffer[] = [];
 	readonly #freeSmall: Buffer[] = [];
-	/** The memory of all blocks, free or not. */
+	/** The underlying memory of all blocks, whether free or in use. */
 	readonly #blocks = new WeakSet<ArrayBufferLike>();
 
-	/** Returns a block to read into. */
+	/** Returns a free block to read into. */
 	block(): Buffer {
 		return this.#free.pop() ?? this.#make(BLOCK);
 	}
@@ -33,7 +33,7 @@ export class PieceMemory {
 		return block;
 	}
 
-	/** Returns a copy of the bytes from `start` to `end` (exclusive). */
+	/** Returns a copy of the bytes from `start` to `end` (exclusive), in a block if they are many. */
 	copy(bytes: Buffer, start: number, end: number): Buffer {
 		const length = end - start;
 		if (length < MEDIUM_PIECE || length > BLOCK) return ownedCopy(bytes, start, end);
@@ -42,7 +42,7 @@ export class PieceMemory {
 		return length === block.length ? block : block.subarray(0, length);
 	}
 
-	/** Takes back an unused piece; memory that is not a block is left to the garbage collector. */
+	/** Releases a chunk that is no longer used. Memory that is not a block is left to the garbage collector. */
 	giveBack(piece: Uint8Array): void {
 		const { buffer } = piece;
 		if (piece.length < MEDIUM_PIECE || !this.#blocks.has(buffer)) return;

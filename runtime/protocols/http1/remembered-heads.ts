@@ -1,4 +1,4 @@
-/** Caches of identical heads: responses of an upstream within a second, and requests of a client. */
+/** Caches for parts of messages that repeat: heads of an upstream's responses, and field lines of requests. */
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { ResponseHead } from './client-head.ts';
 import { holds } from './response-head.ts';
@@ -8,26 +8,26 @@ const LONGEST = 2048;
 
 const LF = 10;
 
-/** Number of cached heads, and of cached field lists. */
+/** Number of cached heads, and number of cached field lists. */
 const SLOTS = 64;
 
-/** A head that was received twice on a connection. */
+/** A response head that was received twice on a connection. */
 export interface KnownHead {
 	readonly text: string;
-	/** Its bytes, including the empty line. */
+	/** Bytes of the head, including the empty line. */
 	readonly bytes: Buffer;
 	readonly head: ResponseHead;
 	readonly items: readonly string[];
 }
 
 /**
- * The heads cached for the connections of a pool: each exists once, so that texts derived from its fields can be looked up by
- * identity instead of by characters.
+ * The response heads cached for all connections of a pool. Each head exists only once, so that strings derived from its fields
+ * can be looked up by identity instead of by their characters.
  */
 export class KnownHeads {
 	readonly #slots: (KnownHead | undefined)[] = new Array(SLOTS).fill(undefined);
 
-	/** Returns the cached head for the text (followed by an empty line) at `start`. */
+	/** Returns the cached copy of a head, which is added if it is new. `text` is at `start` of `data`, followed by an empty line. */
 	of(text: string, data: Buffer, start: number, head: ResponseHead): KnownHead {
 		const slot = text.length % SLOTS;
 		const known = this.#slots[slot];
@@ -41,7 +41,7 @@ export class KnownHeads {
 	}
 }
 
-/** Copies a substring, because substrings of longer texts are compared and written more slowly. */
+/** Copies a substring. A substring that refers to a longer string is slower to compare and to write. */
 function own(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }
@@ -56,12 +56,12 @@ export class RememberedHead {
 		this.#heads = heads;
 	}
 
-	/** Bytes of the head that `find` found, including its empty line. */
+	/** Bytes of the head that `find` last returned, including its empty line. */
 	get size(): number {
 		return this.#known?.bytes.length ?? 0;
 	}
 
-	/** Returns the head at `start` if it is the cached one. Its fields belong to the caller. */
+	/** Returns the head at `start` if it is the cached one. The caller may modify its fields. */
 	find(data: Buffer, start: number, end: number): ResponseHead | undefined {
 		const known = this.#known;
 		if (known === undefined) return undefined;
@@ -84,7 +84,7 @@ export class RememberedHead {
 		};
 	}
 
-	/** Called for a final head that `find` did not find: `text` and the empty line are at `start`. */
+	/** Must be called for a final head that `find` did not return. `text` is at `start` of `data`, followed by an empty line. */
 	seen(text: string, data: Buffer, start: number, head: ResponseHead): void {
 		if (text.length > LONGEST) return;
 		if (text === this.#text) this.#known = this.#heads.of(text, data, start, head);
@@ -92,25 +92,25 @@ export class RememberedHead {
 	}
 }
 
-/** The field lines of a request. */
+/** The field lines of a request, formatted. */
 export interface FieldLines {
 	readonly text: string;
-	/** Whether they include `TE`. */
+	/** Whether the lines include `TE`. */
 	readonly te: boolean;
 }
 
 interface KnownLines extends FieldLines {
 	readonly items: readonly string[];
 	text: string;
-	/** Whether they have been used again. */
+	/** Whether the lines have been used a second time. */
 	again: boolean;
 }
 
-/** The field lines of the last requests, because most clients repeat theirs. */
+/** Cache of formatted field lines, because most clients repeat theirs. */
 export class RememberedLines {
 	readonly #slots: (KnownLines | undefined)[] = new Array(SLOTS).fill(undefined);
 
-	/** Returns the lines of a field list. */
+	/** Returns the formatted lines of a field list. */
 	of(headers: HeaderList): FieldLines {
 		const size = headers.size;
 		if (size === 0) return { text: '', te: false };
@@ -119,7 +119,7 @@ export class RememberedLines {
 		if (known !== undefined && holds(headers, known.items)) {
 			if (!known.again) {
 				known.again = true;
-				// Via bytes to flatten the string, whose parts each use would join again.
+				// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each use.
 				known.text = Buffer.from(known.text, 'latin1').toString('latin1');
 			}
 			return known;

@@ -1,28 +1,28 @@
-/** A cache of identical responses: what a site sends to everyone is joined and flattened once a second. */
+/** A cache of identical responses. A response that a site sends to many clients is formatted only once per second. */
 import { Buffer } from 'node:buffer';
 
 const SLOTS = 64;
 
-/** A response and its parts. */
+/** A cached response: the parts from which it is made, and its text. */
 interface RepeatedAnswer {
 	readonly status: string;
 	readonly fields: string;
 	readonly date: string;
 	readonly end: string;
 	readonly body: string;
-	/** '' until it is used for the second time. */
+	/** The whole response as a flat string; '' until the response is used for the second time. */
 	text: string;
 }
 
 /** The cached responses of one server on one thread. */
 export class RepeatedAnswers {
 	readonly #slots: (RepeatedAnswer | undefined)[] = new Array(SLOTS).fill(undefined);
-	/** Separate, because the same text may represent other bytes. */
+	/** Responses whose bodies represent bytes. They are cached separately, because the same string may stand for other bytes. */
 	readonly #ofBytes: (RepeatedAnswer | undefined)[] = new Array(SLOTS).fill(undefined);
 
 	/**
-	 * Returns the text of a response: status line, fields, `Date` line, `Content-Length`, the end of the head, and an ASCII body.
-	 * Undefined if it is not cached, or not known to be ASCII.
+	 * Returns a response as one string: the status line, fields, `Date` line, `Content-Length` with the end of the head, and an
+	 * ASCII body. Returns undefined if it is not cached, or if the body is not known to be ASCII.
 	 */
 	text(status: string, fields: string, date: string, end: string, body: string): string | undefined {
 		const slot = slotOf(status, fields, body);
@@ -32,7 +32,7 @@ export class RepeatedAnswers {
 		return undefined;
 	}
 
-	/** Like {@link text}, for a body whose characters are bytes; joins it if it is not cached. */
+	/** Like {@link text}, but for a body whose characters represent bytes. If the response is not cached, joins its parts. */
 	textOfBytes(status: string, fields: string, date: string, end: string, body: string): string {
 		const slot = slotOf(status, fields, body);
 		const known = this.#ofBytes[slot];
@@ -65,7 +65,7 @@ function isMadeOf(
 }
 
 function flat(answer: RepeatedAnswer): string {
-	// Via bytes to flatten the string, which each write would otherwise join again.
+	// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each write.
 	if (answer.text === '') answer.text = Buffer.from(joined(answer), 'latin1').toString('latin1');
 	return answer.text;
 }

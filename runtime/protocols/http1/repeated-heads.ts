@@ -1,21 +1,24 @@
-/** A cache of identical request heads: clients repeat their requests, and often resemble each other. */
+/** A cache of parsed request heads. Clients often repeat their own requests, and those of other clients. */
 
 import { sameName } from '../../../compiler/exchange/header-list.ts';
 
-/** Fields with credentials: heads that contain them are not cached. */
+/** Fields that contain credentials. Heads with such fields are not cached. */
 const SECRET = ['cookie', 'authorization', 'proxy-authorization'];
 
-/** Cached heads, one for each length modulo this number, and their maximum length: at most 64 KiB per listener and thread. */
+/**
+ * Number of cached heads and their maximum length: at most 64 KiB per listener and thread. A head's slot is its length modulo
+ * the number of slots.
+ */
 const SLOTS = 64;
 const LONGEST = 1024;
 
-/** Useless insertions after which caching is tried only occasionally, and how rarely. */
+/** After this many consecutive insertions without a hit, only every SELDOM-th head is cached. */
 const MAX_MISSES = 64;
 const SELDOM = 256;
 
 /** The result of parsing a head. */
 export interface RepeatedHead {
-	/** The head, with nothing after it. */
+	/** The text of the head, with nothing after it. */
 	readonly text: string;
 	readonly items: readonly string[];
 	readonly host: string | undefined;
@@ -34,7 +37,7 @@ export class RepeatedHeads {
 	readonly #slots: (RepeatedHead | undefined)[] = new Array(SLOTS).fill(undefined);
 	#remainingMisses = MAX_MISSES;
 
-	/** Returns the cached result for a head; undefined if it was not the last one of its slot. */
+	/** Returns the cached result for a head, or undefined if its slot holds a different head. */
 	find(text: string): RepeatedHead | undefined {
 		const known = this.#slots[text.length % SLOTS];
 		if (known === undefined || known.text !== text) return undefined;
@@ -42,12 +45,12 @@ export class RepeatedHeads {
 		return known;
 	}
 
-	/** Reports whether caching a head of that length is worthwhile; if all heads differ, it is not. */
+	/** Reports whether a head of this length should be cached. Caching is suspended while no head repeats. */
 	wants(length: number): boolean {
 		return length <= LONGEST && (--this.#remainingMisses > 0 || this.#remainingMisses % SELDOM === 0);
 	}
 
-	/** Caches a head, unless it contains a secret. */
+	/** Caches a head, unless it contains credentials. */
 	add(head: RepeatedHead): void {
 		const { items, text } = head;
 		for (let i = 0; i < items.length; i += 2) if (SECRET.some(name => sameName(items[i]!, name))) return;

@@ -1,4 +1,4 @@
-/** A request body, fed by the connection and pulled by handlers. */
+/** A request body. The connection adds received bytes, and handlers pull them. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -13,13 +13,13 @@ import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
 
-/** The connection of a body. */
+/** The connection that receives a body. */
 export interface BodyFeeder {
-	/** A reader waits for bytes that have not arrived. */
+	/** Called when a reader waits for bytes that have not arrived. */
 	bodyAwaited(body: RequestBody): void;
-	/** The last byte has been received without being fed. */
+	/** Called when the body's last byte was received by the kernel's relay instead of through `feed`. */
 	bodyWhole(): void;
-	/** Held bytes have fallen below the high-water mark, or are no longer wanted. */
+	/** Called when the held bytes have fallen below the high-water mark, or are no longer wanted. */
 	bodyRelieved(): void;
 }
 
@@ -28,12 +28,18 @@ interface Waiter {
 	readonly reject: (error: unknown) => void;
 }
 
-/** The body of one request. `pull` throws an HttpError if the body is malformed (400), cut short (400) or late (408). */
+/**
+ * The body of one request. `pull` throws an HttpError if the body is malformed (400), cut short (400) or received too slowly
+ * (408).
+ */
 export class RequestBody implements BodySource, ChunkSink {
 	readonly length: number | undefined;
-	/** True once the last byte has been received, whether consumed or not. */
+	/** True once the last byte has been received, even if it has not been consumed. */
 	complete = false;
-	/** Makes the kernel move data that has not been received, if possible; whether it has, and whether it was given one chance. */
+	/**
+	 * Lets the kernel move data that has not been received yet (undefined if not available). `#relayed` is true once it has moved
+	 * some, `#probed` once it has been tried.
+	 */
 	#mover: ((socket: number) => number) | undefined = undefined;
 	#relayed = false;
 	#probed = false;
@@ -44,7 +50,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	#exchange: Exchange | undefined = undefined;
 	#queue: Buffer[] = [];
 	#queued = 0;
-	/** For chunks, which clients can make arbitrarily small. */
+	/** Joins chunks of chunked coding, because clients can make them arbitrarily small. */
 	readonly #gatherer: PieceGatherer | undefined;
 	#received = 0;
 	#discarded = 0;
@@ -52,10 +58,13 @@ export class RequestBody implements BodySource, ChunkSink {
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
 	readonly #blocks: BlockReader | undefined;
-	/** The piece returned by the last pull, lent until the next one. */
+	/** The chunk returned by the last pull. It is lent to the reader until the next pull. */
 	#lent: Uint8Array | undefined = undefined;
 
-	/** `length` is in bytes, or CHUNKED; trailers have the limits of heads. With `blocks`, fed bytes are not retained. */
+	/**
+	 * `length` is in bytes, or CHUNKED. Trailers are limited like heads. With `blocks`, the body copies the bytes that it is fed
+	 * instead of retaining them.
+	 */
 	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, blocks: BlockReader | undefined) {
 		this.#feeder = feeder;
 		this.#blocks = blocks;
@@ -145,8 +154,8 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/**
-	 * For the connection: feeds bytes from `start` on; returns the index after the last one that belongs to this body, or −1
-	 * if they are malformed.
+	 * Called by the connection with received bytes from `start` on. Returns the index after the last byte that belongs to this body,
+	 * or −1 if the bytes are malformed.
 	 */
 	feed(bytes: Buffer, start: number): number {
 		if (this.#failure) return bytes.length;
@@ -171,7 +180,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return end;
 	}
 
-	/** For the decoder: adds content. */
+	/** Called by the decoder with content. */
 	push(bytes: Buffer): void {
 		this.#take(bytes, 0, bytes.length);
 	}
@@ -185,7 +194,7 @@ export class RequestBody implements BodySource, ChunkSink {
 			this.#blocks?.release();
 			return;
 		}
-		// If the kernel moves the rest, reads only signal that there is more.
+		// If the kernel moves the rest, reads only detect that there is more.
 		const short = this.#readsLess();
 		const more = !short && this.#decoder === undefined && this.#remaining >= LARGE_PIECE;
 		const piece = this.#blocks ? this.#blocks.piece(bytes, start, end, more) : bytes.subarray(start, end);
@@ -202,12 +211,15 @@ export class RequestBody implements BodySource, ChunkSink {
 		this.#queued += piece.length;
 	}
 
-	/** Available only after the first pull, because the first piece is sent with the head. */
+	/** Undefined before the first pull, because the first chunk is sent together with the head. */
 	get sendTo(): ((socket: number) => number) | undefined {
 		return this.#pulled ? this.#mover : undefined;
 	}
 
-	/** Reports whether the next read should only signal more data: while the kernel moves it, and once to find out whether it does. */
+	/**
+	 * Reports whether the next read should only detect that there is more data, which the kernel then moves. True while the kernel
+	 * moves data, and also once to find out whether it can.
+	 */
 	#readsLess(): boolean {
 		if (this.#relayed) return this.#waiter !== undefined;
 		if (this.#probed || this.#decoder !== undefined || this.#remaining < LARGE_BODY) return false;
@@ -216,7 +228,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return this.#mover !== undefined;
 	}
 
-	/** Returns the function that moves the rest inside the kernel, if available. */
+	/** Returns a function that moves the rest of the body inside the kernel; undefined if not available. */
 	#relay(): ((socket: number) => number) | undefined {
 		const blocks = this.#blocks;
 		const relay = blocks?.relay?.();
@@ -243,7 +255,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		};
 	}
 
-	/** For the connection: ends an incomplete body. */
+	/** Called by the connection to fail an incomplete body. */
 	fail(error: HttpError): void {
 		if (this.complete || this.#failure) return;
 		this.#failure = error;

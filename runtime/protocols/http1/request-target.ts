@@ -1,18 +1,18 @@
 /** Parses request targets other than a plain path: absolute, authority and asterisk form (RFC 9112 §3.2). */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 
-/** The parts of a target. */
+/** The parts of a request target. */
 export interface RequestTarget {
-	/** Starts with `/`, or is `*`. */
+	/** A string that starts with `/`, or `*`. */
 	path: string;
 	query: string | undefined;
-	/** Authority as sent; undefined if the target has none. */
+	/** The authority as sent; undefined if the target has none. */
 	authority: string | undefined;
 }
 
 /**
- * Parses a target into `to`; returns false if it is malformed or its form is not allowed for the method. The path of CONNECT is
- * set to `/`. The scheme of an absolute form is ignored: that of the connection counts.
+ * Parses a target into `to`. Returns false if it is malformed or its form is not allowed for the method. For CONNECT, the path
+ * is set to `/`. The scheme of an absolute form is ignored, because the connection determines the scheme.
  */
 export function parseTarget(method: string, target: string, to: RequestTarget): boolean {
 	to.query = undefined;
@@ -39,7 +39,7 @@ export function parseTarget(method: string, target: string, to: RequestTarget): 
 	const question = target.indexOf('?', end);
 	const path = question < 0 ? target.slice(end) : target.slice(end, question);
 	to.query = question < 0 ? undefined : target.slice(question + 1);
-	// `OPTIONS http://host` is how proxies forward `OPTIONS *` (RFC 9112 §3.2.4).
+	// A proxy forwards `OPTIONS *` as `OPTIONS http://host` (RFC 9112 §3.2.4).
 	to.path = path === '' ? (method === 'OPTIONS' && question < 0 ? '*' : '/') : path;
 	return true;
 }

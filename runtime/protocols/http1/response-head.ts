@@ -1,4 +1,4 @@
-/** Writes response heads: the fields set by handlers, except those controlled by the protocol (RFC 9110 §7.6.1, RFC 9112 §4). */
+/** Formats response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9110 §7.6.1, RFC 9112 §4). */
 import { STATUS_CODES } from 'node:http';
 import { encodeFieldText, fieldValueKind, isToken } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -8,12 +8,12 @@ export const SERVER_NAME = 'svc';
 
 const STATUS_LINES: readonly string[] = statusLines();
 
-/** Returns a status line with its CRLF. The status is from 100 to 999. */
+/** Returns a status line with its CRLF. The status must be from 100 to 999. */
 export function statusLine(status: number): string {
 	return STATUS_LINES[status]!;
 }
 
-/** The result of `write` for a list of fields. */
+/** The cached result of `write` for a list of fields. */
 interface Written {
 	readonly items: readonly string[];
 	readonly text: string;
@@ -23,56 +23,55 @@ interface Written {
 	readonly hasUpgrade: boolean;
 }
 
-/** Cached lists of fields and their maximum length: at most 64 times 1 KiB per thread. */
+/** Number of cached field lists and their maximum length: at most 64 KiB per thread. */
 const REMEMBERED = 64;
 const REMEMBERED_LENGTH = 1024;
 
-/** Cached field lines, independent of the rest of the list, and the maximum length of a value. */
+/** Number of cached field lines, for lists that are not cached, and the maximum length of a cached line's value. */
 const REMEMBERED_LINES = 32;
 const REMEMBERED_VALUE = 64;
 
-/** A line and the field it was made from. */
+/** A cached line, and the field from which it was formatted. */
 interface Line {
 	name: string;
 	value: string;
 	text: string;
-	/** It came again: the text is one piece since. */
-	/** Whether it was used again and its text has been flattened. */
+	/** Whether the line has been used again, and its text has been flattened. */
 	isFlat: boolean;
 }
 
-/** Formats the field lines of a message; `write` sets the properties. One per thread. */
+/** Formats the field lines of a message. `write` sets the properties of this object. One per thread. */
 export class FieldWriter {
-	/** Handlers set `Date`. */
+	/** True if handlers set `Date`. */
 	hasDate = false;
-	/** Handlers requested `Connection: close`. */
+	/** True if handlers requested `Connection: close`. */
 	close = false;
-	/** `Content-Length` set by handlers; −1 if none or not a number. It is not in the text. */
+	/** The `Content-Length` set by handlers; −1 if there is none or it is not a number. It is not part of the text. */
 	contentLength = -1;
-	/** Handlers set `Upgrade`; it is in the text. */
+	/** True if handlers set `Upgrade`, which is part of the text. */
 	hasUpgrade = false;
-	/** A field was dropped: such a list is not cached, so that every occurrence is counted. */
+	/** True if a field was dropped. Such a list is not cached, so that every occurrence is counted. */
 	#dropped = false;
 	readonly #invalid: () => void;
-	/** Most responses of a site repeat the fields of another; validating and joining them dominates the cost of a head. */
+	/** Cached lists. Most responses of a site have the same fields, and validating and joining them dominates the cost of a head. */
 	readonly #remembered: (Written | undefined)[] = new Array(REMEMBERED).fill(undefined);
-	/** The last text of each slot that was not cached: only a repeated one is worth caching. */
+	/** The last text of each slot that was not cached. A list is cached only if it repeats. */
 	readonly #last: string[] = new Array(REMEMBERED).fill('');
-	/** If one field differs each time, such as an entity tag, the others are usually the same. */
+	/** Cached lines. If one field differs in each response, such as an entity tag, the others are usually the same. */
 	readonly #lines: readonly Line[] = Array.from({ length: REMEMBERED_LINES }, () => ({
-		// Not the name of any field.
+		// No field has this name.
 		name: '\n',
 		value: '',
 		text: '',
 		isFlat: true,
 	}));
 
-	/** `invalid` is called for each field that cannot be sent and is dropped. */
+	/** `invalid` is called for each field that is dropped because it cannot be sent. */
 	constructor(invalid: () => void) {
 		this.#invalid = invalid;
 	}
 
-	/** Returns the fields as text, without framing and connection fields, and without fields that could break out of their line. */
+	/** Formats fields as text. Omits framing and connection fields, and fields whose value would continue on another line. */
 	write(headers: HeaderList): string {
 		const size = headers.size;
 		if (size === 0) return this.#write(headers);
@@ -91,7 +90,7 @@ export class FieldWriter {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
 			const { hasDate, close, contentLength, hasUpgrade } = this;
-			// Via bytes to flatten the string, whose parts each use would join again.
+			// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each use.
 			const flat = Buffer.from(text, 'latin1').toString('latin1');
 			this.#remembered[slot] = { items, text: flat, hasDate, close, contentLength, hasUpgrade };
 		}
@@ -138,7 +137,7 @@ export class FieldWriter {
 		return text;
 	}
 
-	/** Returns a field as a line; '' if it could break out of it. */
+	/** Formats a field as a line, or as '' if it would break out of the line. */
 	#line(name: string, value: string): string {
 		const slot = this.#lines[(name.length * 5 + value.length * 3) % REMEMBERED_LINES]!;
 		if (slot.value === value && slot.name === name) {
@@ -175,12 +174,12 @@ export function holds(headers: HeaderList, items: readonly string[]): boolean {
 	return true;
 }
 
-/** Formats the `Date` line once a second. */
+/** Formats the `Date` line, once per second. */
 export class DateLine {
 	#line = '';
 	#until = 0;
 
-	/** Returns the line with its CRLF; `now` is `performance.now()`, at most a second old. */
+	/** Returns the line with its CRLF. `now` is from `performance.now()`, at most a second old. */
 	at(now: number): string {
 		if (now >= this.#until) {
 			const date = Date.now();

@@ -11,13 +11,13 @@ import {
 } from './client-head.ts';
 import { RememberedHead } from './remembered-heads.ts';
 
-/** Maximum interim responses to a request; unlimited ones could keep an exchange open forever. */
+/** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
 const MAX_INTERIM = 100;
 const NOTHING = Buffer.alloc(0);
 
-/** The heads of one connection, one exchange after another. */
+/** Finds the response heads of one connection, one exchange after another. */
 export class ResponseHeads {
-	/** The bytes taken last; then the position after the last returned head, and their end. */
+	/** The received bytes being searched. `at` is the index after the last head returned, `end` the index after the last byte. */
 	data: Buffer = NOTHING;
 	at = 0;
 	end = 0;
@@ -31,12 +31,12 @@ export class ResponseHeads {
 		this.#last = new RememberedHead(options.heads);
 	}
 
-	/** Called when a request is sent. */
+	/** Must be called when a request is sent. */
 	begin(): void {
 		this.#interim = 0;
 	}
 
-	/** Takes bytes, which `next` examines until more are taken. @throws InvalidResponse */
+	/** Sets the received bytes that `next` searches, together with an incomplete head before them. @throws InvalidResponse */
 	take(bytes: Buffer, count: number): void {
 		this.data = bytes;
 		this.at = 0;
@@ -49,7 +49,7 @@ export class ResponseHeads {
 		} else this.end = 0;
 	}
 
-	/** Returns the next head; undefined if it is incomplete. @throws InvalidResponse */
+	/** Returns the next head, or undefined if it is incomplete. @throws InvalidResponse */
 	next({ method, upgrade }: UpstreamRequest): ResponseHead | undefined {
 		const { data, at: start, end } = this;
 		if (start >= end) return undefined;
@@ -74,7 +74,7 @@ export class ResponseHeads {
 		return head;
 	}
 
-	/** Releases held bytes. */
+	/** Releases the bytes of an incomplete head. */
 	drop(): void {
 		this.#pending.take();
 		this.data = NOTHING;

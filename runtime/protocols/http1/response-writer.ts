@@ -1,4 +1,4 @@
-/** Writes the responses of one connection: framing, coalescing, streaming with backpressure. */
+/** Writes the responses of one connection: framing, joined writes, and streaming with backpressure. */
 import { Buffer } from 'node:buffer';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
@@ -11,27 +11,27 @@ import { COALESCE_LIMIT, GATHER_LIMIT, TEXT_LIMIT } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
 
-/** Pieces written before other connections get their turn, if neither source nor socket is slow. */
+/** If neither source nor socket is slow, this many chunks are written before other connections get a chance to run. */
 const PIECES_A_TURN = 32;
 
-/** The connection, for its writer. */
+/** The connection, as its writer sees it. */
 export interface WriterOwner {
-	/** Limits how much of a body is passed to the socket at a time. */
+	/** Determines how many bytes of a body are passed to the socket at a time. */
 	readonly clock: { readonly writeChunk: number };
-	/** A response that could not be written at once has ended: completely, or by the destruction of the socket. */
+	/** Called when a response that could not be written at once has ended, either completely or because the socket was destroyed. */
 	responseEnded(): void;
-	/** Pending writes have been sent, unless a stream was waiting for that. */
+	/** Called when pending writes have been sent. Not called if a stream was waiting for that. */
 	drained(): void;
-	/** The socket is full; called again with false when it is not. */
+	/** Called with true when the socket is full, and with false when it is writable again. */
 	writeBlocked(blocked: boolean): void;
 }
 
 /** The result of `respond`. */
 export type ResponseProgress = 'written' | 'streaming' | 'upgraded';
 
-/** The output side of a connection. `respond` gathers text, which `flush` sends. */
+/** The output side of a connection. `respond` gathers text, and `flush` sends it. */
 export class ResponseWriter implements OutputOwner {
-	/** False once a response has announced or implied that the connection ends after it. */
+	/** False once a response has announced or implied that the connection closes after it. */
 	keepAlive = true;
 	readonly #socket: ClientSocket;
 	readonly #output: SocketOutput;
@@ -41,7 +41,7 @@ export class ResponseWriter implements OutputOwner {
 	#exchange: Exchange | undefined = undefined;
 	#source: BodySource | undefined = undefined;
 	#chunked = false;
-	/** Remaining bytes of a streamed body with a length; −1 without. */
+	/** Remaining bytes of a streamed body whose length is known; otherwise −1. */
 	#remaining = -1;
 	#awaitsWrite = false;
 	#pumping = false;
@@ -53,12 +53,12 @@ export class ResponseWriter implements OutputOwner {
 		this.#owner = owner;
 	}
 
-	/** True if enough is gathered that it should be sent before more is added. */
+	/** True if so much output is gathered that it should be sent before more is added. */
 	get full(): boolean {
 		return this.#out.length >= GATHER_LIMIT;
 	}
 
-	/** True if so much is waiting for the client that no more should be produced. */
+	/** True if so much output waits for the client that no more should be produced. */
 	get blocked(): boolean {
 		return this.#output.needsDrain;
 	}
@@ -89,7 +89,7 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/**
-	 * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client; `mayKeep` says whether the connection can be
+	 * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client. `mayKeep` says whether the connection may be
 	 * reused.
 	 */
 	respond(x: Exchange, minor: number, mayKeep: boolean): ResponseProgress {
@@ -103,7 +103,7 @@ export class ResponseWriter implements OutputOwner {
 			this.#upgrade(status, response.headers);
 			return 'upgraded';
 		}
-		// A 2xx would tell the client that its tunnel is open (RFC 9110 §9.3.6); an invalid status has no meaning at all.
+		// A 2xx would tell the client that its tunnel is open (RFC 9110 §9.3.6). An invalid status has no meaning at all.
 		if (connects || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
 			if (isStream(body)) body.cancel();
 			body = null;
@@ -145,7 +145,7 @@ export class ResponseWriter implements OutputOwner {
 					? Buffer.byteLength(body)
 					: body?.byteLength;
 			const declared = length ?? fieldWriter.contentLength;
-			// The length that a GET would have; with 304, only if a handler knows it.
+			// For HEAD, the length that a GET response would have. With 304, the length only if a handler knows it.
 			if (!bodiless && declared >= 0) head += `Content-Length: ${declared}\r\n`;
 			else if (status === 304 && fieldWriter.contentLength >= 0)
 				head += `Content-Length: ${fieldWriter.contentLength}\r\n`;
@@ -155,14 +155,14 @@ export class ResponseWriter implements OutputOwner {
 		}
 
 		if (status === 205 && body !== null) {
-			// The client is told to reset its form; there is no content (RFC 9110 §15.3.6).
+			// 205 tells the client to reset its form. It has no content (RFC 9110 §15.3.6).
 			if (isStream(body)) body.cancel();
 			body = null;
 		}
 		if (typeof body === 'string') {
 			const length = Buffer.byteLength(body);
 			if (length === body.length && length <= COALESCE_LIMIT) {
-				// Equal numbers of bytes and characters mean ASCII, which is the same in Latin-1.
+				// If there are as many bytes as characters, the body is ASCII, which is the same in Latin-1.
 				head += `Content-Length: ${length}\r\n`;
 				this.#out += head + this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
 				response.bytesSent = length;
@@ -213,18 +213,18 @@ export class ResponseWriter implements OutputOwner {
 		return 'written';
 	}
 
-	/** Writes a body that reserves room for its head as one piece with it; returns false if that is not possible. */
+	/** Writes head and body as one buffer, if the body's source reserved room for the head. Returns false if that is not possible. */
 	#writeBehind(source: BodySource, head: string): boolean {
 		if (!this.#output.isDirect) return false;
 		const message = source.behind!(this.#out + head);
 		if (message === undefined) return false;
 		this.#out = '';
-		// Not sent yet: the memory belongs to the socket until then, and the source is not pulled again.
+		// Until the write has been accepted, the memory belongs to the socket, and the source must not be pulled again.
 		if (this.#output.bytes(message)) source.pull();
 		return true;
 	}
 
-	/** The socket has closed: cancels a stream being written. */
+	/** Must be called when the socket has closed. Cancels a stream being written. */
 	closed(): void {
 		const source = this.#source;
 		if (!source) return;
@@ -242,7 +242,7 @@ export class ResponseWriter implements OutputOwner {
 		this.flush();
 	}
 
-	/** Returns the connection field and the end of the head. */
+	/** Returns the `Connection` field, if one is needed, and the end of the head. */
 	#connection(keepAlive: boolean, minor: number, upgrade: boolean): string {
 		this.keepAlive = keepAlive;
 		if (keepAlive && minor === 1) return upgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
@@ -250,7 +250,7 @@ export class ResponseWriter implements OutputOwner {
 		return upgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
 	}
 
-	/** Moves pieces until one side must wait; returns true if the response has ended. */
+	/** Moves chunks from source to socket until one of them must wait. Returns true if the response has ended. */
 	#pump(): boolean {
 		const output = this.#output;
 		this.#pumping = true;
@@ -289,9 +289,9 @@ export class ResponseWriter implements OutputOwner {
 				ended = true;
 				break;
 			}
-			// `closed` will be called; further pieces would be for nobody.
+			// `closed` will be called. Nobody would read further chunks.
 			if (this.#socket.destroyed) break;
-			// The bytes belong to the source again at the next pull, so they must have been sent by then.
+			// At the next pull, the source reuses this chunk's memory, so the chunk must have been sent by then.
 			if (output.pending) {
 				this.#awaitsWrite = true;
 				this.#owner.writeBlocked(true);
@@ -303,7 +303,7 @@ export class ResponseWriter implements OutputOwner {
 		return ended;
 	}
 
-	/** Makes the kernel send what it can, once everything before it has been sent. */
+	/** Lets the kernel send body data directly, as far as it can, once everything before it has been sent. */
 	#sendDirectly(source: BodySource): void {
 		this.flush();
 		const descriptor = this.#output.freeDescriptor;
@@ -331,13 +331,13 @@ export class ResponseWriter implements OutputOwner {
 		}
 	}
 
-	/** Writes a piece; returns true if the body has ended. */
+	/** Writes a chunk, or the end of the body (null). Returns true if the body has ended. */
 	#emit(piece: Uint8Array | null): boolean {
 		if (piece === null) {
 			const source = this.#source!;
 			this.#source = undefined;
 			if (this.#remaining > 0) {
-				// Fewer bytes than announced: only closing the connection tells the client.
+				// The body has fewer bytes than announced. Only closing the connection tells the client.
 				this.#socket.destroy();
 				return true;
 			}
@@ -376,7 +376,7 @@ export class ResponseWriter implements OutputOwner {
 		return false;
 	}
 
-	/** OutputOwner: pending writes have been sent. */
+	/** Implements OutputOwner: pending writes have been sent. */
 	outputDrained(): void {
 		if (!this.#awaitsWrite) {
 			this.#owner.drained();

@@ -1,4 +1,4 @@
-/** Facts about a socket for exchanges. */
+/** Addresses and TLS properties of a socket, for exchanges. */
 import type { TLSSocket } from 'node:tls';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -6,7 +6,7 @@ import { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 import { tlsInfoOf } from '../tls-info.ts';
 
-/** Addresses of a connection, read once. */
+/** The addresses of a connection. They are read from the socket once. */
 export class SocketInfo implements ConnectionInfo {
 	readonly tls: TlsInfo | undefined;
 	readonly scheme: 'http' | 'https';
@@ -17,7 +17,7 @@ export class SocketInfo implements ConnectionInfo {
 	#localPort: number | undefined = undefined;
 	#forgotten = false;
 
-	/** For scheme `https`, the handshake must be complete. `peer` comes from a PROXY header. */
+	/** For scheme `https`, the TLS handshake must be complete. `peer` is set if the addresses come from a PROXY header. */
 	constructor(socket: ClientSocket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
 		this.#socket = socket;
 		this.scheme = scheme;
@@ -32,7 +32,7 @@ export class SocketInfo implements ConnectionInfo {
 		}
 	}
 
-	/** Reads the addresses now, for a long exchange: the system forgets them when the client resets its connection. */
+	/** Reads the addresses now, for use in a long exchange: the system forgets them when the client resets its connection. */
 	remember(): void {
 		if (this.#remoteAddress === undefined) {
 			const address = this.#socket.remoteAddress;
@@ -43,8 +43,8 @@ export class SocketInfo implements ConnectionInfo {
 	}
 
 	/**
-	 * False if the address was no longer available when it was first read. Requests of such a client must not be handled: a client
-	 * that resets right after its request could otherwise bypass every rule about addresses.
+	 * False if the client's address was no longer available when it was first read. Requests of such a client must not be handled:
+	 * otherwise, a client that resets its connection right after a request could bypass every rule about addresses.
 	 */
 	get known(): boolean {
 		this.remember();
@@ -76,12 +76,15 @@ function factsOf(socket: ClientSocket): TlsInfo | undefined {
 	return socket instanceof DirectSocket ? socket.tls : tlsInfoOf(socket as ClientSocket & TLSSocket);
 }
 
-/** Distinguishes a client that has gone from the peer of a Unix socket, which has no address and may be trusted. */
+/**
+ * Returns 0.0.0.0 for a client that has disconnected. An empty address would make it look like the peer of a Unix socket, which
+ * may be trusted.
+ */
 function knownAddress(address: string | undefined): string {
 	return address === undefined ? '0.0.0.0' : plainAddress(address);
 }
 
-/** Converts an IPv4-mapped IPv6 address, for rules and logs. */
+/** Converts an IPv4-mapped IPv6 address to IPv4, for rules and logs. Returns '' for undefined. */
 export function plainAddress(address: string | undefined): string {
 	if (address === undefined) return '';
 	return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;

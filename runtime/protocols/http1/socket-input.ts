@@ -1,4 +1,4 @@
-/** Delivers the events of a server socket (data, end, drain) to the current owner of the connection. */
+/** Passes the events of a server socket (data, end, drain, close) to the connection's current owner. */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -8,68 +8,70 @@ import { BlockReader, type BlockTaker } from './block-reader.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
-/** Maximum bytes of a read. */
+/** Maximum bytes per read. */
 const READ_SIZE = 65_536;
-/** Bytes of a read that only signals that there is more. */
+/** Bytes of a short read, whose purpose is only to detect that there is more data. */
 const SHORT_READ = 4096;
 
-/** The read buffer shared by the sockets of one server. */
+/** The read buffer that all sockets of one server share. */
 export class ReadMemory {
 	readonly buffer: Buffer = Buffer.allocUnsafeSlow(READ_SIZE);
-	/** Its first bytes, for reads that only signal that there is more. */
+	/** The first bytes of the buffer, for short reads. */
 	readonly short: Buffer = this.buffer.subarray(0, SHORT_READ);
 	#view: Buffer = this.buffer;
 
-	/** Returns its first bytes. A client's requests often have the same length, so the last view is reused. */
+	/** Returns the first bytes of the buffer. A client's requests often have the same length, so the last view is reused. */
 	first(count: number): Buffer {
 		if (this.#view.length !== count) this.#view = this.buffer.subarray(0, count);
 		return this.#view;
 	}
 }
 
-/** Memory shared by bodies. */
+/** Memory and relay for bodies, shared by all connections of a server. */
 export interface BodyMemory {
 	readonly pieceMemory: PieceMemory;
 	readonly relay: () => SocketRelay | undefined;
 }
 
-/** The receiver of the events. */
+/** The receiver of a socket's events. */
 export interface InputSink {
 	data(bytes: Buffer): void;
-	/** The peer has closed its side. */
+	/** Called when the peer has closed its side. */
 	end(): void;
-	/** A full socket has drained. */
+	/** Called when a full socket has drained. */
 	drained(): void;
-	/** The connection is closed. Nothing follows. */
+	/** Called when the socket has closed. It is the last event. */
 	closed(): void;
 }
 
 /**
- * Reads a socket. Direct sockets are read into shared memory without streams: a buffer for each read, and the stream's queue,
- * cost as much as parsing a request.
+ * Reads a socket. Direct sockets are read into shared memory without streams: allocating a buffer for each read and queueing it
+ * in a stream would cost as much as parsing a request.
  */
 export class SocketInput implements SocketOwner, BlockTaker {
-	/** The socket to use from now on, which may replace the given one. */
+	/** The socket to use from now on. It may replace the one passed to the constructor. */
 	readonly socket: ClientSocket;
-	/** True if bytes are valid only until the sink returns. */
+	/** True if received bytes are valid only until the sink returns. */
 	readonly shared: boolean;
-	/** The current receiver of the events. */
 	sink: InputSink;
 	readonly #memory: ReadMemory | undefined;
 	readonly #onData: ((bytes: Buffer) => void) | undefined;
 	readonly #onEnd: (() => void) | undefined;
-	/** The block being read into instead of the shared memory. */
+	/** The block into which the socket currently reads, if not into the shared memory. */
 	#block: Buffer | undefined = undefined;
 	#receiving = false;
-	/** The current read is to be a short one. */
+	/** True if the next read should be a short one. */
 	#less = false;
 	#blocks: BlockReader | undefined = undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
-	/** The end of the peer's side is being delivered. */
+	/** True while the end of the peer's side is being delivered. */
 	#ending = false;
 
-	/** `memory` is called if the socket need not be read as a stream. Events follow after the constructor has returned. */
+	/**
+	 * `memory.readMemory` is read only if the socket need not be used as a stream. No event is delivered before the constructor
+	 * has returned.
+	 */
 	constructor(
 		given: Socket | DirectSocket,
 		scheme: 'http' | 'https',
@@ -91,7 +93,7 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		this.socket = socket;
 		this.shared = false;
 		this.#memory = undefined;
-		// A client may close its side after its last request and still wants the response.
+		// A client may close its side after its last request and still expect the response.
 		socket.allowHalfOpen = true;
 		socket.setNoDelay(true);
 		this.#onData = bytes => this.sink.data(bytes);
@@ -102,17 +104,17 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		socket.on('drain', () => this.drained());
 		socket.on('error', error => {
 			failure = error;
-			// Node leaves a connection open after TLS records that it cannot decrypt.
+			// Without this, Node would leave a connection open after TLS records that it cannot decrypt.
 			socket.destroy();
 		});
 		socket.once('close', () => this.closed(failure));
 	}
 
-	/** Closes both halves if everything written has been accepted by the system; returns false if not. */
+	/** Closes both sides if the system has accepted everything written. Otherwise, returns false. */
 	leave(): boolean {
 		const { socket } = this;
 		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
-		// TLS sends close_notify first, unless the peer has just left.
+		// With TLS, close_notify is sent first, unless the peer has just closed its side.
 		if (socket.tls !== undefined && !this.#ending) return false;
 		socket.leave();
 		return true;
@@ -129,7 +131,7 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		this.socket.resume();
 	}
 
-	/** Ends reading: the peer's bytes, starting with `rest`, are in the returned stream, which is paused. */
+	/** Ends reading. Returns a paused stream of the peer's bytes, starting with `rest`. */
 	handOver(rest: Buffer | undefined): Duplex {
 		const { socket } = this;
 		socket.pause();
@@ -156,30 +158,30 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		} else if (!this.#upgraded.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
 	}
 
-	/** BlockTaker */
+	/** Implements BlockTaker. */
 	get descriptor(): number {
 		return this.socket instanceof DirectSocket ? this.socket.descriptor : -1;
 	}
 
-	/** BlockTaker */
+	/** Implements BlockTaker. */
 	readLess(): void {
 		if (!this.#receiving || this.#block !== undefined) return;
 		(this.socket as DirectSocket).nextMemory = this.#memory!.short;
 		this.#less = true;
 	}
 
-	/** For bodies, if bytes are valid only until the sink returns. */
+	/** Returns the reader for bodies, if received bytes are valid only until the sink returns; otherwise undefined. */
 	blocks(from: BodyMemory): BlockReader | undefined {
 		if (this.shared) this.#blocks ??= new BlockReader(this, from.pieceMemory, from.relay);
 		return this.#blocks;
 	}
 
-	/** BlockTaker: true while data of a socket without a stream is received. */
+	/** Implements BlockTaker: true while bytes received from a direct socket are being handled. */
 	get takesMemory(): boolean {
 		return this.#receiving;
 	}
 
-	/** BlockTaker */
+	/** Implements BlockTaker. */
 	readInto(memory: Buffer | undefined): void {
 		this.#less = false;
 		this.#block = memory;
@@ -206,13 +208,13 @@ export class SocketInput implements SocketOwner, BlockTaker {
 	}
 }
 
-/** Extracts the connection from an unread stream; returns undefined, and leaves the stream, if that is not possible. */
+/** Takes the connection out of an unread stream. If that is not possible, returns undefined and leaves the stream as it is. */
 function adopt(socket: Socket): DirectSocket | undefined {
-	// A stream that has been read stays one: a PROXY header was read from it.
+	// A stream from which a PROXY header has been read must stay a stream.
 	const direct = socket.bytesRead > 0 ? undefined : directFrom(socket);
 	if (!direct) return undefined;
 	direct.setNoDelay();
-	// The listener, which counts connections, waits for the given stream to close.
+	// The listener counts connections, and waits for the original stream to close.
 	if (socket.listenerCount('close') > 0) direct.whenClosed = () => socket.destroy();
 	else socket.destroy();
 	return direct;

@@ -1,4 +1,4 @@
-/** The byte stream of an upgraded connection that was read into shared memory (RFC 9110 §7.8). */
+/** The byte stream of an upgraded connection whose socket is read into shared memory (RFC 9110 §7.8). */
 import { Duplex } from 'node:stream';
 import type { JoinableStream } from '../../../compiler/exchange/joinable-stream.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -6,27 +6,27 @@ import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import { TEXT_LIMIT } from './limits.ts';
 import { ownedCopy } from './owned-copy.ts';
 
-/** A Duplex over a socket that is not a stream. Supports half-closing in both directions. */
+/** A Duplex over a socket that is not itself a stream. Each direction can be closed separately. */
 export class UpgradedStream extends Duplex implements JoinableStream, OutputOwner {
 	readonly #socket: ClientSocket;
 	#received = false;
-	/** The stream to which bytes are forwarded directly, and the output for bytes from there. */
+	/** The stream to which received bytes are forwarded directly. `#output` writes the bytes that it forwards to this one. */
 	#peer: UpgradedStream | undefined = undefined;
 	#output: SocketOutput | undefined = undefined;
-	/** The peer is not read until its data has been sent, or it has closed. */
+	/** True while the peer is not read, because the data received from it has not been sent. */
 	#full = false;
 	#leaving = false;
 
 	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
 		this.#socket = socket;
-		// It may fail before anyone listens, or when nobody does any longer, which must not end the thread.
+		// The stream may fail when nobody listens for errors, which must not terminate the thread.
 		this.on('error', ignore);
 	}
 
 	/**
-	 * Receives the peer's bytes from `start` to `end` (exclusive), valid only during the call; returns false if the socket should
-	 * not be read until it is resumed.
+	 * Receives bytes from the socket, from `start` to `end` (exclusive), valid only during the call. Returns false if the socket
+	 * should not be read until it is resumed.
 	 */
 	receive(bytes: Buffer, start: number, end: number): boolean {
 		const peer = this.#peer;
@@ -34,7 +34,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		return this.destroyed || this.push(ownedCopy(bytes, start, end));
 	}
 
-	/** The peer has closed its side. */
+	/** Must be called when the other end of the socket has closed its side. */
 	receiveEnd(): void {
 		if (this.destroyed || this.#received) return;
 		this.#received = true;
@@ -42,7 +42,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		else this.push(null);
 	}
 
-	/** The socket has closed. After an orderly end, received data can still be read; later writes fail by themselves. */
+	/** Must be called when the socket has closed. After an orderly end, received data can still be read; later writes fail. */
 	socketClosed(error: Error | undefined): void {
 		if (this.#peer || error || !this.#received) this.destroy(error);
 	}
@@ -58,7 +58,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		return true;
 	}
 
-	/** OutputOwner */
+	/** Implements OutputOwner. */
 	outputDrained(): void {
 		if (this.#leaving) this.destroy();
 		else if (this.#full) {
@@ -71,11 +71,11 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		return !this.destroyed && !this.#received && this.readableLength === 0 && this.writableLength === 0;
 	}
 
-	/** Writes bytes of the peer; returns false if the peer should not be read for now. */
+	/** Writes bytes that the peer stream has received. Returns false if the peer should not be read for now. */
 	#pass(bytes: Buffer, start: number, end: number): boolean {
 		const output = this.#output!;
 		if (this.destroyed) return true;
-		// Messages are mostly short: as text, they need no memory outside the heap.
+		// Messages are mostly short. As strings, they need no memory outside the heap.
 		if (end - start <= TEXT_LIMIT) output.text(bytes.toString('latin1', start, end));
 		else output.bytes(ownedCopy(bytes, start, end));
 		this.#full = output.needsDrain;
@@ -97,12 +97,12 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
 		this.#socket.destroy();
 		const peer = this.#peer;
-		// After an orderly end, the other side still gets pending data before it closes.
+		// After an orderly end, pending data is still sent to the other side before it is closed.
 		if (peer && this.#received && !error && peer.#output!.pending) peer.#leaving = true;
 		else peer?.destroy();
 		done(error);
 	}
 }
 
-/** Listeners are notified of errors; a peer sees the end of the stream. */
+/** An error listener that does nothing. Other listeners are notified, too, and a joined stream sees the end of this one. */
 function ignore(): void {}

@@ -1,4 +1,4 @@
-/** Header fields on the client side: encodes requests, decodes responses (RFC 9113 §8.3). */
+/** Header fields on the client side: encodes those of requests, decodes those of responses (RFC 9113 §8.3). */
 import { withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
@@ -19,23 +19,23 @@ const SCHEME_HTTP = 6;
 const SCHEME_HTTPS = 7;
 const CONTENT_LENGTH = 28;
 
-/** Not added to any table; with NEVER_INDEXED, not by intermediaries either (RFC 7541 §6.2.2, §6.2.3). */
+/** Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3). */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
-/** `Dynamic table size update` to zero, in the first block of a connection. */
+/** A dynamic table size update to zero, sent in the first block of a connection. */
 const NO_TABLE = 0x20;
 
 const SENSITIVE: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
 
-/** An encoder that requires no dynamic table of the upstream: one for all connections of a pool. */
+/** Encodes requests without using the upstream's dynamic table, so that one encoder serves all connections of a pool. */
 export class RequestEncoder {
 	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
 	#at = 0;
 
 	/**
-	 * Encodes a request head; the bytes are valid until the next call.
+	 * Encodes a request head. The bytes are valid until the next call.
 	 * @param first True for the first block of a connection.
-	 * @param length Length of the body, if there is one and it is known.
+	 * @param length Length of the body, if there is a body and its length is known.
 	 */
 	head(request: UpstreamRequest, scheme: 'http' | 'https', first: boolean, length: number | undefined): Uint8Array {
 		this.#at = 0;
@@ -55,7 +55,7 @@ export class RequestEncoder {
 		else this.#field(':path', PATH, request.target);
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const name = headers.nameAt(i).toLowerCase();
-			// The key belongs to HTTP/1.1's handshake (RFC 8441 §5).
+			// `Sec-WebSocket-Key` belongs to the handshake of HTTP/1.1 (RFC 8441 §5).
 			if (name === 'host' || (upgrade !== undefined && name === 'sec-websocket-key')) continue;
 			this.#field(name, STATIC_NAMES.get(name) ?? 0, headers.valueAt(i));
 		}
@@ -87,17 +87,17 @@ export class RequestEncoder {
 	}
 }
 
-/** Maximum fields of a block. */
+/** Maximum number of fields in a block. */
 const MAX_FIELDS = 1000;
 
-/** Receives the fields of a response's head or trailers; one per connection. */
+/** Receives the fields of response heads and trailers. One per connection. */
 export class ResponseReader implements FieldSink {
-	/** Name, value, name, value, …, as for HeaderList; a new array for each block. */
+	/** Alternating names and values, as in HeaderList. A new array for each block. */
 	items: string[] = [];
-	/** 0 if there is none, as in trailers. */
+	/** The status; 0 if there is none, as in trailers. */
 	status = 0;
 	length: number | undefined = undefined;
-	/** What is wrong with the block, if anything. */
+	/** Describes what is wrong with the block; undefined if it is valid. */
 	mistake: string | undefined = undefined;
 	readonly #most: number;
 	#size = 0;
@@ -115,7 +115,7 @@ export class ResponseReader implements FieldSink {
 		this.#size = 0;
 	}
 
-	/** Returns the block as trailers, without fields that belong in a head. */
+	/** Returns the block as trailers, without fields that are not allowed in trailers. */
 	trailers(): HeaderList {
 		const trailers = new HeaderList(this.items);
 		trailers.filter(name => mayTrail(name, 'response'));

@@ -16,15 +16,15 @@ import { OutputQueue, type QueueOwner } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { StreamOutput } from './stream-output.ts';
 
-/** Maximum unread replies to control frames while request bodies are being sent. */
+/** Maximum replies to control frames that the upstream has not read, while there are exchanges on the connection. */
 const MAX_UNREAD_ANSWERS = 1000;
 
-/** Concurrent streams of a connection before the upstream's settings arrive, and maximum. */
+/** Maximum concurrent streams of a connection: until the upstream's settings arrive, and in any case. */
 const FIRST_STREAMS = 100;
 const MAX_STREAMS = 1000;
-/** Maximum bytes of a header block: of a head with its continuations. */
+/** Maximum bytes of a header block, which consists of HEADERS and CONTINUATION frames. */
 const MAX_BLOCK = 262_144;
-/** The last stream ID of a connection. */
+/** After the stream with this ID, a connection accepts no more requests. */
 const LAST_STREAM = 0x7fffffff - 2;
 const EMPTY = new Uint8Array(0);
 
@@ -37,17 +37,17 @@ export class ClientCoders {
 
 /** Callbacks of the connection's owner. */
 export interface SessionKeeper {
-	/** It may have a free stream again. */
+	/** Called when the connection may have a free stream again. */
 	sessionFreed(session: ClientSession): void;
-	/** It has no streams left. */
+	/** Called when the connection has no streams left. */
 	sessionIdle(session: ClientSession): void;
-	/** It accepts no more requests. Called once. */
+	/** Called once, when the connection accepts no more requests. */
 	sessionLost(session: ClientSession): void;
 }
 
 /** An HTTP/2 connection to an upstream. */
 export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner, StreamSession {
-	/** End of the last exchange, by `performance.now()`; set by the keeper. */
+	/** When the last exchange ended, by `performance.now()`. Set by the keeper. */
 	idleSince = 0;
 	proven = false;
 	readonly frames: FrameWriter;
@@ -69,20 +69,20 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#block: HeaderBlock | undefined = undefined;
 	#mostStreams = FIRST_STREAMS;
 	#takesUpgrades = false;
-	/** Requests that wait for the upstream's settings; undefined once these have arrived, or never will. */
+	/** Requests that wait for the upstream's settings. Undefined once the settings have arrived, or will never arrive. */
 	#unsettled: (() => void)[] | undefined = [];
 	/**
-	 * Streams whose bodies are held back: until the upstream has announced its stream limit, then while as many streams are ahead.
-	 * The upstream usually refuses excess streams, which can then be sent again.
+	 * Streams whose request bodies are held back: until the upstream has announced its stream limit, and after that while at least
+	 * as many earlier streams are open. The upstream usually refuses streams beyond its limit, and these can then be sent again.
 	 */
 	readonly #held = new Set<ClientStream>();
 	#retired = false;
 	#closed = false;
-	/** Replies to control frames that the upstream has not read. */
+	/** Number of replies to control frames that the upstream has not read. */
 	#unread = 0;
 	#failure: Error | undefined = undefined;
 
-	/** Takes over a connected socket, and sends the preface. */
+	/** Takes over a connected socket, and sends the connection preface. */
 	constructor(
 		wire: UpstreamSocket,
 		scheme: 'http' | 'https',
@@ -111,21 +111,21 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.frames.numbers(FRAME.windowUpdate, 0, CONNECTION_WINDOW - DEFAULT_WINDOW);
 	}
 
-	/** Number of exchanges. */
+	/** Number of exchanges in progress. */
 	get active(): number {
 		return this.#streams.size;
 	}
 
-	/** True while it accepts another request. */
+	/** True if the connection accepts another request now. */
 	get hasRoom(): boolean {
 		return !this.#retired && this.#streams.size < this.#mostStreams;
 	}
 
-	/** Sends a request; only while `hasRoom`. */
+	/** Sends a request. Allowed only if `hasRoom`. */
 	carry(call: ClientCall): void {
 		if (call.request.upgrade === undefined || this.#unsettled === undefined) this.#carry(call);
 		else {
-			// Whether the upstream supports extended CONNECT is in its settings (RFC 8441 §3).
+			// The upstream's settings say whether it supports extended CONNECT (RFC 8441 §3).
 			let waits = true;
 			call.carrier = {
 				cancel: () => {
@@ -157,13 +157,13 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#queue.soon();
 	}
 
-	/** Accepts no more requests, and closes after the last one. */
+	/** Stops accepting requests, and closes the connection after the last exchange. */
 	retire(): void {
 		this.#retire();
 		if (this.#streams.size === 0) this.end();
 	}
 
-	/** Closes the connection and ends its requests. */
+	/** Closes the connection, which ends its exchanges. */
 	end(): void {
 		if (this.#closed) return;
 		this.#retire();
@@ -181,9 +181,9 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.frames.flush();
 	}
 
-	// StreamSession.
+	// Implementation of StreamSession.
 
-	/** Request bodies are limited where they are received. */
+	/** No limit here: request bodies are limited where they are received. */
 	readonly share: number = Infinity;
 
 	holds(): void {}
@@ -239,7 +239,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		else this.#keeper.sessionIdle(this);
 	}
 
-	// UpstreamSocketOwner.
+	// Implementation of UpstreamSocketOwner.
 
 	received(bytes: Buffer, count: number): boolean {
 		if (this.#closed) return false;
@@ -311,13 +311,13 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		return (id & 1) === 1 && id < this.#next;
 	}
 
-	/** Replies to control frames must not accumulate for an upstream that does not read. */
+	/** Limits the replies to control frames that accumulate if the upstream does not read. Returns false after failing the connection. */
 	#mayAnswer(): boolean {
 		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL) {
 			this.#unread = 0;
 			return true;
 		}
-		// Request bodies may be queued there too: an upstream that reads them slowly may still send some control frames.
+		// The socket may also be full of request bodies. An upstream that reads them slowly may still send some control frames.
 		const most = this.#streams.size > 0 ? MAX_UNREAD_ANSWERS : 0;
 		return ++this.#unread <= most || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}
@@ -333,7 +333,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
 		}
 		if (!this.#window.take(whole)) return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
-		// Streams are limited by their own windows; one that is not read must not block the others.
+		// The connection's window is reopened at once: each stream has its own window, and an unread stream must not block the others.
 		const increment = this.#window.release(whole, true);
 		if (increment > 0) this.frames.numbers(FRAME.windowUpdate, 0, increment);
 		const stream = this.#streams.get(id);
@@ -369,7 +369,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#decode(id: number, ends: boolean, bytes: Buffer, start: number, end: number): boolean {
 		const fields = this.#fields;
 		fields.begin();
-		// Blocks depend on previous ones: those of ended streams must be decoded too.
+		// Blocks depend on previous ones, so those of ended streams must be decoded, too.
 		if (!this.#decoder.decode(bytes, start, end, fields))
 			return this.#fail(H2_ERROR.compression, 'fields are malformed');
 		this.#streams.get(id)?.fields(fields, ends);
@@ -422,7 +422,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 	}
 
-	/** Streams above the last one were not processed and may be sent elsewhere (RFC 9113 §6.8). */
+	/** Handles a GOAWAY. Streams above `last` were not processed, so their requests may be sent elsewhere (RFC 9113 §6.8). */
 	#goAway(last: number, code: number): void {
 		this.#retire();
 		const message =
@@ -455,7 +455,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#keeper.sessionLost(this);
 	}
 
-	/** The upstream violates the protocol: nothing on the connection can be trusted. Always returns false. */
+	/** Closes the connection because the upstream violated the protocol. Always returns false. */
 	#fail(code: number, message: string): false {
 		if (this.#closed) return false;
 		this.#retire();
@@ -479,7 +479,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			socket.destroy();
 			return;
 		}
-		// A pending GOAWAY is delivered before the end if the upstream reads.
+		// If the upstream reads, it receives the pending GOAWAY before the end of the connection.
 		socket.destroySoon();
 		setTimeout(() => socket.destroy(), LINGER_TIME).unref();
 	}

@@ -1,4 +1,4 @@
-/** One request on a connection of HTTP/2 to an upstream (RFC 9113 §8.1). */
+/** One request on an HTTP/2 connection to an upstream (RFC 9113 §8.1). */
 import { createHash } from 'node:crypto';
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -15,46 +15,47 @@ import { type OutputOwner, type OutputSession, StreamOutput } from './stream-out
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /**
- * Bytes that an upstream may send ahead on one stream: for a client that takes next to nothing, which is what settings say;
- * for any other at first; and once that keeps up.
+ * Receive windows of a stream in bytes. The first is announced in SETTINGS and is kept for a client that can accept next to
+ * nothing. The second is the initial window for any other client, the third its maximum once the client keeps up.
  */
 export const MIN_STREAM_WINDOW = 4096;
 const CLIENT_STREAM_WINDOW = 65_535;
 const MAX_CLIENT_STREAM_WINDOW = 262_144;
-/** Milliseconds that a body waits for a place among those that the upstream takes, at most. */
+/** Maximum milliseconds that a request body is held back because the upstream's stream limit may be exceeded. */
 const MAX_HOLD = 1000;
-/** Interim responses to one request: without a bound they would keep an exchange open for ever. */
+/** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
 const MAX_INTERIM = 100;
 
-/** The connection as its streams see it. */
+/** The connection, as its streams see it. */
 export interface StreamSession extends OutputSession {
-	/** True once it has carried a response. */
+	/** True once the connection has carried a response. */
 	readonly proven: boolean;
-	/** What the upstream takes on a new stream. */
+	/** The upstream's initial flow-control window for a stream, in bytes. */
 	readonly peerWindow: number;
 	/**
-	 * Whether the body may be sent: what has left cannot be sent elsewhere when the upstream refuses the stream. If not,
-	 * `startBody` is called when it may. `anyway`: it is sent in any case.
+	 * Reports whether a stream's request body may be sent now. If not, `startBody` is called when it may. Bodies are held back
+	 * because a request whose body has been sent cannot be sent elsewhere if the upstream refuses the stream. With `anyway`, the body
+	 * is not held back any longer.
 	 */
 	admitsBody(stream: ClientStream, anyway: boolean): boolean;
-	/** Opens the stream on the wire with the request's head. */
+	/** Opens the stream by sending the request's head. */
 	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void;
-	/** Ends the request after its body. */
+	/** Ends the request after its body, with trailers if there are any. */
 	writeEnd(stream: ClientStream, trailers: HeaderList | undefined): void;
 	writeReset(stream: ClientStream, code: number): void;
 	writeWindow(stream: ClientStream, increment: number): void;
-	/** The stream is over on both sides. `whole`: the response came to its end. */
+	/** Called when the stream has ended on both sides. `whole` is true if the response was complete. */
 	streamEnded(stream: ClientStream, whole: boolean): void;
 }
 
-/** The exchange. */
+/** One exchange on an HTTP/2 connection. */
 export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, TunnelOwner, TimedCall {
 	readonly id: number;
 	readonly output: StreamOutput;
 	readonly #session: StreamSession;
 	readonly #options: ClientOptions;
 	readonly #window: ReceiveWindow;
-	/** Bytes that the window is beyond what settings say. */
+	/** Bytes by which the initial receive window exceeds the one announced in SETTINGS. */
 	readonly #extra: number;
 	readonly #request: UpstreamRequest;
 	#call: ClientCall | undefined;
@@ -68,7 +69,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#length: number | undefined = undefined;
 	#received = 0;
 	#body: ClientBody | undefined = undefined;
-	/** Bytes that the reader has no room for yet: the upstream is not told of their room. */
+	/** Bytes of window that are not returned to the upstream, because the body's reader has no room for them yet. */
 	#withheld = 0;
 	#paused = false;
 	#tunnel: TunnelStream | undefined = undefined;
@@ -127,23 +128,26 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (this.#call === call) this.#giveUp('the request was canceled');
 	}
 
-	/** Ends the exchange because the connection has ended, or the upstream will not look at it (`unsent`). */
+	/**
+	 * Fails the exchange because the connection has ended. `unsent` means that the upstream has not processed the request and will
+	 * not do so.
+	 */
 	connectionLost(error: Error, unsent: boolean): void {
 		this.#fail(new UpstreamError('response', error.message, error, unsent), true);
 	}
 
-	/** For the session: the body may be sent. */
+	/** Called by the session when the body may be sent. */
 	startBody(): void {
 		if (this.#call !== undefined) this.#sendBody();
 	}
 
-	/** `anyway`: it waits for no place any more. */
+	/** Sends the request body if the session admits it. With `anyway`, the session must admit it. */
 	#sendBody(anyway = false): void {
 		this.#clock.headCame();
 		const source = this.#source;
 		if (!source || this.#sourceStarted) return;
 		if (!this.#session.admitsBody(this, anyway)) {
-			// An upstream that says nothing of its limits, or takes more than it says, must not wait for ever, nor be waited for.
+			// If the upstream announces no limit, or its limit is below what it accepts, the body must not wait forever.
 			this.#clock.wait(this.#longestHold, () => this.#sendBody(true));
 			return;
 		}
@@ -158,7 +162,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return Math.min(...times.filter(time => time > 0));
 	}
 
-	// OutputOwner: the request's body.
+	// Implementation of OutputOwner, for the request body.
 
 	sent(): void {
 		this.#clock.wrote();
@@ -182,22 +186,22 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return (source?.trailers?.size ?? 0) > 0;
 	}
 
-	/** TimedCall */
+	/** Implements TimedCall. */
 	get reading(): boolean {
 		return !this.#paused;
 	}
 
-	/** TimedCall: asked when nothing has been written for so long. */
+	/** Implements TimedCall. Called when nothing has been written for the length of the timeout. */
 	stalled(): boolean {
 		return this.output.window <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
 	}
 
-	/** TimedCall */
+	/** Implements TimedCall. */
 	timedOut(what: string): void {
 		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
 	}
 
-	/** A block of fields has come. */
+	/** Called when a header block has been received. */
 	fields(reader: ResponseReader, ends: boolean): void {
 		const call = this.#call;
 		if (!call) return;
@@ -265,7 +269,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		call.answered(responseOf(status, headers, body));
 	}
 
-	/** Content has come; `false` when it broke the window. */
+	/** Called when DATA has been received. Returns false if it exceeds the flow-control window. */
 	data(bytes: Buffer, start: number, end: number, whole: number, ends: boolean): boolean {
 		if (!this.#window.take(whole)) return false;
 		this.#clock.read();
@@ -299,7 +303,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return true;
 	}
 
-	/** BodyOwner */
+	/** Implements BodyOwner. */
 	resumeBody(): void {
 		this.#paused = false;
 		const bytes = this.#withheld;
@@ -307,7 +311,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#release(bytes, false);
 	}
 
-	/** BodyOwner */
+	/** Implements BodyOwner. */
 	cancelBody(): void {
 		this.#giveUp('the body was canceled');
 	}
@@ -318,7 +322,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (increment > 0) this.#session.writeWindow(this, increment);
 	}
 
-	/** The upstream has reset the stream. */
+	/** Called when the upstream has reset the stream. */
 	reset(code: number): void {
 		const call = this.#call;
 		if (!call) return;
@@ -343,7 +347,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		else this.#giveUp('the request was canceled');
 	}
 
-	/** The response is whole. */
+	/** Ends the exchange because the response is complete. */
 	#end(trailers: HeaderList | undefined): void {
 		const call = this.#call;
 		if (!call) return;
@@ -353,7 +357,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#finish();
-		// The unsent rest of the request is dropped.
+		// The rest of the request, if it has not been sent, is dropped.
 		if (!this.#requestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
@@ -361,7 +365,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		call.released();
 	}
 
-	/** The response is not one of HTTP/2: nothing of it is passed on (RFC 9113 §8.1.1). */
+	/** Fails the exchange because the response violates HTTP/2. A malformed response must not be forwarded (RFC 9113 §8.1.1). */
 	#malformed(message: string): void {
 		this.#fail(new UpstreamError('response', message), false, false, H2_ERROR.protocol);
 	}
@@ -371,9 +375,10 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	/**
-	 * @param closed True when the upstream knows already.
-	 * @param ours True when the upstream is not at fault.
-	 * @param code What the upstream is told.
+	 * Fails the exchange.
+	 * @param closed True if the upstream knows already that the stream has ended.
+	 * @param ours True if the upstream is not to blame.
+	 * @param code The error code sent to the upstream.
 	 */
 	#fail(error: UpstreamError, closed = false, ours = false, code: number = H2_ERROR.cancel): void {
 		const call = this.#call;
@@ -392,7 +397,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		call.released(ours || this.#tunnel ? undefined : error);
 	}
 
-	/** Nothing more is told. */
+	/** Releases the call, so that no more of its callbacks are invoked. */
 	#finish(): void {
 		this.#call = undefined;
 		this.#clock.stop();
@@ -400,7 +405,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 }
 
-/** A body that keeps why it could not be read. */
+/** Wraps a request body and records why it could not be read. */
 class RecordingSource implements BodySource {
 	failure: unknown = undefined;
 	readonly #source: BodySource;
@@ -444,7 +449,7 @@ function responseOf(status: number, headers: HeaderList, body: UpstreamResponse[
 	return { status, reason: undefined, headers, body, protocol: 'HTTP/2.0', upgraded: undefined };
 }
 
-/** The answer to a WebSocket key (RFC 6455 §4.2.2). */
+/** Returns the `Sec-WebSocket-Accept` value for a WebSocket key (RFC 6455 §4.2.2). */
 function acceptOf(key: string): string {
 	return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 }

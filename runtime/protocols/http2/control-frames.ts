@@ -7,13 +7,13 @@ import type { SessionEnd } from './session-end.ts';
 import { readSettings } from './settings.ts';
 import type { Stream } from './stream.ts';
 
-/** The connection, for its control frames. */
+/** The connection, as the handler of its control frames sees it. */
 export interface ControlledSession {
 	readonly frames: FrameWriter;
 	readonly queue: OutputQueue;
 	readonly ending: SessionEnd;
 	readonly streams: ReadonlyMap<number, Stream>;
-	/** The highest stream that the client has opened. */
+	/** The highest stream ID that the client has used. */
 	readonly lastStream: number;
 	sendWindow: number;
 	/** Handles a connection error caused by the client. */
@@ -26,9 +26,9 @@ export interface ControlledSession {
 
 /** Handles the control frames of one connection. */
 export class ControlFrames {
-	/** Initial send window of streams. */
+	/** The initial send window of streams, as set by the client. */
 	peerWindow: number = DEFAULT_WINDOW;
-	/** The client's first settings have arrived. */
+	/** True once the client's first SETTINGS have arrived. */
 	settled = false;
 	readonly #session: ControlledSession;
 
@@ -55,7 +55,7 @@ export class ControlFrames {
 		}
 	}
 
-	/** The new window applies to open streams too (RFC 9113 §6.9.2); returns false if one becomes too large. */
+	/** Applies a new initial window, also to open streams (RFC 9113 §6.9.2). Returns false if one of their windows becomes too large. */
 	#setWindow(window: number | undefined): boolean {
 		if (window === undefined) return true;
 		const change = window - this.peerWindow;
@@ -75,7 +75,7 @@ export class ControlFrames {
 		}
 	}
 
-	/** Priorities are ignored, because windows and turns determine the order; only the frame's form is checked. */
+	/** Checks the form of a PRIORITY frame. Priorities are ignored: flow control and round-robin determine the order. */
 	priority(stream: number, size: number): void {
 		if (stream === 0) this.#session.fail(H2_ERROR.protocol);
 		else if (size !== 5) this.#session.fail(H2_ERROR.frameSize);

@@ -1,4 +1,4 @@
-/** An HPACK field with facts that the server needs, determined once, however often a table entry is used. */
+/** An HPACK field with properties that the server needs. They are determined once, however often a table entry is used. */
 import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 
 /** What a field's name means to the protocol. */
@@ -20,9 +20,9 @@ export const KIND = {
 	contentLength: 11,
 	expect: 12,
 	trailer: 13,
-	/** A name with `_` or `.`, which a backend may confuse with the one with `-` that a rule here forbids. */
+	/** The name contains `_` or `.`. A backend may confuse it with the name that has `-` instead, for which there may be a rule. */
 	confusable: 14,
-	/** Not a lower-case token (RFC 9113 §8.2.1). */
+	/** The name is not a lowercase token (RFC 9113 §8.2.1). */
 	invalid: 15,
 } as const;
 
@@ -45,21 +45,21 @@ const KINDS: ReadonlyMap<string, number> = new Map([
 	['trailer', KIND.trailer],
 ]);
 
-/** Bytes that a field counts for in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
+/** Bytes counted for a field in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
 const OVERHEAD = 32;
 
-/** A field, as in a table. */
+/** A field, as stored in a table. */
 export class Field {
 	readonly name: string;
 	readonly value: string;
 	/** One of KIND. */
 	readonly kind: number;
-	/** Bytes that it counts for. */
+	/** Bytes counted for the field in tables and limits. */
 	readonly size: number;
 	/** False if the value contains a control character, or starts or ends with whitespace (RFC 9113 §8.2.1). */
 	readonly validValue: boolean;
 
-	/** Name and value are bytes as Latin-1; `kind` is given if the name is already known. */
+	/** Name and value represent bytes as Latin-1. `kind` may be passed if the name's kind is already known. */
 	constructor(name: string, value: string, kind: number = nameKind(name)) {
 		this.name = name;
 		this.value = value;

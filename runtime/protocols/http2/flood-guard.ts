@@ -1,7 +1,7 @@
-/** Limits frames of a connection that do no useful work, so that no mixture of them becomes a flood. */
+/** Limits the frames of a connection that do no useful work, so that no combination of them can be used for a flood. */
 import { CALM_BUDGET, CALM_REFILL } from './limits.ts';
 
-/** Why a connection was cut off. A fixed set, for counters. */
+/** Reasons for which a connection is closed. A fixed set, because they are the labels of counters. */
 export const CUT_REASONS = [
 	'rapid_reset',
 	'made_you_reset',
@@ -18,7 +18,10 @@ export const CUT_REASONS = [
 
 export type CutReason = (typeof CUT_REASONS)[number];
 
-/** The costs of frames. A reset costs as much as two or three finished exchanges earn: a client that cancels less than a quarter is no attacker. */
+/**
+ * The costs of frames that do no useful work. A reset costs as much as two or three completed exchanges earn, so that a client
+ * that cancels less than a quarter of its requests is not taken for an attacker.
+ */
 export const COST = {
 	/** The client canceled a stream (CVE-2023-44487), whether or not its response had been sent. */
 	rapid_reset: 8,
@@ -30,26 +33,26 @@ export const COST = {
 	window_update_flood: 1,
 	/** DATA without content or end, and frames of unknown type. */
 	empty_frames: 4,
-	/** DATA of a stream that we have reset. */
+	/** DATA on a stream that we have reset. */
 	late_data: 1,
 } as const;
 
-/** Earned by an exchange whose response was sent completely. */
+/** Earned by each exchange whose response was sent completely. */
 const EARNED_BY_EXCHANGE = 3;
-/** Earned by each DATA frame sent, because the receiver must raise two windows from time to time. */
+/** Earned by each DATA frame that we send, because the client must occasionally send two WINDOW_UPDATE frames for it. */
 const EARNED_BY_FRAME = 2;
 
-/** The budget of one connection: initially full, drained by costs, refilled by work and time. */
+/** The budget of one connection. It is full at first. Costs reduce it; useful work and time refill it. */
 export class FloodGuard {
 	#left = CALM_BUDGET;
 	#filledAt: number;
 
-	/** `now` is `performance.now()`, as everywhere in this class. */
+	/** Here and in the methods below, `now` is from `performance.now()`. */
 	constructor(now: number) {
 		this.#filledAt = now;
 	}
 
-	/** Charges a cost; returns true if the budget is exhausted. */
+	/** Deducts a cost. Returns true if the budget is exhausted. */
 	spend(cost: number, now: number): boolean {
 		this.#left -= cost;
 		if (this.#left >= 0) return false;

@@ -16,15 +16,15 @@ export const FRAME = {
 
 /** Frame flags. */
 export const FLAG = {
-	/** For SETTINGS and PING. */
+	/** Of SETTINGS and PING. */
 	ack: 0x1,
-	/** For DATA and HEADERS. */
+	/** Of DATA and HEADERS. */
 	endStream: 0x1,
-	/** For HEADERS and CONTINUATION. */
+	/** Of HEADERS and CONTINUATION. */
 	endHeaders: 0x4,
-	/** For DATA and HEADERS. */
+	/** Of DATA and HEADERS. */
 	padded: 0x8,
-	/** For HEADERS. */
+	/** Of HEADERS. */
 	priority: 0x20,
 } as const;
 
@@ -52,17 +52,17 @@ export const SETTING = {
 	initialWindowSize: 4,
 	maxFrameSize: 5,
 	maxHeaderListSize: 6,
-	/** Extended CONNECT (RFC 8441 §3). */
+	/** The peer supports extended CONNECT (RFC 8441 §3). */
 	enableConnectProtocol: 8,
-	/** The priorities of RFC 7540 are not used (RFC 9218 §2.1). */
+	/** The sender does not use the priorities of RFC 7540 (RFC 9218 §2.1). */
 	noRfc7540Priorities: 9,
 } as const;
 
 /** Bytes of a frame header. */
 export const FRAME_HEADER = 9;
-/** Maximum window (RFC 9113 §6.9.1). */
+/** Maximum size of a flow-control window in bytes (RFC 9113 §6.9.1). */
 export const MAX_WINDOW = 0x7fffffff;
-/** Initial window of a connection and of a stream. */
+/** Initial flow-control window of a connection and of a stream, in bytes. */
 export const DEFAULT_WINDOW = 65_535;
 /** The client's connection preface (RFC 9113 §3.4). */
 export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';

@@ -2,21 +2,21 @@
 import { FRAME_HEADER, PREFACE } from './frame-codes.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 
-/** Receives the frames. The bytes are valid only during the call. */
+/** Receives frames. The bytes are valid only during the call. */
 export interface FrameSink {
-	/** Returns false if nothing more is to be read. */
+	/** Handles a frame. Returns false if the connection should not be read any more. */
 	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean;
-	/** The connection does not start with the preface. */
+	/** Called if the connection does not start with the preface. */
 	badPreface(): void;
-	/** A frame exceeds the maximum size. */
+	/** Called if a frame exceeds the maximum size. */
 	oversize(): void;
 }
 
-/** Maximum bytes of a frame with its header. */
+/** Maximum bytes of a frame, including its header. */
 const LARGEST = FRAME_HEADER + MAX_FRAME_SIZE;
-/** Minimum bytes of a frame for which reusable memory is worthwhile. */
+/** Minimum bytes of a frame for which a reusable buffer is worthwhile. */
 const LARGE = 8192;
-/** Free buffers of this thread for large frames. */
+/** This thread's free buffers for large frames. */
 const free: Buffer[] = [];
 /** Maximum free buffers kept. */
 const MAX_FREE = 32;
@@ -26,7 +26,7 @@ function memoryFor(size: number): Buffer {
 	return free.pop() ?? Buffer.allocUnsafeSlow(LARGEST);
 }
 
-/** The receiving side of a connection, below frames. */
+/** Splits received bytes into frames, and passes each to the sink. */
 export class FrameReader {
 	readonly #sink: FrameSink;
 	#preface = 0;
@@ -34,13 +34,13 @@ export class FrameReader {
 	#partial: Buffer | undefined = undefined;
 	#held = 0;
 
-	/** @param preface False on the client side, because servers send none. */
+	/** @param preface False on the client side, because servers do not send a preface. */
 	constructor(sink: FrameSink, preface: boolean = true) {
 		this.#sink = sink;
 		if (!preface) this.#preface = PREFACE.length;
 	}
 
-	/** True within a frame. */
+	/** True if the input so far ends within the preface or a frame. */
 	get within(): boolean {
 		return this.#held > 0 || this.#preface < PREFACE.length;
 	}
@@ -79,7 +79,7 @@ export class FrameReader {
 		return at;
 	}
 
-	/** Continues an incomplete frame; returns the index after it, −1 if it is still incomplete or was the last. */
+	/** Continues an incomplete frame. Returns the index after it, or −1 if it is still incomplete or nothing more is to be read. */
 	#complete(bytes: Buffer, start: number): number {
 		let at = start;
 		if (this.#held < FRAME_HEADER) {
@@ -103,7 +103,7 @@ export class FrameReader {
 		return goesOn ? at : -1;
 	}
 
-	/** Fills the held bytes up to a length; returns the index after the consumed ones. */
+	/** Fills the partial frame up to `wanted` bytes. Returns the index after the bytes consumed. */
 	#fill(bytes: Buffer, start: number, wanted: number): number {
 		if (this.#partial!.length < wanted) {
 			const larger = memoryFor(wanted);

@@ -1,14 +1,14 @@
-/** Writes the frames of one connection to gathered output, and that to its socket. */
+/** Writes the frames of one connection. They are gathered in memory before they are written to the socket. */
 import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
 import { FLAG, FRAME, FRAME_HEADER } from './frame-codes.ts';
 import { MAX_FRAME_SIZE, OUTPUT_TEXT } from './limits.ts';
 import type { OutputMemory, OutputOwner } from './output-memory.ts';
 
-/** The sending side of a connection, below streams and windows. */
+/** The sending side of a connection. It knows nothing about streams and flow control. */
 export class FrameWriter implements OutputOwner {
 	readonly #socket: ClientSocket;
 	readonly #memory: OutputMemory;
-	/** Bytes that the system had not accepted at the last check. */
+	/** Bytes that the system had not accepted at the previous check. */
 	#unsent = Infinity;
 
 	constructor(socket: ClientSocket, memory: OutputMemory) {
@@ -16,14 +16,14 @@ export class FrameWriter implements OutputOwner {
 		this.#memory = memory;
 	}
 
-	/** True if the socket is full: what is not urgent waits for its `drain`. */
+	/** True if the socket is full. Anything not urgent then waits for its `drain` event. */
 	get full(): boolean {
 		return this.#socket.writableNeedDrain;
 	}
 
 	/** Reports whether the client has accepted anything since the last call. */
 	progressed(): boolean {
-		// A slow client empties a batch bit by bit, which is visible only here: streams report whole writes.
+		// A slow client accepts a batch gradually. Streams only learn when a whole write has been accepted, so it is checked here.
 		const unsent = queuedIn(this.#socket);
 		const progressed = unsent < this.#unsent;
 		this.#unsent = unsent;
@@ -40,7 +40,7 @@ export class FrameWriter implements OutputOwner {
 		if (length === 0 || socket.destroyed || socket.writableEnded) return;
 		const { bytes } = memory;
 		if (length <= OUTPUT_TEXT) {
-			// Cheaper than writing bytes, and the memory is free again at once.
+			// Writing a string is cheaper than writing bytes, and the memory can be reused at once.
 			socket.write(bytes.toString('latin1', 0, length), 'latin1');
 			return;
 		}
@@ -53,7 +53,7 @@ export class FrameWriter implements OutputOwner {
 		memory.replace();
 	}
 
-	/** Starts a frame and reserves its payload; returns the index of the payload in `bytes`. */
+	/** Starts a frame and reserves room for its payload. Returns the payload's index in `bytes`. */
 	begin(length: number, type: number, flags: number, stream: number): number {
 		const memory = this.#memory;
 		memory.reserve(this, FRAME_HEADER + length);
@@ -71,7 +71,7 @@ export class FrameWriter implements OutputOwner {
 		return at + FRAME_HEADER;
 	}
 
-	/** Shortens the last frame to a payload smaller than reserved. */
+	/** Shortens the last frame, if its payload turned out smaller than the room reserved for it. */
 	shorten(payload: number, end: number): void {
 		const { bytes } = this.#memory;
 		const length = end - payload;
@@ -94,7 +94,7 @@ export class FrameWriter implements OutputOwner {
 		if (second !== undefined) this.bytes.writeUInt32BE(second, at + 4);
 	}
 
-	/** Writes SETTINGS with alternating identifiers and values; an empty list acknowledges the peer's. */
+	/** Writes SETTINGS with alternating identifiers and values. An empty list acknowledges the peer's SETTINGS. */
 	settings(entries: readonly number[]): void {
 		const at = this.begin(entries.length * 3, FRAME.settings, entries.length === 0 ? FLAG.ack : 0, 0);
 		for (let i = 0; i < entries.length; i += 2) {
@@ -103,13 +103,13 @@ export class FrameWriter implements OutputOwner {
 		}
 	}
 
-	/** Writes a PING with eight bytes, or its acknowledgment. */
+	/** Writes a PING with eight bytes of payload, or the acknowledgment of one. */
 	ping(payload: Uint8Array, ack: boolean): void {
 		const at = this.begin(8, FRAME.ping, ack ? FLAG.ack : 0, 0);
 		this.bytes.set(payload, at);
 	}
 
-	/** Writes a header block from its parts, in as many frames as necessary. */
+	/** Writes a header block, given in parts, in as many frames as necessary. */
 	headers(stream: number, endStream: boolean, parts: readonly Uint8Array[]): void {
 		let length = 0;
 		for (let i = 0; i < parts.length; i++) length += parts[i]!.length;
@@ -136,14 +136,14 @@ export class FrameWriter implements OutputOwner {
 		}
 	}
 
-	/** Writes DATA. Returns the position of the frame, for `endStreamAt`. */
+	/** Writes a DATA frame. Returns the frame's position, for `endStreamAt`. */
 	data(stream: number, endStream: boolean, piece: Uint8Array, start: number, end: number): number {
 		const at = this.begin(end - start, FRAME.data, endStream ? FLAG.endStream : 0, stream);
 		this.bytes.set(start === 0 && end === piece.length ? piece : piece.subarray(start, end), at);
 		return at - FRAME_HEADER;
 	}
 
-	/** Marks the last DATA frame as the end of its stream; returns false if it has already been sent. */
+	/** Sets END_STREAM on the last DATA frame. Returns false if the frame has already been sent. */
 	endStreamAt(frame: number): boolean {
 		const memory = this.#memory;
 		if (memory.owner !== this || frame + FRAME_HEADER > memory.at) return false;

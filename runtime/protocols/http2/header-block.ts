@@ -1,7 +1,7 @@
-/** A header block split into several frames (RFC 9113 §4.3, §6.10). */
+/** A header block that is split into several frames (RFC 9113 §4.3, §6.10). */
 import { MAX_CONTINUATIONS } from './limits.ts';
 
-/** The current block: HEADERS, followed by CONTINUATION frames. */
+/** The header block being received: a HEADERS frame followed by CONTINUATION frames. */
 export class HeaderBlock {
 	readonly stream: number;
 	readonly endStream: boolean;
@@ -16,7 +16,7 @@ export class HeaderBlock {
 		this.#most = most;
 	}
 
-	/** Adds a copy of a fragment; returns false if the block becomes too large or consists of too many fragments. */
+	/** Adds a copy of a fragment. Returns false if the block has become too large, or has too many fragments. */
 	add(bytes: Buffer, start: number, end: number): boolean {
 		this.#length += end - start;
 		if (this.#length > this.#most || this.#parts.length > MAX_CONTINUATIONS) return false;

@@ -1,4 +1,4 @@
-/** Decodes header blocks (HPACK, RFC 7541), with one decoder per connection, because blocks depend on previous ones. */
+/** Decodes header blocks (HPACK, RFC 7541). Each connection has its own decoder, because blocks depend on previous ones. */
 import { Field } from './field.ts';
 import { huffmanDecode } from './huffman.ts';
 import { STATIC_COUNT, STATIC_FIELDS } from './static-table.ts';
@@ -8,11 +8,11 @@ export interface FieldSink {
 	field(field: Field): void;
 }
 
-/** Maximum bytes of the dynamic table: the protocol's default, which our settings do not change. */
+/** Maximum bytes of the dynamic table. It is the protocol's default, which our SETTINGS do not change. */
 const TABLE_SIZE = 4096;
-/** Maximum entries, because each counts for at least 32 bytes. */
+/** Maximum entries of the dynamic table. Each entry counts for at least 32 bytes. */
 const TABLE_ENTRIES: number = TABLE_SIZE / 32;
-/** Larger integers are rejected: nothing that they describe may be so large. */
+/** Larger integers are rejected. No valid length or index is that large. */
 const MAX_INTEGER = 1 << 24;
 
 const STATIC: readonly Field[] = Array.from(
@@ -20,13 +20,13 @@ const STATIC: readonly Field[] = Array.from(
 	(_, i) => new Field(STATIC_FIELDS[i * 2]!, STATIC_FIELDS[i * 2 + 1]!),
 );
 
-/** Memory for decoded strings, shared by the decoders of one thread. */
+/** Memory for decoded strings, shared by all decoders of one thread. */
 export class StringMemory {
 	readonly bytes: Buffer;
 
 	/** `size` is the maximum bytes of a string. */
 	constructor(size: number) {
-		// Additional room, because the Huffman decoder stops before the end of memory.
+		// Some additional room is needed, because the Huffman decoder stops before the end of the memory.
 		this.bytes = Buffer.allocUnsafeSlow(size + 4);
 	}
 }
@@ -40,14 +40,14 @@ export class HpackDecoder {
 	#count = 0;
 	#size = 0;
 	#capacity = TABLE_SIZE;
-	/** The current read position. */
+	/** The current position in the input. */
 	#at = 0;
 
 	constructor(memory: StringMemory) {
 		this.#memory = memory;
 	}
 
-	/** Decodes a complete block; returns false if it is malformed, which is a connection error (RFC 9113 §4.3). */
+	/** Decodes a complete block. Returns false if it is malformed, which is a connection error (RFC 9113 §4.3). */
 	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
 		this.#at = start;
 		let updates = 0;
@@ -61,7 +61,7 @@ export class HpackDecoder {
 				sink.field(field);
 				begun = true;
 			} else if (first >= 32 && first < 64) {
-				// The size changes between blocks, at most twice: down and up again (RFC 7541 §4.2).
+				// Size updates are allowed only at the start of a block, at most two: one down and one up again (RFC 7541 §4.2).
 				const size = this.#integer(bytes, end, 5);
 				if (begun || size < 0 || size > TABLE_SIZE || ++updates > 2) return false;
 				this.#capacity = size;
@@ -98,7 +98,7 @@ export class HpackDecoder {
 	}
 
 	#add(field: Field): void {
-		// An entry larger than the table empties it (RFC 7541 §4.4).
+		// Adding an entry that is larger than the table empties the table (RFC 7541 §4.4).
 		this.#evict(this.#capacity - field.size);
 		if (field.size > this.#capacity) return;
 		this.#ring ??= new Array(TABLE_ENTRIES).fill(undefined);
@@ -108,7 +108,7 @@ export class HpackDecoder {
 		this.#size += field.size;
 	}
 
-	/** Evicts the oldest entries until the table is no larger than `size`. */
+	/** Evicts the oldest entries until the table has at most `size` bytes. */
 	#evict(size: number): void {
 		while (this.#count > 0 && this.#size > size) {
 			const oldest = (this.#next - this.#count + TABLE_ENTRIES) % TABLE_ENTRIES;
@@ -118,7 +118,7 @@ export class HpackDecoder {
 		}
 	}
 
-	/** Decodes an integer with a prefix of so many bits (RFC 7541 §5.1); −1 if malformed or too large. */
+	/** Decodes an integer with a prefix of this many bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
 	#integer(bytes: Buffer, end: number, prefix: number): number {
 		const mask = (1 << prefix) - 1;
 		let value = bytes[this.#at++]! & mask;

@@ -15,7 +15,7 @@ import { ResponseFields } from './response-fields.ts';
 /** A connection, as the engine manages it. */
 export interface EngineSession extends Closable {
 	readonly info: SocketInfo;
-	/** Handles expired deadlines; `now` is `performance.now()`. */
+	/** Handles expired deadlines. `now` is from `performance.now()`. */
 	check(now: number): void;
 	/** Starts a graceful shutdown. */
 	drain(): void;
@@ -23,7 +23,7 @@ export interface EngineSession extends Closable {
 	destroy(): void;
 }
 
-/** Coders for all connections, created for the first one: most listeners of a large configuration have none. */
+/** Coders that all connections share. They are created for the first one, because most listeners of a large configuration have none. */
 export class SharedCoders {
 	readonly fields: RequestFields;
 	readonly responseFields: ResponseFields;
@@ -35,19 +35,19 @@ export class SharedCoders {
 		const { maxHeadSize, maxHeaderCount } = host.limits;
 		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'));
-		// The shortest codes have five bits.
+		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
 		this.strings = new StringMemory(Math.ceil((maxHeadSize * MAX_BLOCK_FACTOR * 8) / 5));
 	}
 }
 
-/** The shared state of one server on one thread. */
+/** The state that all HTTP/2 connections of one server share on one thread. */
 export class Http2Engine {
 	readonly host: ProtocolHost;
 	/** The host's limits at the time of the last new connection or clock tick. */
 	limits: ProtocolLimits;
 	readonly counters: Http2Counters | undefined;
 	readonly sessions: Set<EngineSession> = new Set();
-	/** `performance.now()` at the last event: exact at the start of an exchange, otherwise at most a tick old. */
+	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
 	#tick: number;
@@ -67,23 +67,23 @@ export class Http2Engine {
 		return this.#coders;
 	}
 
-	/** For pieces of request bodies; created for the first one. */
+	/** Memory for chunks of request bodies. Created on first use. */
 	get pieceMemory(): PieceMemory {
 		this.#pieceMemory ??= new PieceMemory();
 		return this.#pieceMemory;
 	}
 
-	/** Returns the deadline in so many milliseconds from now; Infinity for 0. */
+	/** Returns the deadline that is `milliseconds` from now; Infinity for 0. */
 	after(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
-	/** Adopts changes made by a load. */
+	/** Applies changes of the limits after a reload of the configuration. */
 	refresh(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
 		this.limits = limits;
-		// Existing connections keep their coders, and thus the limits that they announced to their clients.
+		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
 		const tick = tickFor(limits);
 		if (tick === this.#tick) return;
@@ -93,7 +93,7 @@ export class Http2Engine {
 		this.#timer = this.#clock();
 	}
 
-	/** `counted`: the connection began with another protocol and is already counted. */
+	/** Adds a connection. `counted` is true if it began with another protocol and has been counted already. */
 	add(session: EngineSession, counted: boolean): void {
 		this.sessions.add(session);
 		if (!counted) this.host.opened();
@@ -120,7 +120,7 @@ export class Http2Engine {
 	}
 }
 
-/** Milliseconds between checks: a quarter of the shortest timeout, so that each is met closely. */
+/** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
 export function tickFor(limits: ProtocolLimits): number {
 	let shortest = TICK * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;

@@ -1,4 +1,4 @@
-/** HTTP/2 on accepted sockets, with our own engine (RFC 9113), by ALPN or prior knowledge. */
+/** The HTTP/2 server, with our own engine on accepted sockets (RFC 9113). Connections use ALPN or prior knowledge. */
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
@@ -7,15 +7,15 @@ import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.t
 import { Http2Engine } from './http2-engine.ts';
 import { Session } from './session.ts';
 
-/** The server, which can take over a connection whose first bytes were read as HTTP/1.1. */
+/** The HTTP/2 server. It can take over a connection whose first bytes were read as HTTP/1.1. */
 export interface Http2Server extends ProtocolServer {
-	/** `bytes` are valid only during the call. */
+	/** Takes over a connection. `bytes` are the first bytes received, valid only during the call. */
 	takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void;
 }
 
 /**
- * Creates the HTTP/2 server of one listener on one thread. It has no timers and no memory while it has no connections.
- * `host.limits` is read again for each connection and at each tick of its clock. Responses start with the field `Server: svc`,
+ * Creates the HTTP/2 server of one listener on one thread. While it has no connections, it needs no timers and no memory.
+ * `host.limits` is read again for each connection and at each tick of the clock. Responses start with the field `Server: svc`,
  * which handlers may replace or remove.
  */
 export function createHttp2Server(host: ProtocolHost): Http2Server {

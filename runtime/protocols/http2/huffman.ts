@@ -1,6 +1,6 @@
 /** The Huffman code of HPACK strings (RFC 7541 §5.2, Appendix B). */
 
-/** Length in bits of each byte's code. The code is canonical: shorter codes first, codes of one length in byte order. */
+/** Length in bits of each byte's code. The code is canonical: shorter codes come first, codes of equal length in byte order. */
 const LENGTHS: readonly number[] = [
 	...[13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28],
 	...[28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15],
@@ -13,37 +13,37 @@ const LENGTHS: readonly number[] = [
 	...[26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26],
 ];
 
-/** End of string: 30 ones. It must not occur in a string; its first bits are used as padding. */
+/** Length in bits of the end-of-string symbol, which is all ones. It must not occur in a string; its first bits are the padding. */
 const EOS_LENGTH = 30;
 
-/** In a transition: the next node, then the byte that it completes. */
+/** Layout of a transition: the low bits are the next node, and the bits above them the byte that it completes. */
 const NODE_BITS = 9;
 const NODE_MASK: number = (1 << NODE_BITS) - 1;
 const COMPLETES: number = 1 << 17;
 const INVALID = -1;
 
-/** The code, and the state machine that decodes it four bits at a time. */
+/** The codes of all bytes, and the state machine that decodes four bits at a time. */
 interface HuffmanTables {
 	readonly codes: Uint32Array;
-	/** By node and four bits: INVALID, or the next node with COMPLETES and a byte. */
+	/** Transitions by node and the next four bits: INVALID, or the next node. With COMPLETES, the transition also yields a byte. */
 	readonly transitions: Int32Array;
-	/** By node: whether a string may end there, which is after fewer than eight ones. */
+	/** By node: whether a string may end there. Its padding must be fewer than eight ones. */
 	readonly mayEnd: Uint8Array;
 }
 
 const TABLES: HuffmanTables = build();
 
-/** Returns the length of an encoded text, whose characters are bytes. */
+/** Returns the length in bytes of an encoded string. The characters of `text` represent bytes. */
 export function huffmanLength(text: string): number {
 	let bits = 0;
 	for (let i = 0; i < text.length; i++) bits += LENGTHS[text.charCodeAt(i)]!;
 	return (bits + 7) >> 3;
 }
 
-/** Encodes a text; returns the index after it. */
+/** Encodes a string. Returns the index after its encoding. */
 export function huffmanEncode(text: string, to: Buffer, at: number): number {
 	const { codes } = TABLES;
-	// Up to 7 pending bits plus a code of 28 bits exceed 32, so a code is added in two parts.
+	// Up to 7 pending bits and a code of 28 bits need more than 32 bits, so each code is added in two parts.
 	let waiting = 0;
 	let bits = 0;
 	let i = at;
@@ -67,7 +67,7 @@ export function huffmanEncode(text: string, to: Buffer, at: number): number {
 	return i;
 }
 
-/** Decodes the bytes from `start` to `end` into `to`; returns the length, or −1 if they are invalid or `to` is too small. */
+/** Decodes the bytes from `start` to `end` into `to`. Returns the length, or −1 if they are invalid or `to` is too small. */
 export function huffmanDecode(bytes: Buffer, start: number, end: number, to: Buffer): number {
 	const { transitions, mayEnd } = TABLES;
 	let node = 0;
@@ -96,7 +96,7 @@ function build(): HuffmanTables {
 		length = LENGTHS[byte]!;
 		codes[byte] = code++;
 	}
-	// A tree of nodes with two children each: 0 for none, a node's number, or −1 − byte for a leaf.
+	// A tree whose nodes have two children each: 0 for none, a node's number, or −1 − byte for a leaf.
 	const children: number[] = [0, 0];
 	const add = (value: number, bits: number, leaf: number): void => {
 		let node = 0;
