@@ -1,16 +1,16 @@
-/** Joins small queued pieces of a body, which as separate objects would use many times their size. */
+/** Joins small chunks of a body in a queue. As separate objects, they would need many times their size. */
 
-/** Pieces below this many bytes are joined. */
+/** Chunks of fewer bytes are joined. */
 const SMALL = 1024;
-/** Bytes of the buffer in which they are joined. */
+/** Bytes of the buffer in which chunks are joined. */
 const BLOCK = 4096;
 
-/** Joins pieces at the end of one queue. */
+/** Joins chunks at the end of one queue. */
 export class PieceGatherer {
-	/** The buffer of the last piece in the queue, if it was joined. */
+	/** The buffer of the last chunk in the queue, if that is a joined one. */
 	#block: Buffer | undefined = undefined;
 
-	/** Appends a piece to the queue, or to its last piece. Pieces that have left the queue do not change. */
+	/** Appends a chunk to the queue, or to the queue's last chunk. Chunks that have left the queue do not change. */
 	push(queue: Buffer[], piece: Buffer): void {
 		if (piece.length >= SMALL || !this.#gather(queue, piece)) queue.push(piece);
 	}

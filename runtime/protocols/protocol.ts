@@ -1,24 +1,27 @@
-/** The interface between protocols and the runtime, behind which HTTP/1.1 and HTTP/2 are a folder each. */
+/** The interface between the runtime and the protocols, each of which is in a folder of its own. */
 import type { Socket } from 'node:net';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
 
-/** The runtime, for a protocol. */
+/** The runtime, as protocols see it. */
 export interface ProtocolHost {
 	/** Runs the handler graph of the current generation. Never throws or rejects: errors become responses. */
 	handle(x: Exchange): void | Promise<void>;
-	/** The exchange has ended: its response was sent or cut short, or its connection closed. Called exactly once per exchange. */
+	/**
+	 * Called exactly once per exchange, when it has ended: its response was sent or cut short, or its connection closed.
+	 */
 	finished(x: Exchange): void;
 	/**
-	 * A message was rejected before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), its body or
-	 * response took too long (`body_timeout`, `write_timeout`), or a response field was dropped because it could not be sent
-	 * (`invalid_response_field`). For counters; the reasons are a fixed set (runtime/metrics/refusals.ts).
+	 * For counters; `reason` is from a fixed set (runtime/metrics/refusals.ts). Either a message was
+	 * rejected before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), or its body or response took
+	 * too long (`body_timeout`, `write_timeout`), or a response field was dropped because it could not be sent
+	 * (`invalid_response_field`).
 	 */
 	refused(reason: string): void;
-	/** A connection was opened or closed, for gauges. */
+	/** Called when a connection has been opened or closed, for gauges. */
 	opened(): void;
 	closed(): void;
-	/** Limits and timeouts, in bytes and milliseconds; a new object after a load has changed them. */
+	/** Limits and timeouts, in bytes and milliseconds. Replaced by a new object if a reload changes them. */
 	readonly limits: ProtocolLimits;
 	/** True while draining: responses have `Connection: close`. */
 	readonly draining: boolean;
@@ -32,11 +35,11 @@ export interface ProtocolHost {
 export interface Http3Counters {
 	connectionOpened(): void;
 	connectionClosed(): void;
-	/** A stream carried a request. */
+	/** Counts a stream that carries a request. */
 	streamOpened(): void;
-	/** A stream was reset, by the client or by us. */
+	/** Counts a stream that was reset, by the client or by us. */
 	streamReset(byClient: boolean): void;
-	/** A connection was ended for what its client did (http2/flood-guard.ts). */
+	/** Counts a connection that was closed because of its client's behavior. The reasons are a fixed set (http2/flood-guard.ts). */
 	cut(reason: string): void;
 }
 
@@ -45,47 +48,50 @@ export interface Http2Counters {
 	sessionOpened(): void;
 	sessionClosed(): void;
 	streamOpened(): void;
-	/** A stream was reset, by the client or by us. */
+	/** Counts a stream that was reset, by the client or by us. */
 	streamReset(byClient: boolean): void;
-	/** A connection was closed because of its client's behavior; the reasons are a fixed set (http2/flood-guard.ts). */
+	/** Counts a connection that was closed because of its client's behavior. The reasons are a fixed set (http2/flood-guard.ts). */
 	cut(reason: string): void;
 }
 
-/** Limits on everything that a client controls. 0 disables a timeout. */
+/** Limits on everything that a client controls. Times are in milliseconds; 0 disables a timeout. */
 export interface ProtocolLimits {
-	/** Maximum bytes of request line and fields. Default: 32768. */
+	/** Maximum bytes of the request line and fields. Default: 32768. */
 	readonly maxHeadSize: number;
 	/** Maximum fields in a head. Default: 100. */
 	readonly maxHeaderCount: number;
 	/** From the first byte of a head to its end. Default: 60 s. */
 	readonly headTimeout: number;
-	/** Between exchanges of a connection. Default: 300 s. */
+	/** Maximum time between exchanges of a connection. Default: 300 s. */
 	readonly idleTimeout: number;
 	/** From the end of a head to the end of its body, counting only time spent waiting for the body. Default: none. */
 	readonly bodyTimeout: number;
-	/** Between bytes of a request body that is waited for. Default: 60 s. */
+	/** Maximum time without a byte of a request body while a handler waits for it. Default: 60 s. */
 	readonly bodyIdleTimeout: number;
-	/** Minimum bytes per second of a body that is waited for, with a tolerance of `bodyIdleTimeout`. Default: 0, none. */
+	/**
+	 * Minimum bytes per second of a request body while a handler waits for it, with a tolerance of `bodyIdleTimeout`. Default: 0, no
+	 * minimum.
+	 */
 	readonly bodyRate: number;
 	/** From the end of a head to the end of its response. Default: none. */
 	readonly writeTimeout: number;
-	/** Without the client accepting any of a response. Default: 60 s. */
+	/** Maximum time during which the client accepts nothing of a response. Default: 60 s. */
 	readonly writeIdleTimeout: number;
-	/** Minimum bytes per second of a response, with a tolerance of `writeIdleTimeout`. Default: 0, none. */
+	/** Minimum bytes per second of a response, with a tolerance of `writeIdleTimeout`. Default: 0, no minimum. */
 	readonly writeRate: number;
-	/** Bytes of a complete body that are passed to the socket at a time. Default: 65536. */
+	/** Maximum bytes of a complete body that are passed to the socket at a time. Default: 65536. */
 	readonly writeChunk: number;
 	/** Maximum bytes of chunk extensions in a body. Default: 4096. */
 	readonly maxChunkExtensions: number;
-	/** Request fields with `_` or `.` in their names that are kept; a trailing `*` makes a prefix. Default: none. */
+	/** Names with `_` or `.` of request fields that are kept. A trailing `*` makes a name a prefix. Default: none. */
 	readonly expectedHeaders?: { readonly underscore: readonly string[]; readonly dot: readonly string[] } | undefined;
-	/** Maximum bytes of an unread request body that are discarded to keep the connection. Default: 262144. */
+	/** Maximum bytes of an unread request body that are discarded in order to keep the connection open. Default: 262144. */
 	readonly maxDrain: number;
 	/** Maximum requests per connection; 0 for no limit. */
 	readonly maxRequestsPerConnection: number;
 }
 
-/** Both ends of a connection as named by a load balancer. Addresses have no brackets; '' and 0 for a Unix socket. */
+/** Both addresses of a connection, as reported by a load balancer. IPv6 addresses have no brackets. '' and 0 for a Unix socket. */
 export interface ConnectionPeer {
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -93,42 +99,43 @@ export interface ConnectionPeer {
 	readonly localPort: number;
 }
 
-/** The ends of a Unix socket, which have no address. */
+/** The addresses of a connection over a Unix socket, which has none. */
 export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
-/** Milliseconds after which a connection that has sent nothing may be closed to make room for others. */
+/** After this many milliseconds, a connection that has sent nothing may be closed to make room for others. */
 export const UNUSED_GRACE = 5000;
 
-/** A connection that can be closed to make room for another one. */
+/** A connection that may be closed to make room for another one. */
 export interface Closable {
-	/** Time of `performance.now()` since when it has been idle; Infinity while it is busy. */
+	/** Since when the connection has been idle, by `performance.now()`; Infinity while it is busy. */
 	readonly idleSince: number;
-	/** Closes it at once. */
+	/** Closes the connection at once. */
 	giveWay(): void;
 }
 
-/** A protocol on accepted sockets. One instance per listener and thread. */
+/** A protocol's server for accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**
-	 * Takes over a connected socket; bytes already read have been put back with `unshift`. `peer` overrides the socket's addresses
-	 * with those of a PROXY header.
+	 * Takes over a connected socket. Bytes that were read from it already have been put back with `unshift`. `peer` overrides the
+	 * socket's addresses with those of a PROXY header.
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/**
 	 * Stops keep-alive: idle connections close at once, busy ones after their exchange.
-	 * @param gently Idle HTTP/1 connections may send one more request for a few seconds: a request that is already on its way to a
-	 * connection that closes would be lost.
+	 * @param gently Lets idle HTTP/1 connections send one more request for a few seconds. Otherwise, a request that is already in
+	 * transit when its connection closes would be lost.
 	 */
 	drain(gently?: boolean): void;
 	/**
-	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded ones continue.
+	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded connections
+	 * continue.
 	 */
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
 	/** Number of open connections. */
 	readonly connections: number;
-	/** Number of those that have no socket of their own, and so no file descriptor. */
+	/** Number of open connections without a socket of their own. They do not use a file descriptor each. */
 	readonly withoutSocket?: number;
-	/** Returns them, including those that have not reached their protocol yet. */
+	/** Returns all open connections, including those that have not been passed to their protocol yet. */
 	closable(): Iterable<Closable>;
 	/** Closes every connection at once. */
 	close(): void;

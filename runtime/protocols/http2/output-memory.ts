@@ -3,14 +3,14 @@ import { OUTPUT_SIZE } from './limits.ts';
 
 /** A connection whose frames are gathered. */
 export interface OutputOwner {
-	/** Writes its gathered frames. */
+	/** Writes the connection's gathered frames. */
 	flush(): void;
 }
 
 /** Maximum free buffers kept: 1 MiB. */
 const KEPT = 16;
 
-/** The buffer. Its contents belong to one connection at a time. */
+/** The buffer. Its contents belong to one connection at a time, the `owner`. */
 export class OutputMemory {
 	bytes: Buffer = Buffer.allocUnsafeSlow(OUTPUT_SIZE);
 	/** Position of the next frame. */
@@ -18,7 +18,7 @@ export class OutputMemory {
 	owner: OutputOwner | undefined = undefined;
 	readonly #free: Buffer[] = [];
 
-	/** Reserves so many bytes, at most OUTPUT_SIZE, in `bytes` from `at` on; the caller advances `at`. */
+	/** Reserves up to OUTPUT_SIZE bytes at `at`. The caller writes them to `bytes` and advances `at`. */
 	reserve(owner: OutputOwner, length: number): void {
 		if (this.owner !== owner) {
 			this.owner?.flush();
@@ -29,7 +29,7 @@ export class OutputMemory {
 		}
 	}
 
-	/** Replaces the current buffer, which belongs to the socket until it is returned. */
+	/** Replaces the current buffer, which belongs to the socket until `giveBack` is called. */
 	replace(): void {
 		this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(OUTPUT_SIZE);
 	}

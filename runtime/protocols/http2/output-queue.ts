@@ -1,11 +1,11 @@
-/** Gives the streams of a connection turns at sending, so that none must wait for another's whole response. */
+/** Lets the streams of a connection send in turns, so that none must wait for another's whole response. */
 import { FRAMES_A_TURN, MAX_CONCURRENT_STREAMS } from './limits.ts';
 import { MORE, STARVES, type StreamOutput } from './stream-output.ts';
 
-/** The connection, for its queue. */
+/** The connection, as its queue sees it. */
 export interface QueueOwner {
 	readonly frames: { readonly full: boolean };
-	/** Runs the queue and sends the result. */
+	/** Runs the queue, and flushes what the streams have written. */
 	settle(): void;
 }
 
@@ -13,7 +13,7 @@ export interface QueueOwner {
 export class OutputQueue {
 	readonly #owner: QueueOwner;
 	#waiting: StreamOutput[] = [];
-	/** Streams that wait for the connection's window. */
+	/** Streams that wait until the connection's window grows. */
 	#starving: StreamOutput[] = [];
 	#scheduled = false;
 
@@ -27,7 +27,7 @@ export class OutputQueue {
 		this.#waiting.push(output);
 	}
 
-	/** Called when the connection's window has grown. */
+	/** Must be called when the connection's window has grown. */
 	fed(): void {
 		const starving = this.#starving;
 		if (starving.length === 0) return;
@@ -35,7 +35,7 @@ export class OutputQueue {
 		for (const output of starving) this.#waiting.push(output);
 	}
 
-	/** Runs asynchronously, after the current activity. */
+	/** Schedules a run after the current task. */
 	soon(): void {
 		if (this.#scheduled) return;
 		this.#scheduled = true;
@@ -45,7 +45,7 @@ export class OutputQueue {
 		});
 	}
 
-	/** Gives turns until no stream can send; yields to other connections after many frames. */
+	/** Lets streams send in turns until none can. After many frames, yields to other connections. */
 	run(): void {
 		for (let frames = 0; this.#waiting.length > 0 && !this.#owner.frames.full; frames++) {
 			if (frames === FRAMES_A_TURN) {
@@ -63,7 +63,10 @@ export class OutputQueue {
 		}
 	}
 
-	/** Drops streams that were reset meanwhile; otherwise, a client that never raises the window would make us keep them all. */
+	/**
+	 * Adds a stream that waits for the connection's window. Removes those that were reset: otherwise, a client that never opens the
+	 * window could make the list grow without limit.
+	 */
 	#starve(output: StreamOutput): void {
 		this.#starving.push(output);
 		if (this.#starving.length <= 2 * MAX_CONCURRENT_STREAMS) return;

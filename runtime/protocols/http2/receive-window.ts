@@ -1,11 +1,11 @@
-/** A receive window: initially small, growing as long as received data is read at once (RFC 9113 §5.2). */
+/** Flow-control windows for received data. They are small at first, and grow while data is read promptly (RFC 9113 §5.2). */
 
-/** The window of a stream or a connection. */
+/** The receive window of a stream or a connection. */
 export class ReceiveWindow {
 	#open: number;
 	#size: number;
 	readonly #most: number;
-	/** Bytes that were read and not yet announced to the peer. */
+	/** Bytes that have been read but not yet returned to the peer with a WINDOW_UPDATE. */
 	#owed = 0;
 
 	/** `size` is the initial size in bytes, `most` the maximum. */
@@ -15,19 +15,19 @@ export class ReceiveWindow {
 		this.#most = most;
 	}
 
-	/** Accounts for received bytes; returns false if they exceed the window. */
+	/** Accounts for received bytes. Returns false if they exceed the window. */
 	take(bytes: number): boolean {
 		this.#open -= bytes;
 		return this.#open >= 0;
 	}
 
 	/**
-	 * Accounts for read bytes. Returns the increment to announce to the peer, 0 if it is not worth a frame yet. With `keepsUp`,
-	 * nothing is waiting to be read; the window then grows, because only the round-trip time limits the peer.
+	 * Accounts for bytes that have been read. Returns the increment to send to the peer, or 0 if a frame is not worthwhile yet.
+	 * `keepsUp` means that no data is waiting to be read; the window then grows, because only the round-trip time limits the peer.
 	 */
 	release(bytes: number, keepsUp: boolean): number {
 		this.#owed += bytes;
-		// The rest of the window may be used up by held data: then the peer waits for this increment.
+		// Data that has not been read may fill the rest of the window. The peer then waits for this increment.
 		if (this.#owed * 2 < this.#size && this.#open > this.#owed) return 0;
 		let increment = this.#owed;
 		this.#owed = 0;

@@ -1,7 +1,7 @@
-/** Streams that we have reset recently: frames already in transit to them are not errors (RFC 9113 §5.4.2). */
+/** Remembers the streams that we have reset recently. Frames that were already in transit to them are not errors (RFC 9113 §5.4.2). */
 import { REMEMBERED_RESETS } from './limits.ts';
 
-/** The most recent streams. */
+/** The IDs of the most recently reset streams. */
 export class RecentResets {
 	readonly #ids = new Set<number>();
 
@@ -12,7 +12,7 @@ export class RecentResets {
 	add(id: number): void {
 		this.#ids.add(id);
 		if (this.#ids.size <= REMEMBERED_RESETS) return;
-		// Sets iterate in insertion order.
+		// A set iterates in insertion order, so this removes the oldest.
 		for (const oldest of this.#ids) {
 			this.#ids.delete(oldest);
 			return;

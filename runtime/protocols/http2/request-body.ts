@@ -1,4 +1,4 @@
-/** A request body, fed by its stream's DATA frames and pulled by handlers. */
+/** A request body. Its stream adds the content of DATA frames, and handlers pull it. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
@@ -6,11 +6,11 @@ import { ownedCopy } from '../http1/owned-copy.ts';
 import { LARGE_PIECE, type PieceMemory } from '../http1/piece-memory.ts';
 import { PieceGatherer } from '../piece-gatherer.ts';
 
-/** The stream, for its body. */
+/** The stream, as its body sees it. */
 export interface BodyFeeder {
-	/** A reader waits for bytes that have not arrived. */
+	/** Called when a reader waits for bytes that have not arrived. */
 	bodyAwaited(): void;
-	/** Bytes have been consumed; with `keepsUp`, none are left. */
+	/** Called when bytes have been consumed. `keepsUp` is true if none are left. */
 	bodyTaken(bytes: number, keepsUp: boolean): void;
 }
 
@@ -19,27 +19,27 @@ interface Waiter {
 	readonly reject: (error: unknown) => void;
 }
 
-/** Bytes of a body from which on it is stored in whole blocks. */
+/** Once this many bytes of a body have been received, it is stored in whole blocks. */
 const LARGE_BODY = 131_072;
 
-/** The body of one request. `pull` throws an HttpError if the body is cut short (400) or late (408). */
+/** The body of one request. `pull` throws an HttpError if the body is cut short (400) or received too slowly (408). */
 export class StreamBody implements BodySource {
 	/** `Content-Length`, if the client sent it. */
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
 	/** Number of bytes received. */
 	received = 0;
-	/** The last byte has been received. */
+	/** True once the last byte has been received. */
 	complete = false;
 	readonly #feeder: BodyFeeder;
-	/** Memory for pieces; undefined if the reader keeps them beyond its next pull. */
+	/** Memory for chunks. Undefined if the reader keeps chunks beyond its next pull. */
 	#memory: PieceMemory | undefined;
 	#queue: Buffer[] = [];
 	#queued = 0;
-	/** The block of the last queued piece while it has room, and its used bytes. */
+	/** The block of the last queued chunk if it has room left, and the number of its bytes in use. */
 	#block: Buffer | undefined = undefined;
 	#used = 0;
-	/** The piece lent to the reader until its next pull. */
+	/** The chunk lent to the reader until its next pull. */
 	#lent: Buffer | undefined = undefined;
 	readonly #gatherer = new PieceGatherer();
 	#waiter: Waiter | undefined = undefined;
@@ -74,7 +74,7 @@ export class StreamBody implements BodySource {
 		});
 	}
 
-	/** Allows the reader to keep pieces beyond its next pull. */
+	/** Lets the reader keep chunks beyond its next pull. */
 	keepPieces(): void {
 		this.#memory = undefined;
 		this.#block = undefined;
@@ -91,7 +91,7 @@ export class StreamBody implements BodySource {
 		if (queued > 0) this.#feeder.bodyTaken(queued, false);
 	}
 
-	/** For the stream: copies content from `start` to `end` (exclusive). A reader gets it after `deliver`. */
+	/** Called by the stream: copies content from `start` to `end` (exclusive). A waiting reader receives it only after `deliver`. */
 	feed(bytes: Buffer, start: number, end: number): void {
 		const size = end - start;
 		this.received += size;
@@ -103,21 +103,21 @@ export class StreamBody implements BodySource {
 		this.#store(bytes, start, end);
 	}
 
-	/** For the stream: delivers fed content to a waiting reader. Called once for all frames of one read. */
+	/** Called by the stream, once for all frames of one read: passes the content to a waiting reader. */
 	deliver(): void {
 		if (this.#waiter === undefined) return;
 		const piece = this.#take();
 		if (piece) this.#settle()!.resolve(piece);
 	}
 
-	/** For the stream: the content is complete. */
+	/** Called by the stream when the content is complete. */
 	end(): void {
 		this.complete = true;
 		this.deliver();
 		this.#settle()?.resolve(null);
 	}
 
-	/** For the stream: ends an incomplete body. */
+	/** Called by the stream to fail an incomplete body. */
 	fail(error: HttpError): void {
 		if (this.complete || this.#failure) return;
 		this.deliver();
@@ -135,7 +135,7 @@ export class StreamBody implements BodySource {
 		return piece;
 	}
 
-	/** The frames of a large body fill whole blocks, so that one write forwards several frames. */
+	/** Stores content in the queue. The content of a large body fills whole blocks, so that one write forwards several frames. */
 	#store(bytes: Buffer, start: number, end: number): void {
 		const memory = this.#memory;
 		if (memory === undefined) {

@@ -1,4 +1,4 @@
-/** Validates the fields of a request's head or trailers: they have exactly one interpretation or are rejected (RFC 9113 §8). */
+/** Validates the fields of a request's head or trailers. They have exactly one interpretation or are rejected (RFC 9113 §8). */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isToken } from '../../../compiler/exchange/field-syntax.ts';
 import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
@@ -7,36 +7,36 @@ import { MAX_METHOD_LENGTH } from '../http1/limits.ts';
 import { type Field, KIND } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
 
-/** The head is valid. */
+/** Result: the section is valid. */
 export const SERVED = 0;
-/** The head is malformed: its stream is reset with PROTOCOL_ERROR (RFC 9113 §8.1.1). Other results are statuses. */
+/** Result: the section is malformed, so its stream is reset with PROTOCOL_ERROR (RFC 9113 §8.1.1). Other results are statuses. */
 export const MALFORMED = 1;
 
-/** Characters not allowed in a target: all but visible ASCII, and a fragment. */
+/** Characters not allowed in a request target: everything but visible ASCII, and `#`, which would start a fragment. */
 const NO_TARGET = /[^!"$-~]/;
 
 /** The head of a request, from which its exchange is created. */
 export interface RequestHead {
 	readonly method: string;
-	/** Name, value, name, value, …, as for HeaderList. */
+	/** Alternating names and values, as in HeaderList. */
 	readonly items: string[];
 	readonly path: string;
-	/** Without its `?`, or undefined if the URL has no query. */
+	/** The query without its `?`; undefined if the URL has no query. */
 	readonly query: string | undefined;
-	/** `:authority`, otherwise `Host`. */
+	/** The value of `:authority`, otherwise that of `Host`. */
 	readonly authority: string;
-	/** The host, in the form that requests use. */
+	/** The host of the authority, normalized as in all requests. */
 	readonly host: string;
-	/** `:protocol` of an extended CONNECT. */
+	/** The value of `:protocol` in an extended CONNECT. */
 	readonly protocol: string | undefined;
-	/** −1 if there is none. */
+	/** The `Content-Length`; −1 if there is none. */
 	readonly contentLength: number;
 	readonly expectsContinue: boolean;
 }
 
-/** The current section: one per thread; its properties hold the last section until the next `begin`. */
+/** Receives the fields of a section. One per thread. Its properties describe the last section until the next `begin`. */
 export class RequestFields implements FieldSink, RequestHead {
-	/** A new array for each section. */
+	/** Alternating names and values. A new array for each section. */
 	items: string[] = [];
 	method = '';
 	path = '';
@@ -46,7 +46,7 @@ export class RequestFields implements FieldSink, RequestHead {
 	protocol: string | undefined = undefined;
 	contentLength = -1;
 	expectsContinue = false;
-	/** Why a section was rejected, for counters. */
+	/** Why a section was rejected; a label for counters. */
 	reason = '';
 	readonly #maxSize: number;
 	readonly #maxCount: number;
@@ -66,7 +66,7 @@ export class RequestFields implements FieldSink, RequestHead {
 	#lastAuthority = '';
 	#lastHost: string | undefined = undefined;
 
-	/** `maxSize` is counted like SETTINGS_MAX_HEADER_LIST_SIZE, but without overhead. */
+	/** `maxSize` is like SETTINGS_MAX_HEADER_LIST_SIZE, but does not include the overhead of 32 bytes per field. */
 	constructor(maxSize: number, maxCount: number, expected?: ExpectedNames) {
 		this.#maxSize = maxSize;
 		this.#maxCount = maxCount;
@@ -93,7 +93,7 @@ export class RequestFields implements FieldSink, RequestHead {
 
 	field(field: Field): void {
 		this.#size += field.size;
-		// The overhead does not count as bytes of the head: the number of fields has its own limit.
+		// The overhead of 32 bytes per field does not count here, because the number of fields has its own limit.
 		if (this.#size - ++this.#count * 32 > this.#maxSize) return;
 		const { kind, value } = field;
 		if (!field.validValue) this.#malform('bad_field_value');
@@ -106,7 +106,7 @@ export class RequestFields implements FieldSink, RequestHead {
 	}
 
 	#pseudo(kind: number, value: string): void {
-		// Pseudo-headers come first, once each, and never in trailers (RFC 9113 §8.3).
+		// Pseudo-headers must come first and only once, and are not allowed in trailers (RFC 9113 §8.3).
 		if (this.#regular || this.#trailers || kind === KIND.unknownPseudo) this.#malform('bad_pseudo_header');
 		switch (kind) {
 			case KIND.method:
@@ -153,7 +153,7 @@ export class RequestFields implements FieldSink, RequestHead {
 				this.#hostField = value;
 				return;
 			case KIND.cookie:
-				// Split cookies are joined before anyone else sees them (RFC 9113 §8.2.3).
+				// A client may split the cookies into several fields. They are joined before anything else sees them (RFC 9113 §8.2.3).
 				this.#cookie = this.#cookie === undefined ? value : `${this.#cookie}; ${value}`;
 				return;
 			case KIND.contentLength:
@@ -171,7 +171,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.items.push(name, value);
 	}
 
-	/** Ends the head: returns SERVED, MALFORMED, or the status that rejects it. `ends`: no body follows. */
+	/** Ends the head. Returns SERVED, MALFORMED, or the status that rejects it. `ends` is true if no body follows. */
 	endHead(ends: boolean): number {
 		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
@@ -182,13 +182,13 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (method.length > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
 		this.method = method;
 		if (this.#cookie !== undefined) this.items.push('cookie', this.#cookie);
-		// A `Content-Length` above 0 without content is an error (RFC 9113 §8.1.1).
+		// A `Content-Length` above 0 is an error if there is no content (RFC 9113 §8.1.1).
 		if (ends && this.contentLength > 0) return this.#refuse(MALFORMED, 'bad_content_length');
 		const result = method === 'CONNECT' && this.protocol === undefined ? this.#readTunnel() : this.#readTarget(method);
 		return result === SERVED ? this.#readRest(ends) : result;
 	}
 
-	/** A CONNECT has an authority and nothing else (RFC 9113 §8.5). */
+	/** Checks a CONNECT, which has an authority and no other pseudo-headers (RFC 9113 §8.5). */
 	#readTunnel(): number {
 		const authority = this.#authority;
 		if (this.#target !== undefined || this.#scheme !== undefined || authority === undefined) {
@@ -238,7 +238,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		}
 		this.authority = authority;
 		this.host = this.#lastHost!;
-		// Two different names in one request could be used to evade routing (RFC 9113 §8.3.1).
+		// A request with two different hosts could evade routing (RFC 9113 §8.3.1).
 		if (field !== undefined && field !== authority && !sameAuthority(field, authority)) {
 			return this.#refuse(MALFORMED, 'bad_host');
 		}
@@ -249,7 +249,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		return SERVED;
 	}
 
-	/** Ends the trailers: returns SERVED or MALFORMED. */
+	/** Ends the trailers. Returns SERVED or MALFORMED. */
 	endTrailers(): number {
 		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize || this.#count > this.#maxCount) {

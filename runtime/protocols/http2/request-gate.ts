@@ -1,4 +1,4 @@
-/** Delays exchanges of clients that do not read their responses, to limit buffered data. */
+/** Delays the requests of clients that do not read their responses, to limit the amount of buffered data. */
 import { MAX_HELD, MAX_REQUEST_DELAY, SENT_BEFORE_NEXT } from './limits.ts';
 import type { RequestHead } from './request-fields.ts';
 import type { Stream } from './stream.ts';
@@ -9,15 +9,15 @@ interface Waiting {
 }
 
 /**
- * Makes further requests wait while a client leaves much unread: until it has read some, or for a while, because it may want to
- * read the next response first.
+ * Holds back further requests while much of a client's responses is unread. They start when the client has read some of it, or
+ * after a while, because the client may want to read a later response first.
  */
 export class RequestGate {
-	/** Called for each started exchange. */
+	/** Called whenever an exchange starts. */
 	readonly #begins: () => void;
-	/** Bytes of buffered responses. */
+	/** Bytes of responses currently buffered. */
 	#held = 0;
-	/** Bytes sent, and the time, since an exchange was last started. */
+	/** When the last exchange was started (`#at`), and the bytes sent since then. */
 	#sent = 0;
 	#at = 0;
 	#waiting: Waiting[] = [];
@@ -26,17 +26,17 @@ export class RequestGate {
 		this.#begins = begins;
 	}
 
-	/** Accounts for bytes of responses added to or removed from memory. */
+	/** Accounts for response bytes that are buffered (positive) or no longer buffered (negative). */
 	holds(bytes: number): void {
 		this.#held += bytes;
 	}
 
-	/** Accounts for sent bytes of responses. */
+	/** Accounts for response bytes that have been sent. */
 	sent(bytes: number): void {
 		this.#sent += bytes;
 	}
 
-	/** Starts the exchange whose head is in `head` during this call, or keeps the head for later. */
+	/** Starts an exchange, or copies its head for later. `head` is valid only during this call. */
 	begin(stream: Stream, head: RequestHead, now: number): void {
 		if (this.#held < MAX_HELD && this.#waiting.length === 0) {
 			this.#begin(stream, head, now);
@@ -48,7 +48,7 @@ export class RequestGate {
 		stream.expectBody(contentLength);
 	}
 
-	/** Starts waiting exchanges if possible; returns true if it started any. */
+	/** Starts waiting exchanges if possible. Returns true if it started any. */
 	run(now: number): boolean {
 		let begun = false;
 		while (this.#waiting.length > 0) {

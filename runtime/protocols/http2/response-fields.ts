@@ -1,30 +1,30 @@
-/** Encodes response heads: the fields set by handlers, except those controlled by the protocol (RFC 9113 §8.2.2, RFC 7541). */
+/** Encodes response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9113 §8.2.2, RFC 7541). */
 import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { STATIC_FIELDS } from './static-table.ts';
 
-/** Index of the first entry of each name in the static table. */
+/** For each name in the static table, the index of its first entry. */
 const STATIC_NAMES: ReadonlyMap<string, number> = staticNames();
 const STATUS_INDEX: readonly number[] = statusIndexes();
 const CONTENT_LENGTH = 28;
 const STATUS = 8;
 
-/** A literal that is not added to any table; with NEVER_INDEXED, not by intermediaries either (RFC 7541 §6.2.2, §6.2.3). */
+/** Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3). */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
-/** `Dynamic table size update` to zero: our encoding never uses the client's dynamic table. */
+/** A dynamic table size update to zero, because our encoding never uses the client's dynamic table. */
 const NO_TABLE = 0x20;
 
-/** Fields with secret values. */
+/** Fields whose values are secret, so they are never indexed. */
 const SENSITIVE: ReadonlySet<string> = new Set(['set-cookie', 'authorization', 'proxy-authorization']);
 
 /** An encoded list of fields. */
 export interface EncodedFields {
 	readonly bytes: Uint8Array;
-	/** Handlers set `Date`. */
+	/** True if handlers set `Date`. */
 	readonly hasDate: boolean;
-	/** `Content-Length` set by handlers; −1 if none or not a number. It is not in the bytes. */
+	/** The `Content-Length` set by handlers; −1 if there is none or it is not a number. It is not part of the bytes. */
 	readonly contentLength: number;
 }
 
@@ -32,17 +32,17 @@ interface Remembered extends EncodedFields {
 	readonly items: readonly string[];
 }
 
-/** Cached lists of fields and their maximum length: at most 64 times 1 KiB per thread. */
+/** Number of cached field lists and their maximum length: at most 64 KiB per thread. */
 const REMEMBERED = 64;
 const REMEMBERED_LENGTH = 1024;
-/** Maximum bytes of all fields of a head; further ones are dropped. */
+/** Maximum total bytes of a head's fields. Fields beyond it are dropped. */
 const MAX_BYTES = 262_144;
 
-/** How a protocol writes one field: HPACK or QPACK. */
+/** The format in which a protocol writes one field: HPACK or QPACK. */
 export interface FieldCoding {
-	/** Index in the static table by name; 0 and names without one are written out. */
+	/** Indexes of names in the static table. A name that is missing or has index 0 is written as a literal. */
 	readonly names: ReadonlyMap<string, number>;
-	/** Writes a name and how its field may be kept; returns the index after it. The value follows. */
+	/** Writes a field's name, with the flag that says whether the field may be indexed. Returns the index where the value follows. */
 	writeName(to: Buffer, at: number, name: string, index: number, sensitive: boolean): number;
 }
 
@@ -54,20 +54,20 @@ const HPACK: FieldCoding = {
 	},
 };
 
-/** The encoder of response heads, one per thread. Without a dynamic table, its output is valid for all connections. */
+/** Encodes response heads. One per thread: it uses no dynamic table, so its output is valid for all connections. */
 export class ResponseFields {
 	readonly #invalid: () => void;
 	readonly #remembered: (Remembered | undefined)[] = new Array(REMEMBERED).fill(undefined);
 	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
 	#at = 0;
-	/** A field was dropped: such a list is not cached, so that every occurrence is counted. */
+	/** True if a field was dropped. Such a list is not cached, so that every occurrence is counted. */
 	#dropped = false;
 	#date: Uint8Array = new Uint8Array(0);
 	#dateUntil = 0;
 
 	readonly #coding: FieldCoding;
 
-	/** `invalid` is called for each field that cannot be sent and is dropped. */
+	/** `invalid` is called for each field that is dropped because it cannot be sent. */
 	constructor(invalid: () => void, coding: FieldCoding = HPACK) {
 		this.#invalid = invalid;
 		this.#coding = coding;
@@ -89,7 +89,7 @@ export class ResponseFields {
 		return made;
 	}
 
-	/** Returns the encoded `Date` field; `now` is `performance.now()`, at most a second old. */
+	/** Returns the encoded `Date` field. `now` is from `performance.now()`, at most a second old. */
 	date(now: number): Uint8Array {
 		if (now >= this.#dateUntil) {
 			const date = Date.now();
@@ -136,7 +136,7 @@ export class ResponseFields {
 				continue;
 			}
 			if (kind === 'text') value = encodeFieldText(value);
-			// HTTP/1.1 peers strip whitespace around a value; here, it would make the message malformed (RFC 9113 §8.2.1).
+			// HTTP/1.1 strips whitespace around a value. Here, it would make the message malformed (RFC 9113 §8.2.1).
 			this.#field(name, withoutBlanks(value));
 		}
 		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
@@ -168,7 +168,7 @@ export class ResponseFields {
 /** Maximum bytes written by `writeStatus` and `writeLength` together. */
 export const STATUS_AND_LENGTH = 32;
 
-/** Starts a block with a status; `first` for the first block of a connection. Returns the index after it. */
+/** Starts a block with a status. `first` is true for the first block of a connection. Returns the index after it. */
 export function writeStatus(to: Buffer, at: number, status: number, first: boolean): number {
 	let i = at;
 	if (first) to[i++] = NO_TABLE;
@@ -182,7 +182,7 @@ export function writeStatus(to: Buffer, at: number, status: number, first: boole
 	return writeDigits(to, i, status, 3);
 }
 
-/** Adds a `Content-Length`; returns the index after it. */
+/** Adds a `Content-Length`. Returns the index after it. */
 export function writeLength(to: Buffer, at: number, length: number): number {
 	let digits = 1;
 	for (let rest = length; rest >= 10; rest = Math.floor(rest / 10)) digits++;
@@ -191,7 +191,7 @@ export function writeLength(to: Buffer, at: number, length: number): number {
 	return writeDigits(to, i + 1, length, digits);
 }
 
-/** Writes a number in decimal. */
+/** Writes a number in decimal, with the given number of digits. Returns the index after it. */
 export function writeDigits(to: Buffer, at: number, value: number, digits: number): number {
 	let rest = value;
 	for (let i = at + digits - 1; i >= at; i--) {
@@ -201,7 +201,7 @@ export function writeDigits(to: Buffer, at: number, value: number, digits: numbe
 	return at + digits;
 }
 
-/** Writes an integer after the bits of `first` (RFC 7541 §5.1); returns the index after it. */
+/** Writes an integer with a prefix of `prefix` bits, below the flags in `first` (RFC 7541 §5.1). Returns the index after it. */
 export function writeInteger(to: Buffer, at: number, first: number, prefix: number, value: number): number {
 	const mask = (1 << prefix) - 1;
 	let i = at;
@@ -219,7 +219,7 @@ export function writeInteger(to: Buffer, at: number, first: number, prefix: numb
 	return i;
 }
 
-/** Writes a string in the shorter of its two forms (RFC 7541 §5.2); returns the index after it. */
+/** Writes a string, Huffman-coded if that is shorter (RFC 7541 §5.2). Returns the index after it. */
 export function writeString(to: Buffer, at: number, text: string): number {
 	const coded = huffmanLength(text);
 	if (coded < text.length) return huffmanEncode(text, to, writeInteger(to, at, 0x80, 7, coded));

@@ -5,17 +5,17 @@ import type { FrameWriter } from './frame-writer.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 import { type ResponseFields, STATUS_AND_LENGTH, writeLength, writeStatus } from './response-fields.ts';
 
-/** A head without a length. */
+/** Value of `length` for a head without a `Content-Length`. */
 export const NO_LENGTH = -1;
-/** A head with the length set by handlers, if any. */
+/** Value of `length` for a head with the `Content-Length` that handlers set, if any. */
 export const GIVEN_LENGTH = -2;
 
-/** Room for a `Date` field. */
+/** Bytes reserved for a `Date` field. */
 const DATE_ROOM = 48;
 
 /**
- * Writes a head. `length` is the length of the body, NO_LENGTH or GIVEN_LENGTH; `first` for the first block of a connection; an
- * interim response (below 200) gets no `Date`.
+ * Writes a response head. `length` is the length of the body, NO_LENGTH or GIVEN_LENGTH. `first` is true for the first header
+ * block of a connection. An interim response (below 200) gets no `Date`.
  */
 export function writeHead(
 	frames: FrameWriter,
@@ -28,7 +28,7 @@ export function writeHead(
 	ends: boolean,
 	first: boolean,
 ): void {
-	// First, because encoded fields are valid only until the next call.
+	// This comes first, because `encode` returns bytes that are valid only until the next call.
 	const today = fields.date(now);
 	const encoded = fields.encode(headers);
 	const block = encoded.bytes;

@@ -1,21 +1,21 @@
-/** Deadlines of a connection: for being idle, for a header block, and for not reading what we send. */
+/** Deadlines of a connection: for its idle time, for completing a header block, and for reading what we send. */
 import { UNUSED_GRACE } from '../protocol.ts';
 import type { Http2Engine } from './http2-engine.ts';
 
-/** The first expired deadline. */
+/** A deadline that has expired: the client does not read, a head is incomplete, or the connection is idle. */
 export type Passed = 'write' | 'head' | 'idle' | undefined;
 
-/** The deadlines of one connection. Neither PING nor an incomplete frame extends them. */
+/** The deadlines of one connection. Neither a PING nor an incomplete frame extends them. */
 export class SessionDeadlines {
 	readonly #engine: Http2Engine;
 	#idle: number;
-	/** When the last stream ended, or the first one should have begun; Infinity while one is open. */
+	/** When the last stream ended; for an unused connection, the time from which it counts as idle. Infinity while a stream is open. */
 	#idleSince: number;
 	#lastStream = 0;
 	#head = Infinity;
 	#write = Infinity;
 
-	/** The first request must arrive within the same time as a started one must be completed. */
+	/** The first request must arrive within the time in which a started head must be completed. */
 	constructor(engine: Http2Engine) {
 		this.#engine = engine;
 		const { headTimeout, idleTimeout } = engine.limits;
@@ -23,14 +23,14 @@ export class SessionDeadlines {
 		this.#idleSince = engine.now + UNUSED_GRACE;
 	}
 
-	/** Since when the connection has been idle; Infinity while it is busy. */
+	/** Since when the connection has been idle, by `performance.now()`; Infinity while it is busy. */
 	get idleSince(): number {
 		return this.#head === Infinity ? this.#idleSince : Infinity;
 	}
 
 	/**
-	 * Sets the state of the connection: whether no stream is open, the last stream, and whether a header block, or without streams
-	 * any frame, is incomplete.
+	 * Updates the state of the connection. `idle` means that no stream is open. `within` means that a header block is incomplete,
+	 * or any frame while no stream is open.
 	 */
 	set(idle: boolean, lastStream: number, within: boolean): void {
 		const { limits } = this.#engine;
@@ -43,7 +43,7 @@ export class SessionDeadlines {
 		else if (this.#head === Infinity) this.#head = this.#engine.after(limits.headTimeout);
 	}
 
-	/** Sets whether the client has stopped reading; returns true if this changed. */
+	/** Sets whether the client has stopped reading. Returns true if this changed. */
 	blocked(blocked: boolean): boolean {
 		if (blocked === (this.#write !== Infinity)) return false;
 		this.#write = blocked ? this.#engine.after(this.#engine.limits.writeIdleTimeout) : Infinity;
@@ -53,7 +53,7 @@ export class SessionDeadlines {
 	passed(now: number): Passed {
 		if (now >= this.#write) return 'write';
 		if (now >= this.#head) return 'head';
-		// A started block has its own deadline.
+		// A header block that has begun has its own deadline.
 		return now >= this.#idle && this.#head === Infinity ? 'idle' : undefined;
 	}
 }

@@ -1,4 +1,7 @@
-/** Ends connections: gracefully in two steps, or at once with an error, and reads what follows (RFC 9113 §6.8). */
+/**
+ * Ends connections, either gracefully in two steps or immediately with an error. Afterwards, discards what the client still sends
+ * (RFC 9113 §6.8).
+ */
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { FRAME, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
@@ -6,20 +9,20 @@ import { GOAWAY_WAIT, LINGER_BYTES, LINGER_TIME } from './limits.ts';
 
 const PING = Buffer.from('svcdrain', 'latin1');
 
-/** The end of one connection. */
+/** Manages the end of one connection. */
 export class SessionEnd {
-	/** The last GOAWAY has been sent: nothing more is processed or answered. */
+	/** True once the last GOAWAY has been sent. Nothing more is processed or answered. */
 	over = false;
-	/** New streams are not served: the client has been notified, and may open them elsewhere. */
+	/** True if new streams are not served. The client has been told, and may send their requests on another connection. */
 	refuses = false;
 	readonly #socket: ClientSocket;
 	readonly #frames: FrameWriter;
-	/** The shutdown has been announced, without the last stream yet. */
+	/** True once the shutdown has been announced, without naming the last stream yet. */
 	#announced = false;
 	#leaving = false;
 	#deadline = Infinity;
 	#lingered = 0;
-	/** The last stream announced to be served. */
+	/** The highest stream that we have announced will be served. */
 	#last = MAX_WINDOW;
 
 	constructor(socket: ClientSocket, frames: FrameWriter) {
@@ -27,7 +30,7 @@ export class SessionEnd {
 		this.#frames = frames;
 	}
 
-	/** Announces the shutdown; a PING shows when the client knows. Returns false if it was announced before. */
+	/** Announces the shutdown, and sends a PING whose reply shows that the client knows. Returns false if it was announced before. */
 	begin(): boolean {
 		if (this.#announced || this.refuses || this.over) return false;
 		this.#announced = true;
@@ -37,7 +40,7 @@ export class SessionEnd {
 		return true;
 	}
 
-	/** The client has read everything sent before our PING. */
+	/** Must be called when the client replies to our PING, which means that it has read everything sent before it. */
 	pingAnswered(lastStream: number): void {
 		if (this.#announced && !this.refuses) this.#settleLast(lastStream);
 	}
@@ -49,12 +52,12 @@ export class SessionEnd {
 		this.#frames.numbers(FRAME.goAway, 0, lastStream, H2_ERROR.none);
 	}
 
-	/** The client will open no more streams. */
+	/** Must be called when the client has announced that it will open no more streams. */
 	clientLeaves(): void {
 		this.#leaving = true;
 	}
 
-	/** Without open streams, closes a connection that is shutting down; returns true if it is over. */
+	/** Must be called when no streams are open. Closes a connection that is shutting down. Returns true if the connection has ended. */
 	idle(): boolean {
 		if (this.over) return true;
 		if (!this.refuses && !this.#leaving) return false;
@@ -62,10 +65,10 @@ export class SessionEnd {
 		return true;
 	}
 
-	/** Ends the connection with an error, or because it is idle. */
+	/** Ends the connection immediately, with an error or because it is idle. */
 	now(lastStream: number, code: number): void {
 		if (this.over) return;
-		// A later GOAWAY must not name a higher stream (RFC 9113 §6.8).
+		// A later GOAWAY must not name a higher stream than an earlier one (RFC 9113 §6.8).
 		this.#frames.numbers(FRAME.goAway, 0, Math.min(lastStream, this.#last), code);
 		this.#close();
 	}
@@ -77,7 +80,10 @@ export class SessionEnd {
 		this.#socket.end();
 	}
 
-	/** Counts bytes received after the end; returns false before. If closed too early, a reset would overtake our last frame. */
+	/**
+	 * Must be called with the number of bytes received. Returns true if the connection has ended, so that they are discarded. If it
+	 * were closed at once, a reset could discard our last frame.
+	 */
 	read(bytes: number): boolean {
 		if (!this.over) return false;
 		this.#lingered += bytes;
@@ -85,7 +91,7 @@ export class SessionEnd {
 		return true;
 	}
 
-	/** Handles expired deadlines; returns true if the connection is over. */
+	/** Handles expired deadlines. Returns true if the connection has ended. */
 	check(now: number, lastStream: number): boolean {
 		if (now >= this.#deadline) {
 			this.#deadline = Infinity;
@@ -95,7 +101,7 @@ export class SessionEnd {
 		return this.over;
 	}
 
-	/** The socket has closed. */
+	/** Must be called when the socket has closed. */
 	closed(): void {
 		this.over = true;
 	}

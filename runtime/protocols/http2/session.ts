@@ -1,4 +1,4 @@
-/** An HTTP/2 connection: its frames, settings, windows and streams (RFC 9113). */
+/** An HTTP/2 connection: its frames, settings, flow control and streams (RFC 9113). */
 import type { Socket } from 'node:net';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -28,7 +28,7 @@ import { HTTP2_RESETS, Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
 import { unpadded } from './unpadded.ts';
 
-/** Maximum bytes of an unwanted DATA frame that costs more than it contributes. */
+/** Unwanted DATA frames below this many bytes are charged, because they cost more than they contribute. */
 const SMALL_DATA = 1024;
 
 /** A connection that began with another protocol. */
@@ -37,7 +37,7 @@ export interface TakenOver {
 	readonly info: SocketInfo;
 }
 
-/** A connection. It exists until its socket has closed. */
+/** An HTTP/2 connection. The object is in use until its socket has closed. */
 export class Session implements ControlledSession, EngineSession, FrameSink, InputSink, StreamSession {
 	readonly engine: Http2Engine;
 	readonly info: SocketInfo;
@@ -56,7 +56,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly queue: OutputQueue;
 	readonly streams = new Map<number, Stream>();
 	readonly #resets = new RecentResets();
-	/** Bodies with a waiting reader that received content in this read. */
+	/** Bodies that received content in the current read and have a waiting reader. */
 	readonly #awaited: StreamBody[] = [];
 	readonly ending: SessionEnd;
 	/** Number of unfinished exchanges, including those of reset streams. */
@@ -65,9 +65,9 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	lastStream = 0;
 	#requests = 0;
 	#block: HeaderBlock | undefined = undefined;
-	/** The first header block has been sent. */
+	/** True once the first header block has been sent. */
 	#encoded = false;
-	/** Received bytes are being processed: writes are gathered until the end. */
+	/** True while received bytes are being processed. Writes are then gathered until the end. */
 	#running = false;
 	readonly #deadlines: SessionDeadlines;
 	readonly #control: ControlFrames = new ControlFrames(this);
@@ -124,13 +124,13 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.settle();
 	}
 
-	/** The client has closed its side: nobody is left to acknowledge, to raise windows or to read responses. */
+	/** Called when the client has closed its side: it can no longer acknowledge anything, open windows or read responses. */
 	end(): void {
 		this.ending.now(this.lastStream, H2_ERROR.none);
 		this.#abandon();
 	}
 
-	/** Sends pending data, and closes the connection if that was its last. */
+	/** Sends pending data. Closes the connection if it is shutting down and has no streams left. */
 	settle(): void {
 		if (this.#running) return;
 		this.#running = true;
@@ -142,7 +142,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.frames.flush();
 		if (this.frames.full) {
 			if (this.#deadlines.blocked(true)) this.frames.progressed();
-			// Replies to control frames are buffered: a client that does not read them must not send more.
+			// Replies to control frames are buffered, so a client that does not read them must not send more.
 			if (this.#socket.writableLength > BOUND.MAX_UNREAD_CONTROL + 2 * BOUND.OUTPUT_SIZE) {
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
 			}
@@ -186,7 +186,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	giveWay(): void {
 		this.ending.now(this.lastStream, H2_ERROR.none);
-		// Pending data is sent, without waiting for the client to close its side.
+		// Pending data is sent, but the connection does not wait for the client to close its side.
 		setImmediate(() => this.#socket.destroy());
 	}
 
@@ -203,7 +203,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	}
 
 	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean {
-		// A header block must not be interrupted, and the first frame must be SETTINGS (RFC 9113 §3.4, §4.3).
+		// The first frame must be SETTINGS, and a header block must not be interrupted by other frames (RFC 9113 §3.4, §4.3).
 		if (this.#block !== undefined && (type !== FRAME.continuation || stream !== this.#block.stream)) {
 			return this.fail(H2_ERROR.protocol);
 		}
@@ -240,7 +240,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				this.#continuation(flags, bytes, start, end);
 				break;
 			default:
-				// Extensions are ignored (RFC 9113 §4.1), but not without limit.
+				// Extension frames are ignored (RFC 9113 §4.1), but their number is limited.
 				this.spend('empty_frames', COST.empty_frames);
 		}
 		return !this.ending.over;
@@ -295,7 +295,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
 		const content = unpadded(flags, bytes, start, end, (flags & FLAG.priority) !== 0 ? 5 : 0);
-		// Clients open odd streams in ascending order (RFC 9113 §5.1.1).
+		// Clients open streams with odd, ascending IDs (RFC 9113 §5.1.1).
 		if ((id & 1) === 0 || content === undefined) {
 			this.fail(H2_ERROR.protocol);
 			return;
@@ -326,7 +326,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#headerBlock(block.stream, block.endStream, whole, 0, whole.length);
 	}
 
-	/** Handles a complete header block. It is always decoded, because later ones depend on it (RFC 9113 §4.3). */
+	/** Handles a complete header block. It is always decoded, because later blocks depend on it (RFC 9113 §4.3). */
 	#headerBlock(id: number, endStream: boolean, bytes: Buffer, start: number, end: number): void {
 		const { fields } = this.#coders;
 		const opens = id > this.lastStream;
@@ -375,7 +375,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		const { fields } = this.#coders;
 		const stream = this.streams.get(id);
 		if (stream === undefined) {
-			// It arrived after our reset; otherwise, it refers to a closed stream or one below the last (RFC 9113 §5.1.1).
+			// If we have reset the stream, the block was in transit. Otherwise, the stream is closed or was skipped (RFC 9113 §5.1.1).
 			if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
 			return;
 		}
@@ -396,7 +396,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				this.streams.delete(id);
 				stream.reset();
 			}
-			// A canceled exchange is wasted work; a finished one has earned what this costs.
+			// A canceled exchange is wasted work. A completed exchange has already earned this cost.
 			this.spend('rapid_reset', COST.rapid_reset);
 		}
 	}
@@ -430,7 +430,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	wantsTurn(output: StreamOutput): void {
 		this.queue.add(output);
-		// Output that is not caused by input must be sent asynchronously.
+		// Output that was not caused by received bytes is sent asynchronously.
 		if (!this.#running) this.queue.soon();
 	}
 
@@ -488,7 +488,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#abandon();
 	}
 
-	/** Nothing more is sent: cancels all work for this client. */
+	/** Cancels all work for this client, because nothing more can be sent to it. */
 	#abandon(): void {
 		const streams = [...this.streams.values()];
 		this.streams.clear();

@@ -1,15 +1,15 @@
 /** Parses a client's settings (RFC 9113 §6.5). */
 import { H2_ERROR, MAX_WINDOW, SETTING } from './frame-codes.ts';
 
-/** The settings that affect how we send. */
+/** The settings of the client that affect what we send. */
 export interface PeerSettings {
-	/** Window of each stream; undefined if not set. */
+	/** Initial window of each stream in bytes; undefined if not set. */
 	readonly initialWindow: number | undefined;
 }
 
 /**
- * Parses the settings in a frame, or returns an error code. The header table size is ignored, because our encoder uses no dynamic
- * table; so is the maximum frame size, because our frames never exceed the minimum.
+ * Parses the settings in a frame, or returns an error code. Ignores the header table size, because our encoder uses no dynamic
+ * table, and the maximum frame size, because our frames never exceed the smallest allowed value.
  */
 export function readSettings(bytes: Buffer, start: number, end: number): PeerSettings | number {
 	if ((end - start) % 6 !== 0) return H2_ERROR.frameSize;

@@ -1,6 +1,6 @@
 /** The static table of HPACK (RFC 7541, Appendix A). */
 
-/** Name, value, name, value, … of the entries 1 to 61. */
+/** Alternating names and values of the entries 1 to 61. */
 export const STATIC_FIELDS: readonly string[] = [
 	...[':authority', '', ':method', 'GET', ':method', 'POST', ':path', '/', ':path', '/index.html'],
 	...[':scheme', 'http', ':scheme', 'https', ':status', '200', ':status', '204', ':status', '206'],
@@ -17,5 +17,5 @@ export const STATIC_FIELDS: readonly string[] = [
 	...['www-authenticate', ''],
 ];
 
-/** Number of entries; dynamic ones follow. */
+/** Number of entries. Entries of the dynamic table have higher indexes. */
 export const STATIC_COUNT = 61;

@@ -1,81 +1,81 @@
-/** Sends the body of one stream, as its windows allow, one frame per turn (RFC 9113 §5.2). */
+/** Sends the body of one stream as the flow-control windows allow, one frame per turn (RFC 9113 §5.2). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { MAX_WINDOW } from './frame-codes.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 
-/** Writes DATA frames. */
+/** Writes DATA frames. Implemented by HTTP/2 and HTTP/3. */
 export interface DataWriter {
-	/** Nothing more is taken for now. */
+	/** True if no more frames should be written for now. */
 	readonly full: boolean;
-	/** Writes a frame with `bytes[start, end)`; with `last` it ends the stream. Returns what tells it to `endStreamAt`. */
+	/** Writes a frame with `bytes[start, end)`. With `last`, the frame ends the stream. Returns an argument for `endStreamAt`. */
 	data(stream: number, last: boolean, bytes: Uint8Array, start: number, end: number): number;
-	/** Lets the frame end its stream after all; false if it has gone already. */
+	/** Makes a frame that was written without `last` end its stream. Returns false if the frame has already been sent. */
 	endStreamAt(frame: number): boolean;
 }
 
-/** The connection, for the output of its streams. */
+/** The connection, as the output of its streams sees it. */
 export interface OutputSession {
 	readonly frames: DataWriter;
-	/** Bytes of DATA that the client accepts on all streams together. */
+	/** Bytes of DATA that the client accepts on all streams together (the connection's send window). */
 	sendWindow: number;
-	/** Bytes of bodies that each stream may buffer, because all of them share the connection's limit. */
+	/** Maximum bytes of its body that each stream may buffer. The streams share the connection's limit. */
 	readonly share: number;
-	/** Gives the output a turn, now or soon. */
+	/** Requests that `turn` be called, during this task or soon after. */
 	wantsTurn(output: StreamOutput): void;
-	/** Accounts for bytes added to or removed from memory. */
+	/** Accounts for bytes that are buffered (positive) or no longer buffered (negative). */
 	holds(bytes: number): void;
-	/** A DATA frame of this size was written. */
+	/** Called when a DATA frame of this many bytes has been written. */
 	dataSent(bytes: number): void;
 }
 
-/** The stream, for its output. */
+/** The stream, as its output sees it. */
 export interface OutputOwner {
-	/** Bytes of the body were written. */
+	/** Called when bytes of the body have been written. */
 	sent(bytes: number): void;
-	/** The body has been sent; `ended` says whether that ended the stream, or trailers follow. */
+	/** Called when the body has been sent. `ended` is true if the stream has ended; otherwise, trailers follow. */
 	bodyEnded(source: BodySource | undefined, ended: boolean): void;
-	/** The body cannot be sent completely: the stream must be reset. */
+	/** Called when the body cannot be sent completely. The stream must then be reset. */
 	broken(): void;
-	/** The client has stopped accepting data; called again with false when it resumes. */
+	/** Called with true when the client has stopped accepting data, and with false when it accepts data again. */
 	blocked(blocked: boolean): void;
-	/** Reports whether trailers follow the body, which has been read. */
+	/** Reports whether the stream must be ended separately from the body, for example because trailers follow. */
 	endsApart(source: BodySource | undefined): boolean;
 }
 
-/** Minimum bytes requested from a source, even if the client accepts fewer: less would cost more than it saves. */
+/** Minimum bytes requested from a source, even if the client accepts fewer. Smaller pulls would cost more than they save. */
 const MIN_PULL = 1024;
 
-/** The output can continue at once. */
+/** Result of a turn: the output can continue at once. */
 export const MORE = 0;
-/** It waits for its source or its own window, or has ended. */
+/** Result of a turn: the output waits for its source or for its stream's window, or has ended. */
 export const WAITS = 1;
-/** It waits for the connection's window. */
+/** Result of a turn: the output waits for the connection's window. */
 export const STARVES = 2;
 
-/** What one stream has to send. */
+/** Sends the body of one stream. */
 export class StreamOutput {
 	readonly id: number;
-	/** Bytes of DATA that the client accepts on this stream; negative after it has reduced its windows. */
+	/** Bytes of DATA that the client accepts on this stream. Negative if the client has reduced the initial window. */
 	window: number;
-	/** It is in the connection's queue. */
+	/** True while the output is in the connection's queue. */
 	queued = false;
 	readonly #session: OutputSession;
 	readonly #owner: OutputOwner;
 	#source: BodySource | undefined = undefined;
-	/** A complete body has no source; a tunnel continues after its pieces. */
+	/** `#active`: something is to be sent. `#tunnel`: the output does not end with the current chunk. */
 	#active = false;
 	#tunnel = false;
 	#piece: Uint8Array | undefined = undefined;
 	#at = 0;
-	/** Remaining bytes of the announced length; −1 if there is none. */
+	/** Bytes of the announced length that have not been sent; −1 if no length was announced. */
 	#remaining = -1;
 	#pulling = false;
 	#blocked = false;
 	#taken: ((error?: Error) => void) | undefined = undefined;
 	#ending = false;
-	/** Bytes reported to the session. */
+	/** Buffered bytes, as last reported to the session. */
 	#held = 0;
-	/** Some of the body has been pulled; then, the bytes that the client has accepted. */
+	/** `#begun`: some of the source has been pulled. `#sent`: number of bytes that the client has accepted. */
 	#begun = false;
 	#sent = 0;
 
@@ -86,12 +86,12 @@ export class StreamOutput {
 		this.#owner = owner;
 	}
 
-	/** True if something is to be sent, or may be. */
+	/** True if something is to be sent, or may still be. */
 	get active(): boolean {
 		return this.#active;
 	}
 
-	/** Bytes of a body that the client accepts now. */
+	/** Number of bytes of a body that could be sent now. */
 	get room(): number {
 		return Math.min(this.window, this.#session.sendWindow, this.#session.share);
 	}
@@ -101,12 +101,12 @@ export class StreamOutput {
 		this.#active = true;
 		this.#piece = bytes;
 		this.#ending = true;
-		// Most bodies fit in one frame, which is sent with the head, before others get their turn.
+		// Most bodies fit in one frame. It is sent together with the head, before other streams get a turn.
 		if (this.#session.frames.full || this.turn() !== WAITS) this.#session.wantsTurn(this);
 		if (this.#active) this.#hold();
 	}
 
-	/** Sends a source; `length` is its announced length. */
+	/** Sends a streamed body. `length` is its announced length. */
 	sendSource(source: BodySource, length: number | undefined): void {
 		this.#active = true;
 		this.#source = source;
@@ -115,13 +115,13 @@ export class StreamOutput {
 		this.#session.wantsTurn(this);
 	}
 
-	/** From now on, `write` and `end` control what is sent. */
+	/** Turns the stream into a tunnel: from now on, `write` and `end` determine what is sent. */
 	openTunnel(): void {
 		this.#active = true;
 		this.#tunnel = true;
 	}
 
-	/** For a tunnel: one write at a time. */
+	/** Writes to a tunnel. Only one write may be in progress at a time. */
 	write(piece: Uint8Array, taken: (error?: Error) => void): void {
 		if (!this.#active) {
 			taken(new Error('The stream has ended.'));
@@ -133,13 +133,13 @@ export class StreamOutput {
 		this.#session.wantsTurn(this);
 	}
 
-	/** For a tunnel: nothing more is written. */
+	/** Ends the output of a tunnel. */
 	end(): void {
 		this.#ending = true;
 		this.#session.wantsTurn(this);
 	}
 
-	/** The client accepts more; returns false if the window becomes too large (RFC 9113 §6.9.1). */
+	/** Enlarges the window. Returns false if it becomes too large (RFC 9113 §6.9.1). */
 	widen(bytes: number): boolean {
 		this.window += bytes;
 		if (this.window > MAX_WINDOW) return false;
@@ -160,7 +160,7 @@ export class StreamOutput {
 		taken?.(new Error('The stream has ended.'));
 	}
 
-	/** Sends up to one frame; returns MORE, WAITS or STARVES. */
+	/** Sends at most one frame. Returns MORE, WAITS or STARVES. */
 	turn(): number {
 		if (!this.#active) return WAITS;
 		if (this.#piece === undefined) {
@@ -168,7 +168,7 @@ export class StreamOutput {
 				this.#block(true);
 				return this.window <= 0 ? WAITS : STARVES;
 			}
-			// From here on, any wait is for the source.
+			// The client accepts data, so from here on any wait is for the source.
 			if (this.window > 0 && this.#session.sendWindow > 0) this.#block(false);
 		}
 		const piece = this.#piece ?? this.#pull();
@@ -213,8 +213,8 @@ export class StreamOutput {
 	}
 
 	/**
-	 * A source is not pulled before the client accepts data, except to find out whether it has ended, if what has been sent may have
-	 * been everything.
+	 * Reports whether the source may be pulled. While the client accepts no data, it is pulled only to find out whether it has ended,
+	 * if the data sent so far may have been all.
 	 */
 	#mayPull(): boolean {
 		if (this.#source === undefined || this.#ending) return true;
@@ -231,7 +231,7 @@ export class StreamOutput {
 		taken?.();
 	}
 
-	/** The announced length has been sent: if possible, the end of the source is marked in the last frame. */
+	/** Called when the announced length has been sent. If the source has ended, too, the last frame is made to end the stream. */
 	#endEarly(frame: number): number {
 		const source = this.#source!;
 		const piece = this.#pull();
@@ -249,7 +249,7 @@ export class StreamOutput {
 		return WAITS;
 	}
 
-	/** Returns the next piece; undefined if it has not arrived, at the end, and after a failure. */
+	/** Returns the next chunk, or undefined if it has not arrived, at the end, or after a failure. */
 	#pull(): Uint8Array | undefined {
 		const source = this.#source;
 		if (source === undefined || this.#ending || this.#pulling) return undefined;
@@ -276,8 +276,8 @@ export class StreamOutput {
 	}
 
 	/**
-	 * Bytes worth pulling: what the client accepts now, or as much as it accepted before, because then it is reading. Otherwise,
-	 * small, frequently raised windows would cause tiny pulls.
+	 * Number of bytes worth pulling: what the client accepts now, or as much as it has accepted before, because then it is probably
+	 * reading. Otherwise, a client that opens its windows in small steps would cause tiny pulls.
 	 */
 	get #useful(): number {
 		const { sendWindow, share } = this.#session;
@@ -314,7 +314,7 @@ export class StreamOutput {
 		return WAITS;
 	}
 
-	/** Makes the client see that the body is incomplete. */
+	/** Cancels the output. The stream is reset, so that the client notices that the body is incomplete. */
 	#break(): void {
 		this.cancel();
 		this.#owner.broken();
@@ -330,13 +330,13 @@ export class StreamOutput {
 		this.#owner.blocked(blocked);
 	}
 
-	/** Makes the source release memory that it keeps for the next pull, if the client has not accepted anything for a while. */
+	/** Makes the source release the memory that it keeps for the next pull, if the client is not accepting data. */
 	rest(): void {
-		// The rest of a piece is in the source's memory.
+		// While a chunk has not been sent completely, it is still in the source's memory.
 		if (this.#blocked && this.#piece === undefined && !this.#pulling) this.#source?.idle?.();
 	}
 
-	/** Reports buffered bytes to the session. */
+	/** Reports the number of buffered bytes to the session. */
 	#hold(): void {
 		const left = this.#piece === undefined ? 0 : this.#piece.length - this.#at;
 		const bytes = left + (this.#source?.held ?? 0);

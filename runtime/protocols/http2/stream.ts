@@ -1,4 +1,4 @@
-/** One stream: a request, its exchange, and the response to it (RFC 9113 §5.1, §8.1). */
+/** One stream: a request, its exchange, and its response (RFC 9113 §5.1, §8.1). */
 import { randomBytes } from 'node:crypto';
 import { type Body, type BodySource, bodyLength, isStream } from '../../../compiler/exchange/body.ts';
 import {
@@ -24,73 +24,82 @@ import { type OutputOwner, type OutputSession, StreamOutput } from './stream-out
 import { TextSource } from './text-source.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
-/** The codes with which a protocol resets streams. */
+/** The error codes with which a protocol resets streams. */
 export interface ResetCodes {
-	/** It is no error: the rest of the request is not needed. */
+	/** Not an error: the rest of the request is not needed. */
 	readonly none: number;
 	readonly cancel: number;
 	readonly internal: number;
-	/** The tunnel of a CONNECT broke. */
+	/** The connection of a CONNECT tunnel was closed abnormally. */
 	readonly connect: number;
 }
 
-/** The codes of HTTP/2. */
+/** The error codes of HTTP/2. */
 export const HTTP2_RESETS: ResetCodes = H2_ERROR;
 
-/** The connection as its streams see it: one of HTTP/2, or of HTTP/3, whose streams are the same but for their frames. */
+/**
+ * The connection, as its streams see it. It is an HTTP/2 or an HTTP/3 connection, because streams of both protocols differ only
+ * in their frames.
+ */
 export interface StreamSession extends OutputSession {
 	readonly engine: Pick<Http2Engine, 'host' | 'limits' | 'now' | 'after' | 'pieceMemory'>;
 	readonly protocol: 'HTTP/2.0' | 'HTTP/3.0';
 	readonly codes: ResetCodes;
 	readonly info: ConnectionInfo;
 	readonly scheme: 'http' | 'https';
-	/** A response's head. `length` is bytes of body, NO_LENGTH or GIVEN_LENGTH. */
+	/** Writes a response head. `length` is the bytes of the body, NO_LENGTH or GIVEN_LENGTH. */
 	writeHead(stream: number, status: number, headers: HeaderList, length: number, ends: boolean): void;
-	/** Trailers, or the bare end of a stream when there are none. */
+	/** Ends a stream with trailers, or without any if the list is empty. */
 	writeEnd(stream: number, trailers: readonly HeaderList[]): void;
-	/** Bytes of a stream's DATA are held no more: tells the client, of the stream too while it may send. */
+	/**
+	 * Called when bytes of received DATA are no longer held. Opens the receive windows: that of the connection, and that of the stream
+	 * unless it is undefined because the client cannot send on it any more.
+	 */
 	dataTaken(stream: Stream | undefined, bytes: number, keepsUp: boolean): void;
-	/** Both sides have ended. */
+	/** Called when both sides of a stream have ended. */
 	streamEnded(stream: Stream): void;
-	/** Ends a stream by our reset. */
+	/** Resets a stream. */
 	resetStream(stream: Stream, code: number): void;
-	/** The exchange of a stream has ended; the stream may have gone before it. `whole`: its response was written. */
+	/**
+	 * Called when the exchange of a stream has ended, possibly after the stream itself. `whole` is true if the response was written
+	 * completely.
+	 */
 	exchangeEnded(whole: boolean): void;
-	/** Something was written outside a run over input. */
+	/** Must be called after writing something while no received bytes are being processed. Sends it. */
 	settle(): void;
 }
 
-/** A stream that is not closed, and an exchange that may outlive it. */
+/** A stream that is not closed, or whose exchange has not ended. */
 export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, TunnelOwner {
 	readonly id: number;
 	readonly output: StreamOutput;
 	readonly window: ReceiveWindow = new ReceiveWindow(STREAM_WINDOW, MAX_STREAM_WINDOW);
-	/** The client may still send. */
+	/** True while the client may still send. */
 	remoteOpen: boolean;
-	/** Reset, by either side, or gone with its connection. */
+	/** True once the stream has been reset by either side, or its connection has closed. */
 	gone = false;
 	body: StreamBody | undefined = undefined;
 	readonly #session: StreamSession;
 	#exchange: Exchange | undefined = undefined;
-	/** The graph has the exchange: no byte of its response is out. */
+	/** True while handlers have the exchange and no byte of its response has been sent. */
 	#handling = false;
-	/** Our side has ended. */
+	/** True once our side has ended. */
 	#localEnded = false;
 	#expectsContinue = false;
-	/** Bytes of a request that has been answered beyond which the client is told to stop. */
+	/** After the response has been sent: the client is told to stop once it has sent more than this many bytes of its request. */
 	#drainEnd = 0;
 	#holdsBack = false;
-	/** The trailers of a response of which only the end is held back. */
+	/** The trailers of a response of which everything but the end has been sent. */
 	#heldEnd: readonly HeaderList[] | undefined = undefined;
 	#status = 0;
-	/** When a response that is held back for the rest of its request goes out at the latest; 0 where none has been. */
+	/** When a response that waits for the rest of its request must be sent at the latest; 0 if none has been held back. */
 	#holdEnd = 0;
-	/** `:protocol` of an extended CONNECT, or '' for a plain one. */
+	/** The `:protocol` of an extended CONNECT, '' for a plain CONNECT, undefined for other methods. */
 	#connect: string | undefined = undefined;
 	#tunnel: TunnelStream | undefined = undefined;
 	#readDeadline = Infinity;
 	#writeDeadline = Infinity;
-	/** Made when the client is waited for. */
+	/** Created when we first wait for the client. */
 	#readPace: Pace | undefined = undefined;
 	#writePace: Pace | undefined = undefined;
 	#bounds: TransferBounds | undefined = undefined;
@@ -104,13 +113,13 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.output = new StreamOutput(id, sendWindow, session, this);
 	}
 
-	/** Makes the body of a request that has one: its content may come before the exchange begins. */
+	/** Creates the body of a request that has one, because its content may arrive before the exchange starts. */
 	expectBody(contentLength: number): void {
 		if (!this.remoteOpen || this.body !== undefined) return;
 		this.body = new StreamBody(this, contentLength < 0 ? undefined : contentLength, this.#session.engine.pieceMemory);
 	}
 
-	/** Begins the exchange whose head has been read. */
+	/** Starts the exchange of a request whose head has been received. */
 	begin(fields: RequestHead): void {
 		const session = this.#session;
 		const { engine } = session;
@@ -122,7 +131,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			this.#connect = fields.protocol ?? '';
 			body = undefined;
 			if (fields.protocol !== undefined) {
-				// To handlers it is the upgrade that HTTP/1.1 asks for, so that rules and upstreams need no other form of it
+				// Handlers see the same upgrade request as in HTTP/1.1, so that rules and upstreams need not support another form
 				// (RFC 8441 §5).
 				method = 'GET';
 				items.push('connection', 'Upgrade', 'upgrade', fields.protocol);
@@ -150,7 +159,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		);
 	}
 
-	/** The host has promised not to throw; a broken promise costs one stream, not the process. */
+	/** Passes an exchange to the host. The host must not throw. If it does, only this stream is lost, not the process. */
 	#handle(x: Exchange): void | Promise<void> {
 		try {
 			return this.#session.engine.host.handle(x);
@@ -160,7 +169,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		}
 	}
 
-	/** Refuses a request before it becomes an exchange. */
+	/** Rejects a request before it becomes an exchange. */
 	refuse(status: number): void {
 		const headers = new HeaderList(['Server', SERVER_NAME]);
 		this.#session.writeHead(this.id, status, headers, 0, true);
@@ -177,7 +186,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		return this.output.room;
 	}
 
-	/** Nothing to begin: a reset shows when a client leaves. */
+	/** Does nothing: a client that disconnects resets its streams, which is always noticed. */
 	watch(): void {}
 
 	bodyAwaited(): void {
@@ -195,7 +204,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.#session.dataTaken(this.gone || !this.remoteOpen ? undefined : this, bytes, keepsUp);
 	}
 
-	/** Content has come in, from `start` up to but not including `end`. */
+	/** Called when content has been received: `bytes[start, end)`. */
 	data(bytes: Buffer, start: number, end: number): void {
 		const body = this.body!;
 		if (this.#localEnded && !this.#tunnel) {
@@ -229,19 +238,19 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		return [this.#bounds?.writeTimeout ?? limits.writeIdleTimeout, this.#bounds?.writeRate ?? limits.writeRate];
 	}
 
-	/** A clock of one direction; `whole` is milliseconds from the end of the head to the end of the transfer, 0 for any. */
+	/** Creates the pace of one direction. `whole` is the maximum milliseconds from the end of the head to the end of the transfer; 0 for none. */
 	#pace([idle, rate]: [idle: number, rate: number], whole: number): Pace {
 		const pace = new Pace();
 		pace.begin(idle, rate, whole === 0 ? Infinity : this.#startedAt + whole);
 		return pace;
 	}
 
-	/** The response is out, and the rest of the request is thrown away. */
+	/** True if the response has been sent and the rest of the request is being discarded. */
 	get draining(): boolean {
 		return this.#localEnded && this.remoteOpen && this.#tunnel === undefined;
 	}
 
-	/** The client has ended its side; false when what it sent has another length than it said. */
+	/** Called when the client has ended its side. Returns false if the length of its content differs from the `Content-Length`. */
 	endRemote(trailers: HeaderList | undefined): boolean {
 		const { body } = this;
 		if (body !== undefined) {
@@ -256,7 +265,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		return true;
 	}
 
-	/** The stream was reset, or its connection is gone. */
+	/** Called when the stream has been reset, or its connection has closed. */
 	reset(): void {
 		if (this.gone) return;
 		this.gone = true;
@@ -274,7 +283,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		if (!this.#handling) this.#finish(false);
 	}
 
-	/** Acts on deadlines that have passed. */
+	/** Handles expired deadlines. */
 	check(now: number): void {
 		this.output.rest();
 		if (now >= this.#writeDeadline) {
@@ -308,7 +317,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		const { response } = x;
 		if (x.aborted || this.gone) {
 			if (isStream(response.body)) response.body.cancel();
-			// A handler may hold more than the body for this client: an upstream that has upgraded, for one.
+			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
 			x.gone();
 			if (this.gone) this.#finish(false);
 			else session.resetStream(this, session.codes.internal);
@@ -326,7 +335,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			x.upgraded = undefined;
 			x.gone();
 		}
-		// A 2xx would tell the client that its tunnel is open; an invalid status has no meaning at all.
+		// A 2xx would tell the client that its tunnel is open. An invalid status has no meaning at all.
 		const refusesTunnel = this.#connect !== undefined && successful;
 		if (refusesTunnel || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
 			if (isStream(body)) body.cancel();
@@ -343,7 +352,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		const length = bodyLength(body);
 		const bodiless = status === 204 || status === 304;
 		if (bodiless || x.received.method === 'HEAD') {
-			// What a GET would have carried; a 304 says it only where a handler knows it.
+			// For HEAD, the length that a GET response would have. With 304, the length only if a handler knows it.
 			const declared = status === 204 ? NO_LENGTH : bodiless || body === null ? GIVEN_LENGTH : (length ?? GIVEN_LENGTH);
 			session.writeHead(this.id, status, response.headers, declared, true);
 			if (isStream(body)) body.cancel();
@@ -366,10 +375,10 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	/**
-	 * Waits for the rest of a request before a success, or the end of a streamed one, is sent. A client that has a whole
-	 * response may read no more frames, the window updates that it needs for the rest of its request among them (curl before
-	 * version 8). A client that sends nothing gets its response soon. One that did not announce the length of its request may
-	 * itself wait for the response, so it gets it at once.
+	 * Holds back a successful response, or the end of a streamed one, until the rest of its request has been received. A client that
+	 * has the whole response may stop reading frames, including the window updates that it needs to send the rest of its request
+	 * (curl before version 8 does). A client that sends nothing gets its response soon. A client that did not announce the length of
+	 * its request gets the response at once, because it may be waiting for it.
 	 */
 	#hold(): void {
 		const { engine } = this.#session;
@@ -379,14 +388,14 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.body!.cancel();
 	}
 
-	/** Whether a response waits for the rest of its request; at most once. */
+	/** Reports whether a response may wait for the rest of its request. It waits at most once. */
 	#mayHold(status: number): boolean {
 		if (this.#holdEnd !== 0 || !this.remoteOpen || status >= 300 || this.#tunnel !== undefined) return false;
 		const { body } = this;
 		return body?.length !== undefined && !(this.#expectsContinue && body.received === 0);
 	}
 
-	/** The rest of the request has come, or does not come: the response that waits for it goes out, or its end. */
+	/** Sends the response that was held back, or its end, because the rest of its request has arrived or is not coming. */
 	#release(): void {
 		const trailers = this.#heldEnd;
 		if (trailers === undefined) {
@@ -442,7 +451,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	blocked(blocked: boolean): void {
-		// Who uses a byte stream knows how long it may stand still.
+		// Tunnels have no write timeout, because only their users know how long a tunnel may be inactive.
 		if (this.#tunnel) return;
 		const now = performance.now();
 		if (blocked) {
@@ -481,7 +490,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.#endLocal();
 	}
 
-	/** Our side has ended. */
+	/** Called when our side has ended. */
 	#endLocal(): void {
 		this.#localEnded = true;
 		this.#writeDeadline = Infinity;
@@ -492,9 +501,9 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	/**
-	 * What the client still sends of its request is not wanted. It is let come for a while all the same: many clients take a
-	 * reset for a failure of the request, whatever its code (RFC 9113 §8.1), and curl before version 8 forgets a response that
-	 * it has not read by then.
+	 * Handles the rest of a request, which nobody wants. It is received and discarded for a while rather than stopped at once: many
+	 * clients take a reset for a failed request, whatever its code (RFC 9113 §8.1), and curl before version 8 then discards the part
+	 * of the response that it has not read.
 	 */
 	#drain(): void {
 		const body = this.body;
@@ -515,7 +524,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.#readDeadline = this.#session.engine.after(RESET_DELAY);
 	}
 
-	/** Tells the client to send no more; it is no error. */
+	/** Tells the client to stop sending, with a code that means no error. */
 	#stop(): void {
 		this.gone = true;
 		this.#session.resetStream(this, this.#session.codes.none);

@@ -1,17 +1,17 @@
-/** A long text as a body, encoded as the client reads it, because the text itself is often shared. */
+/** A body made from a long string. It is encoded as the client reads it, because the string itself is often shared. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 
-/** Maximum bytes in UTF-8 of a two-byte character. */
+/** Maximum bytes in UTF-8 of one UTF-16 code unit. */
 const MAX_OF_A_CHARACTER = 3;
 
-/** Delivers a text once. */
+/** Delivers a string in parts, once. */
 export class TextSource implements BodySource {
 	readonly length: number;
 	readonly #text: string;
 	readonly #isAscii: boolean;
 	#at = 0;
 
-	/** `length` is the length of the text in UTF-8. */
+	/** `length` is the length of the string in UTF-8. */
 	constructor(text: string, length: number) {
 		this.#text = text;
 		this.length = length;
@@ -31,7 +31,7 @@ export class TextSource implements BodySource {
 			return Buffer.from(text.slice(start, this.#at), 'latin1');
 		}
 		let end = start + Math.max(2, Math.floor(most / MAX_OF_A_CHARACTER));
-		// Does not split surrogate pairs.
+		// Never ends a part between the halves of a surrogate pair.
 		if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
 		this.#at = end;
 		return Buffer.from(text.slice(start, end), 'utf8');

@@ -1,16 +1,16 @@
-/** The byte stream of an HTTP/2 stream whose CONNECT was accepted (RFC 9113 §8.5, RFC 8441). */
+/** The byte stream of a tunnel: an HTTP/2 stream whose CONNECT was accepted (RFC 9113 §8.5, RFC 8441). */
 import { Duplex } from 'node:stream';
 import type { StreamBody } from './request-body.ts';
 
-/** The underlying stream. */
+/** The HTTP/2 stream that carries the tunnel. */
 export interface TunnelOwner {
 	tunnelWrite(piece: Uint8Array, taken: (error?: Error) => void): void;
 	tunnelEnd(): void;
-	/** The byte stream is no longer used. */
+	/** Called when the byte stream is no longer used. */
 	tunnelClosed(error: Error | null): void;
 }
 
-/** A Duplex over one stream. Supports half-closing in both directions. */
+/** A Duplex over one HTTP/2 stream. Each direction can be closed separately. */
 export class TunnelStream extends Duplex {
 	readonly #owner: TunnelOwner;
 	readonly #body: StreamBody;
@@ -20,7 +20,7 @@ export class TunnelStream extends Duplex {
 		super({ allowHalfOpen: true });
 		this.#owner = owner;
 		this.#body = body;
-		// Listeners are notified of errors; without listeners, they are ignored.
+		// Without a listener, an error would terminate the thread. Other listeners are still notified.
 		this.on('error', () => {});
 		this.pause();
 	}

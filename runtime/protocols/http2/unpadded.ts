@@ -1,7 +1,10 @@
-/** Padding of frames (RFC 9113 §6.1, §6.2). */
+/** Removes the padding of frames (RFC 9113 §6.1, §6.2). */
 import { FLAG } from './frame-codes.ts';
 
-/** Returns the range of a padded frame's content, without its first `skip` bytes; undefined if the padding is too long. */
+/**
+ * Returns the range of a frame's content, without padding and without its first `skip` bytes. Returns undefined if the padding is
+ * too long.
+ */
 export function unpadded(
 	flags: number,
 	bytes: Buffer,

@@ -1,4 +1,4 @@
-/** The unidirectional streams that a client opens: control, QPACK and unknown types (RFC 9114 §6.2). */
+/** The unidirectional streams that a client opens: control, QPACK, and those of unknown types (RFC 9114 §6.2). */
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import type { CutReason } from '../http2/flood-guard.ts';
 import { COST } from '../http2/flood-guard.ts';
@@ -7,20 +7,20 @@ import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME, H3_ERROR, SETTING, STREAM 
 import { MAX_CONTROL_FRAME } from './limits.ts';
 import { VarintReader } from './varint.ts';
 
-/** The connection as these streams see it. */
+/** The connection, as its unidirectional streams see it. */
 export interface ControlledConnection {
-	/** Claims the one stream of a type; false if there has been one (RFC 9114 §6.2.1). */
+	/** Registers the only stream of its type. Returns false if there has been one already (RFC 9114 §6.2.1). */
 	claim(type: number): boolean;
-	/** Ends the connection for a mistake. */
+	/** Ends the connection because of an error caused by the client. */
 	fail(code: number): void;
-	/** Counts what does no work. */
+	/** Charges the cost of a frame or instruction that does no useful work. */
 	spend(reason: CutReason, cost: number): void;
-	/** A stream of an unknown type, or one that was given up. */
+	/** Called for a stream of an unknown type, or one that ended before its type was known. */
 	other(stream: QuicStream): void;
 	enter(): void;
 }
 
-/** One of them. */
+/** A unidirectional stream opened by the client. */
 export class ControlStream implements QuicStreamOwner, FrameSink {
 	readonly #connection: ControlledConnection;
 	readonly #stream: QuicStream;
@@ -28,7 +28,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	readonly #reader = new FrameReader(this);
 	#type = -1;
 	#settled = false;
-	/** The highest push id that the client has allowed, −1 for none. */
+	/** The highest push ID that the client has allowed; −1 if it has allowed none. */
 	#maxPushId = -1n;
 	#goAway = MOST;
 	#failed = false;
@@ -97,7 +97,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				break;
 			case FRAME.priorityUpdateRequest:
 			case FRAME.priorityUpdatePush:
-				// Priorities of RFC 9218 are not used: streams take turns.
+				// The priorities of RFC 9218 are ignored: streams are served round-robin.
 				break;
 			default:
 				if (numbers?.length !== 1) this.#fail(H3_ERROR.frame);
@@ -106,7 +106,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		return !this.#failed;
 	}
 
-	/** The type of the stream is known. */
+	/** Called when the type of the stream is known. */
 	#begin(type: number): boolean {
 		this.#type = type;
 		switch (type) {
@@ -117,7 +117,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				this.#fail(H3_ERROR.streamCreation);
 				return false;
 			case STREAM.push:
-				// Only servers push (RFC 9114 §6.2.2).
+				// Only servers may open push streams (RFC 9114 §6.2.2).
 				this.#fail(H3_ERROR.streamCreation);
 				return false;
 		}
@@ -149,7 +149,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	#number(type: number, value: bigint): void {
 		switch (type) {
 			case FRAME.goAway:
-				// A client's GOAWAY names pushes; it may only go down (RFC 9114 §5.2).
+				// A client's GOAWAY contains a push ID, which must not increase (RFC 9114 §5.2).
 				if (value > this.#goAway) this.#fail(H3_ERROR.id);
 				this.#goAway = value;
 				return;
@@ -158,16 +158,16 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				this.#maxPushId = value;
 				return;
 			case FRAME.cancelPush:
-				// No push has been promised.
+				// We have not promised any push, so the ID is invalid.
 				this.#fail(H3_ERROR.id);
 		}
 	}
 
-	/** QPACK's instructions (RFC 9204 §4.3, §4.4): with no dynamic table only those that change nothing are right. */
+	/** Checks QPACK instructions (RFC 9204 §4.3, §4.4). Without a dynamic table, only those that change nothing are valid. */
 	#instructions(bytes: Buffer, from: number): void {
 		for (let at = from; at < bytes.length && !this.#failed; at++) {
 			if (this.#type === STREAM.encoder) {
-				// Set Dynamic Table Capacity to 0, in its only short form.
+				// 0x20 is Set Dynamic Table Capacity to 0, in the only form that is one byte long.
 				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
 			} else if (this.#varintOpen || (bytes[at]! & 0xc0) === 0x40) this.#cancellation(bytes[at]!);
 			else this.#fail(H3_ERROR.decoderStream);
@@ -175,7 +175,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		}
 	}
 
-	/** Within the integer of a Stream Cancellation, whose first byte has a prefix of 6 bits. */
+	/** True within the integer of a Stream Cancellation, whose first byte has a prefix of 6 bits. */
 	#varintOpen = false;
 	#cancelBytes = 0;
 
@@ -208,10 +208,13 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 }
 
-/** The largest integer there is (RFC 9000 §16). */
+/** The largest integer of the format (RFC 9000 §16). */
 const MOST = 2n ** 62n - 1n;
 
-/** The integers that bytes consist of, exactly: beyond 2^53 numbers would not differ; undefined if the last one is cut short. */
+/**
+ * Decodes all integers in these bytes. They are bigints, because numbers beyond 2^53 are not exact. Returns undefined if the last
+ * one is cut short.
+ */
 function varints(bytes: Buffer, start: number, end: number): bigint[] | undefined {
 	const found: bigint[] = [];
 	for (let at = start; at < end; ) {

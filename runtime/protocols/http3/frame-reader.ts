@@ -1,17 +1,23 @@
-/** Takes the bytes of a stream apart into frames (RFC 9114 §7.1), however they come. */
+/** Splits the bytes of a stream into frames (RFC 9114 §7.1), however the bytes are divided among reads. */
 import { VarintReader } from './varint.ts';
 
-/** What takes the frames of a stream. */
+/** Receives the frames of a stream. */
 export interface FrameSink {
-	/** A frame begins. Returns what is done with its payload: `stream` as it comes, `gather` as a whole, `skip`, or `stop`. */
+	/**
+	 * Called when a frame begins. Returns what to do with its payload: pass it on as it arrives (`stream`), pass it on as a whole
+	 * (`gather`), ignore it (`skip`), or stop reading (`stop`).
+	 */
 	frame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop';
-	/** Payload of a frame that is streamed: `bytes[start, end)`, never empty. Returns false to stop. */
+	/** Receives payload of a streamed frame: `bytes[start, end)`, never empty. Returns false to stop reading. */
 	payload(bytes: Buffer, start: number, end: number): boolean;
-	/** The payload of a gathered frame. `last`: nothing has come after it yet. Returns false to stop. */
+	/**
+	 * Receives the whole payload of a gathered frame. `last` is true if nothing that follows it has been received yet. Returns false
+	 * to stop reading.
+	 */
 	whole(type: number, bytes: Buffer, start: number, end: number, last: boolean): boolean;
 }
 
-/** Reader of one stream. */
+/** Splits one stream into frames. */
 export class FrameReader {
 	readonly #sink: FrameSink;
 	readonly #varint = new VarintReader();
@@ -26,12 +32,12 @@ export class FrameReader {
 		this.#sink = sink;
 	}
 
-	/** Within a frame: the end of the stream would be a mistake here (RFC 9114 §7.1). */
+	/** True within a frame. If the stream ends there, that is an error (RFC 9114 §7.1). */
 	get within(): boolean {
 		return this.#state !== 'type' || this.#varint.within;
 	}
 
-	/** Reads bytes; false once the sink has said stop. */
+	/** Reads bytes. Returns false once the sink has stopped reading. */
 	read(bytes: Buffer, from = 0): boolean {
 		let at = from;
 		const end = bytes.length;

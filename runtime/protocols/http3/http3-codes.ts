@@ -1,6 +1,6 @@
-/** Numbers of HTTP/3 (RFC 9114) and QPACK (RFC 9204). */
+/** Constants of HTTP/3 (RFC 9114) and QPACK (RFC 9204). */
 
-/** Types of frames (RFC 9114 §7.2). */
+/** Frame types (RFC 9114 §7.2). */
 export const FRAME = {
 	data: 0x0,
 	headers: 0x1,
@@ -9,18 +9,18 @@ export const FRAME = {
 	pushPromise: 0x5,
 	goAway: 0x7,
 	maxPushId: 0xd,
-	/** RFC 9218 §7.2. */
+	/** PRIORITY_UPDATE (RFC 9218 §7.2). */
 	priorityUpdateRequest: 0xf0700,
 	priorityUpdatePush: 0xf0701,
 } as const;
 
-/** Types that HTTP/2 has and HTTP/3 may not (RFC 9114 §7.2.8). */
+/** Types of HTTP/2 frames that are not allowed in HTTP/3 (RFC 9114 §7.2.8). */
 export const FORBIDDEN_FRAMES: ReadonlySet<number> = new Set([0x2, 0x6, 0x8, 0x9]);
 
-/** Types of streams of one direction (RFC 9114 §6.2, RFC 9204 §4.2). */
+/** Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2). */
 export const STREAM = { control: 0x0, push: 0x1, encoder: 0x2, decoder: 0x3 } as const;
 
-/** Settings (RFC 9114 §7.2.4.1, RFC 9204 §5, RFC 9220 §5). */
+/** Setting identifiers (RFC 9114 §7.2.4.1, RFC 9204 §5, RFC 9220 §5). */
 export const SETTING = {
 	qpackMaxTableCapacity: 0x1,
 	maxFieldSectionSize: 0x6,
@@ -28,7 +28,7 @@ export const SETTING = {
 	enableConnectProtocol: 0x8,
 } as const;
 
-/** Settings that HTTP/2 has and HTTP/3 may not (RFC 9114 §7.2.4.1). */
+/** Identifiers of HTTP/2 settings that are not allowed in HTTP/3 (RFC 9114 §7.2.4.1). */
 export const FORBIDDEN_SETTINGS: ReadonlySet<number> = new Set([0x0, 0x2, 0x3, 0x4, 0x5]);
 
 /** Error codes (RFC 9114 §8.1, RFC 9204 §6). */

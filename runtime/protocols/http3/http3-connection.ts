@@ -1,4 +1,4 @@
-/** One HTTP/3 connection: its control streams, its requests, and its end (RFC 9114). */
+/** One HTTP/3 connection: its control streams, its requests, and its shutdown (RFC 9114). */
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicStream } from '../../sockets/quic/quic-connection.ts';
@@ -18,14 +18,14 @@ import { SECTION_START, writeSectionLength, writeSectionStart } from './qpack-en
 import { type RequestConnection, RequestStream } from './request-stream.ts';
 import { MAX_VARINT, varintLength, writeVarint } from './varint.ts';
 
-/** Bytes of a frame's type and length. */
+/** Maximum bytes of a frame's type and length. */
 const FRAME_HEAD = 16;
-/** Bytes of a `Date` field, and some. */
+/** Bytes reserved for a `Date` field. */
 const DATE_ROOM = 48;
-/** Bytes for a frame with a head before it. */
+/** Buffer for writing a DATA frame, possibly together with a head before it. */
 const SCRATCH = Buffer.allocUnsafeSlow(BOUND.DATA_SIZE + FRAME_HEAD);
 
-/** A connection. It lives until QUIC says that it is over. */
+/** An HTTP/3 connection. The object is in use until QUIC reports that the connection has closed. */
 export class Http3Connection
 	implements ControlledConnection, DataWriter, EngineConnection, QuicConnectionOwner, RequestConnection
 {
@@ -36,9 +36,9 @@ export class Http3Connection
 	readonly codes: ResetCodes = H3_ERROR;
 	readonly frames: DataWriter = this;
 	readonly full = false;
-	/** Streams have their own room, which heeds the connection's. */
+	/** No limit here, because the windows of the streams already take the connection's window into account. */
 	sendWindow = Number.MAX_SAFE_INTEGER;
-	/** Beside what QUIC holds, a stream keeps one piece of its body. */
+	/** In addition to what QUIC buffers, each stream keeps one chunk of its body. */
 	readonly share: number = BOUND.STREAM_SHARE;
 	readonly #quic: QuicConnection;
 	readonly #coders: SectionCoders;
@@ -47,19 +47,19 @@ export class Http3Connection
 	readonly #gate = new RequestGate(() => this.#exchanges++);
 	readonly #requests = new Map<number, RequestStream>();
 	readonly #claimed = new Set<number>();
-	/** Streams of one direction that have no type yet, or an unknown one. */
+	/** Number of unidirectional streams whose type is unknown, or not known yet. */
 	#others = 0;
 	#control: QuicStream | undefined;
-	/** Heads that wait for the first bytes of their bodies. */
+	/** Requests whose response head waits for the first bytes of its body. */
 	#heads: RequestStream[] = [];
 	#exchanges = 0;
 	#served = 0;
-	/** The request stream with the highest number that was taken. */
+	/** The highest ID of an accepted request stream. Request streams have multiples of 4; −4 if there has been none. */
 	#last = -4;
 	#running = false;
 	#over = false;
 	#idleSince: number;
-	/** 0 while the connection goes on; 1 after the first GOAWAY, 2 after the last one. */
+	/** Progress of the shutdown: 0 before it, 1 after the first GOAWAY, 2 after the last one. */
 	#ending = 0;
 	#goAwayAt = Infinity;
 
@@ -134,7 +134,7 @@ export class Http3Connection
 		this.engine.remove(this);
 	}
 
-	/** Sends what there is to send, and ends the connection when that was its last. */
+	/** Sends pending data. Ends the connection if it is shutting down and has no requests left. */
 	settle(): void {
 		if (this.#running || this.#over) return;
 		this.#running = true;
@@ -165,8 +165,8 @@ export class Http3Connection
 	drain(): void {
 		if (this.#ending > 0 || this.#over) return;
 		this.#ending = 1;
-		// Requests that are on their way are still served: the client hears of the end first (RFC 9114 §5.2).
-		// The largest identifier of a request stream that can be written: a multiple of 4.
+		// The first GOAWAY only announces the shutdown; requests already in transit are still served (RFC 9114 §5.2).
+		// It contains the largest ID of a request stream that can be written, which is a multiple of 4.
 		this.#goAway(MAX_VARINT - 3);
 		this.#goAwayAt = performance.now() + BOUND.GOAWAY_WAIT;
 		setTimeout(() => this.#lastGoAway(), BOUND.GOAWAY_WAIT).unref();
@@ -233,14 +233,14 @@ export class Http3Connection
 		const request = this.#requests.get(id);
 		if (request === undefined || request.gone) return;
 		const { responses } = this.#coders;
-		// First, because what is encoded stands only until the next call.
+		// This comes first, because `encode` returns bytes that are valid only until the next call.
 		const today = responses.date(this.engine.now);
 		const encoded = responses.encode(headers);
 		const declared = length === GIVEN_LENGTH ? encoded.contentLength : length;
 		const date = status < 200 || encoded.hasDate ? undefined : today;
 		const most = SECTION_START + DATE_ROOM + encoded.bytes.length;
 		const frame = Buffer.allocUnsafe(FRAME_HEAD + most);
-		// The length comes first and is known last: the head is written where the longest one would end.
+		// The section's length precedes it but is known last, so the section is written after room for the longest frame header.
 		const start = FRAME_HEAD;
 		let at = writeSectionStart(frame, start, status);
 		frame.set(encoded.bytes, at);
@@ -297,12 +297,12 @@ export class Http3Connection
 		if (last) return 0;
 		const { room } = request.quic;
 		if (room < 2 * BOUND.DATA_SIZE) request.quic.awaitRoom();
-		// The output takes off what it has sent: what is left then is the room there is.
+		// The output will subtract what it has sent. The result is then the room that is left.
 		request.stream!.output.window = room + end - start;
 		return 0;
 	}
 
-	/** A frame that has been written is QUIC's. */
+	/** Returns false, because QUIC already has every frame that has been written. */
 	endStreamAt(): boolean {
 		return false;
 	}
@@ -338,7 +338,7 @@ export class Http3Connection
 		request.held = Math.max(0, before - bytes);
 		if (before <= BOUND.MAX_HELD_BODY || request.held > BOUND.MAX_HELD_BODY) return;
 		request.quic.pause(false);
-		// What is here already is read in the next turn: this may be within the reading of it.
+		// Data that has arrived already is read asynchronously, because this may be called while data is being read.
 		setImmediate(() => this.settle());
 	}
 
@@ -362,7 +362,7 @@ export class Http3Connection
 		if (whole) this.#meter.exchangeDone();
 	}
 
-	/** Runs the queue, writes heads that have no body yet, and looks whether that was all. */
+	/** Runs the queue, and writes heads that still wait for a body. Ends the connection if it is shutting down and has no requests left. */
 	#run(): void {
 		this.#running = true;
 		if (!this.#over) {
@@ -383,7 +383,7 @@ export class Http3Connection
 	}
 
 	#write(request: RequestStream, bytes: Uint8Array, start: number, end: number, fin: boolean): void {
-		// What fails here shows as a cancellation with the next event.
+		// If the write fails, the next event reports that the stream was canceled.
 		if (!request.gone) request.quic.write(bytes, start, end, fin);
 	}
 
@@ -432,11 +432,11 @@ export class Http3Connection
 		this.settle();
 	}
 
-	/** A request that was not looked at: the client may send it again elsewhere (RFC 9114 §4.1.1). */
+	/** Rejects a request that was not processed. The client may send it again on another connection (RFC 9114 §4.1.1). */
 	#reject(request: RequestStream): void {
 		request.gone = true;
 		this.#requests.delete(request.quic.id);
-		// Before the release, which would reset it with code 0.
+		// This must precede the release, which would reset the stream with code 0.
 		request.quic.reset(H3_ERROR.rejected);
 		request.quic.release();
 		this.#touched();
@@ -453,7 +453,7 @@ export class Http3Connection
 		this.#touched();
 	}
 
-	/** The response is whole, though its request is not. */
+	/** Ends the response of a request that is being dropped. The response is complete, although the request is not. */
 	#flushGone(request: RequestStream): void {
 		const { head } = request;
 		request.head = undefined;
@@ -478,21 +478,21 @@ export class Http3Connection
 		this.#close(code);
 	}
 
-	/** Ends the connection once the client has all that was sent; `closed` follows then. */
+	/** Ends the connection once the client has received everything. `closed` is called then. */
 	#end(): void {
 		if (this.#over) return;
 		this.#over = true;
 		this.#quic.end(H3_ERROR.none);
 	}
 
-	/** `closed` follows within the call. */
+	/** Closes the connection immediately. `closed` is called during this call. */
 	#close(code: number): void {
 		if (this.#over) return;
 		this.#over = true;
 		this.#quic.close(code);
 	}
 
-	/** Nothing more is sent: whoever works for this client is told. */
+	/** Cancels all work for this client, because nothing more can be sent to it. */
 	#abandon(): void {
 		const requests = [...this.#requests.values()];
 		this.#requests.clear();
@@ -503,7 +503,10 @@ export class Http3Connection
 	}
 }
 
-/** Writes the type and the length of a HEADERS frame before its section, at `bytes[start, end)`; returns the frame. */
+/**
+ * Writes the type and length of a HEADERS frame directly before its section, which is at `bytes[start, end)`. Returns the whole
+ * frame.
+ */
 function headersFrame(bytes: Buffer, start: number, end: number): Buffer {
 	const length = end - start;
 	const from = start - 1 - varintLength(length);

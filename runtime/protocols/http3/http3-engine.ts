@@ -1,4 +1,4 @@
-/** What the HTTP/3 connections of one server share: limits, coders, clock and the watch over deadlines. */
+/** The state shared by the HTTP/3 connections of one server: limits, coders, clock and deadlines. */
 import type { ConnectionInfo } from '../../../compiler/exchange/exchange.ts';
 import { expectedNames } from '../http1/expected-names.ts';
 import { PieceMemory } from '../http1/piece-memory.ts';
@@ -11,18 +11,18 @@ import { MAX_SECTION_FACTOR } from './limits.ts';
 import { QpackDecoder } from './qpack-decoder.ts';
 import { QPACK } from './qpack-encoder.ts';
 
-/** A connection as the engine keeps it. */
+/** A connection, as the engine manages it. */
 export interface EngineConnection extends Closable {
 	readonly info: ConnectionInfo;
-	/** Acts on deadlines that have passed; `now` is `performance.now()`. */
+	/** Handles expired deadlines. `now` is from `performance.now()`. */
 	check(now: number): void;
-	/** Begins the graceful end. */
+	/** Starts a graceful shutdown. */
 	drain(): void;
-	/** Ends at once. */
+	/** Closes the connection at once. */
 	destroy(): void;
 }
 
-/** What every connection needs, made for the first one. */
+/** Coders that all connections share. They are created for the first one. */
 export class SectionCoders {
 	readonly fields: RequestFields;
 	readonly decoder: QpackDecoder;
@@ -31,20 +31,20 @@ export class SectionCoders {
 	constructor(host: ProtocolHost) {
 		const { maxHeadSize, maxHeaderCount } = host.limits;
 		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
-		// The shortest codes are of five bits.
+		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
 		this.decoder = new QpackDecoder(new StringMemory(Math.ceil((maxHeadSize * MAX_SECTION_FACTOR * 8) / 5)));
 		this.responses = new ResponseFields(() => host.refused('invalid_response_field'), QPACK);
 	}
 }
 
-/** The shared part of one server on one thread. */
+/** The state that all HTTP/3 connections of one server share on one thread. */
 export class Http3Engine {
 	readonly host: ProtocolHost;
-	/** Those of the host as they were when the last connection came or the clock last struck. */
+	/** The host's limits at the time of the last new connection or clock tick. */
 	limits: ProtocolLimits;
 	readonly counters: Http3Counters | undefined;
 	readonly connections: Set<EngineConnection> = new Set();
-	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
+	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
 	#tick: number;
@@ -59,7 +59,7 @@ export class Http3Engine {
 		this.#tick = tickFor(host.limits);
 	}
 
-	/** Memory of the bodies of requests; made for the first one. */
+	/** Memory for chunks of request bodies. Created on first use. */
 	get pieceMemory(): PieceMemory {
 		this.#pieceMemory ??= new PieceMemory();
 		return this.#pieceMemory;
@@ -70,17 +70,17 @@ export class Http3Engine {
 		return this.#coders;
 	}
 
-	/** The time a bound of so many milliseconds from now is over; Infinity for a bound of 0. */
+	/** Returns the deadline that is `milliseconds` from now; Infinity for 0. */
 	after(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
-	/** Takes over what a load has changed. */
+	/** Applies changes of the limits after a reload of the configuration. */
 	refresh(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
 		this.limits = limits;
-		// Open connections keep the coders that they began with, and with them what they told their clients.
+		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
 		const tick = tickFor(limits);
 		if (tick === this.#tick) return;

@@ -1,17 +1,17 @@
-/** HTTP/3 on QUIC connections: our own frames and QPACK (RFC 9114, RFC 9204). */
+/** The HTTP/3 server on QUIC connections, with our own frames and QPACK (RFC 9114, RFC 9204). */
 import type { TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import type { QuicConnection } from '../../sockets/quic/quic-connection.ts';
 import type { ProtocolHost, ProtocolServer } from '../protocol.ts';
 import { Http3Connection } from './http3-connection.ts';
 import { Http3Engine } from './http3-engine.ts';
 
-/** The server: as other protocols, but its connections are not sockets. */
+/** The HTTP/3 server. It is like the servers of other protocols, but accepts QUIC connections instead of sockets. */
 export interface Http3Server extends Omit<ProtocolServer, 'accept'> {
-	/** Takes over a connection whose handshake is done. */
+	/** Takes over a QUIC connection whose handshake is complete. */
 	accept(connection: QuicConnection, tls: TlsInfo): void;
 }
 
-/** Makes the HTTP/3 server of one listener on one thread. It holds no timer and no memory while it has no connection. */
+/** Creates the HTTP/3 server of one listener on one thread. While it has no connections, it needs no timers and no memory. */
 export function createHttp3Server(host: ProtocolHost): Http3Server {
 	const engine = new Http3Engine(host);
 	return {

@@ -1,18 +1,18 @@
-/** Bounds of the HTTP/3 engine beside those that all protocols share. */
+/** Limits of the HTTP/3 engine, in addition to those that all protocols share. */
 
-/** Requests of a connection that may be unfinished, reset ones included. QUIC lets a client have 100 streams open. */
+/** Maximum unfinished requests of a connection, including those that were reset. QUIC lets a client have 100 open streams. */
 export const MAX_EXCHANGES = 128;
-/** Streams of one direction that a client may have open beside its three. */
+/** Maximum unidirectional streams that a client may have open, in addition to its control stream and the two of QPACK. */
 export const MAX_OTHER_STREAMS = 16;
-/** Encoded bytes of one field section, in units of the head's limit: a client that knows the limit stays below. */
+/** Maximum encoded bytes of a field section, as a multiple of the limit of a head. Clients that know that limit stay below. */
 export const MAX_SECTION_FACTOR = 4;
-/** Bytes of one frame on a control stream that is looked at. */
+/** Maximum bytes of a frame on a control stream, unless the frame is ignored. */
 export const MAX_CONTROL_FRAME = 16_384;
-/** Bytes of a DATA frame that we send. */
+/** Maximum payload of the DATA frames that we send, in bytes. */
 export const DATA_SIZE = 16_384;
-/** Bytes that one stream asks of the body of its response at once. */
+/** Maximum bytes that one stream pulls from the body of its response at a time. */
 export const STREAM_SHARE = 131_072;
-/** Bytes of a request body that may wait for its reader; more stays with QUIC's flow control. */
+/** Maximum bytes of a request body that wait for its reader. Beyond that, QUIC's flow control stops the client. */
 export const MAX_HELD_BODY = 131_072;
-/** Milliseconds between the two GOAWAY frames of a graceful end, at most (RFC 9114 §5.2). */
+/** Maximum milliseconds between the two GOAWAY frames of a graceful shutdown (RFC 9114 §5.2). */
 export const GOAWAY_WAIT = 1000;

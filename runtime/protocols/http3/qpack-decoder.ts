@@ -1,15 +1,15 @@
 /**
- * Decodes field sections (QPACK, RFC 9204). Only the static table is offered to clients: with a dynamic one a lost packet
- * holds up every section that refers to what it carried, each connection holds a table, and a stream of its own has to be
- * bounded, all to save bytes of requests, which are few. So a section has no state, and a reference to a dynamic table is
- * a mistake.
+ * Decodes field sections (QPACK, RFC 9204). Clients may use only the static table. With a dynamic table, a lost packet would delay
+ * every section that refers to its contents, each connection would need memory for a table, and one more stream would have to be
+ * limited. All this would only make requests smaller, which are small anyway. Therefore a section has no state, and a reference to
+ * a dynamic table is an error.
  */
 import { Field } from '../http2/field.ts';
 import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';
 import { huffmanDecode } from '../http2/huffman.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
 
-/** Integers beyond this are refused: nothing that they count may be so large. */
+/** Larger integers are rejected. No valid length or index is that large. */
 const MAX_INTEGER = 1 << 24;
 
 const STATIC: readonly Field[] = Array.from(
@@ -17,7 +17,7 @@ const STATIC: readonly Field[] = Array.from(
 	(_, i) => new Field(QPACK_STATIC_FIELDS[i * 2]!, QPACK_STATIC_FIELDS[i * 2 + 1]!),
 );
 
-/** Decoder of sections: one for a thread, because sections do not build upon one another. */
+/** Decodes field sections. One per thread, because sections do not depend on previous ones. */
 export class QpackDecoder {
 	readonly #memory: StringMemory;
 	#at = 0;
@@ -26,10 +26,10 @@ export class QpackDecoder {
 		this.#memory = memory;
 	}
 
-	/** Decodes a whole section; false when it is malformed, which ends the connection (RFC 9204 §2.2). */
+	/** Decodes a complete section. Returns false if it is malformed, which ends the connection (RFC 9204 §2.2). */
 	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
 		this.#at = start;
-		// Required Insert Count and Base (RFC 9204 §4.5.1): the one must be 0, and then the other's sign must be positive.
+		// Required Insert Count and Base (RFC 9204 §4.5.1). The count must be 0, which means that the sign of Base must be positive.
 		if (end - start < 2 || this.#integer(bytes, end, 8) !== 0 || this.#at >= end) return false;
 		if (bytes[this.#at]! >= 128 || this.#integer(bytes, end, 7) < 0) return false;
 		while (this.#at < end) {
@@ -48,20 +48,20 @@ export class QpackDecoder {
 			return STATIC[this.#integer(bytes, end, 6)];
 		}
 		if (first >= 64) {
-			// Literal with the name of an entry: 01NT.
+			// A literal field whose name is that of a table entry: 01NT.
 			if ((first & 0x10) === 0) return undefined;
 			const known = STATIC[this.#integer(bytes, end, 4)];
 			const value = known && this.#string(bytes, end, 7);
 			return value === undefined ? undefined : new Field(known!.name, value, known!.kind);
 		}
-		// Names after the Base, in two forms, are of the dynamic table: 0001 and 0000.
+		// The post-Base forms 0001 and 0000 refer to the dynamic table.
 		if (first < 32) return undefined;
 		const name = this.#string(bytes, end, 3);
 		const value = name === undefined ? undefined : this.#string(bytes, end, 7);
 		return value === undefined ? undefined : new Field(name!, value);
 	}
 
-	/** An integer whose first byte has a prefix of so many bits (RFC 7541 §5.1); −1 when it is malformed or too large. */
+	/** Decodes an integer with a prefix of this many bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
 	#integer(bytes: Buffer, end: number, prefix: number): number {
 		const mask = (1 << prefix) - 1;
 		let value = bytes[this.#at++]! & mask;
@@ -75,7 +75,7 @@ export class QpackDecoder {
 		return -1;
 	}
 
-	/** A string whose length has a prefix of so many bits, below the bit that says whether it is Huffman-coded. */
+	/** Decodes a string whose length has a prefix of this many bits, after the bit that says whether it is Huffman-coded. */
 	#string(bytes: Buffer, end: number, prefix: number): string | undefined {
 		if (this.#at >= end) return undefined;
 		const coded = (bytes[this.#at]! & (1 << prefix)) !== 0;

@@ -1,10 +1,10 @@
-/** Encodes field sections of responses with the static table only (QPACK, RFC 9204 §4.5). */
+/** Encodes field sections of responses, using only the static table (QPACK, RFC 9204 §4.5). */
 import { huffmanEncode, huffmanLength } from '../http2/huffman.ts';
 import { type FieldCoding, writeDigits, writeInteger } from '../http2/response-fields.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
 
 const INDEXED_STATIC = 0xc0;
-/** Literal with the name of a static entry, and what says that no intermediary may index it. */
+/** A literal field whose name is that of a static entry, and the flag that forbids intermediaries to index it. */
 const LITERAL_NAMED = 0x50;
 const NEVER_NAMED = 0x20;
 const LITERAL = 0x20;
@@ -13,18 +13,18 @@ const HUFFMAN = 0x08;
 const STATUS = 24;
 const CONTENT_LENGTH = 4;
 
-/** Bytes that `writeSectionStart` and `writeSectionLength` take at most, together. */
+/** Maximum bytes written by `writeSectionStart` and `writeSectionLength` together. */
 export const SECTION_START = 32;
 
-/** Index by name, the first entry of each. */
+/** For each name in the static table, the index of its first entry. */
 const NAMES: ReadonlyMap<string, number> = staticNames();
 const STATUSES: readonly number[] = statusIndexes();
 
-/** How QPACK writes a field. */
+/** The format in which QPACK writes a field. */
 export const QPACK: FieldCoding = {
 	names: NAMES,
 	writeName(to, at, name, index, sensitive) {
-		// Entry 0 is `:authority`, which no response has.
+		// Entry 0 is `:authority`, which responses do not have.
 		if (index > 0) return writeInteger(to, at, LITERAL_NAMED | (sensitive ? NEVER_NAMED : 0), 4, index);
 		const form = LITERAL | (sensitive ? NEVER : 0);
 		const coded = huffmanLength(name);
@@ -34,7 +34,7 @@ export const QPACK: FieldCoding = {
 	},
 };
 
-/** Begins a section: no dynamic table, then a status, if one is given. Returns the index after it. */
+/** Starts a section without a dynamic table, with a status if one is given. Returns the index after it. */
 export function writeSectionStart(to: Buffer, at: number, status: number | undefined): number {
 	to[at] = 0;
 	to[at + 1] = 0;
@@ -47,7 +47,7 @@ export function writeSectionStart(to: Buffer, at: number, status: number | undef
 	return writeDigits(to, value + 1, status, 3);
 }
 
-/** Adds a `Content-Length`; returns the index after it. */
+/** Adds a `Content-Length`. Returns the index after it. */
 export function writeSectionLength(to: Buffer, at: number, length: number): number {
 	const next = writeInteger(to, at, LITERAL_NAMED, 4, CONTENT_LENGTH);
 	let digits = 1;

@@ -1,6 +1,6 @@
 /** The static table of QPACK (RFC 9204, Appendix A). */
 
-/** name, value, name, value, … of the entries 0 to 98. */
+/** Alternating names and values of the entries 0 to 98. */
 export const QPACK_STATIC_FIELDS: readonly string[] = [
 	...[':authority', '', ':path', '/', 'age', '0', 'content-disposition', '', 'content-length', '0', 'cookie', ''],
 	...['date', '', 'etag', '', 'if-modified-since', '', 'if-none-match', '', 'last-modified', '', 'link', ''],
@@ -35,5 +35,5 @@ export const QPACK_STATIC_FIELDS: readonly string[] = [
 	...['x-forwarded-for', '', 'x-frame-options', 'deny', 'x-frame-options', 'sameorigin'],
 ];
 
-/** Entries of the table. */
+/** Number of entries. */
 export const QPACK_STATIC_COUNT = 99;

@@ -1,4 +1,4 @@
-/** The frames of one request stream (RFC 9114 §4.1): a head, a body, trailers, in this order. */
+/** The frames of one request stream, which are a head, a body and trailers, in this order (RFC 9114 §4.1). */
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import { COST, type CutReason } from '../http2/flood-guard.ts';
@@ -9,22 +9,22 @@ import { FORBIDDEN_FRAMES, FRAME, H3_ERROR } from './http3-codes.ts';
 import { MAX_HELD_BODY, MAX_SECTION_FACTOR } from './limits.ts';
 import type { QpackDecoder } from './qpack-decoder.ts';
 
-/** The connection as its requests see it. */
+/** The connection, as its request streams see it. */
 export interface RequestConnection extends StreamSession {
 	readonly fields: RequestFields;
 	readonly decoder: QpackDecoder;
-	/** Called before input is processed. Has no effect while input is being processed. */
+	/** Must be called before input is processed. Has no effect while other input is being processed. */
 	enter(): void;
-	/** Begins the exchange of a request, now or when there is memory for its response. */
+	/** Starts the exchange of a request, either now or when there is memory for its response. */
 	start(stream: Stream, fields: RequestFields): void;
-	/** A request begins, once its head has been read: false if it is rejected. */
+	/** Called when a request's head has been read. Returns false if the request is rejected. */
 	begins(request: RequestStream): boolean;
 	fail(code: number): void;
-	/** The client's mistake on one stream. */
+	/** Handles a stream error caused by the client. */
 	streamError(request: RequestStream, code: number): void;
 	refused(reason: string): void;
 	spend(reason: CutReason, cost: number): void;
-	/** The client has cancelled a request. */
+	/** Called when the client has canceled a request. */
 	cancelled(request: RequestStream): void;
 }
 
@@ -32,22 +32,22 @@ const HEAD = 0;
 const BODY = 1;
 const TRAILED = 2;
 
-/** A request stream that is not closed. */
+/** A request stream. The object is in use until the stream is closed. */
 export class RequestStream implements QuicStreamOwner, FrameSink {
 	readonly quic: QuicStream;
-	/** From the end of the head on. */
+	/** Set once the head has been received. */
 	stream: Stream | undefined = undefined;
-	/** The head's frame, which waits for the first bytes of the body. */
+	/** The frame of the response's head, which waits for the first bytes of the body. */
 	head: Buffer | undefined = undefined;
-	/** `performance.now()` by which the head must be here. */
+	/** Deadline for receiving the head, by `performance.now()`. */
 	headDeadline: number;
-	/** Bytes of the body that its reader has not taken. */
+	/** Bytes of the request body that its reader has not consumed. */
 	held = 0;
 	gone = false;
 	readonly #connection: RequestConnection;
 	readonly #reader = new FrameReader(this);
 	#state = HEAD;
-	/** The stream's end came with the bytes that are being read. */
+	/** True if the stream ends with the bytes that are currently being read. */
 	#endsHere = false;
 	#ended = false;
 	#trailerFields: HeaderList | undefined = undefined;
@@ -63,7 +63,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		this.#connection.enter();
 		this.#endsHere = end;
 		const goesOn = this.#reader.read(bytes);
-		// One piece of what has come in several frames.
+		// Content that has arrived in several frames is delivered as one chunk.
 		this.stream?.body?.deliver();
 		if (!goesOn || this.gone) return false;
 		if (end && !this.#ended) this.#end();
@@ -106,7 +106,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 				return this.#fail(H3_ERROR.frameUnexpected);
 		}
 		if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
-		// Extensions are ignored (RFC 9114 §9), yet not for ever.
+		// Extension frames are ignored (RFC 9114 §9), but their number is limited.
 		this.#connection.spend('empty_frames', COST.empty_frames);
 		return this.gone ? 'stop' : 'skip';
 	}
@@ -114,7 +114,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	payload(bytes: Buffer, start: number, end: number): boolean {
 		const stream = this.stream!;
 		const body = stream.body;
-		// A request that was refused has no reader, and a plain CONNECT no body.
+		// A rejected request has no reader, and a plain CONNECT has no body.
 		if (body === undefined) return true;
 		if (body.length !== undefined && body.received + end - start > body.length) {
 			this.#connection.streamError(this, H3_ERROR.message);
@@ -170,7 +170,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		return true;
 	}
 
-	/** The client has ended its side. */
+	/** Called when the client has ended its side. */
 	#end(): void {
 		this.#ended = true;
 		const { stream } = this;

@@ -1,14 +1,14 @@
-/** Integers of variable length (RFC 9000 §16). */
+/** Variable-length integers (RFC 9000 §16). */
 
-/** The largest integer written here, 2^53 − 1. The format goes up to 2^62 − 1, which a number cannot hold exactly. */
+/** The largest integer supported, 2^53 − 1. The format allows up to 2^62 − 1, which a number cannot represent exactly. */
 export const MAX_VARINT: number = Number.MAX_SAFE_INTEGER;
 
-/** Bytes that an integer takes. */
+/** Returns the number of bytes that an integer needs. */
 export function varintLength(value: number): number {
 	return value < 64 ? 1 : value < 16_384 ? 2 : value < 1_073_741_824 ? 4 : 8;
 }
 
-/** Writes an integer; returns the index after it. Throws a RangeError for one beyond MAX_VARINT. */
+/** Writes an integer. Returns the index after it. Throws a RangeError if it exceeds MAX_VARINT. */
 export function writeVarint(to: Buffer, at: number, value: number): number {
 	if (value > MAX_VARINT) throw new RangeError('The integer is too large to be written exactly.');
 	if (value < 64) {
@@ -21,13 +21,13 @@ export function writeVarint(to: Buffer, at: number, value: number): number {
 	return to.writeUInt32BE((value % 4_294_967_296) >>> 0, at + 4);
 }
 
-/** Reads integers whose bytes come one by one. */
+/** Decodes integers byte by byte. */
 export class VarintReader {
-	/** Once `push` has returned true. Integers beyond 2^53 are inexact. */
+	/** The integer, once `push` has returned true. Integers beyond 2^53 are inexact. */
 	value = 0;
 	#left = -1;
 
-	/** Takes the next byte; true if it was the last one. */
+	/** Adds the next byte. Returns true if it completes an integer. */
 	push(byte: number): boolean {
 		if (this.#left < 0) {
 			this.#left = (1 << (byte >> 6)) - 1;
@@ -41,7 +41,7 @@ export class VarintReader {
 		return true;
 	}
 
-	/** Within an integer. */
+	/** True if an integer has begun and is incomplete. */
 	get within(): boolean {
 		return this.#left >= 0;
 	}
