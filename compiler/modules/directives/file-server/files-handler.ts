@@ -33,7 +33,7 @@ interface FileServer {
 	readonly status: ((x: Exchange) => number) | undefined;
 	readonly root: (x: Exchange) => string;
 	readonly hides: HidesFile;
-	/** Whether `hides` depends on the request. */
+	/** Whether the hidden files depend on the request. */
 	readonly hidesByRequest: boolean;
 	readonly facts: KnownFacts;
 	readonly browse: Browser | undefined;

@@ -22,7 +22,7 @@ export interface HttpTransportSettings {
 	readonly dial_fallback_delay?: number;
 	/** How long a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
 	readonly expect_continue_timeout?: number;
-	/** Maximum bytes of one read of a socket, from MIN_READ to MAX_READ; default 65536. */
+	/** Maximum bytes of one read of a socket, from {@link MIN_READ} to {@link MAX_READ}; default 65536. */
 	readonly read_buffer?: number;
 	/** Timeouts between two reads of a response, and between two writes of a request. */
 	readonly read_timeout?: number;
