@@ -1,4 +1,4 @@
-/** The properties of a completed handshake, for exchanges, logs and placeholders. */
+/** The properties of a completed TLS handshake, for exchanges, logs and placeholders. */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
@@ -7,7 +7,7 @@ import { PresentedCertificate } from './client-certificate.ts';
 
 const VERSIONS: { readonly [name: string]: string } = { 'TLSv1.3': 'tls1.3', 'TLSv1.2': 'tls1.2' };
 
-/** Holds a socket's TlsInfo, for the protocol that takes the socket over. */
+/** Property of a socket that holds its TlsInfo, for the protocol that takes the socket over. */
 const INFO = Symbol('TLS info');
 
 interface WithInfo {
@@ -27,7 +27,7 @@ export function tlsInfo(facts: HandshakeFacts, serverName: string, certificate: 
 	};
 }
 
-/** Describes a socket's handshake and attaches the result to the socket, for {@link tlsInfoOf}. */
+/** Describes a socket's handshake. The result is attached to the socket, for {@link tlsInfoOf}. */
 export function rememberTls(socket: TLSSocket, serverName: string, certificate: X509Certificate | undefined): TlsInfo {
 	const facts: HandshakeFacts = {
 		getProtocol: () => socket.getProtocol(),
@@ -40,7 +40,7 @@ export function rememberTls(socket: TLSSocket, serverName: string, certificate: 
 	return info;
 }
 
-/** Returns what {@link rememberTls} attached to a socket, or describes its handshake now. */
+/** Returns what {@link rememberTls} attached to a socket. If it attached nothing, describes the handshake now. */
 export function tlsInfoOf(socket: TLSSocket): TlsInfo {
 	return (
 		(socket as WithInfo)[INFO] ??

@@ -1,4 +1,4 @@
-/** Access to the handles of accepted connections before Node wraps them in streams. */
+/** Access to the handles of accepted connections, before Node wraps them in streams. */
 import type { Server, Socket } from 'node:net';
 import { DirectSocket, isDirect, type StreamHandle } from './direct-socket.ts';
 import { isDirectIo } from './io-mode.ts';
@@ -11,8 +11,8 @@ interface ListeningHandle extends Partial<Pick<StreamHandle, 'setKeepAlive' | 's
 type WithHandle<T> = T & { _handle?: ListeningHandle | null };
 
 /**
- * Passes the handle of each connection to `take` before a `net.Socket` is created for it; `take` returns false to decline.
- * Without such handles, the server works as usual.
+ * Passes the handle of each accepted connection to `take` before Node creates a `net.Socket` for it. `take` returns false to
+ * decline. If Node's handles are not available, the server works as usual.
  */
 export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
 	if (!isDirectIo()) return;
@@ -33,7 +33,10 @@ export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamH
 	};
 }
 
-/** Sets the options that connections inherit from the listening socket; returns false if they do not, and each must be set. */
+/**
+ * Sets the options that accepted connections inherit from the listening socket. Returns false if they do not inherit them, so
+ * that `setOptions` must be called for each connection.
+ */
 export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAlive | undefined): boolean {
 	if (!isDirectIo()) return false;
 	const listening = server._handle;
@@ -45,7 +48,7 @@ export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAli
 export function setOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAlive | undefined): void {
 	if (!(socket instanceof DirectSocket) && !isDirectIo()) {
 		socket.setNoDelay(true);
-		// Node supports neither an interval nor a number of probes.
+		// Node's public method accepts neither an interval nor a number of probes.
 		if (keepAlive) socket.setKeepAlive(true, keepAlive.idle);
 		return;
 	}

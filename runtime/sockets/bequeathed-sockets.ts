@@ -1,8 +1,8 @@
-/** The listening sockets that one process leaves to its successor; see runtime/main/handover. */
+/** The listening sockets that a process hands over to its successor; see runtime/main/handover. */
 
-/** A TCP listener: all its sockets, one for each thread of the process that bound them. */
+/** A TCP listener and all its sockets. The process that bound them has one for each thread. */
 export interface BequeathedListener {
-	/** `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
+	/** Such as `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
 	readonly key: string;
 	/** The bound port. */
 	readonly port: number;
@@ -11,22 +11,22 @@ export interface BequeathedListener {
 
 /** A socket that the main thread holds. */
 export interface BequeathedSocket {
-	/** `unix//run/svc.sock` or `fd/3`. */
+	/** Such as `unix//run/svc.sock` or `fd/3`. */
 	readonly key: string;
 	readonly descriptor: number;
-	/** The file of a Unix socket; `inode` is a decimal number, because JSON has no large integers. */
+	/** The file of a Unix socket. `inode` is a decimal string, because a number in JSON may lose precision. */
 	readonly file?: { readonly path: string; readonly inode: string; readonly mode: number };
 }
 
-/** A socket that a service manager passed to the first of the processes. */
+/** A socket that a service manager passed to the first process, before any handover. */
 export interface BequeathedPassed {
-	/** The number by which configurations call it. */
+	/** The number by which configurations refer to the socket. */
 	readonly number: number;
 	readonly name: string;
 	readonly descriptor: number;
 }
 
-/** All sockets of a server. */
+/** All sockets that a server hands over. */
 export interface BequeathedSockets {
 	readonly listeners: readonly BequeathedListener[];
 	readonly held: readonly BequeathedSocket[];

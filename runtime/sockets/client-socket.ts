@@ -1,13 +1,13 @@
-/** A client connection, for protocols. */
+/** A client connection, as protocols see it. */
 import { isDirectIo } from './io-mode.ts';
 
 /** The common interface of `net.Socket`, `tls.TLSSocket` and {@link DirectSocket}. Events are delivered through a SocketInput. */
 export interface ClientSocket {
 	readonly destroyed: boolean;
 	readonly writableEnded: boolean;
-	/** Bytes written but not sent yet. */
+	/** Bytes that have been written but not sent. */
 	readonly writableLength: number;
-	/** True if nothing more should be written until the sink is notified. */
+	/** True if nothing more should be written until the sink is notified that the socket has drained. */
 	readonly writableNeedDrain: boolean;
 	readonly remoteAddress?: string | undefined;
 	readonly remotePort?: number | undefined;
@@ -17,15 +17,15 @@ export interface ClientSocket {
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): unknown;
 	cork(): void;
 	uncork(): void;
-	/** Closes our half; the connection closes when both halves have ended. */
+	/** Closes our side. The connection closes when both sides have ended. */
 	end(finished?: () => void): unknown;
-	/** Closes both halves at once. */
+	/** Closes both sides at once. */
 	destroy(error?: Error): unknown;
 	pause(): unknown;
 	resume(): unknown;
 }
 
-/** Returns the bytes passed to the system that it has not accepted yet. */
+/** Returns the number of bytes that were passed to the system and that it has not accepted yet. */
 export function queuedIn(
 	socket: Pick<ClientSocket, 'writableLength'> & { _handle?: { readonly writeQueueSize?: number | undefined } | null },
 ): number {

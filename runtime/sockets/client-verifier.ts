@@ -8,23 +8,23 @@ import { inspect } from 'node:util';
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-/** Criteria for a certificate. */
+/** The criteria that a client certificate must meet. */
 export interface ClientTerms {
-	/** Whether it must be signed by an authority of the context. */
+	/** Whether the certificate must be signed by an authority of the context. */
 	readonly chain: boolean;
-	/** SHA-256 fingerprints, `AB:CD:…`, one of which it must have; undefined accepts any. */
+	/** SHA-256 fingerprints (`AB:CD:…`), one of which the certificate must have. Undefined accepts any. */
 	readonly leaves: readonly string[] | undefined;
 }
 
-/** Verifies the clients of contexts. */
+/** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
-	/** Enables verification of a context's clients. Throws if the context is not as expected. */
+	/** Enables verification for a context. Throws if the context's internals are not as expected. */
 	judge(context: SecureContext, terms: ClientTerms): void;
-	/** Whether the last rejected certificate had expired, which cannot be determined otherwise. */
+	/** Whether the last rejected certificate had expired. There is no other way to find this out. */
 	readonly refusedAsExpired: boolean;
 }
 
-/** OpenSSL's verification results (x509_vfy.h), each with an alert of its own. */
+/** OpenSSL's verification results (x509_vfy.h). OpenSSL sends a different alert for each. */
 const OK = 0;
 const NOT_YET_VALID = 9;
 const EXPIRED = 10;
@@ -35,14 +35,14 @@ const SHA256_BYTES = 32;
 
 let verifier: ClientVerifier | undefined | null = null;
 
-/** Returns the verifier of this thread; undefined if OpenSSL cannot be accessed. */
+/** Returns the verifier of this thread, or undefined if OpenSSL cannot be accessed. */
 export function clientVerifier(): ClientVerifier | undefined {
 	if (!isDirectIo()) return undefined;
 	if (verifier === null) {
 		try {
 			verifier = makeVerifier();
 		} catch {
-			// A Node without the module, or whose OpenSSL symbols are not exported.
+			// This Node has no `node:ffi`, or does not export OpenSSL's symbols.
 			verifier = undefined;
 		}
 	}
@@ -68,12 +68,15 @@ function makeVerifier(): ClientVerifier | undefined {
 	const sha256 = functions.EVP_sha256();
 	const digest = Buffer.allocUnsafeSlow(SHA256_BYTES);
 	const digestAt = ffi.getRawPointer(digest);
-	/** By number, which is passed to OpenSSL. They are few, and kept, because a handshake in progress may refer to them. */
+	/**
+	 * Criteria by number; the number is passed to OpenSSL. There are few of them, and none is removed, because a handshake in
+	 * progress may refer to it.
+	 */
 	const terms: { readonly chain: boolean; readonly leaves: ReadonlySet<string> | undefined }[] = [];
 	const numbers = new Map<string, number>();
 	let expired = false;
 
-	// Called for each certificate; otherwise, Node's own callback would ignore every problem.
+	// OpenSSL calls this for each certificate. It replaces Node's callback, which would ignore every problem.
 	const firstProblem = lib.registerCallback({ return: 'int32', arguments: ['int32', 'pointer'] }, sound => sound);
 	const leafVerdict = (certificate: bigint, leaves: ReadonlySet<string>): number => {
 		if (functions.X509_digest(certificate, sha256, digestAt, 0n) !== 1) return FAILED;
@@ -124,7 +127,7 @@ function makeVerifier(): ClientVerifier | undefined {
 	};
 }
 
-/** Returns the address of OpenSSL's context, which Node exposes only as an opaque value that it can print. */
+/** Returns the address of OpenSSL's context. Node exposes it only as an opaque value, so it is read from its printed form. */
 function addressOf(context: SecureContext): bigint {
 	const { context: inner } = context as SecureContext & { readonly context?: { readonly _external?: unknown } };
 	const address = /^\[External: (?:0x)?([0-9a-f]+)\]$/i.exec(inspect(inner?._external))?.[1];

@@ -5,15 +5,15 @@ import type { UpstreamSocket } from './upstream-socket.ts';
 
 /** Callbacks of a connection attempt. Exactly one is called, unless the attempt is abandoned. */
 export interface DialOwner {
-	/** The socket is ready for the protocol's first byte; its owner must be replaced at once. */
+	/** The socket is ready for the protocol's first byte. The callee must replace the socket's owner at once. */
 	dialed(socket: UpstreamSocket): void;
-	/** The error has phase `connect` or `timeout`; nothing of the request has been sent. */
+	/** The attempt failed with an error of phase `connect` or `timeout`. Nothing of the request has been sent. */
 	dialFailed(error: UpstreamError): void;
 }
 
 /** A connection attempt. */
 export interface Dialing {
-	/** Cancels the attempt; no callback is called any more. */
+	/** Cancels the attempt. No callback is called after that. */
 	abandon(): void;
 }
 
@@ -25,17 +25,17 @@ export interface Dialer {
 /** The address to connect to. */
 export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
-/** Options of connecting; times in milliseconds. */
+/** Options for opening a connection. Times are in milliseconds. */
 export interface SocketOptions {
-	/** 0 for no limit. Includes setting up the tunnel, if there is one. */
+	/** Timeout of the attempt, including the setup of the tunnel if there is one. 0 means no limit. */
 	readonly connectTimeout: number;
-	/** The read buffer. Sockets of a thread may share it, because data is consumed before the next read. */
+	/** Returns the read buffer. All sockets of a thread may share it, because data is consumed before the next read. */
 	readonly readBuffer: () => Buffer;
-	/** Silence until TCP keep-alive probes. */
+	/** Time without traffic after which TCP keep-alive probes are sent. */
 	readonly probeInterval: number;
 	readonly localAddress: string | undefined;
 	/** Replaces the system's name resolution. */
 	readonly lookup: LookupFunction | undefined;
-	/** Delay until a host's next address is tried in parallel (RFC 8305); -1 tries them in sequence. */
+	/** Delay after which a host's next address is tried in parallel (RFC 8305). -1 tries the addresses in sequence. */
 	readonly fallbackDelay: number;
 }

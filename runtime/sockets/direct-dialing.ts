@@ -1,6 +1,6 @@
 /**
- * Connects to an IP address without `net.Socket`, whose overhead for a refused connection is several times that of the system
- * call. Handles are internal to Node: if they are not as expected, `dialDirectly` returns undefined, and `net` is used.
+ * Connects to an IP address without `net.Socket`, which for a refused connection costs several times as much as the system call.
+ * Handles are internal to Node. If they are not as expected, `dialDirectly` returns undefined and `net` is used.
  */
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
@@ -21,7 +21,7 @@ interface TcpHandle {
 	close(): void;
 }
 
-/** Node's TCP binding. */
+/** Node's internal TCP binding. */
 interface TcpBinding {
 	readonly TCP: new (kind: number) => TcpHandle;
 	readonly TCPConnectWrap: new () => ConnectRequest;
@@ -30,7 +30,7 @@ interface TcpBinding {
 
 const BINDING: TcpBinding | undefined = findBinding();
 
-/** Starts connecting; returns undefined if `net` must be used instead. */
+/** Starts a connection attempt. Returns undefined if `net` must be used instead. */
 export function dialDirectly(
 	target: ClientTarget,
 	options: SocketOptions,
@@ -90,7 +90,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 		if (this.#finish()) this.#handle.close();
 	}
 
-	/** Nothing may arrive before the first request. */
+	/** Returns false, because the upstream must not send anything before the first request. */
 	received(): boolean {
 		return false;
 	}
@@ -120,7 +120,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 	#fail(phase: 'connect' | 'timeout', message: string): void {
 		if (!this.#finish()) return;
 		this.#handle.close();
-		// A stack trace is useless here, and costs more than creating the error.
+		// The error needs no stack trace, which would cost more than the rest of the error.
 		const { stackTraceLimit } = Error;
 		Error.stackTraceLimit = 0;
 		const error = new UpstreamError(phase, message, undefined, true);
@@ -128,7 +128,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 		this.#owner.dialFailed(error);
 	}
 
-	/** Returns true the first time. */
+	/** Marks the attempt as finished. Returns true only on the first call. */
 	#finish(): boolean {
 		if (this.#over) return false;
 		this.#over = true;
@@ -137,7 +137,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 	}
 }
 
-/** Gets the binding by its public, but deprecated, name; undefined if it is missing or has changed. */
+/** Returns Node's binding through a public but deprecated function, or undefined if it is missing or has changed. */
 function findBinding(): TcpBinding | undefined {
 	try {
 		const { binding } = process as unknown as { binding(name: string): Partial<TcpBinding> };

@@ -1,13 +1,13 @@
-/** A listening socket whose connections are Node's handles without streams. */
+/** A listening socket that passes on the handles of accepted connections, without creating streams. */
 import { acceptHandles, inheritOptions, setOptions } from './accepted-handles.ts';
 import { type AcceptedSocket, DirectSocket } from './direct-socket.ts';
 import type { ListenTarget, TcpKeepAlive } from './listening-socket.ts';
 import { NodeListeningSocket } from './node-listening-socket.ts';
 
-/** The `direct` implementation. */
+/** The listening socket of the `direct` I/O mode. */
 export class DirectListeningSocket extends NodeListeningSocket {
 	#keepAlive: TcpKeepAlive | undefined = undefined;
-	/** Connections inherit the options of the listening socket. */
+	/** True if accepted connections inherit the options of the listening socket. */
 	#inherited = false;
 
 	override async listen(target: ListenTarget): Promise<void> {

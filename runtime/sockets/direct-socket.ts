@@ -1,7 +1,6 @@
 /**
- * A client's connection without `net.Socket`: what a stream does for each connection, read and write costs more than
- * the system calls of a small exchange. Handles are Node's own affair: where they are not as they are known here there is
- * none of it, and connections are sockets as usual.
+ * A client connection without `net.Socket`. What a stream does for each connection, read and write costs more than the system
+ * calls of a small exchange. Handles are internal to Node. If they are not as expected, connections use `net.Socket` as usual.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
@@ -9,40 +8,46 @@ import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } fr
 import { isDirectIo } from './io-mode.ts';
 import { NOTHING, type PolledSocket, type SocketPoller, threadPoller } from './socket-poller.ts';
 
-/** What a socket tells its holder. */
+/** Receives the events of a socket. */
 export interface SocketOwner {
-	/** Bytes stand at the start of the memory that the socket reads into, until this returns. */
+	/** Called when `count` bytes have been read. They are at the start of the memory into which the socket reads, until this returns. */
 	received(count: number): void;
-	/** The other side has ended its half. */
+	/** Called when the peer has closed its side. */
 	ended(): void;
-	/** What had been written has left the process; it had not when the write returned. */
+	/** Called when everything written has left the process, if some of it had not yet done so when the write returned. */
 	drained(): void;
-	/** The connection is gone; with the error that ended it, if one did. Nothing follows. */
+	/** Called when the connection has closed, with the error that caused it, if any. It is the last event. */
 	closed(error: Error | undefined): void;
-	/** A write has failed. True: the holder reads on, and ends the connection itself; otherwise it ends at once. */
+	/**
+	 * Called when a write has failed. Returns true if the owner continues to read and closes the connection itself. Otherwise, the
+	 * connection closes at once.
+	 */
 	writeFailed?(error: Error): boolean;
 }
 
-/** Who looks at the first bytes before it is known who will have the connection. */
+/** Receives the first bytes of a connection, before it is known which protocol will take it over. */
 export interface PeekOwner extends SocketOwner {
-	/** Bytes stand at the start of the memory, until this returns. */
+	/** Called when `count` bytes have been read. They are at the start of the memory until this returns. */
 	peeked(count: number): void;
 }
 
-/** Node fills it in: an object that has the properties already takes them a quarter faster. */
+/** Filled in by Node. Node sets the properties a quarter faster if the object already has them. */
 interface SocketName {
 	address?: string | undefined;
 	family?: string | undefined;
 	port?: number | undefined;
 }
 
-/** The handle of an accepted connection, as far as it is used here. */
+/** The handle of an accepted connection: the members that are used here. */
 export interface StreamHandle {
-	/** What it gives is read into from then on; where no memory was given before, it gets what was read. */
+	/**
+	 * Called by Node after each read. If it returns memory, later reads use that memory. Its argument is the bytes read, unless the
+	 * handle reads into memory given to it before.
+	 */
 	onread: (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined;
-	/** Ours: whose it is. */
+	/** Added by us: the socket to which the handle belongs. */
 	svcSocket?: DirectSocket;
-	/** Set by a `net.Socket` that had it before. */
+	/** Set by a `net.Socket` that used the handle before. */
 	reading?: boolean;
 	readonly writeQueueSize: number;
 	/** File descriptor of the connection; −1 if it has none. */
@@ -54,14 +59,14 @@ export interface StreamHandle {
 	writeBuffer(request: null, bytes: Uint8Array): number | PendingWrite;
 	shutdown(request: object): number;
 	close(closed?: (this: StreamHandle) => void): void;
-	/** Those of TCP: a unix socket has none of them. */
+	/** This and the methods below exist only on TCP handles, not on those of Unix sockets. */
 	getpeername?(name: SocketName): number;
 	getsockname?(name: SocketName): number;
 	setNoDelay?(on: boolean): number;
 	setKeepAlive?(on: boolean, idle: number, interval: number, count: number | undefined): number;
 }
 
-/** Node's side of streams: where a read's count stands, and the request of an end. */
+/** Node's internal binding for streams: where it stores the result of a read, and the request for closing our side. */
 interface StreamBinding {
 	readonly streamBaseState: Int32Array;
 	readonly kReadBytesOrError: number;
@@ -72,7 +77,7 @@ const BINDING: StreamBinding | undefined = findBinding();
 const STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
 const READ_COUNT: number = BINDING?.kReadBytesOrError ?? 0;
 const END_OF_STREAM = -4095;
-/** Reads of one socket, each of all that there was room for, before others get their turn. */
+/** Maximum reads of one socket, each of as much as there is room for, before other sockets are served. */
 const READS_A_TURN = 16;
 
 const METHODS = [
@@ -86,40 +91,43 @@ const METHODS = [
 	'close',
 ];
 
-/** Whether a {@link DirectSocket} can be made of the handle of an accepted connection. */
+/** Reports whether a {@link DirectSocket} can be made from the handle of an accepted connection. */
 export function isDirect(handle: object): handle is StreamHandle {
 	if (BINDING === undefined || !WRITES_WITHOUT_REQUEST || !isDirectIo()) return false;
 	const found = handle as Record<string, unknown>;
 	return METHODS.every(method => typeof found[method] === 'function') && typeof found.writeQueueSize === 'number';
 }
 
-/** What a listener has accepted. */
+/** An accepted connection. */
 export type AcceptedSocket = Socket | DirectSocket;
 
 /**
- * The connection. What it has in common with `net.Socket` has the same names and does the same, but events are calls of
- * the holder.
+ * A connection without streams. The members that it has in common with `net.Socket` have the same names and behavior, but
+ * events are delivered by calling the `holder`.
  */
 export class DirectSocket implements PolledSocket {
-	/** Node's name: who writes past this class finds it there. Null when the connection has ended. */
+	/** The handle, under Node's name for it, so that code that bypasses this class finds it. Null once the connection has ended. */
 	_handle: StreamHandle | null;
-	/** Told from `start` on. */
+	/** Receives the events from `start` on. */
 	holder: SocketOwner | undefined = undefined;
 	destroyed = false;
-	/** No more will be written. */
+	/** True if no more will be written. */
 	writableEnded = false;
-	/** Set while bytes are received: what the next read goes into. The holder keeps it while it is read into. */
+	/** The memory for the next read. The holder may set it while bytes are being received, and must keep it alive while it is in use. */
 	nextMemory: Uint8Array | undefined = undefined;
-	/** What the handshake has come to, where the bytes are those within TLS. */
+	/** The result of the TLS handshake, if this socket carries the decrypted bytes of a TLS connection. */
 	tls: TlsInfo | undefined = undefined;
-	/** What admission wants to hear of. */
+	/** Called when the connection has closed, for admission control. */
 	whenClosed: (() => void) | undefined = undefined;
-	/** The other side's half has ended. */
+	/** True once the peer has closed its side. */
 	#received = false;
-	/** Our half has. */
+	/** True once our side is closed. */
 	#finished = false;
 	#reading = false;
-	/** Writes of this one, and of all, that the handle has not ended: what is written past it would overtake them. */
+	/**
+	 * Writes that the handle has not completed: those of this class, and all. Data written while bypassing the handle would overtake
+	 * them.
+	 */
 	#pending = 0;
 	pendingWrites = 0;
 	#peer: SocketName | undefined = undefined;
@@ -127,33 +135,33 @@ export class DirectSocket implements PolledSocket {
 	#error: Error | undefined = undefined;
 	#peeking: PeekOwner | undefined = undefined;
 	#peeked: Uint8Array | undefined = undefined;
-	/** What reads the socket in place of its handle, if anything does; the socket's number, and whether it is watched. */
+	/** The poller that reads the socket instead of its handle, if any; the socket's descriptor; and whether the poller watches it. */
 	#poller: SocketPoller | undefined = undefined;
 	#descriptor = -1;
 	#watched = false;
-	/** It may have something that is not told of again by itself. */
+	/** True if there may be data that the poller will not report again by itself. */
 	#hasMore = false;
 	#isUnix = false;
-	/** What is read into, and where it begins for the poller. */
+	/** The memory into which the socket reads, and its address, for the poller. */
 	#memory: Uint8Array | undefined = undefined;
 	#address = 0n;
 	#limit = 0;
-	/** PolledSocket */
+	/** Implements PolledSocket. */
 	pollTurn = 0;
 
-	/** The handle is this socket's from now on; nothing is read before `start`. */
+	/** Takes over the handle. Nothing is read before `start`. */
 	constructor(handle: StreamHandle) {
 		this._handle = handle;
 		handle.svcSocket = this;
 		handle.onread = onRead;
 	}
 
-	/** Sends small writes at once (RFC 9293 §3.7.4). */
+	/** Disables Nagle's algorithm, so that small writes are sent at once (RFC 9293 §3.7.4). */
 	setNoDelay(): void {
 		this._handle?.setNoDelay?.(true);
 	}
 
-	/** Begins to read into memory that it shares with others; the holder keeps the memory until the connection is gone. */
+	/** Starts reading into memory that sockets may share. The holder must keep the memory alive until the connection has closed. */
 	start(memory: Uint8Array, holder: SocketOwner): void {
 		this.holder = holder;
 		const handle = this._handle;
@@ -171,7 +179,7 @@ export class DirectSocket implements PolledSocket {
 		this.resume();
 	}
 
-	/** Begins to read into memory that it shares with others, before it is known who will have the connection. */
+	/** Starts reading into memory that sockets may share, before it is known which protocol will take the connection over. */
 	peek(memory: Uint8Array, holder: PeekOwner): void {
 		this.holder = holder;
 		const handle = this._handle;
@@ -183,7 +191,7 @@ export class DirectSocket implements PolledSocket {
 		this.resume();
 	}
 
-	/** Goes on over another handle, which has the one that it had until now, and reads. */
+	/** Continues on another handle, which wraps the current one, and reads from it. */
 	goOver(handle: StreamHandle): void {
 		this.#peeking = undefined;
 		this._handle = handle;
@@ -192,20 +200,20 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * The next read gives so many bytes at most; 0 for what memory holds. False where the handle reads, which knows no
-	 * bound.
+	 * Limits the next read to this many bytes; 0 means the size of the memory. Returns false if the handle reads the socket, in which
+	 * case reads cannot be limited.
 	 */
 	limitRead(bytes: number): boolean {
 		this.#limit = bytes;
 		return this.#poller !== undefined;
 	}
 
-	/** The file descriptor; −1 over TLS, or when the connection is gone. */
+	/** The file descriptor; −1 over TLS, or once the connection has closed. */
 	get descriptor(): number {
 		return this._handle?.fd ?? -1;
 	}
 
-	/** PolledSocket */
+	/** Implements PolledSocket. */
 	readable(hasEnd: boolean, hasMark: boolean): void {
 		const poller = this.#poller!;
 		for (let reads = 0; reads < READS_A_TURN; reads++) {
@@ -226,33 +234,33 @@ export class DirectSocket implements PolledSocket {
 				this.#address = poller.addressOf(nextMemory);
 			}
 			if (this._handle === null) return;
-			// What a short read has only told of is moved by whoever waits for it.
+			// After a read that only detected data, the consumer who waits for the data lets the kernel move it.
 			if (count < room ? hasEnd : this.#nextRead > room) break;
-			// What comes now is told of. A read of a unix socket stops behind each piece that came with descriptors.
+			// New data will be reported. On a Unix socket, however, a read also stops after data that came with descriptors.
 			if (count < room && !hasMark && !this.#isUnix) return;
 		}
-		// What the bytes have set going has its turn first: a client is not gone before its request is looked at.
+		// What the received bytes have caused runs first. Otherwise, a client might count as gone before its request is handled.
 		this.#hasMore = true;
 		if (this.#reading) setImmediate(tellRest, this);
 	}
 
-	/** Bytes that the next read gives at most. */
+	/** Maximum bytes of the next read. */
 	get #nextRead(): number {
 		return this.#limit === 0 ? this.#memory!.length : this.#limit;
 	}
 
-	/** What is left is told of, if anybody reads; otherwise when somebody does. */
+	/** Has remaining data reported again if the socket is being read. If not, `resume` does so. */
 	tellRest(): void {
 		if (this.#hasMore && this.#reading && this.#watched) this.#tellAgain();
 	}
 
-	/** The connection as a `net.Socket`, before `start`: this one is no more. */
+	/** Returns the connection as a `net.Socket`. Allowed only before `start`. This object must not be used afterwards. */
 	toSocket(): Socket {
 		const handle = this._handle;
 		this.pause();
 		this._handle = null;
 		this.destroyed = true;
-		// The option is declared for handles that are bound only; it takes connected ones as well.
+		// The type declares the option only for bound handles, but connected handles work, too.
 		const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true };
 		const socket = new Socket(options);
 		if (this.#peeked && handle) readByCopies(handle, this.#peeked);
@@ -276,23 +284,23 @@ export class DirectSocket implements PolledSocket {
 		return this.#localName().port;
 	}
 
-	/** Bytes that the system has not taken yet. */
+	/** Bytes that the system has not accepted yet. */
 	get writableLength(): number {
 		return this._handle?.writeQueueSize ?? 0;
 	}
 
-	/** True when so much waits that nothing more should be written before the holder hears that it has left. */
+	/** True if so many bytes are waiting that nothing more should be written before the holder's `drained` is called. */
 	get writableNeedDrain(): boolean {
 		return this.#pending > 0 && this.writableLength >= HIGH_WATER;
 	}
 
-	/** Writes go out one by one. */
+	/** These do nothing: each write is sent separately. */
 	cork(): void {}
 	uncork(): void {}
 
 	/**
-	 * Text is latin1. `done` is called when the bytes have left, or with the error that kept them; maybe before this
-	 * returns.
+	 * Writes bytes, or text as Latin-1. `done` is called when they have left the process, or with the error that prevented it,
+	 * possibly before this returns.
 	 */
 	write(text: string, encoding: 'latin1', done?: (error?: Error | null) => void): void;
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): void;
@@ -317,8 +325,8 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Ends our half when what was written has left; `finished` is called then. The connection goes when both halves have
-	 * ended.
+	 * Closes our side once everything written has left the process. `finished` is called then. The connection closes when both sides
+	 * have ended.
 	 */
 	end(finished?: () => void): void {
 		const handle = this._handle;
@@ -333,17 +341,17 @@ export class DirectSocket implements PolledSocket {
 		};
 		request.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : over());
 		const result = handle.shutdown(request);
-		// A client that has reset the connection needs no end.
+		// If the client has reset the connection, our side need not be closed.
 		if (result !== 0) over();
 	}
 
-	/** Ends both halves at once. */
+	/** Closes both sides at once. */
 	destroy(error?: Error): void {
 		if (!this.destroyed) this.#peerName();
 		this.leave(error);
 	}
 
-	/** The same, if no address will be requested that was not requested before. Written data is still sent. */
+	/** Like `destroy`, but does not read the peer's address first, so an address not read before is lost. Written data is still sent. */
 	leave(error?: Error): void {
 		const handle = this._handle;
 		if (handle === null) return;
@@ -355,7 +363,7 @@ export class DirectSocket implements PolledSocket {
 		handle.close(onClosed);
 	}
 
-	/** Ends both halves because a write has failed, unless the holder still reads. */
+	/** Closes both sides because a write has failed, unless the holder wants to continue reading. */
 	writeFailed(error: Error): void {
 		if (this.destroyed || this.holder?.writeFailed?.(error) === true) return;
 		this.destroy(error);
@@ -364,7 +372,7 @@ export class DirectSocket implements PolledSocket {
 	pause(): void {
 		if (!this.#reading) return;
 		this.#reading = false;
-		// One that is watched goes on to be: most are resumed before there is anything.
+		// A watched socket stays watched, because most are resumed before data arrives.
 		if (this.#poller === undefined) this._handle?.readStop();
 	}
 
@@ -380,7 +388,7 @@ export class DirectSocket implements PolledSocket {
 		} else if (this.#hasMore) this.#tellAgain();
 	}
 
-	/** What is there already comes in the next turn. */
+	/** Has the poller report data that has arrived already, in the next iteration of the event loop. */
 	#tellAgain(): void {
 		this.#hasMore = false;
 		this.#poller!.tellAgain(this.#descriptor, this);
@@ -391,7 +399,7 @@ export class DirectSocket implements PolledSocket {
 		if (result < 0) this.destroy(systemError(result, 'read'));
 	}
 
-	/** The socket cannot be watched: its reading is the handle's from now on. */
+	/** Lets the handle read the socket, because the poller cannot watch it. */
 	#readByHandle(): void {
 		this.#poller = undefined;
 		const handle = this._handle;
@@ -400,7 +408,7 @@ export class DirectSocket implements PolledSocket {
 		this.#startHandle(handle);
 	}
 
-	/** For the handle: the memory holds so many bytes, or the other side has ended, or an error has. */
+	/** Called with the result of a read: the number of bytes in the memory, or the error code, which may stand for the end of the data. */
 	read(count: number): void {
 		if (count > 0) {
 			this.holder?.received(count);
@@ -417,12 +425,12 @@ export class DirectSocket implements PolledSocket {
 		if (this.#finished) this.destroy();
 	}
 
-	/** For the handle: the memory that is peeked into holds so many bytes. */
+	/** Called by the handle: `count` bytes are in the memory passed to `peek`. */
 	peeked(count: number): void {
 		this.#peeking?.peeked(count);
 	}
 
-	/** For the handle: it is no more. */
+	/** Called by the handle when it has closed. */
 	closed(): void {
 		this.whenClosed?.();
 		this.holder?.closed(this.#error);
@@ -452,7 +460,7 @@ export class DirectSocket implements PolledSocket {
 		}
 	}
 
-	/** Asked for at the latest when the connection ends, for afterwards the system has forgotten it. */
+	/** Returns the peer's address. It is read before the connection closes at the latest, because the system then forgets it. */
 	#peerName(): SocketName {
 		let name = this.#peer;
 		if (name === undefined) {
@@ -475,8 +483,8 @@ export class DirectSocket implements PolledSocket {
 }
 
 /**
- * Takes the connection out of a stream, which is destroyed. Returns undefined and leaves the stream as it is if bytes have been
- * read from it or wait to be written to it, or if its handle is not of a known kind.
+ * Takes the connection out of a stream, which is then unusable. Returns undefined, and leaves the stream as it is, if bytes are
+ * waiting in the stream to be read or written, or if its handle is not of a known kind.
  */
 export function directFrom(socket: Socket): DirectSocket | undefined {
 	if (Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
@@ -508,7 +516,7 @@ function onPeek(this: StreamHandle): undefined {
 	else socket.read(count);
 }
 
-/** A stream wants what was read to be its own; the handle keeps the memory that it was once given. */
+/** Copies the bytes of each read, because a stream expects to own them, but the handle keeps reading into the memory it was given. */
 function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
 	const { onread } = handle;
 	handle.onread = function (this: StreamHandle) {
@@ -517,7 +525,7 @@ function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
 	};
 }
 
-/** For who is told of a read by a handle: how many bytes it gave, or the number of an error. */
+/** Returns the result of the read that a handle is reporting: the number of bytes, or an error code. */
 export function readCount(): number {
 	return STATE[READ_COUNT]!;
 }
@@ -526,9 +534,9 @@ function onClosed(this: StreamHandle): void {
 	this.svcSocket?.closed();
 }
 
-/** Asked for by its public, if old, name; undefined where it has gone or changed. */
+/** Returns Node's binding through a public but deprecated function, or undefined if it is missing or has changed. */
 function findBinding(): StreamBinding | undefined {
-	// On Windows reads of several sockets are under way at once, each into the memory that it was given.
+	// On Windows, the reads of several sockets are in progress at the same time, so they must not share memory.
 	if (process.platform === 'win32') return undefined;
 	try {
 		const { binding } = process as unknown as { binding(name: string): Partial<StreamBinding> };

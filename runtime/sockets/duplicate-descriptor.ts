@@ -1,12 +1,13 @@
 /**
- * Duplicates file descriptors. Each thread listens on its own, because a thread that ends closes its descriptors. Node has no
- * function for this, so `node:ffi` is used even with `node` I/O; without it, pass-socket.ts does the same more slowly.
+ * Duplicates file descriptors. Each thread listens on a descriptor of its own, because a thread that ends closes its descriptors.
+ * Node has no function for this, so `node:ffi` is used even in `node` I/O mode. Without `node:ffi`, pass-socket.ts does the same
+ * more slowly.
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { foreignFunctions } from './foreign-functions.ts';
 
-/** `fcntl` command of Linux: child processes do not inherit the duplicate. */
+/** Command of `fcntl` on Linux that duplicates a descriptor. Child processes do not inherit the duplicate. */
 const F_DUPFD_CLOEXEC = 1030;
 
 /** Reports whether {@link duplicateDescriptor} is available. */
@@ -14,7 +15,7 @@ export function canDuplicate(): boolean {
 	return foreignFunctions() !== undefined;
 }
 
-/** Duplicates a descriptor. Throws an error with the system's code: EBADF, or ENOSYS if not available. */
+/** Duplicates a descriptor. Throws an error with the system's code, such as EBADF, or with ENOSYS if not available. */
 export function duplicateDescriptor(descriptor: number): number {
 	const ffi = foreignFunctions();
 	if (ffi === undefined) throw systemFailure('ENOSYS');
@@ -32,7 +33,7 @@ export function duplicateDescriptor(descriptor: number): number {
 	throw systemFailure('EBADF');
 }
 
-/** Returns the descriptor of a listening server, which Node keeps in a private property. Throws ENOSYS if there is none. */
+/** Returns the descriptor of a listening server, which Node keeps in a private property. Throws ENOSYS if it is not there. */
 export function descriptorOf(server: Server): number {
 	const { _handle: handle } = server as Server & { readonly _handle?: { readonly fd?: number } | null };
 	if (typeof handle?.fd !== 'number') throw systemFailure('ENOSYS');
@@ -40,8 +41,8 @@ export function descriptorOf(server: Server): number {
 }
 
 /**
- * Redirects a descriptor to the null device if it is the socket of which `copy` is a duplicate. Does nothing otherwise, or if
- * not available.
+ * Redirects a descriptor to the null device, if it is the socket of which `copy` is a duplicate. Otherwise, or if this is not
+ * available, does nothing.
  */
 export function detachDescriptor(descriptor: number, copy: number): void {
 	const ffi = foreignFunctions();
@@ -53,18 +54,18 @@ export function detachDescriptor(descriptor: number, copy: number): void {
 		functions.dup2(nothing, descriptor);
 		closeSync(nothing);
 	} catch {
-		// Already closed, or no descriptor is free.
+		// The descriptor is already closed, or no descriptor is free.
 	} finally {
 		lib.close();
 	}
 }
 
-/** Closes a duplicate that Node may have refused to adopt, because Node closes only descriptors that it has adopted. */
+/** Closes a duplicate. Node closes only descriptors that it has adopted, and it may have refused this one. */
 export function closeDuplicate(copy: number, original: number): void {
 	try {
 		if (isSame(copy, original)) closeSync(copy);
 	} catch {
-		// Already closed.
+		// The descriptor is already closed.
 	}
 }
 

@@ -1,32 +1,32 @@
 /**
- * Ends worker threads. When a thread ends, Node frees what `node:ffi` knows about the functions that the thread used, even
- * if V8 still optimizes code that calls them on another thread. That ends the whole process with a signal. So nothing is
- * optimized from shortly before a thread ends until it has ended.
+ * Terminates worker threads. When a thread ends, Node frees its data about the `node:ffi` functions that the thread used, even if
+ * V8 is optimizing code on another thread that calls them. The whole process would then crash. Therefore nothing is optimized
+ * from shortly before a thread ends until it has ended.
  */
 import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { isDirectIo } from './io-mode.ts';
 
-/** Milliseconds for optimizations that have begun. They usually take less than ten. */
+/** Milliseconds given to optimizations already in progress. They usually take less than ten. */
 const SETTLE_TIME = 100;
 
-/** Milliseconds after which a thread that does not end no longer keeps the process from optimizing. */
+/** After this many milliseconds, optimization is allowed again even if the thread has not ended. */
 const MAX_HOLD = 5000;
 
 let holders = 0;
 
-/** Ends a thread as a crash would; resolves when it has ended. */
+/** Terminates a thread, as a crash would. Resolves when it has ended. */
 export async function endThread(thread: Worker): Promise<void> {
-	// Only direct I/O calls functions by `node:ffi` often enough for V8 to optimize the calls.
+	// Only in direct I/O mode are `node:ffi` functions called often enough for V8 to optimize the calls.
 	const release = isDirectIo() ? holdOptimizing() : undefined;
 	if (release) await new Promise(resolve => setTimeout(resolve, SETTLE_TIME));
 	await thread.terminate();
 	release?.();
 }
 
-/** Returns a function that lets V8 optimize again. */
+/** Stops V8 from optimizing. Returns a function that allows it again. */
 function holdOptimizing(): () => void {
-	// The filter applies to the whole process: no function passes this one.
+	// This filter matches no function. It applies to the whole process.
 	if (holders++ === 0) setFlagsFromString('--turbo-filter=~');
 	let held = true;
 	const release = (): void => {

@@ -1,7 +1,7 @@
 /**
  * Linux file functions that Node lacks. Sending bytes from a file to a socket inside the kernel costs half as much as reading and
- * writing them, and opening a path only if it contains no links saves checking where it led. Called through `node:ffi`; callers
- * work without it if it is not available. A call uses its descriptors only until it returns.
+ * writing them. Opening a path only if it contains no symbolic links makes it unnecessary to check where it led. The functions are
+ * called through `node:ffi`; callers work without them. A call uses its descriptors only until it returns.
  */
 
 import type { FileIdentity } from './file-identity.ts';
@@ -9,21 +9,21 @@ import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
-/** The calls. They never throw, and block only while reading bytes that are not in memory. */
+/** The file functions. They never throw. They block only while reading bytes that are not in the page cache. */
 export interface SystemCalls {
-	/** Sends bytes of a file to a socket; returns their number, −1 if it is full or this is not supported. */
+	/** Sends bytes of a file to a socket. Returns their number, or −1 if the socket is full or this is not supported. */
 	sendFile(socket: number, file: number, offset: number, length: number): number;
-	/** Reports whether the byte at an offset is in the page cache. False if the file system cannot tell. */
+	/** Reports whether the byte at an offset is in the page cache. Returns false if the file system cannot tell. */
 	isInMemory(file: number, offset: number): boolean;
 	/**
-	 * Opens `path` below `root` for reading if neither contains a symbolic link; returns a descriptor, −1 on failure, or if the path
-	 * is not ASCII or not normalized. Also opens folders, and FIFOs and devices without blocking: check `identity`. Must be closed
-	 * with `close`, because Node's own function warns about descriptors that it has not opened.
+	 * Opens `path` below `root` for reading if neither contains a symbolic link. Returns a descriptor, or −1 on failure or if the path
+	 * is not ASCII or not normalized. Also opens folders, and opens FIFOs and devices without blocking, so callers must check
+	 * `identity`. The descriptor must be closed with `close`: Node's own function warns about descriptors that it has not opened.
 	 */
 	openWithoutLinks(root: string, path: string): number;
-	/** Returns the metadata of an open file; undefined if not available. */
+	/** Returns the metadata of an open file, or undefined if not available. */
 	identity(descriptor: number): FileIdentity | undefined;
-	/** Reads from the current position to an address; returns the number of bytes, 0 at the end, −1 on failure. */
+	/** Reads from the current position to an address. Returns the number of bytes, 0 at the end, −1 on failure. */
 	read(descriptor: number, address: bigint, length: number): number;
 	/** Returns the address of memory outside the heap. */
 	addressOf(memory: Buffer): bigint;
@@ -33,33 +33,30 @@ export interface SystemCalls {
 type Call = (...values: (number | bigint)[]) => bigint;
 type ShortCall = (...values: (number | bigint)[]) => number;
 
-/**
- * Flags of `openat2`: O_NONBLOCK, O_NOCTTY, O_CLOEXEC; RESOLVE_NO_SYMLINKS. The same on all architectures that Node
- * supports.
- */
+/** Flags of `openat2`: O_NONBLOCK, O_NOCTTY and O_CLOEXEC. They have the same values on all architectures that Node supports. */
 const OPEN_FLAGS = 0o4000n | 0o400n | 0o2000000n;
 const RESOLVE_NO_SYMLINKS = 4n;
-/** System call number of `openat2`, which has no libc function; also the same everywhere. */
+/** System call number of `openat2`, which has no libc function. It is also the same on all architectures. */
 const OPENAT2 = 437;
 const AT_FDCWD = -100;
 const RWF_NOWAIT = 8;
-/** Arguments of `statx`: an open file, with the fields of `stat`. */
+/** Arguments of `statx`: the path is empty, so that the descriptor is used, and the fields of `stat` are wanted. */
 const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
-/** Offsets of the result of `statx` and of a path in the calls' memory. */
+/** Offsets within the block of memory that is used for calls: of the result of `statx`, and of a path. */
 const FACTS = 64;
 const PATH = FACTS + 256;
 /** Maximum bytes of a path on Linux. */
 const MAX_PATH = 4095;
 const HALF = 2 ** 32;
 
-/** Loads the calls; undefined if not available. */
+/** Loads the functions. Returns undefined if they are not available. */
 export function systemCalls(): SystemCalls | undefined {
 	if (process.platform !== 'linux' || !isDirectIo()) return undefined;
 	try {
 		return load();
 	} catch {
-		// A Node without the module, or a libc without the functions.
+		// This Node has no `node:ffi`, or this libc lacks the functions.
 		return undefined;
 	}
 }
@@ -82,15 +79,15 @@ function load(): SystemCalls | undefined {
 	const syscall = functions.syscall as ShortCall;
 	const { close } = functions;
 
-	// One block outside the heap, at a fixed address: an offset, an iovec with its byte, the arguments of openat2,
-	// metadata, a path.
+	// One block outside the heap, at a fixed address. It holds an offset, an iovec with its one-byte buffer, the arguments of
+	// openat2, metadata, and a path.
 	const memory = Buffer.allocUnsafeSlow(PATH + MAX_PATH + 1).fill(0);
 	const start = ffi.getRawPointer(memory);
 	const iovec = start + 8n;
 	const how = start + 32n;
 	const facts = start + BigInt(FACTS);
 	const name = start + BigInt(PATH);
-	/** A byte that is always 0: an empty name. */
+	/** Address of a byte that is always 0, which is an empty path. */
 	const noName = start + 56n;
 	memory.writeBigUInt64LE(start + 24n, 8);
 	memory.writeBigUInt64LE(1n, 16);
@@ -100,10 +97,10 @@ function load(): SystemCalls | undefined {
 	const words = new Int32Array(memory.buffer, memory.byteOffset + FACTS, 64);
 
 	const word = (offset: number): number => words[offset >> 2]! >>> 0;
-	/** Returns a signed 64-bit number. */
+	/** Returns the signed 64-bit number at an offset. */
 	const long = (offset: number): number => words[(offset >> 2) + 1]! * HALF + word(offset);
 
-	/** The root in that memory, and its length; −1 if it is not suitable. */
+	/** The root that is in that memory, and its length there; −1 if the root is not suitable. */
 	let root: string | undefined;
 	let rootLength = -1;
 
@@ -142,14 +139,14 @@ function load(): SystemCalls | undefined {
 		addressOf: bytes => ffi.getRawPointer(bytes),
 		close: descriptor => void close(descriptor),
 	};
-	// Calls on an invalid descriptor must fail in the expected way.
+	// To check that the functions work as expected, calls with an invalid descriptor must fail in the expected way.
 	const fails = calls.sendFile(-1, -1, 0, 1) === -1 && !calls.isInMemory(-1, 0) && calls.identity(-1) === undefined;
 	return fails ? calls : undefined;
 }
 
 /**
  * Writes an ASCII path to memory and returns its length. Returns −1 if it is not ASCII, does not start with a slash, is not
- * normalized (`//`, `/./`), or is too long: a truncated name would be another file's.
+ * normalized (`//`, `/./`), or is too long: a truncated path would name another file.
  */
 function writeTidy(path: string, memory: Buffer, at: number): number {
 	const length = path.length;
@@ -157,7 +154,7 @@ function writeTidy(path: string, memory: Buffer, at: number): number {
 	let last = 0;
 	for (let i = 0; i < length; i++) {
 		const code = path.charCodeAt(i);
-		// A dot after a slash may start an ordinary name, but such names are rarely requested.
+		// A dot after a slash may be the start of an ordinary name, but such names are rarely requested, so the result is −1 for them, too.
 		if (code === 0 || code > 0x7e || (last === SLASH && (code === SLASH || code === DOT))) return -1;
 		memory[at + i] = code;
 		last = code;

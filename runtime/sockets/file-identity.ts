@@ -1,16 +1,16 @@
-/** What distinguishes a file from all others, and from its own earlier versions. */
+/** Properties that distinguish a file from all others, and from its own earlier versions. */
 import type { BigIntStats } from 'node:fs';
 import type { FileTime } from '../../compiler/exchange/leases.ts';
 
 /**
- * Nanoseconds and seconds, and the halves of the inode number, are separate numbers, because together they exceed the precision
- * of a number and BigInts would have to be allocated.
+ * Identifies a version of a file. Times are split into seconds and nanoseconds, and the inode number into halves. Unsplit, they
+ * would exceed the precision of a number, and BigInts would have to be allocated.
  */
 export interface FileIdentity extends FileTime {
 	/** Type and permissions, as `st_mode`. */
 	readonly mode: number;
 	readonly size: number;
-	/** Time of the last change of data or metadata (ctime), which cannot be set back. */
+	/** Time of the last change of data or metadata (ctime). Unlike mtime, it cannot be set to an earlier time. */
 	readonly changeSeconds: number;
 	readonly changeNanoseconds: number;
 	readonly device: number;
@@ -38,13 +38,13 @@ export function identityOf(stat: BigIntStats): FileIdentity {
 	};
 }
 
-/** Rounds down, even before 1970, so that nanoseconds are never negative. */
+/** Converts nanoseconds to seconds. Rounds down even before 1970, so that the remaining nanoseconds are never negative. */
 function wholeSeconds(nanoseconds: bigint): bigint {
 	const seconds = nanoseconds / SECOND;
 	return seconds * SECOND > nanoseconds ? seconds - 1n : seconds;
 }
 
-/** Reports whether the file is the same and unchanged. */
+/** Reports whether both are the same version of the same file. */
 export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
 	return (
 		a.inodeLow === b.inodeLow &&

@@ -1,23 +1,23 @@
-/** Functions of the C library, for what the system can do and Node has no way to ask for. */
+/** Access to functions of the C library, for system features that Node does not offer. */
 
-/** Returns `node:ffi`; undefined where Node has no such module. */
+/** Returns the module `node:ffi`, or undefined if this Node does not have it. */
 export function foreignFunctions(): typeof import('node:ffi') | undefined {
 	return process.getBuiltinModule('node:ffi');
 }
 
-/** The parameters and the result of a C function, in the type names of `node:ffi`. */
+/** The parameters and the result of a C function, as `node:ffi` names their types. */
 export interface ForeignSignature {
 	readonly return: string;
 	readonly arguments: readonly string[];
 }
 
-/** A C function. Values of up to 32 bits are numbers, wider ones are BigInts. */
+/** A C function. Values of up to 32 bits are numbers; wider values are BigInts. */
 export type ForeignFunction = (...values: (number | bigint)[]) => number | bigint;
 
-/** Keeps libraries from being collected, because their functions stop working then. */
+/** Keeps libraries from being garbage-collected, because their functions would stop working. */
 const LIBRARIES: unknown[] = [];
 
-/** Returns functions of the C library, or of this program, by name. Throws if one does not exist. */
+/** Returns functions of the C library, or of this executable, by name. Throws if one does not exist. */
 export function foreignFunctionsOf<Names extends string>(
 	ffi: typeof import('node:ffi'),
 	signatures: { readonly [Name in Names]: ForeignSignature },

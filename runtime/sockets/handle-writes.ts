@@ -1,20 +1,20 @@
-/** Writing to Node's handles. */
+/** Writes directly to Node's handles. */
 import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
-/** A write in progress. Node keeps it until it ends. */
+/** Node's request object for a write in progress. Node keeps it alive until the write ends. */
 export interface PendingWrite {
 	oncomplete: (status: number) => void;
-	/** The written data, to keep its memory alive. */
+	/** The written data, stored here to keep its memory alive. */
 	buffer: unknown;
-	/** Set if it ended before `oncomplete` was set. */
+	/** The status, if the write ended before `oncomplete` was set. */
 	writeStatus: number | null;
 }
 
-/** Unsent bytes at which a writer should wait. */
+/** When this many bytes have not been sent, a writer should wait. */
 export const HIGH_WATER = 65_536;
 
-/** Creates the error of a system call like Node's streams do, but without a stack trace, which would dominate the cost of closing. */
+/** Creates an error like those of Node's streams, but without a stack trace, which would dominate the cost of closing. */
 export function systemError(status: number, syscall: string): Error {
 	const code = getSystemErrorName(status);
 	const { stackTraceLimit } = Error;
@@ -25,8 +25,8 @@ export function systemError(status: number, syscall: string): Error {
 }
 
 /**
- * True if Node's handles accept a write without a request object, and return one if it does not end at once, as in Node 26. If
- * they require one, it must not be omitted. Tested with a socket on an invalid handle.
+ * True if Node's handles accept a write without a request object, and return one if the write does not end at once, as in Node
+ * 26. If a handle requires a request object, omitting it is not safe. This is tested with a socket on an invalid handle.
  */
 export const WRITES_WITHOUT_REQUEST: boolean = probe();
 

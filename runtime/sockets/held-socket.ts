@@ -1,25 +1,25 @@
-/** Unix sockets that the main thread binds and holds, and on which worker threads listen. */
+/** Unix sockets that the main thread binds and keeps open, so that worker threads can listen on them. */
 import { closeSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { canDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
 
-/** A listening socket that accepts no connections itself. */
+/** A listening socket that does not accept connections itself. */
 export interface HeldSocket {
 	readonly descriptor: number;
-	/** Closes the descriptor. The socket's file stays. */
+	/** Closes the descriptor. The socket's file remains. */
 	close(): void;
 }
 
 /**
- * Binds a Unix socket at a path at which there is nothing, and calls `publish`, which gives it its final name. If that throws,
- * the socket is closed. Rejects with the system's code.
+ * Binds a Unix socket at a path that does not exist yet, then calls `publish`, which moves the file to its final name. If
+ * `publish` throws, the socket is closed. Rejects with an error with the system's code.
  */
 export function holdUnixSocket(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	return canDuplicate() ? holdDuplicate(path, backlog, publish) : holdInThread(path, backlog, publish);
 }
 
-/** Holds a duplicate of the descriptor of a server that is closed before it accepts connections. */
+/** Binds with a server, keeps a duplicate of its descriptor, and closes the server before it can accept connections. */
 async function holdDuplicate(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const server = await new Promise<Server>((resolve, reject) => {
 		const binding = createServer();
@@ -34,14 +34,15 @@ async function holdDuplicate(path: string, backlog: number, publish: () => void)
 		if (descriptor !== undefined) closeSync(descriptor);
 		throw error;
 	} finally {
-		// In the turn in which it started to listen, so that connections wait for a worker. Removes the file if it still has its first name.
+		// This must be in the same task in which the server started to listen, so that connections wait for a worker thread.
+		// It removes the file, unless `publish` has renamed it.
 		server.close();
 	}
 	const held = descriptor;
 	return { descriptor: held, close: () => closeSync(held) };
 }
 
-/** What {@link holdInThread}'s thread runs: it binds, and then blocks, because a server whose event loop turns accepts. */
+/** The code of the thread of {@link holdInThread}. It binds, then blocks, because a server whose event loop runs accepts connections. */
 const HOLDER = `
 const { createServer } = require('node:net');
 const { parentPort, workerData: { path, backlog, state } } = require('node:worker_threads');
@@ -55,7 +56,10 @@ if (server.listening) {
 }
 `;
 
-/** Makes a thread bind the socket and block until it is closed: with Node alone, a listening socket always accepts connections. */
+/**
+ * Lets a thread bind the socket and then block until the socket is closed. With Node's public modules alone, a listening socket
+ * always accepts connections.
+ */
 function holdInThread(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const state = new Int32Array(new SharedArrayBuffer(4));
 	const options = { eval: true, workerData: { path, backlog, state }, name: 'svc-socket' };

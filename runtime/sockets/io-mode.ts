@@ -1,8 +1,8 @@
-/** Which of the two implementations of sockets and files this process uses. */
+/** Selects which of the two implementations of sockets and files this process uses. */
 
 /**
- * `direct` bypasses Node for speed: epoll, read, write, sendfile, splice, and the handles of Node's own sockets. `node` uses only
- * Node's public modules, and of `node:ffi` only `dup`. Both serve the same configurations.
+ * `direct` bypasses Node's public modules for speed: epoll, read, write, sendfile, splice, and the handles of Node's own sockets.
+ * `node` uses only Node's public modules, except for `dup` through `node:ffi`. Both support the same configurations.
  */
 export type IoMode = 'direct' | 'node';
 
@@ -10,17 +10,17 @@ export type IoMode = 'direct' | 'node';
 export const IO_MODES: readonly IoMode[] = ['direct', 'node'];
 
 /**
- * The releases of Node on which the whole test suite passes with `direct`, which depends on internals of Node that may change in
- * any release. All other releases use `node`.
+ * The Node releases on which the whole test suite passes in `direct` mode. That mode depends on internals of Node, which may
+ * change in any release. All other releases use `node` by default.
  */
 const DIRECT_RELEASES: readonly string[] = ['26.10.0'];
 
-/** Returns the mode set in the environment; undefined if it is unset, empty or invalid. */
+/** Returns the mode set in the environment, or undefined if it is unset, empty or invalid. */
 export function environmentIoMode(environment: NodeJS.ProcessEnv = process.env): IoMode | undefined {
 	return IO_MODES.find(mode => mode === environment.SVC_IO);
 }
 
-/** Returns the mode of a process: from the environment, otherwise the configuration, otherwise the release of Node. */
+/** Returns the mode of a process: that of the environment, otherwise the configured one, otherwise the default for this Node release. */
 export function chooseIoMode(
 	configured?: IoMode,
 	environment: NodeJS.ProcessEnv = process.env,
@@ -29,7 +29,7 @@ export function chooseIoMode(
 	return environmentIoMode(environment) ?? configured ?? (isKnownRelease(release) ? 'direct' : 'node');
 }
 
-/** Reports whether the whole test suite passes with `direct` on this release of Node. */
+/** Reports whether the whole test suite passes in `direct` mode on this Node release. */
 export function isKnownRelease(release: string = process.versions.node): boolean {
 	return DIRECT_RELEASES.includes(release);
 }
@@ -46,7 +46,7 @@ export function isDirectIo(): boolean {
 	return current === 'direct';
 }
 
-/** Sets the mode of this thread; sockets and files that are already open keep theirs. */
+/** Sets the mode of this thread. Sockets and files that are already open keep theirs. */
 export function useIoMode(mode: IoMode): void {
 	current = mode;
 }

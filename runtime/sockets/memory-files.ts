@@ -1,37 +1,37 @@
 /**
- * In-memory files (`memfd_create`), which the kernel can send to a socket without copying. Descriptors belong to the process, so
- * all threads can read a file. Called through `node:ffi`; without it, there are none.
+ * In-memory files (`memfd_create`), which the kernel can send to a socket without copying. Their descriptors belong to the process,
+ * so all threads can read a file. They need `node:ffi`.
  */
 import { writeSync } from 'node:fs';
 import { type SystemCalls, systemCalls } from './file-calls.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 
-/** Page size in bytes, the unit in which the system allocates memory. */
+/** Page size in bytes: the unit in which the system allocates memory. */
 export const PAGE = 4096;
 
-/** Flags: of memfd_create, not inherited by child processes; of madvise, the pages are not needed and read as 0 from now on. */
+/** Flag of memfd_create: child processes do not inherit the descriptor. */
 const MFD_CLOEXEC = 1;
-/** Advice to madvise: the pages are released, and read as zeros from then on. */
+/** Advice of madvise: the pages are released, and read as zeros from then on. */
 const MADV_DONTNEED = 4;
 
-/** The calls. They never throw. */
+/** Functions for in-memory files. They never throw. */
 export interface MemoryFiles {
 	readonly calls: SystemCalls;
-	/** Creates a file with these bytes; returns its descriptor, −1 on failure. */
+	/** Creates a file with these bytes. Returns its descriptor, or −1 on failure. */
 	make(pieces: Iterable<Uint8Array>): number;
 	close(descriptor: number): void;
-	/** Returns the offset of memory within its page. */
+	/** Returns the offset of some memory within its page. */
 	behindPage(memory: Uint8Array): number;
-	/** Returns whole pages of private memory to the system, from an offset on; returns false on failure. */
+	/** Returns whole pages of private memory, from an offset on, to the system. Returns false on failure. */
 	giveBack(memory: Uint8Array, offset: number, length: number): boolean;
 }
 
-/** Loads the calls; undefined if not available. */
+/** Loads the functions. Returns undefined if they are not available. */
 export function memoryFiles(): MemoryFiles | undefined {
 	try {
 		return load();
 	} catch {
-		// A libc without the functions.
+		// This libc lacks the functions.
 		return undefined;
 	}
 }

@@ -1,4 +1,4 @@
-/** `malloc_trim` of the GNU C library, which Node does not offer. */
+/** Access to `malloc_trim` of the GNU C library, which Node does not offer. */
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 

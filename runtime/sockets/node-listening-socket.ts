@@ -1,4 +1,4 @@
-/** A listening socket by `node:net` alone. */
+/** A listening socket that uses only `node:net`. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { AcceptedSocket } from './direct-socket.ts';
 import { canDuplicate, closeDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
@@ -11,10 +11,10 @@ import type {
 } from './listening-socket.ts';
 import { receiveServer } from './pass-socket.ts';
 
-/** Connections that the kernel queues while the thread is busy. */
+/** Maximum connections that the kernel queues while the thread is busy. */
 export const BACKLOG = 2048;
 
-/** The `node` implementation, and what both have in common. */
+/** The listening socket of the `node` I/O mode, and the base class of the other one. */
 export class NodeListeningSocket implements ListeningSocket {
 	protected readonly owner: ListeningOwner;
 	#server: Server;
@@ -23,7 +23,7 @@ export class NodeListeningSocket implements ListeningSocket {
 
 	constructor(owner: ListeningOwner) {
 		this.owner = owner;
-		// Half-open, because a client may close its side after its last request and still read the answer (RFC 9112 §9.6).
+		// Half-open, because a client may close its side after its last request and still read the response (RFC 9112 §9.6).
 		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => owner.accepted(socket));
 	}
 
@@ -44,7 +44,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		if (!('descriptor' in target)) await this.#listen(target);
 		else if (canDuplicate()) await this.#listenOnDuplicate(target.descriptor);
 		else await this.#listenOnReceived(target.descriptor);
-		// A failing accept is reported here and must not end the thread.
+		// An error while accepting is reported here. It must not terminate the thread.
 		this.#server.on('error', error => this.owner.acceptFailed(error));
 		const address = this.#server.address();
 		this.#isUnix = address === null || typeof address === 'string';
@@ -55,7 +55,7 @@ export class NodeListeningSocket implements ListeningSocket {
 	}
 
 	prepare(socket: AcceptedSocket): void {
-		// Node takes neither an interval nor a number of probes.
+		// Node accepts neither an interval nor a number of probes.
 		if (this.#keepAlive) (socket as Socket).setKeepAlive(true, this.#keepAlive.idle);
 	}
 
@@ -64,7 +64,7 @@ export class NodeListeningSocket implements ListeningSocket {
 			const own = descriptorOf(this.#server);
 			return { own, copy: duplicateDescriptor(own) };
 		} catch {
-			// No duplicates here, or no descriptor left.
+			// Duplicates are not available here, or no descriptor is free.
 			return undefined;
 		}
 	}

@@ -1,6 +1,6 @@
 /**
- * A second descriptor of a listening socket by Node's public modules alone: a child process inherits the descriptor and sends
- * the socket back. It takes about 50 milliseconds, for a Node that cannot call `dup`.
+ * Gets a second descriptor of a listening socket with Node's public modules alone: a child process inherits the descriptor and sends
+ * the socket back. This takes about 50 milliseconds. It is for a Node that cannot call `dup`.
  */
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
@@ -9,12 +9,12 @@ import { isSea } from 'node:sea';
 /** The only argument of the child process. */
 export const PASS_SOCKET = '--pass-socket';
 
-/** The child's descriptor of the socket: the first after the standard streams. */
+/** The descriptor of the socket in the child process: the first after the standard streams. */
 const INHERITED = 3;
 
 /**
- * Sends the inherited socket to the parent and exits, in one turn of the event loop: in a second one, this process would
- * accept connections.
+ * Runs in the child process: sends the inherited socket to the parent and exits, in one iteration of the event loop. In a second
+ * one, this process would accept connections.
  */
 export function passSocket(): void {
 	const server = createServer();
@@ -28,7 +28,7 @@ export function passSocket(): void {
 	process.exit(0);
 }
 
-/** Resolves to a server that listens on the socket by a descriptor of its own. Rejects with the system's code. */
+/** Resolves to a server that listens on the socket with a descriptor of its own. Rejects with an error with the system's code. */
 export function receiveServer(descriptor: number): Promise<Server> {
 	return new Promise((resolve, reject) => {
 		const child = spawn(process.execPath, childArguments(), {
@@ -42,7 +42,7 @@ export function receiveServer(descriptor: number): Promise<Server> {
 		child.once('error', (error: NodeJS.ErrnoException) => {
 			code = error.code ?? code;
 		});
-		// The channel to the child is closed too. If the server has come, this has no effect.
+		// The channel to the child has closed, too. If the server has been received already, this has no effect.
 		child.once('close', () => reject(Object.assign(new Error(code), { code })));
 	});
 }

@@ -1,8 +1,8 @@
-/** Binding a TCP port without listening on it, to learn whether it is free. */
+/** Binds a TCP port without listening on it, to find out whether it is free. */
 import net from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
-/** The function with which `net` binds a socket. */
+/** Node's internal function with which `net` binds a socket. */
 type CreateHandle = (
 	host: string | null,
 	port: number,
@@ -12,18 +12,18 @@ type CreateHandle = (
 ) => number | BoundHandle;
 
 interface BoundHandle {
-	/** Returns a negative error number if this or the binding has failed. */
+	/** Returns a negative error code if this call or the binding has failed. */
 	getsockname(into: { port?: number }): number;
 	close(): void;
 }
 
-/** `UV_TCP_IPV6ONLY` of libuv. */
+/** `UV_TCP_IPV6ONLY` of libuv: bind to IPv6 only. */
 const ONLY_6 = 1;
 
 /**
- * Binds a port without sharing it and releases it again. Returns the port, or the name of the system's error. A socket that is
- * bound and does not listen refuses clients; a listening one would accept them and then reset them. Returns undefined where
- * this cannot be done: for a host name, or with a Node that has no such function.
+ * Binds a port exclusively, and releases it again. Returns the port, or the name of the system's error. A socket that is bound but
+ * does not listen refuses clients, whereas a listening one would accept them and then reset them. Returns undefined if this is
+ * not possible, which is the case for host names, and on a Node without the function.
  */
 export function bindBriefly(
 	host: string,

@@ -1,18 +1,18 @@
-/** Deadlines in the order in which they come: a binary heap whose members know their place, so that each can move. */
+/** Deadlines in order: a binary heap whose members know their position, so that each can be moved. */
 
 /** A member of a heap. */
 export interface Deadline {
-	/** `performance.now()` at which it is due. */
+	/** When the member is due, by `performance.now()`. */
 	due: number;
-	/** Its place in the heap, −1 while it is in none. The heap sets it. */
+	/** Position in the heap, set by the heap; −1 while the member is in none. */
 	place: number;
 }
 
-/** Keeps deadlines so that the next one is at hand. */
+/** Keeps deadlines ordered, so that the earliest one is known. */
 export class DeadlineHeap<Member extends Deadline> {
 	readonly #members: Member[] = [];
 
-	/** When the first one is due; Infinity if there is none. */
+	/** When the earliest deadline is due; Infinity if there is none. */
 	get next(): number {
 		return this.#members[0]?.due ?? Infinity;
 	}
@@ -21,7 +21,7 @@ export class DeadlineHeap<Member extends Deadline> {
 		return this.#members.length;
 	}
 
-	/** Adds a member or moves it to another time; Infinity removes it. */
+	/** Adds a member, or changes its deadline. Infinity removes it. */
 	set(member: Member, due: number): void {
 		if (due === Infinity) {
 			this.delete(member);
@@ -49,7 +49,7 @@ export class DeadlineHeap<Member extends Deadline> {
 		this.#sink(last);
 	}
 
-	/** Removes and returns the first member that is due; undefined if none is. */
+	/** Removes and returns the earliest member if it is due; otherwise returns undefined. */
 	take(now: number): Member | undefined {
 		const first = this.#members[0];
 		if (first === undefined || first.due > now) return undefined;

@@ -1,6 +1,6 @@
 /**
- * A descriptor that is closed when its thread ends, however it ends. A descriptor that nobody owns would stay open in the
- * process, and the kernel would go on giving datagrams to a socket that nobody reads.
+ * A descriptor that is closed when its thread ends, for whatever reason. Otherwise, it would stay open in the process, and the
+ * kernel would continue to deliver datagrams to a socket that nobody reads.
  */
 
 interface PipeHandle {
@@ -20,7 +20,7 @@ export class OwnedDescriptor {
 	readonly #handle: PipeHandle;
 	#open = true;
 
-	/** Takes the descriptor over; `close` closes it if that fails, and the error is thrown. */
+	/** Takes over the descriptor. If that fails, closes it with `close` and throws the error. */
 	constructor(descriptor: number, close: (descriptor: number) => void) {
 		const { binding } = process as unknown as { binding(name: string): unknown };
 		const pipes = binding.call(process, 'pipe_wrap') as PipeBinding;
@@ -32,7 +32,7 @@ export class OwnedDescriptor {
 		throw Object.assign(new Error('The descriptor cannot be owned.'), { code: 'EMFILE' });
 	}
 
-	/** Closes it; the system may do so a moment later. */
+	/** Closes the descriptor. The system may do so slightly later. */
 	close(): void {
 		if (!this.#open) return;
 		this.#open = false;

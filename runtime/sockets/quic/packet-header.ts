@@ -1,27 +1,27 @@
-/** The parts of a QUIC packet that can be read without keys (RFC 8999, RFC 9000 §17). */
+/** Parses the parts of a QUIC packet that can be read without keys (RFC 8999, RFC 9000 §17). */
 
-/** Length of the connection ids that OpenSSL's server chooses: a short header does not carry the length. */
+/** Bytes of the connection IDs that OpenSSL's server chooses. Packets with a short header do not contain this length. */
 export const SERVER_ID_LENGTH = 8;
-/** Bytes of an id in version 1 (RFC 9000 §17.2). */
+/** Maximum bytes of a connection ID in version 1 (RFC 9000 §17.2). */
 const LONGEST_ID = 20;
-/** QUIC version 1, the only one that OpenSSL speaks. */
+/** QUIC version 1, the only one that OpenSSL supports. */
 export const VERSION_1 = 1;
-/** Bytes of UDP payload below which a datagram cannot begin a connection (RFC 9000 §14.1). */
+/** Minimum bytes of UDP payload in a datagram that starts a connection (RFC 9000 §14.1). */
 export const LEAST_INITIAL = 1200;
-/** Bytes of the id that a client chooses for its first packets, at least (RFC 9000 §7.2). */
+/** Minimum bytes of the connection ID that a client chooses for its first packets (RFC 9000 §7.2). */
 const LEAST_CLIENT_ID = 8;
 
-/** What the first packet of a datagram is. */
+/** The kind of a datagram's first packet. */
 export type PacketKind = 'initial' | 'long' | 'short' | 'unknown_version' | 'noise';
 
-/** The header read last: one object for a thread. Ids are bytes as latin1. */
+/** The header that was read last. One object per thread. Connection IDs are bytes as Latin-1. */
 export class PacketHeader {
 	kind: PacketKind = 'noise';
 	version = 0;
 	destination = '';
 	source = '';
 
-	/** Reads the header of the packet that begins at `start`. Never throws. */
+	/** Reads the header of the packet that starts at `start`. Never throws. */
 	read(bytes: Buffer, start: number, end: number): PacketKind {
 		this.kind = this.#read(bytes, start, end);
 		return this.kind;
@@ -34,7 +34,7 @@ export class PacketHeader {
 		if (length < 1) return 'noise';
 		const first = bytes[start]!;
 		if ((first & 0x80) === 0) {
-			// The fixed bit tells QUIC from other protocols (RFC 9000 §17.3.1). A packet has 21 bytes at least to be opened.
+			// The fixed bit distinguishes QUIC from other protocols (RFC 9000 §17.3.1). A packet that can be decrypted has at least 21 bytes.
 			if ((first & 0x40) === 0 || length < 1 + SERVER_ID_LENGTH + 12) return 'noise';
 			this.version = VERSION_1;
 			this.destination = bytes.toString('latin1', start + 1, start + 1 + SERVER_ID_LENGTH);
@@ -50,7 +50,7 @@ export class PacketHeader {
 		if (sourceAt + 1 + sourceLength > end) return 'noise';
 		this.destination = bytes.toString('latin1', start + 6, sourceAt);
 		this.source = bytes.toString('latin1', sourceAt + 1, sourceAt + 1 + sourceLength);
-		// Version 0 is version negotiation, which only servers send.
+		// Version 0 means version negotiation, which only servers send.
 		if (this.version === 0) return 'noise';
 		if (this.version !== VERSION_1) return 'unknown_version';
 		if ((first & 0x40) === 0 || destinationLength > LONGEST_ID || sourceLength > LONGEST_ID) return 'noise';
@@ -58,7 +58,7 @@ export class PacketHeader {
 	}
 }
 
-/** Returns a version negotiation packet for a header (RFC 9000 §17.2.1): its ids swapped, and the versions spoken. */
+/** Returns a version negotiation packet in reply to a header (RFC 9000 §17.2.1). Its IDs are swapped; it lists our versions. */
 export function versionNegotiation(header: PacketHeader, random: number): Buffer {
 	const { source, destination } = header;
 	const packet = Buffer.alloc(1 + 4 + 1 + source.length + 1 + destination.length + 8);
@@ -69,7 +69,7 @@ export function versionNegotiation(header: PacketHeader, random: number): Buffer
 	packet[at++] = destination.length;
 	at += packet.write(destination, at, 'latin1');
 	at = packet.writeUInt32BE(VERSION_1, at);
-	// A version that nobody speaks, so that clients learn to pass over those they do not know (RFC 9000 §6.3).
+	// A version that nobody supports, so that clients learn to ignore versions that they do not know (RFC 9000 §6.3).
 	packet.writeUInt32BE(0x0a0a0a0a | ((random & 0xf) << 4), at);
 	return packet;
 }

@@ -1,86 +1,89 @@
-/** A QUIC connection as a protocol sees it: streams, and nothing of how they are carried. */
+/** A QUIC connection, as a protocol sees it: streams, regardless of how they are transported. */
 
-/** What a handshake agreed on. */
+/** The results of a handshake. */
 export interface QuicFacts {
 	/** IANA name of the cipher suite. */
 	readonly cipherSuite: string;
-	/** The server name that the client sent, in lower case; '' without one. */
+	/** The server name that the client sent, in lowercase; '' if it sent none. */
 	readonly serverName: string;
 	readonly resumed: boolean;
 }
 
 /** How a connection ended. */
 export interface QuicClose {
-	/** The peer ended it, or lost it; false if we did. */
+	/** True if the peer closed the connection or it was lost; false if we closed it. */
 	readonly byPeer: boolean;
-	/** The code is one of QUIC itself (RFC 9000 §20.1), not of the protocol above it. */
+	/** True if the code is one of QUIC itself (RFC 9000 §20.1), false if it is one of the protocol above it. */
 	readonly transport: boolean;
 	readonly code: number;
 }
 
 /** Callbacks of a connection's owner. */
 export interface QuicConnectionOwner {
-	/** The peer has opened a stream. The owner sets `stream.owner` within the call. */
+	/** Called when the peer has opened a stream. The owner must set `stream.owner` during the call. */
 	opened(stream: QuicStream): void;
-	/** All events that came together have been delivered. What the owner writes now leaves together. */
+	/** Called after all events that arrived together have been delivered. What the owner writes now is sent together. */
 	settled(): void;
-	/** The connection is over; its streams are unusable. Called once. */
+	/** Called once, when the connection has closed. Its streams can no longer be used. */
 	closed(close: QuicClose): void;
 }
 
-/** An established connection. */
+/** An established QUIC connection. */
 export interface QuicConnection {
 	owner: QuicConnectionOwner | undefined;
 	readonly facts: QuicFacts;
-	/** Addresses are without brackets; IPv4 as such. */
+	/** The peer's address, without brackets. IPv4 addresses are not mapped to IPv6. */
 	readonly remoteAddress: string;
 	readonly remotePort: number;
 	readonly localAddress: string;
 	readonly localPort: number;
-	/** Opens a stream on which only we send; undefined while the peer allows no more, or at the end of the connection. */
+	/** Opens a unidirectional stream for sending. Returns undefined if the peer allows no more of them, or the connection has closed. */
 	openUni(): QuicStream | undefined;
-	/** Sends what was written since the last event. Needed outside of callbacks only. */
+	/** Sends what was written since the last event. Needed only outside of callbacks. */
 	flush(): void;
 	/**
-	 * Ends the connection with a code of the protocol once the peer has acknowledged all that was written, or has had the time
-	 * to. Streams that the peer opens meanwhile are the owner's to reject.
+	 * Ends the connection with a code of the protocol, once the peer has acknowledged everything written, or after a timeout. The owner
+	 * must reject streams that the peer opens meanwhile.
 	 */
 	end(code: number): void;
-	/** Ends the connection at once with a code of the protocol; the owner's `closed` follows within the call. */
+	/** Closes the connection at once, with a code of the protocol. The owner's `closed` is called during this call. */
 	close(code: number): void;
-	/** Ends it at once, without a word to the peer. */
+	/** Closes the connection at once, without notifying the peer. */
 	destroy(): void;
 }
 
 /** Callbacks of a stream's owner. */
 export interface QuicStreamOwner {
-	/** Bytes have come, and with `end` no more will. They are valid during the call only. Returns false to pause reading. */
+	/**
+	 * Called when bytes have been received; they are valid only during the call. `end` means that no more will follow. Returns false
+	 * to pause reading.
+	 */
 	data(bytes: Buffer, end: boolean): boolean;
-	/** The peer has reset its sending side. */
+	/** Called when the peer has reset its sending side. */
 	reset(code: number): void;
-	/** The peer does not want our bytes any more (STOP_SENDING). */
+	/** Called when the peer no longer wants our bytes (STOP_SENDING). */
 	stopped(): void;
-	/** There is room to write, after {@link QuicStream.awaitRoom}. Called once for each wait. */
+	/** Called once after each {@link QuicStream.awaitRoom}, when there is room to write. */
 	drained(): void;
 }
 
-/** A stream as its owner sees it. */
+/** A QUIC stream, as its owner sees it. */
 export interface QuicStream {
 	owner: QuicStreamOwner | undefined;
-	/** Its number in QUIC (RFC 9000 §2.1). */
+	/** The stream ID (RFC 9000 §2.1). */
 	readonly id: number;
-	/** Both sides may send. */
+	/** True if both sides may send. */
 	readonly bidirectional: boolean;
-	/** Bytes that should be written now, at most; a frame's header more does no harm. */
+	/** Maximum bytes that should be written now. Exceeding it by the header of a frame does no harm. */
 	readonly room: number;
-	/** Asks for `drained` when there is room. */
+	/** Requests that `drained` be called when there is room. */
 	awaitRoom(): void;
-	/** Writes `bytes[start, end)`, which must fit in `room`; with `fin` it is the last. Returns false if the stream cannot send any more. */
+	/** Writes `bytes[start, end)`, which must fit in `room`. With `fin`, nothing follows. Returns false if the stream can no longer send. */
 	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean;
-	/** Pauses or resumes reading; bytes that come meanwhile are held by flow control. */
+	/** Pauses or resumes reading. While paused, flow control stops the peer. */
 	pause(paused: boolean): void;
-	/** Ends our sending side abruptly with a code. */
+	/** Resets our sending side with a code. */
 	reset(code: number): void;
-	/** Neither side is needed any more: asks the peer to stop, if it still sends. No callback follows. */
+	/** Releases a stream that is no longer needed. If the peer still sends, it is asked to stop. No callback is called afterwards. */
 	release(): void;
 }

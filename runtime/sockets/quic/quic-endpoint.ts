@@ -1,7 +1,7 @@
 /**
- * The QUIC connections on one UDP socket of one thread. The kernel chooses the socket by the addresses and ports of both ends
- * (SO_REUSEPORT), so all datagrams of a connection reach one thread for as long as its client keeps its address; OpenSSL's
- * server does not let connections move to another one anyway.
+ * The QUIC connections on one UDP socket of one thread. The kernel selects the socket by the addresses and ports of both ends
+ * (SO_REUSEPORT), so all datagrams of a connection reach the same thread as long as its client keeps its address. OpenSSL's server
+ * does not support moving a connection to another address anyway.
  */
 import { DeadlineHeap } from './deadline-heap.ts';
 import { versionNegotiation } from './packet-header.ts';
@@ -16,26 +16,29 @@ import { Router } from './router.ts';
 import { readSocketAddress } from './socket-address.ts';
 import { type DatagramPath, type DatagramSink, SENT_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
 
-/** What an endpoint tells its owner. */
+/** Callbacks and settings of an endpoint's owner. */
 export interface QuicEndpointOwner {
-	/** A handshake is done. The owner sets `connection.owner`. */
+	/** Called when a handshake is complete. The owner must set `connection.owner`. */
 	connected(connection: QuicConnection): void;
-	/** A handshake ended, one way or another. */
+	/** Called when a handshake has ended, with its result. */
 	handshake(result: HandshakeResult, resumed: boolean): void;
-	/** Whether one more connection of a client, whose address is proven, may begin: what to call at its end, or undefined if not. */
+	/**
+	 * Called when a client has proven its address. Returns undefined if the client may not open another connection. Otherwise, returns
+	 * a function to call when the connection ends.
+	 */
 	admit(address: string): (() => void) | undefined;
-	/** A connection, or the attempt at one, is over. */
+	/** Called when a connection has ended, or a handshake has failed. */
 	ended(): void;
 	refused(reason: QuicRefusal): void;
 	datagrams(received: number, sent: number, lost: number): void;
-	/** Milliseconds that a handshake may take. */
+	/** Maximum milliseconds that a handshake may take. */
 	readonly handshakeLimit: number;
 	readonly choose: ChooseCertificate;
-	/** Undefined for the defaults. */
+	/** Limits that differ from the defaults. */
 	readonly limits?: Partial<QuicLimits> | undefined;
-	/** What counts as one client. */
+	/** Returns the key of the client that has an address. Connections with equal keys count as those of one client. */
 	clientKey(address: string): string;
-	/** A connection was ended because something threw: a defect of ours. */
+	/** Called when a connection was closed because our code threw an error. */
 	failed(error: unknown): void;
 }
 
@@ -47,22 +50,22 @@ interface Closing {
 }
 
 interface Client {
-	/** Handshakes with this address, which may be someone else's; oldest first. */
+	/** Handshakes from this address, oldest first, whose clients have not proven that the address is theirs. */
 	readonly unproven: Set<QuicEngine>;
-	/** Unfinished handshakes of the client itself. */
+	/** Unfinished handshakes that have proven the address. */
 	handshakes: number;
 	connections: number;
 }
 
-/** What an engine has taken, to be given back once. */
+/** What an engine counts toward. It must be released once. */
 interface Claim {
 	readonly client: Client;
 	readonly key: string;
-	/** Once the address is proven. */
+	/** The function that `admit` returned. Set once the address is proven. */
 	leave: (() => void) | undefined;
 }
 
-/** The endpoint of one listener on one thread. */
+/** The QUIC endpoint of one listener on one thread. */
 export class QuicEndpoint implements DatagramSink, EngineOwner {
 	readonly tls: QuicTls;
 	readonly port: number;
@@ -73,16 +76,16 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	readonly #engines = new Map<QuicEngine, Claim>();
 	readonly #clients = new Map<string, Client>();
 	readonly #deadlines = new DeadlineHeap<QuicEngine>();
-	/** Handshakes that have not ended, oldest first. */
+	/** Unfinished handshakes, oldest first. */
 	readonly #handshaking = new Set<QuicEngine>();
-	/** Those of them with addresses that are not proven. */
+	/** Unfinished handshakes whose clients have not proven their addresses. */
 	readonly #unproven = new Set<QuicEngine>();
 	readonly #limits: QuicLimits;
 	#begun = 0;
 	#begunFrom = 0;
-	/** The handshake that gives way to another one. */
+	/** The handshake that is being evicted in favor of another one. */
 	#evicted: QuicEngine | undefined;
-	/** By an id of an ended connection. */
+	/** Recently ended connections, by each of their connection IDs. */
 	readonly #closing = new Map<string, Closing>();
 	#dirty: QuicEngine[] = [];
 	#timer: NodeJS.Timeout | undefined;
@@ -94,7 +97,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	#lost = 0;
 	readonly #look: () => void = () => this.#onTimer();
 
-	/** Binds. Throws an error with the system's code. */
+	/** Binds the socket. Throws an error with the system's code. */
 	constructor(thread: QuicThread, address: UdpAddress, owner: QuicEndpointOwner) {
 		this.#thread = thread;
 		this.#owner = owner;
@@ -109,28 +112,28 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		}
 	}
 
-	/** Takes datagrams from now on. */
+	/** Starts receiving datagrams. */
 	open(): void {
 		this.#socket.open(this);
 	}
 
-	/** Connections and unfinished handshakes. */
+	/** Number of connections, including unfinished handshakes. */
 	get connections(): number {
 		return this.#engines.size;
 	}
 
-	/** Takes new connections again after `drain`. */
+	/** Accepts new connections again after `drain`. */
 	resume(): void {
 		this.#draining = false;
 	}
 
-	/** Takes no new connections. Those that exist are the protocol's to end. */
+	/** Stops accepting new connections. The protocol must end the existing ones. */
 	drain(): void {
 		this.#draining = true;
 		for (const engine of [...this.#handshaking]) engine.destroy();
 	}
 
-	/** Ends all connections at once and closes the socket. */
+	/** Closes all connections at once, and closes the socket. */
 	close(): void {
 		if (this.#closed) return;
 		for (const engine of [...this.#engines.keys()]) engine.destroy();
@@ -165,18 +168,18 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 			this.#owner.refused('moved');
 			return;
 		}
-		// Only who gets what is sent to that address knows an id that we chose.
+		// A client knows a connection ID that we chose only if it receives what is sent to its address.
 		if (!target.proven && this.#router.header.destination !== target.firstId && !this.#prove(target)) return;
 		this.#give(target, start, end);
 	}
 
 	received(): void {
-		// What these cause to be written may make others dirty only by further datagrams.
+		// Running these may cause writes, but engines only become dirty when datagrams are received.
 		const dirty = this.#dirty;
 		this.#dirty = [];
 		for (const engine of dirty) {
 			engine.run();
-			// What looked like a first packet could not be opened: under pressure nothing is kept for it.
+			// What looked like a first packet could not be decrypted. Under load, no state is kept for it.
 			if (!engine.begun && this.#handshaking.size > BOUND.MANY_HANDSHAKES) engine.destroy();
 		}
 		this.#report();
@@ -240,11 +243,11 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	}
 
 	resumed(engine: QuicEngine): void {
-		// The lookup may end within the handshake's own turn.
+		// The certificate lookup may have ended during the handshake's own callback.
 		setImmediate(() => engine.run());
 	}
 
-	/** Milliseconds that an unfinished handshake has in all. */
+	/** Returns the maximum milliseconds that an unfinished handshake may take in total. */
 	#limitOf(engine: QuicEngine): number {
 		const { handshakeLimit } = this.#owner;
 		return engine.begun ? handshakeLimit : Math.min(handshakeLimit, BOUND.UNOPENED_TIME);
@@ -267,7 +270,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 			return this.#refuse('too_many_connections');
 		}
 		const validate = this.#unproven.size >= limits.retryAbove;
-		// Before anything is done for it: a flood must cost little more than the reading of it.
+		// This is checked before anything else, so that a flood costs little more than receiving its datagrams.
 		if (validate && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
 		const { address } = readSocketAddress(this.#socket.memory.names, name);
 		const key = this.#owner.clientKey(address);
@@ -275,7 +278,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		if (client.connections >= limits.maxConnectionsPerClient || client.handshakes >= limits.maxHandshakesPerClient) {
 			return this.#refuse('client_limit');
 		}
-		// Others may use its address: they must not shut it out.
+		// The client's address may be used by others to send forged packets. These must not lock out the client.
 		if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client.unproven);
 		if (this.#handshaking.size >= limits.maxHandshakes && !this.#evict(this.#unproven)) {
 			return this.#refuse('too_many_handshakes');
@@ -298,7 +301,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		return engine;
 	}
 
-	/** The client's address is its own: what is counted by address is charged to it from now on. */
+	/** Called when a client has proven that its address is its own. From now on, the connection counts toward the address's limits. */
 	#prove(engine: QuicEngine): boolean {
 		const claim = this.#engines.get(engine);
 		if (claim === undefined) return false;
@@ -327,7 +330,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		return ++this.#begun <= this.#limits.maxHandshakeRate / 10;
 	}
 
-	/** Ends the oldest of these handshakes, whose addresses are not proven. Returns false if the set is empty. */
+	/** Evicts the oldest of these handshakes, whose addresses are not proven. Returns false if there are none. */
 	#evict(among: ReadonlySet<QuicEngine>): boolean {
 		const [oldest] = among;
 		if (oldest === undefined) return false;
@@ -352,7 +355,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		}, BOUND.CLOSING_TIME).unref();
 	}
 
-	/** Answers a datagram for a connection that has ended, a few times. Returns true if it was for one. */
+	/** Answers a datagram that belongs to a connection that has ended, at most a few times. Returns true if it belongs to one. */
 	#answerEnded(now: number): boolean {
 		const closing = this.#closing.get(this.#router.header.destination);
 		if (closing === undefined) return false;
@@ -377,7 +380,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#timerAt = Infinity;
 		this.#timer = undefined;
 		const now = performance.now() + 0.5;
-		// A deadline that is due again at once waits for the next turn.
+		// Collected first: a deadline that is due again immediately waits for the next run.
 		const due: QuicEngine[] = [];
 		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now))
 			due.push(engine);

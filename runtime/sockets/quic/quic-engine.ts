@@ -1,7 +1,7 @@
 /**
- * One QUIC connection: an OpenSSL listener of its own, because a listener that several connections share looks at all of them
- * for each datagram of one. Datagrams go in and out by a pair of memory BIOs. Everything here runs on one thread, and every
- * object of OpenSSL is freed by `destroy`, once.
+ * One QUIC connection. Each has an OpenSSL listener of its own, because a listener shared by several connections examines all of
+ * them for each datagram. Datagrams pass through a pair of memory BIOs. Everything here runs on one thread. Every OpenSSL object is
+ * freed exactly once, by `destroy`.
  */
 import type { Deadline } from './deadline-heap.ts';
 import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicFacts, QuicStream } from './quic-connection.ts';
@@ -28,76 +28,76 @@ const CTRL_SET_CAPS = 87;
 const CTRL_SET_LOCAL_ADDRESS = 84;
 const ALL_CAPS = 15n;
 const SHUTDOWN_RAPID = 1n;
-/** Unsent data of streams is not waited for. */
+/** Flags of SSL_shutdown_ex. NO_FLUSH: do not wait until the unsent data of streams has been sent. */
 const SHUTDOWN_NO_FLUSH = 2n;
 const SHUTDOWN_NO_BLOCK = 4n;
 const CLOSED_LOCALLY = 1;
 const CLOSED_BY_TRANSPORT = 2;
 const BIO_MESSAGE = 40;
-/** Places in the thread's memory for results. */
+/** Offsets of results in the thread's memory for results. */
 const AT = { count: 0n, message: 8n, time: 48n, infinite: 64n, close: 72n } as const;
 const INTERNAL_ERROR = 80;
 const NO_APPLICATION_PROTOCOL = 120;
-/** The callback for the ClientHello is to be called again when events are handled next. */
+/** Result of the ClientHello callback that makes OpenSSL call it again when events are handled next. */
 const LATER = -1;
 const CTRL_MODE = 33;
 /** SSL_MODE_ENABLE_PARTIAL_WRITE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
 const PARTIAL_MOVING_WRITES = 3n;
 
-/** The socket that an engine belongs to. */
+/** The endpoint to which an engine belongs. */
 export interface EngineOwner {
 	readonly tls: QuicTls;
 	readonly port: number;
-	/** The engine's datagrams, `count` of them, are in the thread's memory. */
+	/** Sends the engine's `count` datagrams, which are in the thread's memory. */
 	send(engine: QuicEngine, lengths: Uint32Array, count: number): void;
-	/** The handshake is done: the protocol sets `engine.owner`, or closes it. */
+	/** Called when the handshake is complete. The protocol sets `engine.owner`, or closes the engine. */
 	established(engine: QuicEngine): void;
-	/** The engine's next deadline, from `performance.now()`; Infinity for none. */
+	/** Sets the engine's next deadline, by `performance.now()`; Infinity for none. */
 	deadline(engine: QuicEngine, due: number): void;
-	/** The engine has been freed. */
+	/** Called when the engine has been freed. */
 	ended(engine: QuicEngine): void;
-	/** A wait of the handshake is over. */
+	/** Called when the handshake no longer waits for a certificate. */
 	resumed(engine: QuicEngine): void;
-	/** Something threw while the engine ran, or its protocol; the engine ends at once. */
+	/** Called when the engine or its protocol has thrown an error. The engine is destroyed afterwards. */
 	failed(error: unknown): void;
 }
 
-/** The graceful end of a connection. */
+/** State of the graceful end of a connection. */
 interface Ending {
 	readonly code: number;
-	/** `performance.now()` at which the wait for acknowledgments is over. */
+	/** When to stop waiting for acknowledgments, by `performance.now()`. */
 	readonly until: number;
-	/** When the peer was last heard from. */
+	/** When the last datagram from the peer arrived. */
 	heardAt: number;
 }
 
-/** Lengths of the datagrams that were taken out of an engine. */
+/** Lengths of the datagrams taken from an engine for sending. */
 const LENGTHS = new Uint32Array(SENT);
 
-/** A connection, or the attempt at one. */
+/** A QUIC connection, or an attempt to establish one. */
 export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTarget {
 	readonly ids: Set<string> = new Set();
 	readonly path: DatagramPath;
-	/** Bytes of the peer's address and port, as latin1. */
+	/** Bytes of the peer's address and port, as Latin-1. */
 	readonly peerKey: string;
-	/** What the client counts as. */
+	/** Key of the client to which the connection counts. */
 	readonly client: string;
 	readonly startedAt: number;
 	owner: QuicConnectionOwner | undefined = undefined;
 	due = Infinity;
 	place = -1;
-	/** Datagrams have come in since the last run. */
+	/** True if datagrams have been received since the last run. */
 	dirty = false;
 	established = false;
-	/** The client has sent an id that we chose, so it gets what is sent to its address. */
+	/** True once the client has sent a connection ID that we chose, which proves that it receives what is sent to its address. */
 	proven = false;
-	/** The id that the client chose. */
+	/** The connection ID that the client chose. */
 	readonly firstId: string;
-	/** We are ending it: its last datagram says so. */
+	/** True if we are closing the connection, so that the last datagram sent says so. */
 	closing = false;
-	/** The last datagram sent since then. */
+	/** The last datagram sent since `closing` was set. */
 	lastSent: Uint8Array | undefined = undefined;
-	/** What was written and not acknowledged, on all streams. */
+	/** Bytes written but not acknowledged, on all streams. */
 	buffered = 0;
 	stapled: Uint8Array | undefined = undefined;
 	readonly remoteAddress: string;
@@ -106,27 +106,27 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	readonly #owner: EngineOwner;
 	#listener: bigint;
 	#connection = 0n;
-	/** Our end of the pair. */
+	/** Our end of the pair of BIOs. */
 	#pipe: bigint;
 	readonly streams: Map<bigint, EngineStream> = new Map();
-	/** Written whole and released, with much of it unacknowledged. */
+	/** Streams that were written completely and released, but have many unacknowledged bytes. */
 	readonly #lingering = new Map<bigint, EngineStream>();
 	#facts: QuicFacts = { cipherSuite: '', serverName: '', resumed: false };
 	#serverName = '';
 	#running = false;
 	#gone = false;
 	#waiting = false;
-	/** The alert with which the handshake fails. */
+	/** The alert with which the handshake is to fail. */
 	#refusal: number | undefined = undefined;
 	#begun = false;
-	/** OpenSSL is at work, maybe in a callback: nothing may be freed. */
+	/** True while OpenSSL is running, possibly in a callback. Nothing may be freed then. */
 	#handling = false;
-	/** How it is to end once OpenSSL has returned. */
+	/** Ends the connection as requested during a callback. Called once OpenSSL has returned. */
 	#endAfter: (() => void) | undefined = undefined;
 	#ending: Ending | undefined = undefined;
 	#heard = false;
 
-	/** Throws if OpenSSL has no memory for it. */
+	/** Throws if OpenSSL cannot allocate the connection. */
 	constructor(
 		thread: QuicThread,
 		owner: EngineOwner,
@@ -187,7 +187,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		return this.#owner.port;
 	}
 
-	/** True once a packet could be opened: then at least an acknowledgment has been sent. */
+	/** True once a packet could be decrypted. At least an acknowledgment has been sent then. */
 	get begun(): boolean {
 		return this.#begun;
 	}
@@ -197,7 +197,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		return this.#gone;
 	}
 
-	/** Puts a datagram in, which is at an offset of the thread's memory. Returns false if there is no room before `run`. */
+	/** Passes in a datagram, which is at an offset of the thread's memory. Returns false if there is no room until `run` is called. */
 	inject(offset: number, length: number): boolean {
 		if (this.#gone) return true;
 		this.#heard = true;
@@ -214,7 +214,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		return false;
 	}
 
-	/** Handles what has come, what is due and what was written. Not to be called from callbacks. */
+	/** Handles received datagrams, expired deadlines, and what was written. Must not be called from callbacks of OpenSSL. */
 	run(): void {
 		if (this.#gone || this.#running) return;
 		this.#running = true;
@@ -262,7 +262,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		}
 		if ('alert' in choice) {
 			this.#refusal = choice.alert;
-			// OpenSSL never sends the reason if the handshake fails before its first packet, so an acknowledgment goes out first.
+			// If the handshake fails before its first packet, OpenSSL does not send the reason. So an acknowledgment is sent first.
 			return LATER;
 		}
 		this.stapled = choice.ocsp;
@@ -296,12 +296,12 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		this.run();
 	}
 
-	/** Goes on with the graceful end. OpenSSL flushes what it has, so it must have all of it first. */
+	/** Continues the graceful end. OpenSSL flushes only the data that it has, so all data must be passed to it first. */
 	#finish(ending: Ending): void {
 		const now = performance.now();
 		if (this.#heard) ending.heardAt = now;
 		this.#heard = false;
-		// A stream that nobody answers would count as one that is never flushed: the owner rejects it.
+		// OpenSSL would wait for streams that nobody has accepted. They are accepted here, and the owner rejects them.
 		this.#acceptStreams();
 		this.#tidy();
 		if (this.#gone) return;
@@ -331,7 +331,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		this.#end(this.established ? { byPeer: false, transport: false, code: 0 } : undefined);
 	}
 
-	/** Frees a stream that nobody needs any more; one with much unacknowledged is kept for the count of it. */
+	/** Frees a stream that is no longer needed. If it has many unacknowledged bytes, it is kept for a while, so that they still count. */
 	released(stream: EngineStream): void {
 		this.streams.delete(stream.ssl);
 		if (stream.finished && !stream.settled && !this.#gone) {
@@ -395,7 +395,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		if (owner === undefined) return;
 		this.#acceptStreams();
 		this.#tidy();
-		// When together they have written as much as they may, each must tell what has been acknowledged.
+		// If the streams together are near the limit, each is asked how much of it has been acknowledged.
 		const tight = this.buffered > BOUND.CONNECTION_BUFFER / 2;
 		for (const stream of this.streams.values()) if (tight || stream.starved) stream.refresh();
 		for (const stream of this.streams.values()) {
@@ -417,7 +417,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		}
 	}
 
-	/** Writes and frees what is left of streams that were written whole. */
+	/** Passes on the rest of streams that were written completely and released, and frees those that are done. */
 	#tidy(): void {
 		for (const stream of this.#lingering.values()) {
 			stream.refresh();
@@ -435,7 +435,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		return stream;
 	}
 
-	/** Moves output to the socket until OpenSSL has no more: it stops when the pair is full. */
+	/** Sends output until OpenSSL has no more. OpenSSL pauses whenever the pair of BIOs is full. */
 	#output(): void {
 		this.#handleEvents();
 		for (let round = 0; round < BOUND.ROUNDS_A_TURN; round++) {
@@ -461,12 +461,12 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		return count;
 	}
 
-	/** Reports whether the handshake has failed. What is sent then says why, again to a client that asks again. */
+	/** Reports whether the handshake has failed. The datagrams sent then say why. They are sent again if the client retries. */
 	#failed(): boolean {
 		return !this.established && this.#connection !== 0n && this.#hasCloseInfo();
 	}
 
-	/** Asks OpenSSL how the connection was closed; the answer is in the thread's memory. Returns false if it was not. */
+	/** Asks OpenSSL how the connection was closed, and stores the answer in the thread's memory. Returns false if it is not closed. */
 	#hasCloseInfo(): boolean {
 		const { library, resultsAt } = this.thread;
 		if ((library.f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1) return true;
@@ -547,7 +547,7 @@ interface OutgoingMessages {
 
 let outgoing: OutgoingMessages | undefined;
 
-/** The `BIO_MSG`s that take datagrams out of engines: each points at its place in the memory of datagrams to send. */
+/** Returns the `BIO_MSG`s that take datagrams from engines. Each points to its place in the memory of datagrams to send. */
 function outgoingMessages(thread: QuicThread): OutgoingMessages {
 	if (outgoing !== undefined) return outgoing;
 	const bytes = Buffer.allocUnsafeSlow(SENT * BIO_MESSAGE).fill(0);

@@ -1,6 +1,6 @@
 /**
- * The functions of Node's own OpenSSL and of the C library that QUIC needs, found by `node:ffi`. Every symbol is looked up
- * when a thread first asks: if one is missing, HTTP/3 is unavailable in this process and nothing else changes.
+ * The functions of Node's own OpenSSL and of the C library that QUIC needs, called through `node:ffi`. Every symbol is looked up
+ * when a thread first needs QUIC. If one is missing, HTTP/3 is unavailable in this process, and nothing else changes.
  */
 import {
 	type ForeignFunction,
@@ -89,47 +89,47 @@ const SIGNATURES = {
 	__errno_location: signature(P),
 } as const;
 
-/** Names of the functions that {@link QuicLibrary.f} has. */
+/** Names of the functions in {@link QuicLibrary.f}. */
 export type QuicFunction = keyof typeof SIGNATURES;
 
-/** The functions, with what is needed to call them. */
+/** The functions, and what is needed to call them. */
 export interface QuicLibrary {
-	/** Functions by name. Addresses and numbers of 64 bits are BigInts. */
+	/** Functions by name. Addresses and 64-bit numbers are BigInts. */
 	readonly f: { readonly [name in QuicFunction]: ForeignFunction };
-	/** Address of memory outside the heap. The memory must live, and not move, for as long as the address is used. */
+	/** Returns the address of memory outside the heap. The memory must stay alive as long as the address is used. */
 	addressOf(memory: Uint8Array): bigint;
-	/** Registers a function that C calls, on this thread. It is kept for the life of the thread and must not throw. */
+	/** Registers a function that C calls on this thread. It is kept as long as the thread lives. It must not throw. */
 	callback(result: string, takes: readonly string[], run: (...values: never[]) => unknown): bigint;
-	/** Reads bytes at an address into a Buffer of its own. */
+	/** Copies bytes at an address into a new Buffer. */
 	copy(address: bigint, length: number): Buffer;
-	/** Reads a text that ends with a zero byte. */
+	/** Reads a string that ends with a zero byte. */
 	text(address: bigint): string;
 	/** Writes bytes to an address. */
 	write(address: bigint, bytes: Uint8Array): void;
 	writeUint64(address: bigint, value: bigint): void;
 	writeUint8(address: bigint, value: number): void;
 	writeInt32(address: bigint, value: number): void;
-	/** The system's number of the last error. */
+	/** Returns the error code of the last failed system call. */
 	errno(): number;
 }
 
-/** The functions of one thread, or why there are none. */
+/** The functions of one thread, or the reason why they are not available. */
 export type QuicSupport =
 	| { readonly library: QuicLibrary; readonly missing?: undefined }
 	| { readonly library?: undefined; readonly missing: string };
 
 let support: QuicSupport | undefined;
 
-/** Looks up the functions; the first call of a thread decides. */
+/** Looks up the functions. The result of a thread's first call is kept. */
 export function quicSupport(): QuicSupport {
 	if (!isDirectIo()) return { missing: 'it needs `direct` I/O' };
 	support ??= findLibrary();
 	return support;
 }
 
-/** Simulates, for tests, a process in which a symbol, the module or the version of OpenSSL is missing. */
+/** For tests: simulates a process in which a symbol or module is missing, or whose OpenSSL has another version. */
 export interface QuicSimulation {
-	/** Name of a symbol that cannot be found. */
+	/** Name of a symbol to be treated as missing. */
 	readonly missing?: string;
 	readonly openssl?: string;
 }
@@ -161,13 +161,13 @@ class BoundLibrary implements QuicLibrary {
 	readonly #ffi: typeof import('node:ffi');
 	readonly #library: { registerCallback(signature: ForeignSignature, run: (...values: never[]) => unknown): bigint };
 	readonly #errnoAt: bigint;
-	/** C may call them as long as the thread lives. */
+	/** Kept alive, because C may call them as long as the thread lives. */
 	readonly #callbacks: unknown[] = [];
 
 	constructor(ffi: typeof import('node:ffi'), found: QuicLibrary['f']) {
 		this.#ffi = ffi;
 		const { lib, functions } = ffi.dlopen(null, { SSL_handle_events: { return: I, arguments: [P] } });
-		// It calls back into JavaScript, so it is called the way that Node documents.
+		// This function calls back into JavaScript, so it is called in the way that Node documents.
 		const f = { ...found, SSL_handle_events: functions.SSL_handle_events as ForeignFunction };
 		this.f = f;
 		this.#library = lib as never;

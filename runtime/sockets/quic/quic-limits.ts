@@ -1,18 +1,18 @@
-/** Bounds of QUIC connections that no protocol above them sets. */
+/** Limits of QUIC connections that do not depend on the protocol above QUIC. */
 
-/** Limits of one socket on one thread against clients that mean no good. */
+/** Limits of one socket on one thread, for protection against attackers. */
 export interface QuicLimits {
-	/** Unfinished handshakes. The oldest one whose client has not proven its address gives way to another one. */
+	/** Maximum unfinished handshakes. Beyond it, the oldest one whose client has not proven its address is evicted. */
 	readonly maxHandshakes: number;
-	/** Those of one client: an IPv4 address, or the /64 of an IPv6 address. */
+	/** Maximum unfinished handshakes per client, which is an IPv4 address or the /64 prefix of an IPv6 address. */
 	readonly maxHandshakesPerClient: number;
-	/** Handshakes with addresses that are not proven, beyond which new clients have to prove theirs first (Retry, RFC 9000 §8.1.2). */
+	/** If more handshakes have unproven addresses, new clients must prove theirs first (Retry, RFC 9000 §8.1.2). */
 	readonly retryAbove: number;
-	/** Handshakes that may begin in a second while clients have to prove their addresses. */
+	/** Maximum handshakes started per second while clients must prove their addresses. */
 	readonly maxHandshakeRate: number;
-	/** Connections, unfinished handshakes included. */
+	/** Maximum connections, including unfinished handshakes. */
 	readonly maxConnections: number;
-	/** Connections of one client. */
+	/** Maximum connections per client. */
 	readonly maxConnectionsPerClient: number;
 }
 
@@ -26,33 +26,39 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 	maxConnectionsPerClient: 1024,
 };
 
-/** Unfinished handshakes beyond which a first packet that cannot be opened is forgotten at once. */
+/** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
 export const MANY_HANDSHAKES = 32;
-/** Milliseconds for which it is kept otherwise: what it needs may be in the next one. */
+/** Otherwise, such a packet is kept for this many milliseconds, because the next packet may contain what is missing. */
 export const UNOPENED_TIME = 1000;
-/** Bytes of a stream that the peer has not acknowledged. OpenSSL takes 262,144; the rest is for heads of frames and of messages. */
+/**
+ * Maximum unacknowledged bytes of a stream. OpenSSL buffers at most 262,144; the difference is for the headers of frames and the
+ * heads of messages.
+ */
 export const STREAM_BUFFER = 229_376;
-/** The same of all streams of a connection. */
+/** Maximum unacknowledged bytes of all streams of a connection. */
 export const CONNECTION_BUFFER = 1_048_576;
-/** Bytes below which a stream that has been written whole is left to OpenSSL. */
+/** A stream that was written completely is left to OpenSSL once it has at most this many unacknowledged bytes. */
 export const SMALL_REST = 16_384;
-/** Bytes of datagrams on their way into and out of an engine. */
+/** Bytes of the buffer for datagrams on their way into an engine. */
 export const INCOMING_BUFFER = 16_384;
-/** See {@link INCOMING_BUFFER}. */
+/** Bytes of the buffer for datagrams on their way out of an engine. */
 export const OUTGOING_BUFFER = 32_768;
-/** Milliseconds without a packet after which a connection ends (RFC 9000 §10.1). */
+/** Milliseconds without a packet after which a connection is closed (RFC 9000 §10.1). */
 export const IDLE_TIMEOUT = 30_000;
-/** Rounds of output in one turn after which other connections get theirs: 64 datagrams each. */
+/** Maximum rounds of output, of 64 datagrams each, before other connections get a chance to run. */
 export const ROUNDS_A_TURN = 16;
-/** Milliseconds that a graceful end waits for acknowledgments. */
+/** Maximum milliseconds that a graceful end waits for acknowledgments. */
 export const FLUSH_TIME = 10_000;
-/** Milliseconds without a datagram of the peer after which it does not: several probes have been lost, or the peer is gone. */
+/**
+ * After this many milliseconds without a datagram from the peer, a graceful end stops waiting: several probes have been lost, or
+ * the peer is gone.
+ */
 export const FLUSH_SILENCE = 3000;
-/** Milliseconds for which a path gets its datagrams one by one after the system has refused to split a long write. */
+/** If the system refuses to split a long write into datagrams, they are sent one by one on that path for this many milliseconds. */
 export const SEGMENTS_AGAIN = 10_000;
-/** Milliseconds for which the last datagram of an ended connection answers what still comes (RFC 9000 §10.2). */
+/** For this many milliseconds, datagrams for an ended connection are answered with its last datagram (RFC 9000 §10.2). */
 export const CLOSING_TIME = 3000;
-/** How often it does. */
+/** Maximum number of such answers per connection. */
 export const CLOSING_ANSWERS = 4;
-/** Ended connections that are remembered. */
+/** Maximum number of ended connections that are remembered. */
 export const MAX_CLOSING = 1024;

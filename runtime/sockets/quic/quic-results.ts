@@ -1,6 +1,6 @@
-/** What becomes of handshakes and datagrams, as counters name it. */
+/** Outcomes of handshakes and datagrams, which are the labels of counters. */
 
-/** Why a datagram or a handshake was refused. */
+/** Reasons why a datagram or a handshake was rejected. */
 export const QUIC_REFUSALS = [
 	'noise',
 	'too_many_handshakes',
@@ -17,5 +17,5 @@ export const QUIC_REFUSALS = [
 /** One of {@link QUIC_REFUSALS}. */
 export type QuicRefusal = (typeof QUIC_REFUSALS)[number];
 
-/** How a handshake ended. */
+/** The outcome of a handshake. */
 export type HandshakeResult = 'ok' | 'timeout' | 'failed';

@@ -1,4 +1,4 @@
-/** One stream of an engine. */
+/** One stream of a QUIC engine. */
 import type { QuicStream, QuicStreamOwner } from './quic-connection.ts';
 import type { QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
@@ -15,33 +15,33 @@ const STATE_RESET_LOCAL = 4;
 const STATE_RESET_REMOTE = 5;
 const STATE_CONNECTION_CLOSED = 6;
 
-/** A stream. It is freed by `release`, or with its connection. */
+/** A stream. It is freed after `release`, or together with its connection. */
 export class EngineStream implements QuicStream {
 	owner: QuicStreamOwner | undefined = undefined;
 	readonly id: number;
 	readonly ssl: bigint;
-	/** Bytes that were written and not acknowledged, as far as is known. */
+	/** Bytes that were written and, as far as is known, have not been acknowledged. */
 	buffered = 0;
-	/** The last byte has been written. */
+	/** True once the last byte has been written. */
 	finished = false;
 	readonly #engine: QuicEngine;
 	#paused = false;
 	#readEnded: boolean;
 	#writeEnded = false;
-	/** Somebody waits for room. */
+	/** True if the owner waits for room. */
 	#starved = false;
 	#released = false;
-	/** What OpenSSL had no room for, and whether it is the last. */
+	/** Bytes for which OpenSSL had no room (`#pending`), and whether they are the last ones. */
 	#pending: Buffer | undefined = undefined;
 	#finAfter = false;
-	/** A write has failed: the peer has asked us to stop, and the owner does not know yet. */
+	/** True if a write has failed because the peer has asked us to stop, and the owner has not been told yet. */
 	#broken = false;
 
 	constructor(engine: QuicEngine, ssl: bigint, id: number) {
 		this.#engine = engine;
 		this.ssl = ssl;
 		this.id = id;
-		// Of the streams that only one side sends on, the client's are read and ours are written.
+		// We only read unidirectional streams that the client opened, and only write those that we opened.
 		const isUni = (id & 2) !== 0;
 		this.#readEnded = isUni && (id & 1) === 1;
 		this.#writeEnded = isUni && (id & 1) === 0;
@@ -85,11 +85,11 @@ export class EngineStream implements QuicStream {
 		this.#writeEnded = true;
 	}
 
-	/** Writes to OpenSSL; returns how many bytes it took, or −1 if the stream cannot send any more. */
+	/** Writes to OpenSSL. Returns the number of bytes accepted, or −1 if the stream can no longer send. */
 	#give(bytes: Uint8Array, start: number, end: number, fin: boolean): number {
 		const { library, resultsAt, results, written: scratch, writtenAt } = this.#engine.thread;
 		const { f } = library;
-		// Through memory whose address is known: looking one up costs more than a copy of a frame.
+		// The bytes are copied to memory whose address is known. Looking up an address costs more than copying a frame.
 		let at = start;
 		while (at < end) {
 			const size = Math.min(end - at, scratch.length);
@@ -123,7 +123,7 @@ export class EngineStream implements QuicStream {
 		return at - start;
 	}
 
-	/** Writes what OpenSSL had no room for. */
+	/** Writes the bytes for which OpenSSL had no room before. */
 	flushPending(): void {
 		const pending = this.#pending;
 		if (pending === undefined) return;
@@ -131,12 +131,12 @@ export class EngineStream implements QuicStream {
 		this.#pending = taken < 0 || taken === pending.length ? undefined : pending.subarray(taken);
 	}
 
-	/** All that was written is with OpenSSL, and little of it unacknowledged. */
+	/** True if OpenSSL has everything that was written, and few bytes of it are unacknowledged. */
 	get settled(): boolean {
 		return this.#pending === undefined && this.buffered <= BOUND.SMALL_REST;
 	}
 
-	/** OpenSSL had no room for some of what was written. */
+	/** True if OpenSSL had no room for some of the bytes written. */
 	get unsent(): boolean {
 		return this.#pending !== undefined;
 	}
@@ -163,12 +163,12 @@ export class EngineStream implements QuicStream {
 		this.#engine.released(this);
 	}
 
-	/** Whether somebody waits for room on this stream. */
+	/** True if the owner, or data that has been written, waits for room on this stream. */
 	get starved(): boolean {
 		return this.#starved || this.#pending !== undefined;
 	}
 
-	/** Asks how much has been acknowledged. */
+	/** Asks OpenSSL how many bytes have been acknowledged, and updates `buffered`. */
 	refresh(): void {
 		if (this.buffered === 0) return;
 		const { library, resultsAt, results } = this.#engine.thread;
@@ -180,7 +180,7 @@ export class EngineStream implements QuicStream {
 		this.#count(-this.buffered);
 	}
 
-	/** Frees it. Called once, by the engine. */
+	/** Frees the stream. Called exactly once, by the engine. */
 	free(): void {
 		this.#released = true;
 		this.#count(-this.buffered);
@@ -188,7 +188,7 @@ export class EngineStream implements QuicStream {
 		this.owner = undefined;
 	}
 
-	/** Tells the owner what has happened. */
+	/** Delivers pending events to the owner. */
 	events(): void {
 		if (this.#released || this.owner === undefined) return;
 		if (!this.#readEnded && !this.#paused) this.#read();
@@ -203,7 +203,7 @@ export class EngineStream implements QuicStream {
 		const { f } = this.#engine.thread.library;
 		if (this.bidirectional || this.buffered > 0) {
 			const state = f.SSL_get_stream_write_state(this.ssl) as number;
-			// OpenSSL resets our side by itself when it is asked to stop (RFC 9000 §3.5).
+			// When the peer asks us to stop, OpenSSL resets our side by itself (RFC 9000 §3.5).
 			if (state === STATE_RESET_REMOTE || state === STATE_RESET_LOCAL) {
 				this.#writeEnded = true;
 				this.owner?.stopped();
@@ -213,7 +213,7 @@ export class EngineStream implements QuicStream {
 		if (this.#starved) this.#fed();
 	}
 
-	/** Room for a whole frame, at least: less would be spent on small ones. */
+	/** Notifies the owner if there is room for at least one whole frame. With less, it would write small frames. */
 	#fed(): void {
 		if (this.#pending !== undefined || this.#space < 2 * BOUND.SMALL_REST) return;
 		this.#starved = false;

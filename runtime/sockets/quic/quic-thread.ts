@@ -1,16 +1,19 @@
-/** What the QUIC sockets of one thread share: the functions, memory, and the callbacks that OpenSSL makes. */
+/** What the QUIC sockets of one thread share: the library functions, memory, and the callbacks for OpenSSL. */
 import { threadPoller } from '../socket-poller.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { DatagramMemory } from './udp-socket.ts';
 
-/** Bytes that are read from a stream at once. */
+/** Maximum bytes read from a stream at a time. */
 export const READ_BYTES = 65_536;
 
 /** Receives OpenSSL's callbacks during `SSL_handle_events`. */
 export interface CallbackTarget {
-	/** A ClientHello has come. 1 goes on, −1 stops the handshake until events are handled again, another number is an alert. */
+	/**
+	 * Handles a ClientHello. Returns 1 to continue, −1 to pause the handshake until events are handled again, or the number of an alert
+	 * to send.
+	 */
 	clientHello(ssl: bigint): number;
-	/** DER of an OCSP response to staple. */
+	/** The OCSP response to staple, in DER. */
 	readonly stapled: Uint8Array | undefined;
 }
 
@@ -25,19 +28,19 @@ const STATUS_NONE = 3;
 const CTRL_SET_OCSP_RESPONSE = 71;
 const MAX_ALPN = 1024;
 
-/** The shared part. */
+/** What the QUIC sockets of one thread share. */
 export class QuicThread {
 	readonly library: QuicLibrary;
 	readonly datagrams: DatagramMemory;
 	readonly read: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 	readonly readAt: bigint;
-	/** What is being written to a stream. */
+	/** Buffer for bytes being written to a stream. */
 	readonly written: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 	readonly writtenAt: bigint;
-	/** Results of calls: several numbers, in places of their own. */
+	/** Buffer for the results of calls. Each result has an offset of its own. */
 	readonly results: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
 	readonly resultsAt: bigint;
-	/** Whose events are being handled. */
+	/** The engine whose events are being handled. */
 	current: CallbackTarget | undefined;
 	readonly clientHello: bigint;
 	readonly alpn: bigint;
@@ -52,13 +55,13 @@ export class QuicThread {
 		this.resultsAt = library.addressOf(this.results);
 		this.#h3.write('h3');
 		const h3At = library.addressOf(this.#h3);
-		// None of these may throw: there is nobody between them and OpenSSL to catch it.
+		// None of these callbacks may throw, because nothing between them and OpenSSL could catch the error.
 		this.clientHello = library.callback('int32', ['pointer', 'pointer', 'pointer'], (ssl: bigint, alert: bigint) => {
 			let result = INTERNAL_ERROR;
 			try {
 				result = this.current?.clientHello(ssl) ?? INTERNAL_ERROR;
 			} catch {
-				// An internal error to the client; what failed was reported by whoever chose the certificate.
+				// The client gets an internal error. The code that chooses certificates has already reported what failed.
 			}
 			if (result === SUCCESS || result === RETRY) return result;
 			library.writeInt32(alert, result);
@@ -81,7 +84,7 @@ export class QuicThread {
 				const stapled = this.current?.stapled;
 				if (stapled === undefined) return STATUS_NONE;
 				const { f } = library;
-				// OpenSSL frees it with the connection.
+				// OpenSSL frees this memory together with the connection.
 				const at = f.CRYPTO_malloc(BigInt(stapled.length), 0n, 0) as bigint;
 				if (at === 0n) return STATUS_NONE;
 				library.write(at, stapled);
@@ -94,10 +97,12 @@ export class QuicThread {
 	}
 }
 
-/** Turns of the event loop within which the thread's poller shows that it works: one is enough, if there is one. */
+/** Maximum attempts to wait for the thread's poller. One is enough if the system supports it. */
 const MOST_TURNS = 200;
 
-/** Resolves once the thread's poller works, without which no datagram is read; or after a while, if there is none. */
+/**
+ * Resolves once the thread's poller works, without which no datagrams are read. If there is none, resolves after a while.
+ */
 export async function pollerReady(): Promise<void> {
 	for (let turn = 0; turn < MOST_TURNS && threadPoller() === undefined; turn++) {
 		await new Promise(resolve => setTimeout(resolve, 1));
@@ -106,7 +111,7 @@ export async function pollerReady(): Promise<void> {
 
 let thread: QuicThread | undefined;
 
-/** Returns this thread's shared part; undefined where HTTP/3 is unavailable. */
+/** Returns what the QUIC sockets of this thread share, or undefined if HTTP/3 is unavailable. */
 export function quicThread(): QuicThread | undefined {
 	if (thread !== undefined) return thread;
 	const { library } = quicSupport();
@@ -114,7 +119,7 @@ export function quicThread(): QuicThread | undefined {
 	return thread;
 }
 
-/** Reports whether a list of protocols (RFC 7301 §3.1) holds `h3`. */
+/** Reports whether an ALPN protocol list (RFC 7301 §3.1) contains `h3`. */
 export function offersHttp3(list: Buffer): boolean {
 	for (let at = 0; at < list.length; at += 1 + list[at]!) {
 		if (list[at] === 2 && list[at + 1] === 0x68 && list[at + 2] === 0x33) return true;
