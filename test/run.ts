@@ -8,7 +8,7 @@
  * under test/long/ and only them; those that measure times, under test/long/timed/, run last and one at a time.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -26,6 +26,15 @@ const COMPILED = {
 	NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/svc'),
 	SVC_LAUNCHER_CACHE: '1',
 };
+
+/** How many seconds each file took when it last ran, so that the longest start first. */
+const DURATIONS = path.join(import.meta.dirname, '../node_modules/.cache/svc-test-seconds.json');
+
+/**
+ * How many files run at a time. Test files wait for sockets, timers and child processes during nearly half of their time;
+ * one more than there are processors keeps all of these busy.
+ */
+const PARALLEL = availableParallelism() + 1;
 
 /** What one test file did. */
 export interface FileResult {
@@ -141,6 +150,7 @@ export async function runFiles(
 ): Promise<{ passed: number; failed: number }> {
 	const waiting = [...files];
 	const retried: string[] = [];
+	const durations = readDurations();
 	let passed = 0;
 	let failed = 0;
 	const report = (result: FileResult, note: string): void => {
@@ -155,6 +165,8 @@ export async function runFiles(
 			if (result.passed + result.failed === 0) continue;
 			const retry = result.failed > 0 && process.env.SVC_TEST_RETRY === '1';
 			report(result, retry ? ', to be run again' : '');
+			// A part of the cases says little about the whole file.
+			if (words.length === 0) durations[path.relative(root, file)] = Math.round(result.seconds * 10) / 10;
 			if (retry) {
 				retried.push(file);
 				continue;
@@ -164,6 +176,8 @@ export async function runFiles(
 		}
 	};
 	await Promise.all(Array.from({ length: parallel }, work));
+	mkdirSync(path.dirname(DURATIONS), { recursive: true });
+	writeFileSync(DURATIONS, JSON.stringify(durations));
 	for (const file of retried) {
 		const result = await runFile(file, TIMEOUT, words);
 		report(result, result.failed ? ', for the second time' : ', at the second attempt');
@@ -171,6 +185,25 @@ export async function runFiles(
 		failed += result.failed;
 	}
 	return { passed, failed };
+}
+
+/** Reads the durations of earlier runs: seconds by file, relative to `root`. A clean checkout has none. */
+function readDurations(): { [file: string]: number } {
+	try {
+		return JSON.parse(readFileSync(DURATIONS, 'utf8'));
+	} catch {
+		return {};
+	}
+}
+
+/** Sorts files so that the longest start first, and none of them runs alone at the end. Unknown files come first. */
+export function longestFirst(
+	files: readonly string[],
+	root: string,
+	durations: { readonly [file: string]: number } = readDurations(),
+): string[] {
+	const seconds = (file: string): number => durations[path.relative(root, file)] ?? Number.MAX_VALUE;
+	return [...files].sort((a, b) => seconds(b) - seconds(a));
 }
 
 /** Divides the words of a command line into those that select files and those that select cases, and applies the first kind. */
@@ -225,7 +258,7 @@ if (import.meta.main) {
 	const timed = path.join(root, 'long', 'timed') + path.sep;
 	const isTimed = (file: string): boolean => file.startsWith(timed);
 	const untimed = files.filter(file => !isTimed(file));
-	const beside = await runFiles(untimed, root, Math.max(1, availableParallelism()), words);
+	const beside = await runFiles(longestFirst(untimed, root), root, PARALLEL, words);
 	const alone = await runFiles(files.filter(isTimed), root, 1, words);
 	closeRun(beside.passed + alone.passed, beside.failed + alone.failed);
 }
