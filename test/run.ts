@@ -11,6 +11,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
+import { THREAD_CODE_VARIABLE } from '../runtime/threads/thread-source.ts';
 
 /**
  * Milliseconds. A test file that has not ended by then is killed: uvu waits for ever for an open server. It is several
@@ -123,8 +124,9 @@ export function runFile(file: string, timeout: number = TIMEOUT, words: readonly
 }
 
 /**
- * Has tests start the binary that the checkout makes, unless SVC_BIN names one: it is what is delivered, and it starts with
- * a third of the checkout's work. Removed when the process ends. Throws with what the build printed when it fails.
+ * Builds the binary for the tests, unless SVC_BIN names one: it is what users run, and it needs a third of the processor time
+ * to start. Runtimes inside a test's own process start their threads from the same build. Both are removed when this process
+ * ends. Throws the build's output if it fails.
  */
 export function useBuiltBinary(): void {
 	if (process.env.SVC_BIN !== undefined) return;
@@ -132,9 +134,10 @@ export function useBuiltBinary(): void {
 	process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 	const output = path.join(folder, 'svc');
 	const build = path.join(import.meta.dirname, '../cli/packaging/build.ts');
-	const made = spawnSync(process.execPath, [build, '--output', output], { encoding: 'utf8' });
+	const made = spawnSync(process.execPath, [build, '--output', output, '--thread-code', folder], { encoding: 'utf8' });
 	if (made.status !== 0) throw new Error(`the build failed:\n${made.stdout}${made.stderr}`);
 	process.env.SVC_BIN = output;
+	process.env[THREAD_CODE_VARIABLE] = folder;
 }
 
 /**

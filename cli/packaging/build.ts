@@ -2,7 +2,8 @@
  * `npm run build`: makes dist/svc, one executable that contains Node, the program and its thread code, and copies the
  * installation files next to it.
  *
- * Usage: node cli/packaging/build.ts [--release v0.2.2] [--output dist/svc]
+ * Usage: node cli/packaging/build.ts [--release v0.2.2] [--output dist/svc] [--thread-code FOLDER]
+ * The tests of a checkout start their threads from FOLDER (see THREAD_CODE_VARIABLE).
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -49,8 +50,8 @@ function run(args: readonly string[]): void {
 	if (made.status !== 0) throw new Error(`node ${args[0]} failed:\n${made.stdout}${made.stderr}`);
 }
 
-/** Builds the binary and returns its size in bytes. */
-async function buildBinary(release: string, output: string): Promise<number> {
+/** Builds the binary and returns its size in bytes. `threadCode` is a folder that gets a copy of the threads' code. */
+async function buildBinary(release: string, output: string, threadCode?: string): Promise<number> {
 	mkdirSync(path.dirname(output), { recursive: true });
 	// Next to the output, so that the finished file can be renamed over the old one.
 	const folder = mkdtempSync(path.join(path.dirname(output), '.build-'));
@@ -82,6 +83,11 @@ async function buildBinary(release: string, output: string): Promise<number> {
 		};
 		writeFileSync(inFolder('sea.json'), JSON.stringify(config));
 		run(['--build-sea', inFolder('sea.json')]);
+		if (threadCode !== undefined) {
+			mkdirSync(threadCode, { recursive: true });
+			for (const asset of [THREAD_ASSET, THREAD_CACHE_ASSET])
+				copyFileSync(inFolder(asset), path.join(threadCode, asset));
+		}
 		chmodSync(inFolder('svc'), 0o755);
 		renameSync(inFolder('svc'), output);
 		for (const name of BESIDE) {
@@ -96,7 +102,11 @@ async function buildBinary(release: string, output: string): Promise<number> {
 }
 
 const { values } = parseArgs({
-	options: { release: { type: 'string' }, output: { type: 'string', default: path.join(root, 'dist/svc') } },
+	options: {
+		release: { type: 'string' },
+		output: { type: 'string', default: path.join(root, 'dist/svc') },
+		'thread-code': { type: 'string' },
+	},
 });
 const release = values.release ?? version();
 if (!/^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$/.test(release)) {
@@ -106,7 +116,7 @@ if (!/^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$/.test(release)) {
 	try {
 		await verifyNode(process.execPath);
 		const output = path.resolve(values.output);
-		const size = await buildBinary(release, output);
+		const size = await buildBinary(release, output, values['thread-code']);
 		console.log(`${path.relative(process.cwd(), output)}  ${release}  ${(size / 1e6).toFixed(1)} MB`);
 	} catch (error) {
 		console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
