@@ -60,7 +60,7 @@ async function buildBinary(release: string, output: string, threadCode?: string)
 		await build({ ...bundling(release), entryPoints: ['cli/main.ts'], outfile: inFolder('main.js') });
 		await build({
 			...bundling(release),
-			entryPoints: ['runtime/threads/thread-entry.ts'],
+			entryPoints: ['runtime/thread-entry.ts'],
 			outfile: inFolder(THREAD_ASSET),
 			// A function, which the thread calls with its `require`.
 			banner: { js: '(function(require){' },

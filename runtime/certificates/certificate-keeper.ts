@@ -1,7 +1,7 @@
 /** Obtains and renews certificates: loads them from the store, orders those that are due, and publishes them to threads. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Store, StoreError } from '../storage/store.ts';
-import type { CertificateSink, PublishedCertificate } from '../tls/certificate-feed.ts';
+import type { CertificateSink, PublishedCertificate } from './certificate-feed.ts';
 import { LabelledCounter } from './certificate-metrics.ts';
 import { type CertificateRecord, readRecord, recordOf, writeRecord } from './certificate-records.ts';
 import { type Issued, IssueError, type Issuer } from './issuer.ts';

@@ -1,7 +1,7 @@
 /** `get_certificate` managers: external programs that provide certificates during handshakes. */
 import { X509Certificate } from 'node:crypto';
 import type { CertificateSource } from '../../compiler/codegen/tls/certificate-plan.ts';
-import type { CertificateQuestion } from '../tls/certificate-feed.ts';
+import type { CertificateQuestion } from './certificate-feed.ts';
 import { readKey } from './certificate-keys.ts';
 
 /** A manager is unreachable, or its response is not a certificate. The message is a full sentence. */

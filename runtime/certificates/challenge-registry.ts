@@ -1,5 +1,5 @@
 /** The answers to all pending challenges, distributed to every thread. */
-import type { CertificateSink } from '../tls/certificate-feed.ts';
+import type { CertificateSink } from './certificate-feed.ts';
 
 /** Collects the challenge answers of all orders. */
 export class ChallengeRegistry {

@@ -1,6 +1,6 @@
 /** Certificates on demand: obtained when a client first asks for a name, with permission and within limits. */
 import { isIP } from 'node:net';
-import type { CertificateQuestion, CertificateSink } from '../tls/certificate-feed.ts';
+import type { CertificateQuestion, CertificateSink } from './certificate-feed.ts';
 import type { CertificateKeeper } from './certificate-keeper.ts';
 import { fetchFromManager, ManagerFailure } from './certificate-sources.ts';
 import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';

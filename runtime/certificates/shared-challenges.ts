@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { keySegment, type Store, StoreError } from '../storage/store.ts';
-import type { ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
+import type { ChallengeAnswer, ChallengeQuestion } from './certificate-feed.ts';
 
 /** The folder of challenges in the store. */
 export const CHALLENGES = 'acme/challenges';
@@ -53,7 +53,7 @@ export class SharedChallenges {
 			return authorization.startsWith(`${question.token}.`) ? { authorization } : undefined;
 		}
 		if (found.name !== question.name) return undefined;
-		const { challengeCertificate } = await import('./acme/certificate-request.ts');
+		const { challengeCertificate } = await import('./certificate-request.ts');
 		return { certificate: await challengeCertificate(found.name, authorization) };
 	}
 

@@ -15,10 +15,14 @@ import type { CompilerSession } from '../../compiler/incremental/compiler-sessio
 import type { PlaceTexts } from '../../compiler/lower/step-places.ts';
 import type { Reader } from '../../compiler/source/reader.ts';
 import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from '../main/control.ts';
-import { editedDocument, pathOfId, valueAtPath } from '../main/edited-document.ts';
-import { restartReasons } from '../main/restart-reasons.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { locateFindings, type Machine } from '../preflight/finding.ts';
+import { hostFacts } from '../threads/host-facts.ts';
+import { lowerPriority } from '../threads/lower-priority.ts';
+import { relieveThread } from '../threads/memory-relief.ts';
+import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from '../threads/messages.ts';
+import { stopAnswering } from '../threads/stop-answering.ts';
+import { ThreadActivity } from '../threads/thread-activity.ts';
 import {
 	type DocumentImage,
 	documentFacts,
@@ -28,14 +32,10 @@ import {
 	ImageMemory,
 	sameDocument,
 	samePlaces,
-} from '../threads/document-image.ts';
-import { hostFacts } from '../threads/host-facts.ts';
-import { relieveThread } from '../threads/memory-relief.ts';
-import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from '../threads/messages.ts';
-import { stopAnswering } from '../threads/stop-answering.ts';
-import { ThreadActivity } from '../threads/thread-activity.ts';
+} from '../worker/document-image.ts';
 import { diskReader } from './disk-reader.ts';
-import { lowerPriority } from './lower-priority.ts';
+import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
+import { restartReasons } from './restart-reasons.ts';
 
 /** Start parameters of the thread. */
 export interface CompilerStart {

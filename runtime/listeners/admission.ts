@@ -4,7 +4,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import { DEFAULT_QUEUE, DEFAULT_QUEUE_TIME } from '../../compiler/modules/options/servers/limits.ts';
 import type { OverloadLimit } from '../metrics/refusals.ts';
-import { type ClientCounts, clientKey } from './client-counts.ts';
+import { type ClientCounts, clientKey } from '../threads/client-counts.ts';
 import type { PlaceMaker } from './place-maker.ts';
 
 /** Int32s in a thread's row: one cache line, to avoid false sharing between threads. */

@@ -10,12 +10,12 @@ import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.
 import { quicThread } from '../sockets/quic/quic-thread.ts';
 import type { QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
 import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
+import { clientKey } from '../threads/client-counts.ts';
 import type { HandshakeRate } from '../tls/handshake-rate.ts';
 import { HANDSHAKE_LIMIT } from '../tls/handshake-settings.ts';
 import { QuicCertificates, type QuicCertificatesDeps } from '../tls/quic-certificates.ts';
 import type { TableCertificate } from '../tls/table-certificate.ts';
 import type { TlsListener } from '../tls/thread-tls.ts';
-import { clientKey } from './client-counts.ts';
 
 /** Seconds for which clients remember that a site speaks HTTP/3. */
 const ADVERTISED_SECONDS = 2_592_000;

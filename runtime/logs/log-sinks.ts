@@ -5,8 +5,8 @@ import {
 	type CollectorAddress,
 	parseCollectorAddress,
 } from '../../compiler/modules/providers/log-writers/net-output.ts';
+import { leaseKey } from '../threads/lease-table.ts';
 import type { LogEntry } from '../threads/messages.ts';
-import { leaseKey } from '../worker/lease-table.ts';
 import { openLogFile } from './file-writer.ts';
 import { type LineKind, LogLosses, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { giveBack, type PostedLines, segmentBytes } from './log-segment.ts';

@@ -3,9 +3,9 @@ import type { Worker } from 'node:worker_threads';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../threads/messages.ts';
 import { startThread } from '../threads/thread-source.ts';
+import { within } from '../threads/within.ts';
 import { LOOK_INTERVAL } from './stall-clock.ts';
 import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
-import { within } from './within.ts';
 
 /** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {

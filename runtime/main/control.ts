@@ -6,10 +6,10 @@ import type { AdminSettings } from '../../compiler/document/document.ts';
 import type { EditMethod } from '../../compiler/document/edit-document.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
-import type { CacheReport } from '../cache/cache-registry.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
 import type { Scrape } from '../metrics/scrape-memory.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
+import type { CacheReport } from './cache-registry.ts';
 
 /** Why a change requires a restart. */
 export interface RestartReason {

@@ -7,7 +7,6 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../../compiler/document/document.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
-import { CacheRegistry, type CacheReport } from '../cache/cache-registry.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
@@ -38,9 +37,11 @@ import {
 	type WorkerStart,
 } from '../threads/messages.ts';
 import type { Stall } from '../threads/stop-answering.ts';
+import { within } from '../threads/within.ts';
 import { TlsControl } from '../tls/tls-control.ts';
 import { SpanExport } from '../tracing/span-export.ts';
 import { PoolRegistry, type UpstreamReport } from '../upstreams/pool-registry.ts';
+import { CacheRegistry, type CacheReport } from './cache-registry.ts';
 import { CompileService } from './compile-service.ts';
 import { CompilerFailure } from './compiler-client.ts';
 import type {
@@ -61,7 +62,6 @@ import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { waitBeforeStop } from './shutdown-delay.ts';
 import { refusedStart, StartError, StartForbidden, startError, unknownIoMode } from './start-error.ts';
 import { answerQuestion } from './thread-answers.ts';
-import { within } from './within.ts';
 import { threadCount, WorkerPool } from './worker-pool.ts';
 import { NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';
 

@@ -1,7 +1,7 @@
 /** Implements the `shutdown_delay` setting: the server keeps serving for a while after it is asked to stop. */
 import type { ProcessLog } from '../logs/process-log.ts';
 import { CONTROL_STOPS_AT } from '../threads/messages.ts';
-import { LONGEST_TIMER } from './within.ts';
+import { LONGEST_TIMER } from '../threads/within.ts';
 
 /**
  * Waits `delay` milliseconds. Meanwhile the server serves as usual and its placeholders announce the stop, so that load

@@ -4,7 +4,6 @@ import type { Worker } from 'node:worker_threads';
 import { sharedOut } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
-import type { MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import {
 	CONTROL_OUTSTANDING,
 	type FromWorker,
@@ -17,9 +16,10 @@ import {
 import { SharedRows } from '../threads/shared-rows.ts';
 import type { Stall } from '../threads/stop-answering.ts';
 import { startThread } from '../threads/thread-source.ts';
+import { within } from '../threads/within.ts';
+import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
 import { LOOK_INTERVAL } from './stall-clock.ts';
 import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
-import { within } from './within.ts';
 import {
 	BuildRefused,
 	type GenerationOrder,

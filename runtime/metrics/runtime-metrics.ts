@@ -1,6 +1,6 @@
 /** The metrics of a runtime. The code that renders them is loaded on first use. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
-import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
+import type { MetricsRegistry, RuntimeGauges } from '../main/metrics-registry.ts';
 import type { Scrape } from './scrape-memory.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
@@ -39,7 +39,7 @@ export class RuntimeMetrics {
 	/** Renders all metrics as UTF-8. */
 	async render(format: MetricsFormat): Promise<Scrape> {
 		if (!this.#registry) {
-			const { MetricsRegistry } = await import('./metrics-registry.ts');
+			const { MetricsRegistry } = await import('../main/metrics-registry.ts');
 			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));
 		}
 		return this.#registry.render(format);

@@ -1,5 +1,5 @@
 /** The main thread's queue of expensive template functions. One thread runs them, and the number of waiting tasks is limited. */
-import { TaskThreads, type ThreadFailed } from '../main/task-threads.ts';
+import { TaskThreads, type ThreadFailed } from '../threads/task-threads.ts';
 import type { ComputedTask } from './do-page-task.ts';
 import type { PageAnswer } from './page-work-thread.ts';
 

@@ -1,6 +1,6 @@
 /** The thread that runs expensive template functions one after another, with lower priority than threads that serve requests. */
 import type { MessagePort } from 'node:worker_threads';
-import { lowerPriority } from '../compile/lower-priority.ts';
+import { lowerPriority } from '../threads/lower-priority.ts';
 import { type ComputedTask, doPageTask } from './do-page-task.ts';
 
 /** A task's result, or the reason why it failed. */

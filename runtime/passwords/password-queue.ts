@@ -1,5 +1,5 @@
 /** The main thread's queue of passwords to verify: bounded, fair between clients, and shared by all threads. */
-import type { ThreadFailed } from '../main/task-threads.ts';
+import type { ThreadFailed } from '../threads/task-threads.ts';
 import { MAX_PER_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
 import type { PasswordTask } from './password-thread.ts';
 import { PasswordThreads, type Verifier } from './password-threads.ts';

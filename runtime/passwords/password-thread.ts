@@ -1,7 +1,7 @@
 /** The thread that verifies passwords, one at a time and at a lower priority than the threads that serve requests. */
 import type { MessagePort } from 'node:worker_threads';
 import type { PasswordHash } from '../../compiler/modules/directives/basic-auth/password-hash.ts';
-import { lowerPriority } from '../compile/lower-priority.ts';
+import { lowerPriority } from '../threads/lower-priority.ts';
 import { verifyPassword } from './verify-password.ts';
 
 /** A password and the hash to verify it against. */

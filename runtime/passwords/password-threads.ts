@@ -1,6 +1,6 @@
 /** The pool of threads that verify passwords. */
 import { availableParallelism } from 'node:os';
-import { TaskThreads, type ThreadFailed } from '../main/task-threads.ts';
+import { TaskThreads, type ThreadFailed } from '../threads/task-threads.ts';
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
 /** Timeout of a verification in milliseconds. A hash of cost 31 would occupy its thread for a day. */

@@ -4,7 +4,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { PasswordHash } from '../../compiler/modules/directives/basic-auth/password-hash.ts';
 import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
-import { clientKey } from '../listeners/client-counts.ts';
+import { clientKey } from '../threads/client-counts.ts';
 import { MAX_PER_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 

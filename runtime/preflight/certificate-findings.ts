@@ -4,7 +4,7 @@ import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
 import type { TrustPool } from '../../compiler/modules/providers/trust-pools/trust-pool.ts';
-import { issuerProblem } from '../certificates/issuers.ts';
+import { issuerProblem } from '../certificates/manager/issuers.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { clientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
 import type { Finding, Machine } from './finding.ts';

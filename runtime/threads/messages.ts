@@ -19,7 +19,7 @@ import type {
 } from '../main/control.ts';
 import type { SocketDescriptors } from '../sockets/listening-socket.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
-import type { MainThreadQuestion } from './main-thread-requests.ts';
+import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
 import type { WantedMemory } from './shared-rows.ts';
 import type { Stall } from './stop-answering.ts';
 

@@ -68,5 +68,5 @@ export function startThread(kind: ThreadKind, data: object): Worker {
 	// Threads do not inherit the compile cache, without which they take twice as long to start.
 	const cache = getCompileCacheDir();
 	const env = cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cache) };
-	return new Worker(new URL('./thread-entry.ts', import.meta.url), { ...all, env });
+	return new Worker(new URL('../thread-entry.ts', import.meta.url), { ...all, env });
 }

@@ -3,12 +3,12 @@ import { readFileSync, statSync } from 'node:fs';
 import { checkPair, isMistake, pairDigest } from '../../compiler/codegen/tls/certificate-check.ts';
 import type { LoadedCertificate } from '../../compiler/codegen/tls/site-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
+import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import type { CertificateSample } from '../certificates/certificate-metrics.ts';
 import { StatusStapler } from '../certificates/status-stapler.ts';
-import { within } from '../main/within.ts';
 import type { Store } from '../storage/store.ts';
 import type { LogLevel } from '../threads/messages.ts';
-import type { PublishedCertificate } from './certificate-feed.ts';
+import { within } from '../threads/within.ts';
 import { FileCertificate } from './file-certificate.ts';
 
 /** Minimum milliseconds between two checks of all files; at least one millisecond per certificate. */

@@ -8,9 +8,9 @@ import type { ClientAuth, TrustedLeaves } from '../../compiler/codegen/tls/site-
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { withoutUrlSecrets } from '../../compiler/document/secret-parts.ts';
 import type { TrustPool } from '../../compiler/modules/providers/trust-pools/trust-pool.ts';
+import type { CertificateManager } from '../certificates/certificate-feed.ts';
 import type { StoreSelection } from '../storage/open-store.ts';
 import type { Store } from '../storage/store.ts';
-import type { CertificateManager } from './certificate-feed.ts';
 import type { ClientTrust } from './tls-update.ts';
 
 /** Timeout in milliseconds for fetching a trust pool over HTTP. */

@@ -1,7 +1,7 @@
 /** A certificate and key loaded from files, with the OCSP response stapled to it. */
 import { createHash } from 'node:crypto';
+import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import type { StapledCertificate } from '../certificates/status-stapler.ts';
-import type { PublishedCertificate } from './certificate-feed.ts';
 
 /** DER object identifiers of the OCSP responder (RFC 5280 §4.2.2.1) and of the must-staple extension (RFC 7633). */
 const RESPONDER = Buffer.from('06082b06010505073001', 'hex');

@@ -1,7 +1,7 @@
 /** Limits on handshakes per second, per listener and per client. A handshake costs the server more than the client. */
 import type { ServerLimits } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_HANDSHAKES_PER_CLIENT } from '../../compiler/modules/options/servers/limits.ts';
-import { agreedSeed, clientKey, firstOf, hashOf, secondOf } from '../listeners/client-counts.ts';
+import { agreedSeed, clientKey, firstOf, hashOf, secondOf } from '../threads/client-counts.ts';
 
 /** Cells per row. A client has one cell in each of two rows. */
 const CELLS = 8192;

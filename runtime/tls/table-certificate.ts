@@ -1,6 +1,6 @@
 /** A thread's copy of a certificate, and the choice between several certificates for one name. */
 import { X509Certificate } from 'node:crypto';
-import type { PublishedCertificate } from './certificate-feed.ts';
+import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import type { ClientHello } from './client-hello.ts';
 
 /** The parts of a ClientHello that show which certificates the client can verify. */

@@ -1,6 +1,7 @@
 /** The TLS state that all listeners of a data-plane thread share: certificates, challenges, ticket keys and client trust. */
-import { clientKey } from '../listeners/client-counts.ts';
-import type { ChallengeAnswer, ChallengeAnswers, ChallengeQuestion } from './certificate-feed.ts';
+
+import type { ChallengeAnswer, ChallengeAnswers, ChallengeQuestion } from '../certificates/certificate-feed.ts';
+import { clientKey } from '../threads/client-counts.ts';
 import { CertificateTable } from './certificate-table.ts';
 import { LookupLimiter } from './lookup-limiter.ts';
 import type { TableCertificate } from './table-certificate.ts';

@@ -8,12 +8,6 @@ import type {
 	AcmeServerRequest,
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
-import { type CertificateReadings, MAX_EXPIRY_SERIES, sumByLabels } from '../certificates/certificate-metrics.ts';
-import type { SharedChallenges } from '../certificates/shared-challenges.ts';
-import type { StoreSelection } from '../storage/open-store.ts';
-import type { Store } from '../storage/store.ts';
-import type { LogLevel } from '../threads/messages.ts';
-import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 import type {
 	CertificateManager,
 	CertificateQuestion,
@@ -22,7 +16,13 @@ import type {
 	ChallengeAnswers,
 	ChallengeQuestion,
 	PublishedCertificate,
-} from './certificate-feed.ts';
+} from '../certificates/certificate-feed.ts';
+import { type CertificateReadings, MAX_EXPIRY_SERIES, sumByLabels } from '../certificates/certificate-metrics.ts';
+import type { SharedChallenges } from '../certificates/shared-challenges.ts';
+import type { StoreSelection } from '../storage/open-store.ts';
+import type { Store } from '../storage/store.ts';
+import type { LogLevel } from '../threads/messages.ts';
+import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 import { CertificateFiles } from './certificate-files.ts';
 import { poolCertificates, type TrustDeps } from './client-trust.ts';
 import { SESSION_LIFE } from './handshake-settings.ts';
@@ -347,7 +347,7 @@ export class TlsControl implements CertificateSink {
 	/** Starts the certificate manager. Its modules are imported here because configurations without managed certificates do not need them. */
 	#startManager(): Promise<CertificateManager> {
 		const { workingDirectory, environment, log } = this.#deps;
-		this.#manager ??= import('../certificates/certificate-manager.ts').then(({ createCertificateManager }) => {
+		this.#manager ??= import('../certificates/manager/certificate-manager.ts').then(({ createCertificateManager }) => {
 			this.#made = createCertificateManager({ sink: this, workingDirectory, environment, log });
 			return this.#made;
 		});

@@ -1,5 +1,5 @@
 /** Updates of TLS state that the main thread sends to data-plane threads. Each thread applies them in order. */
-import type { ChallengeAnswers, PublishedCertificate } from './certificate-feed.ts';
+import type { ChallengeAnswers, PublishedCertificate } from '../certificates/certificate-feed.ts';
 
 /** The certificates that verify clients under one `client_auth`. */
 export interface ClientTrust {

@@ -9,9 +9,9 @@ import {
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { PoolWatcher } from '../threads/shared-rows.ts';
+import { CheckGate } from './check-gate.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
-import { CheckGate } from './health/check-gate.ts';
-import type { HealthChecker } from './health/health-checker.ts';
+import type { HealthChecker } from './health-checker.ts';
 import { type PassiveHealth, passiveOf } from './passive-health.ts';
 import { goesByLatency, hashText, PoolMemory } from './pool-memory.ts';
 import { processNow } from './process-clock.ts';
@@ -212,7 +212,7 @@ export class PoolRegistry implements PoolWatcher {
 	/** Starts the checks. Their code is loaded when the first pool needs it. */
 	async #beginChecks(key: string, pool: RegisteredPool): Promise<void> {
 		try {
-			const { HealthChecker } = await import('./health/health-checker.ts');
+			const { HealthChecker } = await import('./health-checker.ts');
 			if (this.#closed || this.#pools.get(key) !== pool) return;
 			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#deps, this.#gate);
 		} catch (error) {

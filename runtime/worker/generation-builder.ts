@@ -9,6 +9,7 @@ import type { LeaseKinds, Leases } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { tlsFiles } from '../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
+import type { LeaseHandle } from '../threads/lease-table.ts';
 import type { GenerationDelta, LogEntry } from '../threads/messages.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
 import {
@@ -18,7 +19,6 @@ import {
 	type ListenerTable,
 	type SiteUnit,
 } from './generation.ts';
-import type { LeaseHandle } from './lease-table.ts';
 import { stepTracer } from './step-tracer.ts';
 
 /** Milliseconds of building after which requests get their turn. */

@@ -16,7 +16,7 @@ import { countCacheEvent } from '../metrics/cache-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
-import type { MainThreadAnswers, MainThreadQuestion } from '../threads/main-thread-requests.ts';
+import { LeaseRegistry, leaseKey } from '../threads/lease-table.ts';
 import type { FromWorker } from '../threads/messages.ts';
 import type { WantedMemory } from '../threads/shared-rows.ts';
 import type { Sampler } from '../tracing/sampler.ts';
@@ -25,7 +25,7 @@ import type { PoolDeps } from '../upstreams/pool-deps.ts';
 import { poolLayout } from '../upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
 import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
-import { LeaseRegistry, leaseKey } from './lease-table.ts';
+import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-requests.ts';
 
 /** Dependencies of a thread's leases. */
 export interface LeaseThread {

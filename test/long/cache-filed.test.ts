@@ -7,8 +7,8 @@ import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync } f
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CacheRegistry } from '../../runtime/cache/cache-registry.ts';
 import { cacheLayout, WORD } from '../../runtime/cache/memory-layout.ts';
+import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
 import { foreignFunctions } from '../../runtime/sockets/foreign-functions.ts';
 import { PAGE } from '../../runtime/sockets/memory-files.ts';
 import type { FiledOrder, FiledOutcome } from './cache-filed-thread.ts';

@@ -7,8 +7,8 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { CacheRegistry } from '../../runtime/cache/cache-registry.ts';
 import { cacheLayout } from '../../runtime/cache/memory-layout.ts';
+import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
 import type { ZipfOrder, ZipfOutcome } from './cache-zipf-thread.ts';
 
 /** The result of one run. */

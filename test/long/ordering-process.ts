@@ -4,7 +4,7 @@
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import type { CertificateSink } from '../../runtime/tls/certificate-feed.ts';
+import type { CertificateSink } from '../../runtime/certificates/certificate-feed.ts';
 
 const dieAt = Number(process.env.DIE_AT_WRITE ?? 0);
 const { rename } = fs.promises;
@@ -15,7 +15,7 @@ fs.promises.rename = async (from, to) => {
 };
 syncBuiltinESMExports();
 
-const { createCertificateManager } = await import('../../runtime/certificates/certificate-manager.ts');
+const { createCertificateManager } = await import('../../runtime/certificates/manager/certificate-manager.ts');
 const sink: CertificateSink = {
 	publish: () => console.log('published'),
 	drop: () => {},

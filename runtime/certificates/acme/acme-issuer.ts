@@ -6,9 +6,8 @@ import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-p
 import { DEFAULT_DIRECTORY } from '../../../compiler/modules/providers/issuers/acme.ts';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { keySegment } from '../../storage/store.ts';
-import { createDnsSolver } from '../dns/dns-solver.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
-import type { IssuerDeps } from '../issuers.ts';
+import type { IssuerDeps } from '../manager/issuers.ts';
 import { expandEnvironment } from '../settings-text.ts';
 import {
 	type AccountSettings,
@@ -20,6 +19,7 @@ import {
 import { AcmeConnection, pause } from './acme-connection.ts';
 import { runOrder } from './acme-order.ts';
 import { ChallengeSolver, type ChallengeType, type DnsSolver, ValidationFailed } from './challenge-solver.ts';
+import { createDnsSolver } from './dns-solver.ts';
 import { fetchBinding } from './fetched-binding.ts';
 import { renewalAdvice } from './renewal-information.ts';
 

@@ -1,12 +1,12 @@
 /** Completes ACME challenges (RFC 8555 §7.5): publishes the answer, notifies the server, and waits for validation. */
 import { createHash } from 'node:crypto';
+import { challengeCertificate } from '../certificate-request.ts';
 import type { ChallengeRegistry } from '../challenge-registry.ts';
 import { IssueError } from '../issuer.ts';
 import type { SharedChallenges } from '../shared-challenges.ts';
 import type { AcmeAccount } from './acme-account.ts';
 import { type AcmeConnection, pause, problemOf } from './acme-connection.ts';
 import { pollWait } from './acme-order.ts';
-import { challengeCertificate } from './certificate-request.ts';
 
 /** The supported challenge types. */
 export type ChallengeType = 'http-01' | 'tls-alpn-01' | 'dns-01';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { MetricsRegistry } from '../../../runtime/metrics/metrics-registry.ts';
+import { MetricsRegistry } from '../../../runtime/main/metrics-registry.ts';
 import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
 import { ROOT } from '../../harness.ts';
 

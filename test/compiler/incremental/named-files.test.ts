@@ -12,7 +12,7 @@ import type { Document } from '../../../compiler/document/document.ts';
 import { keyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { diskReader } from '../../../runtime/compile/disk-reader.ts';
-import { documentImage, generationDelta, sameDocument } from '../../../runtime/threads/document-image.ts';
+import { documentImage, generationDelta, sameDocument } from '../../../runtime/worker/document-image.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { temporaryFolder } from '../../harness.ts';
 

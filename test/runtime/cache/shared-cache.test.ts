@@ -7,10 +7,10 @@ import * as assert from 'uvu/assert';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
 import { CacheMemory } from '../../../runtime/cache/cache-memory.ts';
-import { CacheRegistry } from '../../../runtime/cache/cache-registry.ts';
 import { hashKey } from '../../../runtime/cache/key-hash.ts';
 import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
+import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
 import { elapse, pace, quiet, until } from '../../harness.ts';
 
 const MIB = 1024 * 1024;

@@ -10,10 +10,10 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AcmeServerSettings } from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
-import { certificateRequest } from '../../../runtime/certificates/acme/certificate-request.ts';
+import type { CertificateManager } from '../../../runtime/certificates/certificate-feed.ts';
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
-import { createCertificateManager } from '../../../runtime/certificates/certificate-manager.ts';
-import type { CertificateManager } from '../../../runtime/tls/certificate-feed.ts';
+import { certificateRequest } from '../../../runtime/certificates/certificate-request.ts';
+import { createCertificateManager } from '../../../runtime/certificates/manager/certificate-manager.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './test-manager.ts';
 

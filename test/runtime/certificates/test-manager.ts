@@ -6,13 +6,13 @@ import type {
 	IssuerSettings,
 } from '../../../compiler/codegen/tls/certificate-plan.ts';
 import type { Settings } from '../../../compiler/document/document.ts';
-import { createCertificateManager } from '../../../runtime/certificates/certificate-manager.ts';
 import type {
 	CertificateManager,
 	CertificateSink,
 	ChallengeAnswers,
 	PublishedCertificate,
-} from '../../../runtime/tls/certificate-feed.ts';
+} from '../../../runtime/certificates/certificate-feed.ts';
+import { createCertificateManager } from '../../../runtime/certificates/manager/certificate-manager.ts';
 import { temporaryFolder } from '../../harness.ts';
 
 /** A certificate sink that records what the worker threads would receive. */

@@ -2,8 +2,8 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Settings } from '../../../compiler/document/document.ts';
-import { restartReasons } from '../../../runtime/main/restart-reasons.ts';
-import { type DocumentImage, documentImage } from '../../../runtime/threads/document-image.ts';
+import { restartReasons } from '../../../runtime/compile/restart-reasons.ts';
+import { type DocumentImage, documentImage } from '../../../runtime/worker/document-image.ts';
 
 type Listener = readonly [key: string, scheme: 'http' | 'https'];
 

@@ -1,10 +1,10 @@
 /** Metrics aggregated over threads: sums, dead threads, histograms. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { MetricsRegistry } from '../../../runtime/main/metrics-registry.ts';
 import { counterRow, ROW } from '../../../runtime/metrics/counter-row.ts';
 import { HTTP_FAMILIES } from '../../../runtime/metrics/families.ts';
 import { HistogramText } from '../../../runtime/metrics/histogram-text.ts';
-import { MetricsRegistry } from '../../../runtime/metrics/metrics-registry.ts';
 import { ScrapeMemory, scrapedText } from '../../../runtime/metrics/scrape-memory.ts';
 import { SeriesPages } from '../../../runtime/metrics/series-pages.ts';
 import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';

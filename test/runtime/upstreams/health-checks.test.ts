@@ -10,7 +10,7 @@ import type {
 	HealthCheckSettings,
 	UpstreamSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { CheckGate } from '../../../runtime/upstreams/health/check-gate.ts';
+import { CheckGate } from '../../../runtime/upstreams/check-gate.ts';
 import { poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
 import { PoolRegistry } from '../../../runtime/upstreams/pool-registry.ts';
 import { pace, quiet } from '../../harness.ts';

@@ -7,8 +7,9 @@ import * as assert from 'uvu/assert';
 import type { Plan } from '../../../compiler/codegen/plan.ts';
 import type { Document, Site } from '../../../compiler/document/document.ts';
 import type { LeaseKinds } from '../../../compiler/exchange/leases.ts';
-import { type DocumentImage, documentImage, generationDelta } from '../../../runtime/threads/document-image.ts';
+import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-table.ts';
 import { CONTROL_SLOTS } from '../../../runtime/threads/messages.ts';
+import { type DocumentImage, documentImage, generationDelta } from '../../../runtime/worker/document-image.ts';
 import { Generations } from '../../../runtime/worker/generation.ts';
 import {
 	GenerationBuild,
@@ -16,7 +17,6 @@ import {
 	MemoryWanted,
 	type SharedParts,
 } from '../../../runtime/worker/generation-builder.ts';
-import { LeaseRegistry, leaseKey } from '../../../runtime/worker/lease-table.ts';
 
 const FACTS = { hostname: 'test', os: 'linux', arch: 'amd64', workingDirectory: '/', env: () => undefined };
 const NOTHING: SharedParts = { settings: {}, upstreams: {}, routes: {} };

@@ -8,11 +8,11 @@ import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { ROW, ROW_SLOTS } from '../../../runtime/metrics/counter-row.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
+import { LeaseRegistry } from '../../../runtime/threads/lease-table.ts';
 import { CONTROL_SLOTS, type LogEntry } from '../../../runtime/threads/messages.ts';
 import { ThreadActivity } from '../../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { Generation, Generations } from '../../../runtime/worker/generation.ts';
-import { LeaseRegistry } from '../../../runtime/worker/lease-table.ts';
 import { RequestHost, type ThreadState } from '../../../runtime/worker/request-host.ts';
 
 function exchange(host = 'a.example', path = '/'): Exchange {

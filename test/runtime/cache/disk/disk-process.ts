@@ -4,9 +4,9 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../../compiler/exchange/response-cache.ts';
-import { CacheRegistry } from '../../../../runtime/cache/cache-registry.ts';
 import { cacheLayout } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
+import { CacheRegistry } from '../../../../runtime/main/cache-registry.ts';
 
 export const MIB: number = 1024 * 1024;
 /** Number of threads. */

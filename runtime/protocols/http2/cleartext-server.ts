@@ -1,9 +1,9 @@
 /** The protocols of a listener without TLS: HTTP/1.1, and HTTP/2 with prior knowledge if configured. */
 import type { Socket } from 'node:net';
-import type { DirectSocket } from '../sockets/direct-socket.ts';
-import { createHttp1Server } from './http1/http1-server.ts';
-import { createHttp2Server, type Http2Server } from './http2/http2-server.ts';
-import type { ConnectionPeer, ProtocolHost, ProtocolServer } from './protocol.ts';
+import type { DirectSocket } from '../../sockets/direct-socket.ts';
+import { createHttp1Server } from '../http1/http1-server.ts';
+import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
+import { createHttp2Server, type Http2Server } from './http2-server.ts';
 
 /**
  * Creates the server of a plaintext listener on one thread. `protocols` returns the current protocols (`h1`, `h2c`). With both,

@@ -1,15 +1,15 @@
 /** Active health checks of a pool, made once per process, on the main thread. */
-import { compileRegexp } from '../../../compiler/codegen/regexp.ts';
-import { compileStatuses } from '../../../compiler/codegen/statuses.ts';
+import { compileRegexp } from '../../compiler/codegen/regexp.ts';
+import { compileStatuses } from '../../compiler/codegen/statuses.ts';
 import type {
 	HealthCheckSettings,
 	UpstreamSettings,
-} from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import type { PoolRegistryDeps } from '../pool-registry.ts';
-import { processNow } from '../process-clock.ts';
-import type { UpstreamHealth } from '../upstream-health.ts';
+} from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { CheckGate } from './check-gate.ts';
 import { HealthProbe } from './health-probe.ts';
+import type { PoolRegistryDeps } from './pool-registry.ts';
+import { processNow } from './process-clock.ts';
+import type { UpstreamHealth } from './upstream-health.ts';
 
 export interface CheckedUpstream {
 	readonly address: string;

@@ -1,32 +1,36 @@
 /** The certificate manager: keeps every name of the active document supplied with a valid certificate. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AutomationPolicy, CertificatePlan, IssuerSettings } from '../../compiler/codegen/tls/certificate-plan.ts';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import type { Settings } from '../../compiler/document/document.ts';
+import type {
+	AutomationPolicy,
+	CertificatePlan,
+	IssuerSettings,
+} from '../../../compiler/codegen/tls/certificate-plan.ts';
+import { canonicalJson } from '../../../compiler/document/canonical-json.ts';
+import type { Settings } from '../../../compiler/document/document.ts';
 import type {
 	AcmeServerAnswer,
 	AcmeServerRequest,
 	AcmeServerSettings,
-} from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
-import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
-import { openStore, type StoreSelection } from '../storage/open-store.ts';
-import { type Store, StoreError } from '../storage/store.ts';
-import type { CertificateManager, CertificateManagerDeps, CertificateQuestion } from '../tls/certificate-feed.ts';
-import type { AcmeResponder } from './acme-server/acme-responder.ts';
-import type { ValidationPorts } from './acme-server/name-validation.ts';
-import { Authorities } from './authorities.ts';
-import { AuthorityError } from './authority.ts';
-import { CertificateKeeper } from './certificate-keeper.ts';
-import { type CertificateReadings, MAX_EXPIRY_SERIES } from './certificate-metrics.ts';
-import { ChallengeRegistry } from './challenge-registry.ts';
-import type { Issuer } from './issuer.ts';
+} from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
+import type { PkiSettings } from '../../../compiler/modules/options/pki.ts';
+import { openStore, type StoreSelection } from '../../storage/open-store.ts';
+import { type Store, StoreError } from '../../storage/store.ts';
+import type { AcmeResponder } from '../acme-server/acme-responder.ts';
+import type { ValidationPorts } from '../acme-server/name-validation.ts';
+import { Authorities } from '../authorities.ts';
+import { AuthorityError } from '../authority.ts';
+import type { CertificateManager, CertificateManagerDeps, CertificateQuestion } from '../certificate-feed.ts';
+import { CertificateKeeper } from '../certificate-keeper.ts';
+import { type CertificateReadings, MAX_EXPIRY_SERIES } from '../certificate-metrics.ts';
+import { ChallengeRegistry } from '../challenge-registry.ts';
+import type { Issuer } from '../issuer.ts';
+import { ManagedCertificate, type ReadyPolicy } from '../managed-certificate.ts';
+import { OnDemandCertificates } from '../on-demand.ts';
+import { SharedChallenges } from '../shared-challenges.ts';
+import { StatusStapler } from '../status-stapler.ts';
+import { StoreCleaner } from '../store-cleaner.ts';
 import { createIssuer, issuerKey } from './issuers.ts';
-import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
-import { OnDemandCertificates } from './on-demand.ts';
-import { SharedChallenges } from './shared-challenges.ts';
-import { StatusStapler } from './status-stapler.ts';
-import { StoreCleaner } from './store-cleaner.ts';
 
 /** Milliseconds that a start or a load waits for certificates from the store and internal CAs. */
 const PREPARE_LIMIT = 5000;
@@ -205,7 +209,7 @@ class Manager implements CertificateManager {
 		if (!responder) {
 			const store = this.#openStore(process);
 			await this.#authorities.use([id], (process.pki ?? {}) as PkiSettings, store);
-			const { AcmeResponder } = await import('./acme-server/acme-responder.ts');
+			const { AcmeResponder } = await import('../acme-server/acme-responder.ts');
 			responder =
 				this.#responders.get(id) ??
 				new AcmeResponder(id, {

@@ -1,17 +1,17 @@
 /** The response caches, as the main thread manages them: reports, purging, and cleaning up after dead threads. */
 import path from 'node:path';
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
+import { CacheMemory } from '../cache/cache-memory.ts';
+import { folderSeed, lockFolder } from '../cache/disk/disk-folder.ts';
+import { type DiskErrand, type DiskEvent, PurgeNotKept } from '../cache/disk/disk-messages.ts';
+import { type DiskReport, DiskTier } from '../cache/disk/disk-tier.ts';
+import { BLOCK, WORD } from '../cache/memory-layout.ts';
+import { LockLost } from '../cache/memory-lock.ts';
+import { type PurgeSelection, purgeMemory } from '../cache/purging.ts';
+import { endFetchesOf } from '../cache/request-coalescer.ts';
+import { SharedCache } from '../cache/shared-cache.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
-import { CacheMemory } from './cache-memory.ts';
-import { folderSeed, lockFolder } from './disk/disk-folder.ts';
-import { type DiskErrand, type DiskEvent, PurgeNotKept } from './disk/disk-messages.ts';
-import { type DiskReport, DiskTier } from './disk/disk-tier.ts';
-import { BLOCK, WORD } from './memory-layout.ts';
-import { LockLost } from './memory-lock.ts';
-import { type PurgeSelection, purgeMemory } from './purging.ts';
-import { endFetchesOf } from './request-coalescer.ts';
-import { SharedCache } from './shared-cache.ts';
 
 /** Milliseconds until a broken store is reset, and between attempts: by then, writers have noticed. */
 const HEALING = 1000;

@@ -1,12 +1,12 @@
 /** Answers DNS-01 challenges: finds the zone, creates the record, and waits until it is visible. */
 import { Resolver } from 'node:dns/promises';
 import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-plan.ts';
-import { pause } from '../acme/acme-connection.ts';
-import type { DnsSolver } from '../acme/challenge-solver.ts';
+import type { DnsProvider } from '../dns/dns-provider.ts';
+import { createDnsProvider } from '../dns/dns-providers.ts';
 import { IssueError, setting } from '../issuer.ts';
-import type { IssuerDeps } from '../issuers.ts';
-import type { DnsProvider } from './dns-provider.ts';
-import { createDnsProvider } from './dns-providers.ts';
+import type { IssuerDeps } from '../manager/issuers.ts';
+import { pause } from './acme-connection.ts';
+import type { DnsSolver } from './challenge-solver.ts';
 
 /** Default milliseconds to wait for a record to become visible. */
 const PROPAGATION_LIMIT = 120_000;

@@ -1,13 +1,14 @@
 /** Metric families about state on the main thread: upstreams, response caches, certificates. */
-import type { CacheReport } from '../cache/cache-registry.ts';
+
 import type { DiskReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
+import { cacheSlot } from '../metrics/cache-counters.ts';
+import type { PlainFamily, Sample } from '../metrics/exposition.ts';
+import { plainFamily } from '../metrics/plain-family.ts';
+import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
-import { cacheSlot } from './cache-counters.ts';
-import type { PlainFamily, Sample } from './exposition.ts';
-import { plainFamily } from './plain-family.ts';
-import type { ThreadTotals } from './thread-totals.ts';
+import type { CacheReport } from './cache-registry.ts';
 
 /** Returns one series for each upstream. If an upstream is in several pools, its worst state is reported. */
 export function upstreamFamilies(reports: () => readonly UpstreamReport[]): PlainFamily[] {

@@ -1,6 +1,6 @@
 /** The scheduling priority of a thread within its process. */
 import { setPriority } from 'node:os';
-import { currentTask } from '../threads/current-task.ts';
+import { currentTask } from './current-task.ts';
 
 /** Lowers the current thread's priority. Linux only; elsewhere, or if not permitted, it does nothing. */
 export function lowerPriority(nice: number): void {

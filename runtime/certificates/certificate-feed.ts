@@ -7,8 +7,8 @@ import type {
 	AcmeServerRequest,
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
-import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import type { LogLevel } from '../threads/messages.ts';
+import type { CertificateReadings } from './certificate-metrics.ts';
 
 /** A certificate with its key, ready to be served. */
 export interface PublishedCertificate {

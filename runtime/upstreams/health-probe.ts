@@ -1,22 +1,22 @@
 /** A single health check request, sent over the pool's own transport. */
 
-import { isStream } from '../../../compiler/exchange/body.ts';
-import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { isStream } from '../../compiler/exchange/body.ts';
+import { HeaderList } from '../../compiler/exchange/header-list.ts';
+import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../compiler/exchange/leases.ts';
 import {
 	parseUpstream,
 	type UpstreamAddress,
-} from '../../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+} from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type {
 	HealthCheckSettings,
 	UpstreamSettings,
-} from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
-import { PieceMemory } from '../../protocols/http1/piece-memory.ts';
-import type { PoolRegistryDeps } from '../pool-registry.ts';
-import { type ConnectorDeps, NO_CARRIER, type UpstreamConnector } from '../transports/connector.ts';
-import { createConnector } from '../transports/create-connector.ts';
-import type { TlsProvider } from '../transports/tls-provision.ts';
+} from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
+import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
+import { PieceMemory } from '../protocols/http1/piece-memory.ts';
+import type { PoolRegistryDeps } from './pool-registry.ts';
+import { type ConnectorDeps, NO_CARRIER, type UpstreamConnector } from './transports/connector.ts';
+import { createConnector } from './transports/create-connector.ts';
+import type { TlsProvider } from './transports/tls-provision.ts';
 
 /** Timeout of the whole response, in milliseconds. */
 const TIMEOUT = 5000;

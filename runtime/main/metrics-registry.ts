@@ -1,24 +1,24 @@
 /** The registry of all metrics that `/metrics` returns. A scrape reads them from shared memory. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
-import type { CacheReport } from '../cache/cache-registry.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
-import type { LastReload, Rollbacks } from '../main/load-record.ts';
+import { CollectedFamilies } from '../metrics/collected-families.ts';
+import { ROW } from '../metrics/counter-row.ts';
+import { Exposition, type Labels, type MetricFamily, type PlainFamily, type Sample } from '../metrics/exposition.ts';
+import { SERIES_FAMILIES, type SeriesFamily } from '../metrics/families.ts';
+import { fileFamilies } from '../metrics/file-counters.ts';
+import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from '../metrics/http2-counters.ts';
+import { HTTP3_ROWS, HTTP3_SLOT_FAMILIES } from '../metrics/http3-counters.ts';
+import { plainFamily } from '../metrics/plain-family.ts';
+import { processFamilies } from '../metrics/process-metrics.ts';
+import { SLOT_FAMILIES, type SlotFamily } from '../metrics/refusals.ts';
+import type { Scrape } from '../metrics/scrape-memory.ts';
+import type { ThreadTotals } from '../metrics/thread-totals.ts';
+import { collectionFamily, type NamedVitals, vitalFamilies } from '../metrics/vital-families.ts';
 import { ioMode } from '../sockets/io-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
-import { CollectedFamilies } from './collected-families.ts';
-import { ROW } from './counter-row.ts';
-import { Exposition, type Labels, type MetricFamily, type PlainFamily, type Sample } from './exposition.ts';
-import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
-import { fileFamilies } from './file-counters.ts';
-import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './http2-counters.ts';
-import { HTTP3_ROWS, HTTP3_SLOT_FAMILIES } from './http3-counters.ts';
-import { plainFamily } from './plain-family.ts';
-import { processFamilies } from './process-metrics.ts';
-import { SLOT_FAMILIES, type SlotFamily } from './refusals.ts';
-import type { Scrape } from './scrape-memory.ts';
+import type { CacheReport } from './cache-registry.ts';
+import type { LastReload, Rollbacks } from './load-record.ts';
 import { cacheFamilies, certificateFamilies, upstreamFamilies } from './state-families.ts';
-import type { ThreadTotals } from './thread-totals.ts';
-import { collectionFamily, type NamedVitals, vitalFamilies } from './vital-families.ts';
 
 /** Values that the main thread provides. */
 export interface RuntimeGauges {

@@ -7,10 +7,10 @@ import type {
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type { DiskErrand } from '../cache/disk/disk-messages.ts';
+import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../certificates/certificate-feed.ts';
 import type { ComputedTask } from '../page-work/do-page-task.ts';
 import type { QueuedAnswer } from '../page-work/page-work-queue.ts';
 import type { PasswordAnswer, PasswordCheck } from '../passwords/password-check.ts';
-import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
 import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 
 export type MainThreadQuestion =

@@ -2,14 +2,14 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { id_ce_subjectAltName } from '@peculiar/asn1-x509';
-import { keyPem, makePrivateKey, signDer } from '../certificate-keys.ts';
+import { keyPem, makePrivateKey, signDer } from './certificate-keys.ts';
 import {
 	algorithmIdentifier,
 	alternativeNames,
 	certificatePem,
 	issueCertificate,
 	subjectPublicKey,
-} from '../issue-certificate.ts';
+} from './issue-certificate.ts';
 
 const SEQUENCE = 0x30;
 const SET = 0x31;

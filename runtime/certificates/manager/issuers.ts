@@ -2,16 +2,16 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { IssuerSettings } from '../../compiler/codegen/tls/certificate-plan.ts';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import type { Store } from '../storage/store.ts';
-import type { Authority } from './authority.ts';
-import type { ChallengeRegistry } from './challenge-registry.ts';
-import { internalIssuer } from './internal-issuer.ts';
-import { IssueError, type Issuer } from './issuer.ts';
-import type { ManagerLog } from './manager-log.ts';
-import { expandEnvironment } from './settings-text.ts';
-import type { SharedChallenges } from './shared-challenges.ts';
+import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-plan.ts';
+import { canonicalJson } from '../../../compiler/document/canonical-json.ts';
+import type { Store } from '../../storage/store.ts';
+import type { Authority } from '../authority.ts';
+import type { ChallengeRegistry } from '../challenge-registry.ts';
+import { internalIssuer } from '../internal-issuer.ts';
+import { IssueError, type Issuer } from '../issuer.ts';
+import type { ManagerLog } from '../manager-log.ts';
+import { expandEnvironment } from '../settings-text.ts';
+import type { SharedChallenges } from '../shared-challenges.ts';
 
 /** Dependencies of issuers. */
 export interface IssuerDeps {
@@ -51,7 +51,7 @@ export async function issuerProblem(
 	}
 	if (settings.dns === undefined) return undefined;
 	try {
-		const { createDnsProvider } = await import('./dns/dns-providers.ts');
+		const { createDnsProvider } = await import('../dns/dns-providers.ts');
 		await createDnsProvider(settings.dns, deps);
 		return undefined;
 	} catch (error) {
@@ -68,7 +68,7 @@ export async function createIssuer(settings: IssuerSettings, deps: IssuerDeps): 
 		case 'internal':
 			return internalIssuer(settings, deps.authority);
 		case 'acme':
-			return (await import('./acme/acme-issuer.ts')).acmeIssuer(settings, deps);
+			return (await import('../acme/acme-issuer.ts')).acmeIssuer(settings, deps);
 		default:
 			throw new IssueError('issuer/unknown', `The issuer \`${settings.issuer}\` is not supported.`);
 	}
