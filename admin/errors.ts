@@ -8,7 +8,7 @@
  * contain a stack trace, a path of the machine or a secret.
  */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
-import type { RestartReason } from '../runtime/main/control.ts';
+import type { RestartReason } from '../runtime/compile/load-results.ts';
 
 /** Every error code of the Admin API, with its status and meaning. */
 export const ADMIN_ERRORS = {

@@ -1,7 +1,8 @@
 /** Answers of every endpoint that changes the configuration. */
 import { match } from 'ts-pattern';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { EditRefused, LoadOutcome } from '../runtime/main/control.ts';
+import type { EditRefused } from '../runtime/compile/load-results.ts';
+import type { LoadOutcome } from '../runtime/main/control.ts';
 import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
 import { type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';

@@ -9,18 +9,12 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Script } from 'node:vm';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import type { CompilerRequest, Prepared } from '../../runtime/compile/compiler-messages.ts';
 import { createCounterRow } from '../../runtime/metrics/counter-row.ts';
-import {
-	CONTROL_SLOTS,
-	type CompilerRequest,
-	type FromWorker,
-	type GenerationDelta,
-	type Prepared,
-	type ToWorker,
-	type WorkerStart,
-} from '../../runtime/threads/messages.ts';
+import { CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
+import type { FromWorker, GenerationDelta, ToWorker, WorkerStart } from '../../runtime/worker/worker-messages.ts';
 
 /** A typical configuration: the code that it needs is compiled when a thread starts. */
 const SAMPLE = `{

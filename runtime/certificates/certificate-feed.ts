@@ -7,7 +7,7 @@ import type {
 	AcmeServerRequest,
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
-import type { LogLevel } from '../threads/messages.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
 import type { CertificateReadings } from './certificate-metrics.ts';
 
 /** A certificate with its key, ready to be served. */

@@ -1,5 +1,5 @@
 /** The log function of the certificate manager. */
-import type { LogLevel } from '../threads/messages.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
 
 /** Writes a log entry. Fields must never contain a key, a token or the secret of an account. */
 export type ManagerLog = (

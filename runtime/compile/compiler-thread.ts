@@ -14,13 +14,11 @@ import { redact } from '../../compiler/document/secrets.ts';
 import type { CompilerSession } from '../../compiler/incremental/compiler-session.ts';
 import type { PlaceTexts } from '../../compiler/lower/step-places.ts';
 import type { Reader } from '../../compiler/source/reader.ts';
-import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from '../main/control.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { locateFindings, type Machine } from '../preflight/finding.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { lowerPriority } from '../threads/lower-priority.ts';
 import { relieveThread } from '../threads/memory-relief.ts';
-import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from '../threads/messages.ts';
 import { stopAnswering } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import {
@@ -33,8 +31,10 @@ import {
 	sameDocument,
 	samePlaces,
 } from '../worker/document-image.ts';
+import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from './compiler-messages.ts';
 import { diskReader } from './disk-reader.ts';
 import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
+import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from './load-results.ts';
 import { restartReasons } from './restart-reasons.ts';
 
 /** Start parameters of the thread. */

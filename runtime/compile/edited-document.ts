@@ -3,7 +3,7 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { editDocument, isIndex } from '../../compiler/document/edit-document.ts';
 import { objectIds } from '../../compiler/document/object-ids.ts';
 import { restoreSecrets } from '../../compiler/document/secrets.ts';
-import type { ConfigEdit, EditRefused } from '../main/control.ts';
+import type { ConfigEdit, EditRefused } from './load-results.ts';
 
 /** Returns the value at a path of member names and array indices, or undefined. */
 export function valueAtPath(root: unknown, path: readonly string[]): unknown {

@@ -2,9 +2,9 @@
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { startupChanges } from '../../compiler/document/startup-settings.ts';
-import type { RestartReason } from '../main/control.ts';
-import type { ListenerAddress } from '../threads/messages.ts';
+import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { DocumentImage } from '../worker/document-image.ts';
+import type { RestartReason } from './load-results.ts';
 
 /** Facts about the process that matter besides the two documents. */
 export interface ProcessFacts {

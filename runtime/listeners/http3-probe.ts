@@ -1,8 +1,9 @@
 /** Checks on the main thread whether UDP can be bound beside a TCP listener, because the threads' shared binding would not fail. */
 import { isIP } from 'node:net';
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
-import type { ListenerAddress, LogEntry } from '../threads/messages.ts';
+import type { ListenerAddress } from './listener-address.ts';
 import { ListenError } from './port-probe.ts';
 
 /** Decides which listeners speak HTTP/3. */

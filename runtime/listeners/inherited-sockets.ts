@@ -4,7 +4,7 @@
  */
 import { closeSync } from 'node:fs';
 import type { BequeathedListener, BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
-import type { ListenerAddress } from '../threads/messages.ts';
+import type { ListenerAddress } from './listener-address.ts';
 
 /** What a successor has inherited and not yet made its own. */
 export class InheritedSockets {

@@ -5,8 +5,8 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { ROW } from '../metrics/counter-row.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { CLIENT_SLOTS, ClientCounts } from '../threads/client-counts.ts';
-import type { ListenerAddress } from '../threads/messages.ts';
 import { ADMISSION_SLOTS, Admission } from './admission.ts';
+import type { ListenerAddress } from './listener-address.ts';
 
 /** Dependencies of {@link ListenerGates}. */
 export interface GateThread {

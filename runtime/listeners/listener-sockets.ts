@@ -5,13 +5,14 @@
 import { chmodSync, closeSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { parseListenHost, SOCKET_MODE } from '../../compiler/document/listen-host.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import type { ExpandText } from '../logs/machine-text.ts';
 import type { BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { type HeldSocket, holdUnixSocket } from '../sockets/held-socket.ts';
 import { BACKLOG } from '../sockets/node-listening-socket.ts';
-import type { ListenerAddress, LogEntry } from '../threads/messages.ts';
 import { Http3Probe } from './http3-probe.ts';
 import { InheritedSockets, settled } from './inherited-sockets.ts';
+import type { ListenerAddress } from './listener-address.ts';
 import { PassedSockets } from './passed-sockets.ts';
 import { listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';

@@ -2,7 +2,7 @@
 import net, { type AddressInfo } from 'node:net';
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import { bindBriefly } from '../sockets/port-binding.ts';
-import type { ListenerAddress } from '../threads/messages.ts';
+import type { ListenerAddress } from './listener-address.ts';
 import { NotPassed } from './passed-sockets.ts';
 
 /** An address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */

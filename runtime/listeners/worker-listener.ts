@@ -14,8 +14,8 @@ import {
 	type TcpKeepAlive,
 } from '../sockets/listening-socket.ts';
 import { DIRECT_TLS } from '../sockets/tls-handle.ts';
-import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
+import type { ListenerAddress } from './listener-address.ts';
 import { PlaceMaker } from './place-maker.ts';
 import { bindOptions } from './port-probe.ts';
 import { checkProtocol } from './protocol-check.ts';

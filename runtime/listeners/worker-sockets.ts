@@ -5,7 +5,7 @@
 import { closeSync } from 'node:fs';
 import { detachDescriptor } from '../sockets/duplicate-descriptor.ts';
 import type { SocketDescriptors } from '../sockets/listening-socket.ts';
-import type { ListenerAddress } from '../threads/messages.ts';
+import type { ListenerAddress } from './listener-address.ts';
 
 /** The sockets of all threads. */
 export class WorkerSockets {

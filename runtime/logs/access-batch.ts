@@ -1,5 +1,5 @@
 /** Collects encoded lines of one writer on one thread and posts them in batches: one message for hundreds of requests. */
-import { MAX_OUTSTANDING } from '../threads/messages.ts';
+import { MAX_OUTSTANDING } from '../threads/control-words.ts';
 import type { LineSink } from './access-log.ts';
 import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 

@@ -1,6 +1,6 @@
 /** The log formats `json` and `console`. A value can never start a new line or control a terminal. */
 import type { PlainLogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
-import type { LogLevel } from '../threads/messages.ts';
+import type { LogLevel } from './log-entry.ts';
 import { wallTime, writeTime } from './time-text.ts';
 
 /** Formats an entry as a line, including its newline. */

@@ -2,7 +2,7 @@
  * The previous line as bytes. If the next entry differs only in its time, the client's port and its duration, their digits are
  * overwritten in place, and nothing is formatted again.
  */
-import type { LogLevel } from '../threads/messages.ts';
+import type { LogLevel } from './log-entry.ts';
 
 const ZERO = 48;
 /** Digits of a duration after `0.`: nanoseconds, below a second. */

@@ -1,7 +1,7 @@
 /** Compiles a log's format: the encoder of a line, and the edits of its fields. */
 import type { LogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
-import type { LogLevel } from '../threads/messages.ts';
 import { encoderOf, members, plainEncoder } from './encoders.ts';
+import type { LogLevel } from './log-entry.ts';
 import { compileLogFilters, type FieldEdit } from './log-filters.ts';
 import type { ExpandText } from './machine-text.ts';
 import { writeDuration } from './time-text.ts';

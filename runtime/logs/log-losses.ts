@@ -1,5 +1,5 @@
 /** Counts log lines that could not be written, and reports them without flooding the remaining logs. */
-import type { LogEntry } from '../threads/messages.ts';
+import type { LogEntry } from './log-entry.ts';
 
 /** Whether lines belong to access logs or to the process log. */
 export type LineKind = 'access' | 'process';

@@ -6,8 +6,8 @@ import {
 	parseCollectorAddress,
 } from '../../compiler/modules/providers/log-writers/net-output.ts';
 import { leaseKey } from '../threads/lease-table.ts';
-import type { LogEntry } from '../threads/messages.ts';
 import { openLogFile } from './file-writer.ts';
+import type { LogEntry } from './log-entry.ts';
 import { type LineKind, LogLosses, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { giveBack, type PostedLines, segmentBytes } from './log-segment.ts';
 import { DescriptorWriter, DISCARD, type LogWriter } from './log-writer.ts';

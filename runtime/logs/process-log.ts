@@ -1,8 +1,8 @@
 /** The log of the process itself: events of configuration, listeners and threads, and errors of handlers. */
 import type { Settings, SiteLog } from '../../compiler/document/document.ts';
 import { takesLogger } from '../../compiler/document/log-namespaces.ts';
-import type { LogEntry, LogLevel } from '../threads/messages.ts';
 import { LEVEL_RANK, levelRank, members } from './encoders.ts';
+import type { LogEntry, LogLevel } from './log-entry.ts';
 import { compileLogFormat, type LineFormat, UnknownEncoder } from './log-format.ts';
 import { LogSampler, SAMPLER_SLOTS } from './log-sampler.ts';
 import { LogOutputError, type LogOutputSettings, type LogSinks, sinkKey } from './log-sinks.ts';

@@ -10,7 +10,7 @@ import { LockLost } from '../cache/memory-lock.ts';
 import { type PurgeSelection, purgeMemory } from '../cache/purging.ts';
 import { endFetchesOf } from '../cache/request-coalescer.ts';
 import { SharedCache } from '../cache/shared-cache.ts';
-import type { LogLevel } from '../threads/messages.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 
 /** Milliseconds until a broken store is reset, and between attempts: by then, writers have noticed. */

@@ -1,7 +1,8 @@
 /** Keeps the compile thread alive: one that dies or hangs is replaced and given the running document. */
+
+import type { CompilerAnswers, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
-import type { CompilerAnswers, CompilerRequest } from '../threads/messages.ts';
 import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 
 /** Milliseconds until a dead compile thread is replaced. */

@@ -1,7 +1,7 @@
 /** The main thread's end of the compile thread: sends requests and resolves promises. */
 import type { Worker } from 'node:worker_threads';
+import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
-import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../threads/messages.ts';
 import { startThread } from '../threads/thread-source.ts';
 import { within } from '../threads/within.ts';
 import { LOOK_INTERVAL } from './stall-clock.ts';

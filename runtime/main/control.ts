@@ -1,41 +1,22 @@
 /** The interface of the running server for the command line and the Admin API. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import type { Change } from '../../compiler/document/difference.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
-import type { EditMethod } from '../../compiler/document/edit-document.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
+import type {
+	ConfigEdit,
+	ConfigReading,
+	EditRefused,
+	Irreversible,
+	LoadPreview,
+	LoadTerms,
+	RestartReason,
+} from '../compile/load-results.ts';
 import type { Scrape } from '../metrics/scrape-memory.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
-
-/** Why a change requires a restart. */
-export interface RestartReason {
-	/** `listener_added`, `listener_removed`, `setting_changed`, `tls_hostname_added`, `mutual_tls_with_resumption`. */
-	readonly code: string;
-	/** The subject: `:8443`, `metrics`. */
-	readonly subject: string;
-	readonly message: string;
-}
-
-/** Options of a load. */
-export interface LoadTerms {
-	/** Loads even an unchanged configuration, reading and building everything again. */
-	readonly force?: boolean;
-	/** Refuses a load that could not be rolled back by loading the running configuration again. */
-	readonly reversible?: boolean;
-}
-
-/** A load that had to be reversible is not: the rollback would need a restart, or the running configuration no longer compiles. */
-export interface Irreversible {
-	readonly result: 'irreversible';
-	/** Why the rollback would need a restart. */
-	readonly reasons: readonly RestartReason[];
-	/** Errors of the running configuration if it were loaded again. */
-	readonly diagnostics: readonly DiagnosticReport[];
-}
 
 export type LoadOutcome =
 	| {
@@ -56,57 +37,10 @@ export type LoadOutcome =
 	/** Some worker could not apply it (a thread died while building, the process is stopping): nothing was applied. */
 	| { readonly result: 'failed'; readonly message: string };
 
-/** A change of the running document requested through the Admin API. */
-export interface ConfigEdit {
-	readonly method: EditMethod;
-	/** The path starts at the object with this `@id` instead of the document. */
-	readonly id?: string | undefined;
-	/** Member names and array indices. */
-	readonly path: readonly string[];
-	/** JSON of the value; '' for DELETE. */
-	readonly text: string;
-	/** The field `If-Match`, unparsed. */
-	readonly ifMatch?: string | undefined;
-}
-
-/** A change that does not fit the running document. Nothing was compiled. */
-export interface EditRefused {
-	readonly result: 'edit_refused';
-	/** `changed`: If-Match no longer holds. The others are those of `editDocument`. */
-	readonly reason: 'missing' | 'exists' | 'value' | 'changed';
-	readonly message: string;
-	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
-	readonly nearest: string;
-}
-
-/** What a load would do. */
-export type LoadPreview =
-	| {
-			readonly result: 'swap' | 'unchanged';
-			readonly diagnostics: readonly DiagnosticReport[];
-			/** What would change, secrets redacted. */
-			readonly changes: readonly Change[];
-	  }
-	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
-	| Irreversible
-	| {
-			readonly result: 'restart_required';
-			readonly reasons: readonly RestartReason[];
-			readonly diagnostics: readonly DiagnosticReport[];
-			readonly changes: readonly Change[];
-	  };
-
 /** The result of `adapt`; `document` is JSON text, undefined if there are errors. */
 export interface AdaptOutcome {
 	readonly document: string | undefined;
 	readonly diagnostics: readonly DiagnosticReport[];
-}
-
-/** A value of the running document. */
-export interface ConfigReading {
-	/** A long one is UTF-8 with a final newline, in shared memory. */
-	readonly json: string | SharedArrayBuffer;
-	readonly etag: string;
 }
 
 /** Control of the running server. */

@@ -1,8 +1,8 @@
 /** Load outcomes created by the runtime itself, and how outcomes are logged. */
 import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import { LogOutputError } from '../logs/log-sinks.ts';
-import type { LogEntry } from '../threads/messages.ts';
 import { TlsRefused } from '../tls/tls-control.ts';
 import type { LoadOutcome } from './control.ts';
 import { BuildRefused, NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';

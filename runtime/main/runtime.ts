@@ -8,8 +8,11 @@ import type { AdminSettings, Settings } from '../../compiler/document/document.t
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
+import type { Prepared } from '../compile/compiler-messages.ts';
+import type { ConfigEdit, EditRefused, LoadPreview, LoadTerms } from '../compile/load-results.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
+import type { LogEntry, LogLevel } from '../logs/log-entry.ts';
 import { LogOutputError, LogSinks } from '../logs/log-sinks.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from '../logs/process-log.ts';
@@ -23,36 +26,20 @@ import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import type { BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, useIoMode } from '../sockets/io-mode.ts';
+import { CONTROL_GENERATION, CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { raiseInliningBudget } from '../threads/inlining-budget.ts';
 import { relieveProcess, relieveThread } from '../threads/memory-relief.ts';
-import {
-	CONTROL_GENERATION,
-	CONTROL_SLOTS,
-	type DocumentFacts,
-	type GenerationDelta,
-	type LogEntry,
-	type LogLevel,
-	type Prepared,
-	type WorkerStart,
-} from '../threads/messages.ts';
 import type { Stall } from '../threads/stop-answering.ts';
 import { within } from '../threads/within.ts';
 import { TlsControl } from '../tls/tls-control.ts';
 import { SpanExport } from '../tracing/span-export.ts';
 import { PoolRegistry, type UpstreamReport } from '../upstreams/pool-registry.ts';
+import type { DocumentFacts, GenerationDelta, WorkerStart } from '../worker/worker-messages.ts';
 import { CacheRegistry, type CacheReport } from './cache-registry.ts';
 import { CompileService } from './compile-service.ts';
 import { CompilerFailure } from './compiler-client.ts';
-import type {
-	AdaptOutcome,
-	ConfigEdit,
-	EditRefused,
-	LoadOutcome,
-	LoadPreview,
-	LoadTerms,
-	RuntimeControl,
-} from './control.ts';
+import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
 import { expectedSettings } from './expected-settings.ts';
 import { HandoverImpossible } from './handover/handover-impossible.ts';
 import type { Inheritance } from './handover/handover-protocol.ts';

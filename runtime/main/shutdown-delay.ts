@@ -1,6 +1,6 @@
 /** Implements the `shutdown_delay` setting: the server keeps serving for a while after it is asked to stop. */
 import type { ProcessLog } from '../logs/process-log.ts';
-import { CONTROL_STOPS_AT } from '../threads/messages.ts';
+import { CONTROL_STOPS_AT } from '../threads/control-words.ts';
 import { LONGEST_TIMER } from '../threads/within.ts';
 
 /**

@@ -1,10 +1,12 @@
 /** The interface between the pool of worker threads and the runtime. */
 import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
+import type { ListenerAddress } from '../listeners/listener-address.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
-import type { GenerationDelta, ListenerAddress, LogEntry, ToWorker, WorkerStart } from '../threads/messages.ts';
 import type { CacheWatcher, PoolWatcher } from '../threads/shared-rows.ts';
 import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
+import type { GenerationDelta, ToWorker, WorkerStart } from '../worker/worker-messages.ts';
 
 /** Thrown when a thread reports that it cannot build the configuration. */
 export class BuildRefused extends Error {

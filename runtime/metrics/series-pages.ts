@@ -2,7 +2,7 @@
  * One thread's labeled series, in pages of shared memory. The thread allocates the pages and announces each one, and each new
  * series, to the main thread.
  */
-import type { SeriesAnnouncement } from '../threads/messages.ts';
+import type { SeriesAnnouncement } from './series-announcement.ts';
 
 /** Float64 slots per page. */
 const PAGE_SLOTS = 4096;

@@ -1,7 +1,8 @@
 /** Sums the worker threads' counters: the rows and pages of living threads, plus the final values of dead ones. */
-import type { SeriesAnnouncement } from '../threads/messages.ts';
+
 import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS, vitalsBeside } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
+import type { SeriesAnnouncement } from './series-announcement.ts';
 import type { ThreadVitals } from './thread-vitals.ts';
 
 export interface SeriesLabels {

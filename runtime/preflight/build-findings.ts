@@ -5,8 +5,8 @@ import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { createCounterRow } from '../metrics/counter-row.ts';
+import { CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import { CONTROL_SLOTS, type FromWorker } from '../threads/messages.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
 import { samplerOf } from '../tracing/sampler.ts';
 import { SpanExport } from '../tracing/span-export.ts';
@@ -15,6 +15,7 @@ import { documentImage, generationDelta } from '../worker/document-image.ts';
 import { Generations } from '../worker/generation.ts';
 import { GenerationBuild } from '../worker/generation-builder.ts';
 import { ThreadLeases } from '../worker/thread-leases.ts';
+import type { FromWorker } from '../worker/worker-messages.ts';
 import type { Finding, Machine } from './finding.ts';
 
 /** Rejects requests to the main thread. None are made while a generation is built. */

@@ -6,8 +6,8 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import type { CertificateSample } from '../certificates/certificate-metrics.ts';
 import { StatusStapler } from '../certificates/status-stapler.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
 import type { Store } from '../storage/store.ts';
-import type { LogLevel } from '../threads/messages.ts';
 import { within } from '../threads/within.ts';
 import { FileCertificate } from './file-certificate.ts';
 

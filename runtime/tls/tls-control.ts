@@ -19,9 +19,9 @@ import type {
 } from '../certificates/certificate-feed.ts';
 import { type CertificateReadings, MAX_EXPIRY_SERIES, sumByLabels } from '../certificates/certificate-metrics.ts';
 import type { SharedChallenges } from '../certificates/shared-challenges.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
 import type { StoreSelection } from '../storage/open-store.ts';
 import type { Store } from '../storage/store.ts';
-import type { LogLevel } from '../threads/messages.ts';
 import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 import { CertificateFiles } from './certificate-files.ts';
 import { poolCertificates, type TrustDeps } from './client-trust.ts';

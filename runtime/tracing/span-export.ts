@@ -1,6 +1,6 @@
 /** Spans on the main thread: a bounded queue before the exporter, which is loaded when a thread begins to trace. */
 import type { SpanRecord } from '../../compiler/exchange/leases.ts';
-import type { LogLevel } from '../threads/messages.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
 import type { SpanExporter } from './otlp-exporter.ts';
 import { isDisabled, samplerProblem } from './sampler.ts';
 

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { SpanRecord, Tracer } from '../../compiler/exchange/leases.ts';
 import type { BatchPort } from '../logs/access-batch.ts';
-import { MAX_OUTSTANDING } from '../threads/messages.ts';
+import { MAX_OUTSTANDING } from '../threads/control-words.ts';
 import type { Sampler } from './sampler.ts';
 
 /** Maximum milliseconds that a span waits for others. */

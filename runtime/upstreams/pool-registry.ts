@@ -7,7 +7,7 @@ import {
 	parseUpstream,
 } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import type { LogLevel } from '../threads/messages.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
 import type { PoolWatcher } from '../threads/shared-rows.ts';
 import { CheckGate } from './check-gate.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';

@@ -2,7 +2,7 @@
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
-import type { LogEntry } from '../threads/messages.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 
 /** Returns the entry. `at` is the place of the deciding step. Omits header fields and the query, which may contain secrets. */
 export function debugEntry(x: Exchange, at: string | undefined): LogEntry {

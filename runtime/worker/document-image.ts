@@ -6,7 +6,8 @@ import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings, Site } from '../../compiler/document/document.ts';
 import { sharedPools } from '../../compiler/document/shared-pools.ts';
 import { type PlaceTexts, pointersOf } from '../../compiler/lower/step-places.ts';
-import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from '../threads/messages.ts';
+import type { ListenerAddress } from '../listeners/listener-address.ts';
+import type { DocumentFacts, GenerationDelta, SiteRun } from './worker-messages.ts';
 
 /** Settings that no site's closures depend on: changing them rebuilds nothing. */
 const PROCESS_SETTINGS: ReadonlySet<string> = new Set([

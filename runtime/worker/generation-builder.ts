@@ -9,8 +9,8 @@ import type { LeaseKinds, Leases } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { tlsFiles } from '../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import type { LeaseHandle } from '../threads/lease-table.ts';
-import type { GenerationDelta, LogEntry } from '../threads/messages.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
 import {
 	Generation,
@@ -20,6 +20,7 @@ import {
 	type SiteUnit,
 } from './generation.ts';
 import { stepTracer } from './step-tracer.ts';
+import type { GenerationDelta } from './worker-messages.ts';
 
 /** Milliseconds of building after which requests get their turn. */
 const SLICE = 2;

@@ -4,8 +4,8 @@ import type { SiteTable } from '../../compiler/codegen/site-table.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../compiler/exchange/handler.ts';
 import { FIRST_ROUTE_STEP, type PlaceTable } from '../../compiler/exchange/step-place.ts';
+import { CONTROL_GENERATION } from '../threads/control-words.ts';
 import type { LeaseHandle, LeaseRegistry } from '../threads/lease-table.ts';
-import { CONTROL_GENERATION } from '../threads/messages.ts';
 
 /** A site's closures and the leases that they hold. */
 export interface SiteUnit {

@@ -1,7 +1,7 @@
 /** Requests of a worker thread to the main thread: password verification, metrics of the process. */
 
-import type { FromWorker, ToWorker } from '../threads/messages.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-requests.ts';
+import type { FromWorker, ToWorker } from './worker-messages.ts';
 
 interface Asked {
 	readonly resolve: (answer: never) => void;

@@ -2,7 +2,7 @@
 import type { BuildTracer } from '../../compiler/codegen/site-compiler.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
-import type { LogEntry } from '../threads/messages.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 
 /** Returns a tracer for the build of a site, or undefined if no listener is traced; the graph then has no tracing code. */
 export function stepTracer(settings: Settings, log: (entry: LogEntry) => void): BuildTracer | undefined {

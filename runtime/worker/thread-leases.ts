@@ -17,7 +17,6 @@ import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
 import { LeaseRegistry, leaseKey } from '../threads/lease-table.ts';
-import type { FromWorker } from '../threads/messages.ts';
 import type { WantedMemory } from '../threads/shared-rows.ts';
 import type { Sampler } from '../tracing/sampler.ts';
 import { ThreadTracer } from '../tracing/thread-tracer.ts';
@@ -26,6 +25,7 @@ import { poolLayout } from '../upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
 import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-requests.ts';
+import type { FromWorker } from './worker-messages.ts';
 
 /** Dependencies of a thread's leases. */
 export interface LeaseThread {

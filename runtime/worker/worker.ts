@@ -11,6 +11,7 @@ import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
 import { connectionRoom, descriptorLimit } from '../listeners/descriptor-limit.ts';
 import { http3Unavailable, withoutHttp3 } from '../listeners/http3-probe.ts';
+import type { ListenerAddress } from '../listeners/listener-address.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
 import { PlaceMaker } from '../listeners/place-maker.ts';
 import { ListenError, listenError } from '../listeners/port-probe.ts';
@@ -18,6 +19,7 @@ import { protocolLimits } from '../listeners/protocol-limits.ts';
 import { QuicListener } from '../listeners/quic-listener.ts';
 import { WorkerListener } from '../listeners/worker-listener.ts';
 import { levelRank } from '../logs/encoders.ts';
+import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { counterRow, ROW, vitalsBeside } from '../metrics/counter-row.ts';
 import { HttpObserver } from '../metrics/http-observer.ts';
@@ -31,19 +33,9 @@ import type { ProtocolServer } from '../protocols/protocol.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import { pollerReady } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
+import { CONTROL_OUTSTANDING, CONTROL_STOPS_AT, MAX_OUTSTANDING } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { relieveThread } from '../threads/memory-relief.ts';
-import {
-	CONTROL_OUTSTANDING,
-	CONTROL_STOPS_AT,
-	type FromWorker,
-	type ListenerAddress,
-	LOG_ENTRY_WEIGHT,
-	type LogEntry,
-	MAX_OUTSTANDING,
-	type ToWorker,
-	type WorkerStart,
-} from '../threads/messages.ts';
 import { stopAnswering } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import { HANDSHAKE_SLOTS, HandshakeRate } from '../tls/handshake-rate.ts';
@@ -60,6 +52,7 @@ import { BuildAborted, GenerationBuild, type SharedParts } from './generation-bu
 import { MainThreadClient } from './main-thread-client.ts';
 import { RequestHost, type ThreadState } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
+import type { FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
 
 type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 

@@ -16,14 +16,8 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import { Exchange, Request } from '../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../compiler/exchange/header-list.ts';
-import type {
-	AdaptOutcome,
-	ConfigEdit,
-	EditRefused,
-	LoadOutcome,
-	LoadPreview,
-	RuntimeControl,
-} from '../../runtime/main/control.ts';
+import type { ConfigEdit, EditRefused, LoadPreview } from '../../runtime/compile/load-results.ts';
+import type { AdaptOutcome, LoadOutcome, RuntimeControl } from '../../runtime/main/control.ts';
 
 /** A fake runtime that records its calls. */
 class FakeRuntime implements RuntimeControl {

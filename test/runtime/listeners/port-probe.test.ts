@@ -6,8 +6,8 @@ import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { ListenerAddress } from '../../../runtime/listeners/listener-address.ts';
 import { ListenError, probeListener } from '../../../runtime/listeners/port-probe.ts';
-import type { ListenerAddress } from '../../../runtime/threads/messages.ts';
 import { freePorts, startServer, temporaryFolder } from '../../harness.ts';
 
 const probe = suite('port probe');

@@ -7,11 +7,11 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
+import type { LogEntry } from '../../../runtime/logs/log-entry.ts';
 import { type LineKind, LogLosses, linesIn, type WriterEvents } from '../../../runtime/logs/log-losses.ts';
 import { LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
 import { DescriptorWriter } from '../../../runtime/logs/log-writer.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
-import type { LogEntry } from '../../../runtime/threads/messages.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, recordingLog, respondingSite, withServer } from '../running-server.ts';
 

@@ -1,8 +1,8 @@
 /** Requests from a worker thread to the main thread. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { FromWorker } from '../../../runtime/threads/messages.ts';
 import { MainThreadClient } from '../../../runtime/worker/main-thread-client.ts';
+import type { FromWorker } from '../../../runtime/worker/worker-messages.ts';
 
 const test = suite('requests to the main thread');
 

@@ -1,55 +1,18 @@
-/** Messages between threads. Payloads are strings and small arrays, because cloning deep objects would block the main thread. */
-import type { Http3Wish } from '../../compiler/codegen/http3-at.ts';
-import type { PlannedSocket } from '../../compiler/codegen/planned-socket.ts';
+/** Messages between the main thread and worker threads: strings and small arrays, because cloning deep objects would block the main thread. */
 import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
-import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
-import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { SharedPool } from '../../compiler/document/shared-pools.ts';
 import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
+import type { ListenerAddress } from '../listeners/listener-address.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
-import type {
-	ConfigEdit,
-	ConfigReading,
-	EditRefused,
-	Irreversible,
-	LoadPreview,
-	RestartReason,
-} from '../main/control.ts';
+import type { SeriesAnnouncement } from '../metrics/series-announcement.ts';
 import type { SocketDescriptors } from '../sockets/listening-socket.ts';
+import type { WantedMemory } from '../threads/shared-rows.ts';
+import type { Stall } from '../threads/stop-answering.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
-import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
-import type { WantedMemory } from './shared-rows.ts';
-import type { Stall } from './stop-answering.ts';
-
-/** Slot, in the Int32 memory shared by all threads, of the current generation's number. */
-export const CONTROL_GENERATION = 0;
-/** Slot of the time at which a delayed stop starts, in seconds since 1970; 0 if none is pending. */
-export const CONTROL_STOPS_AT = 1;
-/** First slot, one per thread, of the number of log characters in transit to the main thread. */
-export const CONTROL_OUTSTANDING = 16;
-/** Characters in transit beyond which a thread drops log text. */
-export const MAX_OUTSTANDING: number = 8 * 1024 * 1024;
-/** Characters that an entry of the process log counts for. */
-export const LOG_ENTRY_WEIGHT = 1024;
-/** Maximum number of worker threads. */
-export const MOST_THREADS = 256;
-/** Number of slots. */
-export const CONTROL_SLOTS = CONTROL_OUTSTANDING + MOST_THREADS;
-
-/** A socket to listen on. `port` is 0 until the main thread has chosen one. */
-export interface ListenerAddress extends PlannedSocket {
-	readonly scheme: 'http' | 'https';
-	/** The socket held by the main thread, of which each thread listens on a duplicate; undefined if each thread binds its own. */
-	readonly descriptor?: number;
-	/** Sockets of the process that this one succeeds, of which the thread listens on duplicates; see runtime/main/handover. */
-	readonly inherited?: readonly number[];
-	/** The thread binds it only once it is told to accept, because the process that this one succeeds still serves the address. */
-	readonly deferred?: true;
-	/** Set if UDP is bound beside TCP. Without UDP, a listener whose HTTP/3 is `named` is not served at all. */
-	readonly http3?: Http3Wish;
-}
+import type { MainThreadQuestion } from './main-thread-requests.ts';
 
 /** `[from, count]`: reused sites of the previous generation, starting at `from`; −1 takes the next `count` changed ones. */
 export type SiteRun = readonly [from: number, count: number];
@@ -89,78 +52,6 @@ export interface DocumentFacts {
 	/** Named pools of the document. */
 	readonly pools: readonly SharedPool[];
 }
-
-/** Options for preparing a candidate. */
-export interface PrepareTerms {
-	/** The process was started without a configuration. */
-	readonly unconfigured: boolean;
-	/** Applies it even if nothing has changed, and builds everything again. */
-	readonly force?: boolean | undefined;
-	/** Refuses it if it could not be rolled back. */
-	readonly reversible?: boolean | undefined;
-}
-
-/** Main thread to compile thread. Each request gets a reply with the same id. */
-export type CompilerRequest =
-	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
-	/** Compiles a candidate. */
-	| ({ readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput } & PrepareTerms)
-	/** Like `prepare`, for the running document with a change. */
-	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareTerms)
-	/** Returns what `prepare` would find, without keeping a candidate. */
-	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareTerms)
-	/** Makes the candidate the running document, or discards it. */
-	| { readonly id: number; readonly op: 'commit' }
-	| { readonly id: number; readonly op: 'discard' }
-	/** Returns the running document as a delta from nothing. */
-	| { readonly id: number; readonly op: 'snapshot' }
-	| {
-			readonly id: number;
-			readonly op: 'read';
-			readonly path: readonly string[];
-			readonly object?: string | undefined;
-	  }
-	/** For tests: makes the thread stop responding. */
-	| { readonly id: number; readonly op: 'stall'; readonly how: Stall };
-
-/** The result of compiling a candidate. */
-export type Prepared =
-	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
-	| {
-			readonly result: 'restart_required';
-			readonly reasons: readonly RestartReason[];
-			readonly diagnostics: readonly DiagnosticReport[];
-	  }
-	| Irreversible
-	| { readonly result: 'unchanged'; readonly diagnostics: readonly DiagnosticReport[] }
-	| {
-			readonly result: 'swap';
-			readonly diagnostics: readonly DiagnosticReport[];
-			readonly facts: DocumentFacts;
-			readonly delta: GenerationDelta;
-	  };
-
-/** Replies of the compile thread, by operation. */
-export interface CompilerAnswers {
-	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
-	prepare: Prepared;
-	edit: Prepared | EditRefused;
-	preview: LoadPreview;
-	/** UTF-8 JSON of the document. */
-	commit: ArrayBuffer;
-	discard: null;
-	snapshot: { readonly facts: DocumentFacts; readonly delta: GenerationDelta };
-	read: ConfigReading;
-	stall: null;
-}
-
-/** A reply of the compile thread; `failure` is the message of a bug, never a mistake in the input. */
-export type CompilerReply = {
-	readonly id: number;
-	readonly answer?: unknown;
-	readonly failure?: string;
-	readonly stack?: string;
-};
 
 /** Start parameters of a worker thread. */
 export interface WorkerStart {
@@ -215,27 +106,6 @@ export type ToWorker =
 	| { readonly type: 'ping'; readonly number: number }
 	/** For tests: throws outside any request, or stops responding. */
 	| { readonly type: 'crash' | Stall };
-
-/** Severity of a log entry, in ascending order. */
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
-
-/** An entry of the process log, as sent by threads. */
-export interface LogEntry {
-	readonly level: LogLevel;
-	/** Name of the logger: `http`, `runtime`. */
-	readonly logger: string;
-	readonly message: string;
-	readonly fields?: { readonly [name: string]: unknown } | undefined;
-}
-
-/** A series of numbers in a page of a thread. */
-export interface SeriesAnnouncement {
-	readonly family: string;
-	readonly labels: { readonly [name: string]: string };
-	/** Index of the page among those this thread announced, and the first Float64 slot in it. */
-	readonly page: number;
-	readonly slot: number;
-}
 
 /** Worker to main thread. */
 export type FromWorker =

@@ -1,0 +1,85 @@
+/** Messages between the main thread and the compile thread. */
+import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type {
+	ConfigEdit,
+	ConfigReading,
+	EditRefused,
+	Irreversible,
+	LoadPreview,
+	RestartReason,
+} from './load-results.ts';
+import type { Stall } from '../threads/stop-answering.ts';
+import type { DocumentFacts, GenerationDelta } from '../worker/worker-messages.ts';
+
+/** Options for preparing a candidate. */
+export interface PrepareTerms {
+	/** The process was started without a configuration. */
+	readonly unconfigured: boolean;
+	/** Applies it even if nothing has changed, and builds everything again. */
+	readonly force?: boolean | undefined;
+	/** Refuses it if it could not be rolled back. */
+	readonly reversible?: boolean | undefined;
+}
+
+/** Main thread to compile thread. Each request gets a reply with the same id. */
+export type CompilerRequest =
+	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
+	/** Compiles a candidate. */
+	| ({ readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput } & PrepareTerms)
+	/** Like `prepare`, for the running document with a change. */
+	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareTerms)
+	/** Returns what `prepare` would find, without keeping a candidate. */
+	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareTerms)
+	/** Makes the candidate the running document, or discards it. */
+	| { readonly id: number; readonly op: 'commit' }
+	| { readonly id: number; readonly op: 'discard' }
+	/** Returns the running document as a delta from nothing. */
+	| { readonly id: number; readonly op: 'snapshot' }
+	| {
+			readonly id: number;
+			readonly op: 'read';
+			readonly path: readonly string[];
+			readonly object?: string | undefined;
+	  }
+	/** For tests: makes the thread stop responding. */
+	| { readonly id: number; readonly op: 'stall'; readonly how: Stall };
+
+/** The result of compiling a candidate. */
+export type Prepared =
+	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	| {
+			readonly result: 'restart_required';
+			readonly reasons: readonly RestartReason[];
+			readonly diagnostics: readonly DiagnosticReport[];
+	  }
+	| Irreversible
+	| { readonly result: 'unchanged'; readonly diagnostics: readonly DiagnosticReport[] }
+	| {
+			readonly result: 'swap';
+			readonly diagnostics: readonly DiagnosticReport[];
+			readonly facts: DocumentFacts;
+			readonly delta: GenerationDelta;
+	  };
+
+/** Replies of the compile thread, by operation. */
+export interface CompilerAnswers {
+	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
+	prepare: Prepared;
+	edit: Prepared | EditRefused;
+	preview: LoadPreview;
+	/** UTF-8 JSON of the document. */
+	commit: ArrayBuffer;
+	discard: null;
+	snapshot: { readonly facts: DocumentFacts; readonly delta: GenerationDelta };
+	read: ConfigReading;
+	stall: null;
+}
+
+/** A reply of the compile thread; `failure` is the message of a bug, never a mistake in the input. */
+export type CompilerReply = {
+	readonly id: number;
+	readonly answer?: unknown;
+	readonly failure?: string;
+	readonly stack?: string;
+};

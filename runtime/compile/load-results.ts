@@ -1,0 +1,77 @@
+/** Changes of the running configuration as the compile thread judges them: what was asked, what it would do, why it cannot be done. */
+import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import type { Change } from '../../compiler/document/difference.ts';
+import type { EditMethod } from '../../compiler/document/edit-document.ts';
+
+/** Why a change requires a restart. */
+export interface RestartReason {
+	/** `listener_added`, `listener_removed`, `setting_changed`, `tls_hostname_added`, `mutual_tls_with_resumption`. */
+	readonly code: string;
+	/** The subject: `:8443`, `metrics`. */
+	readonly subject: string;
+	readonly message: string;
+}
+
+/** Options of a load. */
+export interface LoadTerms {
+	/** Loads even an unchanged configuration, reading and building everything again. */
+	readonly force?: boolean;
+	/** Refuses a load that could not be rolled back by loading the running configuration again. */
+	readonly reversible?: boolean;
+}
+
+/** A load that had to be reversible is not: the rollback would need a restart, or the running configuration no longer compiles. */
+export interface Irreversible {
+	readonly result: 'irreversible';
+	/** Why the rollback would need a restart. */
+	readonly reasons: readonly RestartReason[];
+	/** Errors of the running configuration if it were loaded again. */
+	readonly diagnostics: readonly DiagnosticReport[];
+}
+
+/** A change of the running document requested through the Admin API. */
+export interface ConfigEdit {
+	readonly method: EditMethod;
+	/** The path starts at the object with this `@id` instead of the document. */
+	readonly id?: string | undefined;
+	/** Member names and array indices. */
+	readonly path: readonly string[];
+	/** JSON of the value; '' for DELETE. */
+	readonly text: string;
+	/** The field `If-Match`, unparsed. */
+	readonly ifMatch?: string | undefined;
+}
+
+/** A change that does not fit the running document. Nothing was compiled. */
+export interface EditRefused {
+	readonly result: 'edit_refused';
+	/** `changed`: If-Match no longer holds. The others are those of `editDocument`. */
+	readonly reason: 'missing' | 'exists' | 'value' | 'changed';
+	readonly message: string;
+	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
+	readonly nearest: string;
+}
+
+/** What a load would do. */
+export type LoadPreview =
+	| {
+			readonly result: 'swap' | 'unchanged';
+			readonly diagnostics: readonly DiagnosticReport[];
+			/** What would change, secrets redacted. */
+			readonly changes: readonly Change[];
+	  }
+	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	| Irreversible
+	| {
+			readonly result: 'restart_required';
+			readonly reasons: readonly RestartReason[];
+			readonly diagnostics: readonly DiagnosticReport[];
+			readonly changes: readonly Change[];
+	  };
+
+/** A value of the running document. */
+export interface ConfigReading {
+	/** A long one is UTF-8 with a final newline, in shared memory. */
+	readonly json: string | SharedArrayBuffer;
+	readonly etag: string;
+}

@@ -1,0 +1,10 @@
+/** How a thread announces a series of its metrics to the main thread. */
+
+/** A series of numbers in a page of a thread. */
+export interface SeriesAnnouncement {
+	readonly family: string;
+	readonly labels: { readonly [name: string]: string };
+	/** Index of the page among those this thread announced, and the first Float64 slot in it. */
+	readonly page: number;
+	readonly slot: number;
+}

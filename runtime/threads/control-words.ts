@@ -1,0 +1,19 @@
+/** Int32 memory that the main thread shares with all worker threads: what each slot means. */
+
+/** Slot, in the Int32 memory shared by all threads, of the current generation's number. */
+export const CONTROL_GENERATION = 0;
+
+/** Slot of the time at which a delayed stop starts, in seconds since 1970; 0 if none is pending. */
+export const CONTROL_STOPS_AT = 1;
+
+/** First slot, one per thread, of the number of log characters in transit to the main thread. */
+export const CONTROL_OUTSTANDING = 16;
+
+/** Characters in transit beyond which a thread drops log text. */
+export const MAX_OUTSTANDING: number = 8 * 1024 * 1024;
+
+/** Maximum number of worker threads. */
+export const MOST_THREADS = 256;
+
+/** Number of slots. */
+export const CONTROL_SLOTS = CONTROL_OUTSTANDING + MOST_THREADS;
