@@ -1,6 +1,8 @@
 /** Messages between the main thread and the compile thread. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { Stall } from '../threads/stop-answering.ts';
+import type { DocumentFacts, GenerationDelta } from '../worker/worker-messages.ts';
 import type {
 	ConfigEdit,
 	ConfigReading,
@@ -9,8 +11,6 @@ import type {
 	LoadPreview,
 	RestartReason,
 } from './load-results.ts';
-import type { Stall } from '../threads/stop-answering.ts';
-import type { DocumentFacts, GenerationDelta } from '../worker/worker-messages.ts';
 
 /** Options for preparing a candidate. */
 export interface PrepareTerms {

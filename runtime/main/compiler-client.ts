@@ -2,10 +2,10 @@
 import type { Worker } from 'node:worker_threads';
 import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
+import { LOOK_INTERVAL } from '../threads/stall-clock.ts';
 import { startThread } from '../threads/thread-source.ts';
+import { END_LIMIT, ThreadWatch } from '../threads/thread-watch.ts';
 import { within } from '../threads/within.ts';
-import { LOOK_INTERVAL } from './stall-clock.ts';
-import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
 
 /** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {

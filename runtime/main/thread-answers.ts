@@ -1,12 +1,12 @@
 /** Answers requests that worker threads send to the main thread, each by the component that is responsible for it. */
 import type { Settings } from '../../compiler/document/document.ts';
-import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
 import { scrapedText } from '../metrics/scrape-memory.ts';
 import type { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from '../worker/main-thread-requests.ts';
 import type { CacheRegistry } from './cache-registry.ts';
+import type { RuntimeMetrics } from './runtime-metrics.ts';
 
 /** The components of the main thread that answer requests. */
 export interface MainThreadServices {

@@ -7,13 +7,13 @@ import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import { endThread } from '../sockets/end-thread.ts';
 import { CONTROL_OUTSTANDING, MOST_THREADS } from '../threads/control-words.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
+import { LOOK_INTERVAL } from '../threads/stall-clock.ts';
 import type { Stall } from '../threads/stop-answering.ts';
 import { startThread } from '../threads/thread-source.ts';
+import { END_LIMIT, ThreadWatch } from '../threads/thread-watch.ts';
 import { within } from '../threads/within.ts';
 import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
 import type { FromWorker, ToWorker, WorkerStart } from '../worker/worker-messages.ts';
-import { LOOK_INTERVAL } from './stall-clock.ts';
-import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
 import {
 	BuildRefused,
 	type GenerationOrder,

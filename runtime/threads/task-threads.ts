@@ -1,7 +1,7 @@
 /** A pool of threads, each of which processes one task at a time. Threads are started on demand and replaced when they die. */
 import type { Worker } from 'node:worker_threads';
-import { END_LIMIT } from '../main/thread-watch.ts';
 import { startThread, type ThreadKind } from './thread-source.ts';
+import { END_LIMIT } from './thread-watch.ts';
 import { within } from './within.ts';
 
 /** Called when a thread died, or was abandoned because it took too long (`stalled`). */

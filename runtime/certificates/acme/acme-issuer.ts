@@ -7,7 +7,7 @@ import { DEFAULT_DIRECTORY } from '../../../compiler/modules/providers/issuers/a
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { keySegment } from '../../storage/store.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
-import type { IssuerDeps } from '../manager/issuers.ts';
+import type { IssuerDeps } from '../issuer-deps.ts';
 import { expandEnvironment } from '../settings-text.ts';
 import {
 	type AccountSettings,

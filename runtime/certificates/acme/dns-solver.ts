@@ -4,7 +4,7 @@ import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-p
 import type { DnsProvider } from '../dns/dns-provider.ts';
 import { createDnsProvider } from '../dns/dns-providers.ts';
 import { IssueError, setting } from '../issuer.ts';
-import type { IssuerDeps } from '../manager/issuers.ts';
+import type { IssuerDeps } from '../issuer-deps.ts';
 import { pause } from './acme-connection.ts';
 import type { DnsSolver } from './challenge-solver.ts';
 

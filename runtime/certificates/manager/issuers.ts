@@ -4,28 +4,10 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-plan.ts';
 import { canonicalJson } from '../../../compiler/document/canonical-json.ts';
-import type { Store } from '../../storage/store.ts';
-import type { Authority } from '../authority.ts';
-import type { ChallengeRegistry } from '../challenge-registry.ts';
 import { internalIssuer } from '../internal-issuer.ts';
 import { IssueError, type Issuer } from '../issuer.ts';
-import type { ManagerLog } from '../manager-log.ts';
+import type { IssuerDeps } from '../issuer-deps.ts';
 import { expandEnvironment } from '../settings-text.ts';
-import type { SharedChallenges } from '../shared-challenges.ts';
-
-/** Dependencies of issuers. */
-export interface IssuerDeps {
-	readonly log: ManagerLog;
-	readonly now: () => number;
-	readonly store: Store;
-	readonly challenges: ChallengeRegistry;
-	readonly sharedChallenges: SharedChallenges;
-	readonly authority: (id: string) => Promise<Authority | undefined>;
-	/** Returns the ports on which challenges arrive. */
-	readonly ports: () => { readonly http_port: number; readonly https_port: number };
-	readonly environment: { readonly [name: string]: string | undefined };
-	readonly workingDirectory: string;
-}
 
 /** Returns a key that identifies an issuer by its settings and the contents of the files they name. */
 export async function issuerKey(

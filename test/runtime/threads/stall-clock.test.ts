@@ -1,7 +1,7 @@
 /** How long a thread has been unresponsive, measured in its own time, and what must not count. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOK_INTERVAL, readThreadTimes, StallClock, type ThreadTimes } from '../../../runtime/main/stall-clock.ts';
+import { LOOK_INTERVAL, readThreadTimes, StallClock, type ThreadTimes } from '../../../runtime/threads/stall-clock.ts';
 
 /** Checks a thread that has stopped responding; returns the clock's value after each check. */
 function looks(times: readonly (ThreadTimes | undefined)[], elapsed: number = LOOK_INTERVAL): number[] {

@@ -1,8 +1,8 @@
 /** The metrics of a runtime. The code that renders them is loaded on first use. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
-import type { MetricsRegistry, RuntimeGauges } from '../main/metrics-registry.ts';
-import type { Scrape } from './scrape-memory.ts';
-import type { ThreadTotals } from './thread-totals.ts';
+import type { Scrape } from '../metrics/scrape-memory.ts';
+import type { ThreadTotals } from '../metrics/thread-totals.ts';
+import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
 
 /** Admin API requests with one set of labels, counted before the registry was loaded. */
 interface AdminRequests {
@@ -39,7 +39,7 @@ export class RuntimeMetrics {
 	/** Renders all metrics as UTF-8. */
 	async render(format: MetricsFormat): Promise<Scrape> {
 		if (!this.#registry) {
-			const { MetricsRegistry } = await import('../main/metrics-registry.ts');
+			const { MetricsRegistry } = await import('./metrics-registry.ts');
 			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));
 		}
 		return this.#registry.render(format);

@@ -1,7 +1,7 @@
 /** Watches one thread from the main thread: whether it still responds, and what it was doing if it does not. */
 
-import { ThreadActivity } from '../threads/thread-activity.ts';
 import { readThreadTimes, StallClock } from './stall-clock.ts';
+import { ThreadActivity } from './thread-activity.ts';
 
 /** After this many milliseconds of its own time without a sign of life, a thread counts as unresponsive. */
 const UNRESPONSIVE_AFTER = 2000;
