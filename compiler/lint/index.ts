@@ -1,6 +1,6 @@
 /** The registry of lint rules, one line each. */
 
-import type { LintRule } from './lint-rule.ts';
+import type { LintRule } from './inspection/lint-rule.ts';
 import { adminOpen } from './rules/admin-open.ts';
 import { authInClear } from './rules/auth-in-clear.ts';
 import { blockEmpty } from './rules/block-empty.ts';

@@ -13,10 +13,10 @@ import { Source } from '../source/source.ts';
 import type { ConfigTree } from '../syntax/ast.ts';
 import { parseConfig } from '../syntax/parse-config.ts';
 import { lintRules } from './index.ts';
-import { LintContext, type LintSubject } from './lint-context.ts';
+import { LintContext, type LintSubject } from './inspection/lint-context.ts';
+import { walkDocument } from './inspection/walk-document.ts';
 import { snippetUnused } from './rules/snippet-unused.ts';
 import { Silences } from './silence.ts';
-import { walkDocument } from './walk-document.ts';
 
 /** A compiled configuration and everything its rules may inspect. */
 export interface LintInput {

@@ -1,6 +1,6 @@
 /** `admin/open`. */
-import type { LintRule } from '../lint-rule.ts';
-import { isLoopback } from '../public-host.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { isLoopback } from '../inspection/public-host.ts';
 
 /** The Admin API listens on an address that others can reach, without a token. */
 export const adminOpen: LintRule = {

@@ -1,7 +1,7 @@
 /** `auth/in-clear`. */
-import { traitsOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { isLoopback } from '../public-host.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { isLoopback } from '../inspection/public-host.ts';
 
 /** `basic_auth` asks for a password over plain HTTP. */
 export const authInClear: LintRule = {

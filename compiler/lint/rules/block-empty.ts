@@ -1,7 +1,7 @@
 /** `block/empty`. */
 import { directives } from '../../modules/directives/index.ts';
-import { linesOf } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { linesOf } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A block of directives is empty. */
 export const blockEmpty: LintRule = {

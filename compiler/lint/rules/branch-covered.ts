@@ -1,7 +1,7 @@
 /** `branch/covered`. */
-import { branchesOf } from '../answering.ts';
-import { covers } from '../coverage.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { branchesOf } from '../inspection/answering.ts';
+import { covers } from '../inspection/coverage.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A `handle` or `when` branch matches only requests that an earlier branch takes. */
 export const branchCovered: LintRule = {

@@ -1,5 +1,5 @@
 /** `branch/never-runs`. */
-import type { LintRule } from '../lint-rule.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The compiler reports it for a Configfile; otherwise `branch/covered` does. */
 export const branchNeverRuns: LintRule = {

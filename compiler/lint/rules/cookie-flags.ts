@@ -1,6 +1,6 @@
 /** `header/cookie-without-flags`. */
-import { editsOf } from '../header-fields.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { editsOf } from '../inspection/header-fields.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A cookie is set without `HttpOnly` or `SameSite`. */
 export const cookieFlags: LintRule = {

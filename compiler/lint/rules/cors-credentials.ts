@@ -1,6 +1,6 @@
 /** `header/cors-for-everyone`. */
-import { editsOf, type FieldEdit } from '../header-fields.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { editsOf, type FieldEdit } from '../inspection/header-fields.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Every origin may read responses with the user's credentials. */
 export const corsForEveryone: LintRule = {

@@ -1,8 +1,8 @@
 /** `environment/unset`. */
 import { escapePointer } from '../../document/validate.ts';
 import { scanComments } from '../../syntax/scan-comments.ts';
-import type { LintContext } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** An environment variable is not set: `{$NAME}` without a default vanishes, and `{env.NAME}` is empty. */
 export const environmentUnset: LintRule = {

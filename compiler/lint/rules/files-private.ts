@@ -1,8 +1,8 @@
 /** `files/private-files`. */
 import { join } from 'node:path';
-import { traitsOf } from '../answering.ts';
-import { rootsOf } from '../file-roots.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import { rootsOf } from '../inspection/file-roots.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Names that hold keys, passwords or history. */
 const PRIVATE: readonly string[] = ['.git', '.svn', '.hg', '.env', '.htpasswd', '.ssh', '.aws', 'id_rsa'];

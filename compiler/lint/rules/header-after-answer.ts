@@ -1,7 +1,7 @@
 /** `header/after-answer`. */
 import type { Step } from '../../document/document.ts';
-import { answersOnceRun, branchesOf, directiveOf, traitsOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { answersOnceRun, branchesOf, directiveOf, traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A `header` for all responses follows a directive that answers some of them. */
 export const headerAfterAnswer: LintRule = {

@@ -1,12 +1,12 @@
 /** `header/before-rewrite`. */
 import type { Matcher } from '../../document/document.ts';
 import { MATCHERS } from '../../modules/matchers/index.ts';
-import { traitsOf } from '../answering.ts';
-import { editsOf, type FieldEdit, isLong } from '../header-fields.ts';
-import { laterStep } from '../later-step.ts';
-import type { LintContext } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { asksForFile, everyMatcher } from '../walk-document.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import { editsOf, type FieldEdit, isLong } from '../inspection/header-fields.ts';
+import { laterStep } from '../inspection/later-step.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { asksForFile, everyMatcher } from '../inspection/walk-document.ts';
 
 /** Fields that describe one specific file. Other fields are often meant for everything served below a path. */
 const OF_FILES = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;

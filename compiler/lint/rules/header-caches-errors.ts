@@ -1,12 +1,12 @@
 /** `header/caches-errors`. */
 import type { TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { Matcher } from '../../document/document.ts';
-import { answersOnceRun, directiveOf, traitsOf } from '../answering.ts';
-import { editsOf, type FieldEdit, isLong } from '../header-fields.ts';
-import { laterStep } from '../later-step.ts';
-import type { LintContext } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { asksForFile } from '../walk-document.ts';
+import { answersOnceRun, directiveOf, traitsOf } from '../inspection/answering.ts';
+import { editsOf, type FieldEdit, isLong } from '../inspection/header-fields.ts';
+import { laterStep } from '../inspection/later-step.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { asksForFile } from '../inspection/walk-document.ts';
 
 interface Response {
 	readonly deferred?: boolean;

@@ -1,6 +1,6 @@
 /** `header/of-framing`. */
-import { editsOf } from '../header-fields.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { editsOf } from '../inspection/header-fields.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 const FRAMING = /^(?:connection|keep-alive|transfer-encoding|content-length|te|trailer|upgrade|proxy-connection)$/i;
 

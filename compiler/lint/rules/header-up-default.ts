@@ -1,6 +1,6 @@
 /** `proxy/header-up-default`. */
-import { editsOf } from '../header-fields.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { editsOf } from '../inspection/header-fields.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 import { removal } from './matcher-unused.ts';
 
 /** What `reverse_proxy` sends by default, by field name. */

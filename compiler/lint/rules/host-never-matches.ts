@@ -1,8 +1,8 @@
 /** `host/never-matches`. */
 import { listOf } from '../../modules/matchers/index.ts';
-import { coversHost } from '../coverage.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { asserted } from '../walk-document.ts';
+import { coversHost } from '../inspection/coverage.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { asserted } from '../inspection/walk-document.ts';
 
 /** A `host` matcher names a host that its site does not serve. */
 export const hostNeverMatches: LintRule = {

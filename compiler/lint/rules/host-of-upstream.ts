@@ -1,6 +1,6 @@
 /** `proxy/host-of-upstream`. */
-import { editsOf } from '../header-fields.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { editsOf } from '../inspection/header-fields.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** `header_up Host` hides the host name that the client requested from an upstream without TLS. */
 export const hostOfUpstream: LintRule = {

@@ -1,6 +1,6 @@
 /** `header/hsts-without-tls`. */
-import { editsOf } from '../header-fields.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { editsOf } from '../inspection/header-fields.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** `Strict-Transport-Security` is sent over plain HTTP, where it has no effect. */
 export const hstsWithoutTls: LintRule = {

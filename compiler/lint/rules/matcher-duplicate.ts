@@ -1,7 +1,7 @@
 /** `matcher/duplicate`. */
 import type { Line, Word } from '../../syntax/ast.ts';
-import type { LintContext } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Two named matchers of one block are identical. */
 export const matcherDuplicate: LintRule = {

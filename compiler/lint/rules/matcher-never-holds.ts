@@ -1,8 +1,8 @@
 /** `matcher/never-holds`. */
 import type { Matcher } from '../../document/document.ts';
-import { excludes } from '../coverage.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { everyMatcher } from '../walk-document.ts';
+import { excludes } from '../inspection/coverage.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { everyMatcher } from '../inspection/walk-document.ts';
 
 /** A matcher combines conditions that no request can meet together. */
 export const matcherNeverHolds: LintRule = {

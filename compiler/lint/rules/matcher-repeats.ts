@@ -1,8 +1,8 @@
 /** `matcher/repeats-itself`. */
 import { pathsOf } from '../../modules/matchers/index.ts';
-import { coversPath } from '../coverage.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { everyMatcher } from '../walk-document.ts';
+import { coversPath } from '../inspection/coverage.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { everyMatcher } from '../inspection/walk-document.ts';
 
 /** A path pattern of a matcher is redundant. */
 export const matcherRepeats: LintRule = {

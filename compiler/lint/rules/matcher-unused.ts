@@ -1,7 +1,7 @@
 /** `matcher/unused`. */
 import type { SourceSpan } from '../../source/source.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import type { LintRule } from '../lint-rule.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A named matcher is never used. */
 export const matcherUnused: LintRule = {

@@ -1,6 +1,6 @@
 /** `directive/never-runs`. */
-import { alwaysAnswers, directiveOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { alwaysAnswers, directiveOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A directive follows one that answers every request that reaches it. */
 export const directiveNeverRuns: LintRule = {

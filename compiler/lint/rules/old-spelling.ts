@@ -1,7 +1,7 @@
 /** `directive/old-spelling`. */
 import { directives } from '../../modules/directives/index.ts';
-import { linesOf } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { linesOf } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A directive is written in an obsolete spelling. */
 export const oldSpelling: LintRule = {

@@ -1,8 +1,8 @@
 /** `path/as-sent`. */
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import { MATCHERS } from '../../modules/matchers/index.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { everyMatcher } from '../walk-document.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { everyMatcher } from '../inspection/walk-document.ts';
 
 /** Short names of the placeholders that return the path, or text that begins with it, as the client sent it. */
 const AS_SENT = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;

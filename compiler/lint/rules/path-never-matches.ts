@@ -1,8 +1,8 @@
 /** `path/never-matches`. */
 
 import { pathsOf } from '../../modules/matchers/index.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { everyMatcher } from '../walk-document.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { everyMatcher } from '../inspection/walk-document.ts';
 
 /** A path pattern can match no path. */
 export const pathNeverMatches: LintRule = {

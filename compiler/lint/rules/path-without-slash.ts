@@ -1,8 +1,8 @@
 /** `path/prefix-without-slash`. */
 
 import { pathsOf } from '../../modules/matchers/index.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { everyMatcher } from '../walk-document.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { everyMatcher } from '../inspection/walk-document.ts';
 
 /** A pattern such as `/api*` also matches `/apiary`; usually `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {

@@ -1,6 +1,6 @@
 /** `placeholder/of-nginx`. */
-import { linesOf } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { linesOf } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** nginx variables and the corresponding placeholders. */
 const VARIABLES: ReadonlyMap<string, string> = new Map([

@@ -1,8 +1,8 @@
 /** `placeholder/unclosed`. */
 import { isKnownPlaceholder } from '../../codegen/placeholders/index.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
-import { linesOf } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { linesOf } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A brace opens a placeholder that is never closed. */
 export const placeholderUnclosed: LintRule = {

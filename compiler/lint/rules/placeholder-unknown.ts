@@ -2,8 +2,8 @@
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
 import { mappedNamesOf } from '../../lower/mapped-placeholders.ts';
 import { registryOf } from '../../lower/registry.ts';
-import { linesOf } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { linesOf } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A placeholder is unknown to this server: it becomes empty or is left as written. */
 export const placeholderUnknown: LintRule = {

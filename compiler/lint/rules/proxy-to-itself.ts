@@ -1,7 +1,7 @@
 /** `proxy/to-itself`. */
-import { traitsOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { isLoopback } from '../public-host.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { isLoopback } from '../inspection/public-host.ts';
 
 /** An upstream is an address that this server listens on. */
 export const proxyToItself: LintRule = {

@@ -1,10 +1,10 @@
 /** `redirect/loop`. */
 import type { Matcher } from '../../document/document.ts';
-import { branchesOf, traitsOf } from '../answering.ts';
-import type { LintContext } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { originsOf, sampleGet, samplePaths } from '../sample-request.ts';
-import type { WalkedStep } from '../walk-document.ts';
+import { branchesOf, traitsOf } from '../inspection/answering.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { originsOf, sampleGet, samplePaths } from '../inspection/sample-request.ts';
+import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_HOPS = 20;

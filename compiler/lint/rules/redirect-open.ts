@@ -1,6 +1,6 @@
 /** `redirect/open`. */
-import { traitsOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The request decides where a redirect leads. */
 export const redirectOpen: LintRule = {

@@ -1,7 +1,7 @@
 /** `files/root-missing`. */
 import { isAbsolute, resolve } from 'node:path';
-import { rootsOf } from '../file-roots.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { rootsOf } from '../inspection/file-roots.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The folder from which files are served does not exist. */
 export const rootMissing: LintRule = {

@@ -1,7 +1,7 @@
 /** `files/root-too-wide`. */
 
-import { rootsOf } from '../file-roots.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { rootsOf } from '../inspection/file-roots.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 const WIDE = /^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
 

@@ -1,7 +1,7 @@
 /** `root/unused`. */
 import { matchers } from '../../modules/matchers/index.ts';
-import { traitsOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A site sets `root`, and nothing in it reads files. */
 export const rootUnused: LintRule = {

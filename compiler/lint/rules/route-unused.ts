@@ -1,6 +1,6 @@
 /** `route/unused`. */
-import { traitsOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A named route is never run. */
 export const routeUnused: LintRule = {

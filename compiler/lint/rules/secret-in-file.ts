@@ -1,8 +1,8 @@
 /** `secret/in-file`. */
 import { findSecrets, pointerOf, type Secret } from '../../document/secrets.ts';
 import { valueAt } from '../../document/validate.ts';
-import type { LintContext } from '../lint-context.ts';
-import type { LintRule } from '../lint-rule.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Markers of values that are more often a pattern than a whole secret, or often not secret at all. */
 const UNSURE: ReadonlySet<unknown> = new Set(['by-field', 'by-source', 'by-destination', 'by-key', 'argument']);

@@ -1,6 +1,6 @@
 /** `site/never-answers`. */
-import { mayAnswer } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { mayAnswer } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** No directive of a site answers: every request gets 200 with an empty body. */
 export const siteNeverAnswers: LintRule = {

@@ -1,8 +1,8 @@
 /** `site/shadowed`. */
 import { SiteTable } from '../../codegen/site-table.ts';
 import { effectivePort, isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { sampleHost, sampleRequest } from '../sample-request.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { sampleHost, sampleRequest } from '../inspection/sample-request.ts';
 
 /** No request reaches a site, or one of its addresses: another site is always tried first. */
 export const siteShadowed: LintRule = {

@@ -1,5 +1,5 @@
 /** `snippet/unused`. */
-import type { LintRule } from '../lint-rule.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The compiler reports it; linting asks for it in both languages. */
 export const snippetUnused: LintRule = {

@@ -1,7 +1,7 @@
 /** `directive/covered`. */
-import { answersOnceRun, changesTarget, directiveOf } from '../answering.ts';
-import { covers } from '../coverage.ts';
-import type { LintRule } from '../lint-rule.ts';
+import { answersOnceRun, changesTarget, directiveOf } from '../inspection/answering.ts';
+import { covers } from '../inspection/coverage.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** An earlier directive with a wider matcher answers every request meant for this one. */
 export const directiveCovered: LintRule = {

@@ -2,9 +2,9 @@
 
 import type { Site, Step } from '../../document/document.ts';
 import { effectivePort, isSiteAddress, needsTls, parseSiteAddress } from '../../document/site-address.ts';
-import { traitsOf } from '../answering.ts';
-import type { LintRule } from '../lint-rule.ts';
-import { isPublicName } from '../public-host.ts';
+import { traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { isPublicName } from '../inspection/public-host.ts';
 
 /** A public host name is served without TLS. */
 export const tlsOff: LintRule = {

@@ -1,5 +1,5 @@
 /** `trusted-proxies/everyone`. */
-import type { LintRule } from '../lint-rule.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Every client is trusted to state its own address. */
 export const trustsEveryone: LintRule = {

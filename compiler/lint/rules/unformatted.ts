@@ -1,7 +1,7 @@
 /** `format/unformatted`. */
 import { formatText } from '../../syntax/format.ts';
 import { firstDifference } from '../../syntax/format-difference.ts';
-import type { LintRule } from '../lint-rule.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The text is not formatted. */
 export const unformatted: LintRule = {

@@ -1,6 +1,6 @@
 /** `upstream/twice`. */
 import { parseUpstream } from '../../modules/directives/reverse-proxy/upstream-address.ts';
-import type { LintRule } from '../lint-rule.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A pool lists the same address twice. */
 export const upstreamTwice: LintRule = {

@@ -1,5 +1,5 @@
 /** `upstream/unused`. */
-import type { LintRule } from '../lint-rule.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The compiler reports it for a Configfile. */
 export const upstreamUnused: LintRule = {

@@ -1,5 +1,5 @@
 /** The definition of a lint rule: its code, its documentation and its check, in one object. */
-import type { Severity } from '../diagnostics/diagnostic.ts';
+import type { Severity } from '../../diagnostics/diagnostic.ts';
 import type { LintContext } from './lint-context.ts';
 
 /** Default severity of a finding: a `warning` makes `--strict` fail, a `note` only informs. */

@@ -1,13 +1,13 @@
 /** What a lint rule sees: the texts as trees, the resulting document, its plan, and a dry run of it. */
-import type { Plan } from '../codegen/plan.ts';
-import type { Diagnostic, TextEdit } from '../diagnostics/diagnostic.ts';
-import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
-import type { Document } from '../document/document.ts';
-import type { DryRunResult } from '../dry-run/dry-run.ts';
-import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
-import type { Reader } from '../source/reader.ts';
-import type { Source, SourceSpan } from '../source/source.ts';
-import type { ConfigTree, Line } from '../syntax/ast.ts';
+import type { Plan } from '../../codegen/plan.ts';
+import type { Diagnostic, TextEdit } from '../../diagnostics/diagnostic.ts';
+import type { ConfigInput, Dialect } from '../../dialects/dialect.ts';
+import type { Document } from '../../document/document.ts';
+import type { DryRunResult } from '../../dry-run/dry-run.ts';
+import type { DryRunRequest } from '../../dry-run/dry-run-request.ts';
+import type { Reader } from '../../source/reader.ts';
+import type { Source, SourceSpan } from '../../source/source.ts';
+import type { ConfigTree, Line } from '../../syntax/ast.ts';
 import type { LintRule } from './lint-rule.ts';
 import type { WalkedDocument } from './walk-document.ts';
 

@@ -2,7 +2,7 @@
  * Finds steps that a request reaches after a given step: in the same pipeline, in a nested one, or after the step that contains
  * it.
  */
-import type { Matcher, Step } from '../document/document.ts';
+import type { Matcher, Step } from '../../document/document.ts';
 import { alwaysAnswers, branchesOf } from './answering.ts';
 import { covers, excludes } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';

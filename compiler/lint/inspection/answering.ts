@@ -1,9 +1,9 @@
 /** Derives facts about steps from the traits of their handlers: which answer requests, always or sometimes, and their words. */
 
-import { HANDLERS } from '../codegen/handlers.ts';
-import type { Step } from '../document/document.ts';
-import type { HandlerDirective } from '../modules/directives/directive.ts';
-import type { StepBranch } from '../modules/directives/traits.ts';
+import { HANDLERS } from '../../codegen/handlers.ts';
+import type { Step } from '../../document/document.ts';
+import type { HandlerDirective } from '../../modules/directives/directive.ts';
+import type { StepBranch } from '../../modules/directives/traits.ts';
 
 /** Traits of a step with an unknown handler. */
 const NONE: Partial<HandlerDirective> = {};

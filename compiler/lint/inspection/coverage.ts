@@ -2,11 +2,11 @@
  * Decides, from their form alone, whether one matcher holds for every request for which another does, and whether two never
  * hold together.
  */
-import { canonicalJson } from '../document/canonical-json.ts';
-import type { Matcher } from '../document/document.ts';
-import { hostMatches } from '../exchange/authority.ts';
-import { listOf } from '../modules/matchers/index.ts';
-import type { ListedValue } from '../modules/matchers/matcher.ts';
+import { canonicalJson } from '../../document/canonical-json.ts';
+import type { Matcher } from '../../document/document.ts';
+import { hostMatches } from '../../exchange/authority.ts';
+import { listOf } from '../../modules/matchers/index.ts';
+import type { ListedValue } from '../../modules/matchers/matcher.ts';
 
 /** Returns true only if `wide` certainly holds whenever `narrow` does. Undefined matches every request. */
 export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {

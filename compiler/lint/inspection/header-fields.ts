@@ -1,5 +1,5 @@
 /** Lists the header fields that a document sets or removes, whichever handler holds the edits. */
-import type { EditedMessage } from '../modules/directives/traits.ts';
+import type { EditedMessage } from '../../modules/directives/traits.ts';
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument, WalkedStep } from './walk-document.ts';
 

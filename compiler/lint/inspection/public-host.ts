@@ -1,5 +1,5 @@
 /** Decides, from its name alone, whether a host can be reached by the public. */
-import { parseIp } from '../exchange/ip-address.ts';
+import { parseIp } from '../../exchange/ip-address.ts';
 
 /** Names that are never delegated (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and `.internal`). */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|test|example|invalid|home\.arpa|lan|localdomain)$/;
