@@ -3,17 +3,17 @@ import './first.ts';
 import sade from 'sade';
 import { isSuccessor } from '../runtime/main/handover/predecessor-channel.ts';
 import { PASS_SOCKET, passSocket } from '../runtime/sockets/pass-socket.ts';
-import { invocation, parseArguments, scan } from './arguments.ts';
-import type { Invocation } from './command.ts';
+import { invocation, parseArguments, scan } from './command/arguments.ts';
+import type { Invocation } from './command/command.ts';
+import { reportFailure } from './command/failure-report.ts';
 import { findCommand } from './commands/find-command.ts';
-import { reportFailure } from './failure-report.ts';
 
 process.on('uncaughtException', error => {
 	void reportFailure(error).then(status => process.exit(status));
 });
 
 if (process.argv[2] === PASS_SOCKET) passSocket();
-else if (isSuccessor()) void import('./successor.ts').then(({ succeed }) => succeed());
+else if (isSuccessor()) void import('./serving/successor.ts').then(({ succeed }) => succeed());
 else start(process.argv.slice(2));
 
 function start(words: readonly string[]): void {

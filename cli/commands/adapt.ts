@@ -1,5 +1,6 @@
 /** `svc adapt`. */
-import { type Command, EXIT } from '../command.ts';
+import { type Command, EXIT } from '../command/command.ts';
+import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
@@ -7,8 +8,7 @@ import {
 	PATH_ARGUMENT,
 	readConfiguration,
 	requiredSource,
-} from '../configuration.ts';
-import { print, printError } from '../terminal.ts';
+} from '../configuration/configuration.ts';
 
 /** Prints the document, secrets included: it is the input of `run` and `POST /load`. */
 export const adapt: Command = {
@@ -34,7 +34,7 @@ export const adapt: Command = {
 			return EXIT.ok;
 		}
 		const input = await readConfiguration(requiredSource(invocation));
-		const { compileConfiguration } = await import('../compilation.ts');
+		const { compileConfiguration } = await import('../configuration/compilation.ts');
 		const { printedForm } = await import('../../compiler/document/printed-form.ts');
 		const { document, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);

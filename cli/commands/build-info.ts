@@ -1,9 +1,9 @@
 /** `svc build-info`. */
 import { isSea } from 'node:sea';
 import { chooseIoMode } from '../../runtime/sockets/io-mode.ts';
-import type { Command } from '../command.ts';
-import { print } from '../terminal.ts';
-import { version } from '../version.ts';
+import type { Command } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import { version } from '../command/version.ts';
 
 /** Prints how this build was made. */
 export const buildInfo: Command = {

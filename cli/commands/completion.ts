@@ -1,8 +1,8 @@
 /** `svc completion`. */
-import { quoted, UnknownWord } from '../arguments.ts';
-import { type Command, EXIT } from '../command.ts';
+import { quoted, UnknownWord } from '../command/arguments.ts';
+import { type Command, EXIT } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
 import type { OfferedCommand } from '../completion/offered-words.ts';
-import { print } from '../terminal.ts';
 import { COMMANDS } from './index.ts';
 
 type Script = (commands: readonly OfferedCommand[]) => string;

@@ -1,6 +1,6 @@
 /** `svc environ`. */
-import type { Command } from '../command.ts';
-import { print } from '../terminal.ts';
+import type { Command } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
 
 /** Prints the inherited environment, one NAME=value per line. */
 export const environ: Command = {

@@ -1,7 +1,8 @@
 /** `svc explain`. */
 import type { DryRunRequest } from '../../compiler/dry-run/dry-run-request.ts';
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
@@ -9,8 +10,7 @@ import {
 	PATH_ARGUMENT,
 	readConfiguration,
 	requiredSource,
-} from '../configuration.ts';
-import { print, printError } from '../terminal.ts';
+} from '../configuration/configuration.ts';
 
 /** Sends a request through the compiled configuration, without a network, and prints its path. */
 export const explain: Command = {
@@ -39,7 +39,7 @@ export const explain: Command = {
 		const source = requiredSource({ args: invocation.args.slice(2), value: invocation.value });
 		const request = await requestOf(invocation);
 		const input = await readConfiguration(source);
-		const { compileConfiguration } = await import('../compilation.ts');
+		const { compileConfiguration } = await import('../configuration/compilation.ts');
 		const { Explainer } = await import('../../compiler/explain/explanation.ts');
 		const { dryRunEnvironment } = await import('../../runtime/compile/dry-run-environment.ts');
 		const { plan, locate, warnings } = compileConfiguration(input);

@@ -3,9 +3,9 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { Site, Step } from '../../compiler/document/document.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure } from '../command.ts';
-import { listenSite, serveDocument } from '../quick-server.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure } from '../command/command.ts';
+import { listenSite, serveDocument } from '../serving/quick-server.ts';
 
 export const fileServer: Command = {
 	name: 'file-server',

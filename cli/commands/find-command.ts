@@ -1,7 +1,8 @@
 /** Finds a command by name. */
-import { quoted, UnknownWord } from '../arguments.ts';
-import { CommandFailure } from '../command.ts';
-import { COMMANDS, type CommandEntry } from './index.ts';
+import { quoted, UnknownWord } from '../command/arguments.ts';
+import type { CommandEntry } from '../command/command.ts';
+import { CommandFailure } from '../command/command.ts';
+import { COMMANDS } from './index.ts';
 
 /** Returns the entry of a command. @throws {@link CommandFailure} if there is none of that name */
 export function findCommand(name: string): CommandEntry {

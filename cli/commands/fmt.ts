@@ -4,17 +4,17 @@ import path from 'node:path';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { print, printError } from '../command/terminal.ts';
 import {
 	type ConfigurationSource,
 	DEFAULT_PLACES,
 	formatOfName,
 	readConfiguration,
 	requiredSource,
-} from '../configuration.ts';
-import { print, printError } from '../terminal.ts';
-import { unformatted } from '../unformatted.ts';
+} from '../configuration/configuration.ts';
+import { unformatted } from '../configuration/unformatted.ts';
 
 /** Formats configuration files, not those they import. */
 export const fmt: Command = {

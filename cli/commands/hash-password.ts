@@ -1,7 +1,7 @@
 /** `svc hash-password`. */
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure, type Invocation } from '../command.ts';
-import { print } from '../terminal.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
 
 /** bcrypt ignores the rest of a longer password. */
 const BCRYPT_BYTES = 72;
@@ -32,7 +32,7 @@ export const hashPassword: Command = {
 		const hash =
 			algorithm === 'bcrypt' ? bcrypt(invocation) : algorithm === 'argon2id' ? await argon2id(invocation) : undefined;
 		if (!hash) throw new CommandFailure(`${quoted(algorithm)} is not a hash algorithm; give bcrypt or argon2id.`);
-		const { readPassword } = await import('../password-input.ts');
+		const { readPassword } = await import('../command/password-input.ts');
 		const password = invocation.value('plaintext') ?? (await readPassword());
 		if (password === '') throw new CommandFailure('The password is empty.');
 		print(`${await hash(password)}\n`);

@@ -1,8 +1,8 @@
 /** `svc help`. */
-import { quoted } from '../arguments.ts';
-import type { Command } from '../command.ts';
-import { commandHelp, commandList } from '../help.ts';
-import { print } from '../terminal.ts';
+import { quoted } from '../command/arguments.ts';
+import type { Command } from '../command/command.ts';
+import { commandHelp, commandList } from '../command/help.ts';
+import { print } from '../command/terminal.ts';
 import { findCommand } from './find-command.ts';
 import { COMMANDS } from './index.ts';
 

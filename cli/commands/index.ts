@@ -1,13 +1,5 @@
 /** The commands of `svc`, one line each. A command's file is loaded when the command runs. */
-import type { Command } from '../command.ts';
-
-/** A command as the list shows it. */
-export interface CommandEntry {
-	readonly name: string;
-	/** Equals the summary in the command's definition; a test compares the two. */
-	readonly summary: string;
-	readonly load: () => Promise<Command>;
-}
+import type { CommandEntry } from '../command/command.ts';
 
 /** Every command, in the order of the help text. */
 export const COMMANDS: readonly CommandEntry[] = [

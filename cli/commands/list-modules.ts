@@ -1,7 +1,7 @@
 /** `svc list-modules`. */
-import { type Command, EXIT } from '../command.ts';
-import { print } from '../terminal.ts';
-import { version } from '../version.ts';
+import { type Command, EXIT } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import { version } from '../command/version.ts';
 
 /** A module as the list names it. */
 interface Module {

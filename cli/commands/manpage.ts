@@ -1,10 +1,10 @@
 /** `svc manpage`. */
 import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure, EXIT } from '../command.ts';
-import { print } from '../terminal.ts';
-import { version } from '../version.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import { version } from '../command/version.ts';
 import { COMMANDS } from './index.ts';
 
 /** Writes the manual: one page for each command, one for `svc`, and one for the configuration language. */

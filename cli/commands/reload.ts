@@ -1,8 +1,7 @@
 /** `svc reload`. */
 import type { PlaceTexts } from '../../compiler/lower/step-places.ts';
-import { ADDRESS_OPTION, answerFailure, answerWarnings, member, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
-import { adminSettings } from '../admin-settings.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
@@ -10,8 +9,16 @@ import {
 	PATH_ARGUMENT,
 	readConfiguration,
 	requiredSource,
-} from '../configuration.ts';
-import { print, printError } from '../terminal.ts';
+} from '../configuration/configuration.ts';
+import {
+	ADDRESS_OPTION,
+	answerFailure,
+	answerWarnings,
+	member,
+	postToAdmin,
+	TOKEN_RULE,
+} from '../control/admin-client.ts';
+import { adminSettings } from '../control/admin-settings.ts';
 
 /** Compiles the file here and sends the document, so that imports and relative paths are resolved relative to the file. */
 export const reload: Command = {
@@ -54,7 +61,7 @@ export const reload: Command = {
 		if (decision) return decide(decision, invocation);
 		const query = queryOf(invocation);
 		const input = await readConfiguration(requiredSource(invocation));
-		const { compileConfiguration } = await import('../compilation.ts');
+		const { compileConfiguration } = await import('../configuration/compilation.ts');
 		const { document, places, warnings } = compileConfiguration(input, true);
 		const text = JSON.stringify(document);
 		if (warnings !== '') printError(`${warnings}\n`);

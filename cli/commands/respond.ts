@@ -1,7 +1,7 @@
 /** `svc respond`. */
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure } from '../command.ts';
-import { headerEdits, headerField, listenSite, serveDocument } from '../quick-server.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure } from '../command/command.ts';
+import { headerEdits, headerField, listenSite, serveDocument } from '../serving/quick-server.ts';
 
 export const respond: Command = {
 	name: 'respond',

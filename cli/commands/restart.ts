@@ -1,8 +1,9 @@
 /** `svc restart`. */
-import { ADDRESS_OPTION, answerFailure, answerWarnings, member, TOKEN_RULE } from '../admin-client.ts';
-import { type Command, EXIT } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration.ts';
-import { print, printError } from '../terminal.ts';
+
+import { type Command, EXIT } from '../command/command.ts';
+import { print, printError } from '../command/terminal.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/configuration.ts';
+import { ADDRESS_OPTION, answerFailure, answerWarnings, member, TOKEN_RULE } from '../control/admin-client.ts';
 import { replaceProcess } from './upgrade.ts';
 
 /** Replaces the process of a running server. */

@@ -4,9 +4,9 @@ import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-ad
 import { withSchemes } from '../../compiler/modules/directives/reverse-proxy/transports/schemes.ts';
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure } from '../command.ts';
-import { headerEdits, headerField, serveDocument } from '../quick-server.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure } from '../command/command.ts';
+import { headerEdits, headerField, serveDocument } from '../serving/quick-server.ts';
 
 export const reverseProxy: Command = {
 	name: 'reverse-proxy',

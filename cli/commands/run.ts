@@ -1,7 +1,7 @@
 /** `svc run`. */
 import { closeSync, writeSync } from 'node:fs';
-import { savedConfiguration, stateFolder } from '../autosave.ts';
-import { type Command, CommandFailure, type Invocation } from '../command.ts';
+import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
+import { failureText } from '../command/failure-report.ts';
 import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
@@ -10,8 +10,8 @@ import {
 	LANGUAGE_RULE,
 	PATH_ARGUMENT,
 	readConfiguration,
-} from '../configuration.ts';
-import { failureText } from '../failure-report.ts';
+} from '../configuration/configuration.ts';
+import { savedConfiguration, stateFolder } from '../serving/autosave.ts';
 
 /** What `run` reports to `start`, as one line of JSON. */
 export type StartReport =
@@ -70,7 +70,7 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 	const source = saved ? undefined : configurationSource(invocation);
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
 	const input = saved ?? (source && (await readConfiguration(source)));
-	const { serve } = await import('../serve.ts');
+	const { serve } = await import('../serving/serve.ts');
 	// The saved document may turn the Admin API off; a server without a file could then not be changed at all.
 	const fileless = input === undefined || (saved !== undefined && namesNothing(invocation));
 	return serve({

@@ -1,8 +1,8 @@
 /** `svc service`. */
-import { quoted, UnknownWord } from '../arguments.ts';
-import { type Command, EXIT } from '../command.ts';
-import { controlService, SERVICE_ACTIONS, thisMachine, UNIT } from '../service-control.ts';
-import { print } from '../terminal.ts';
+import { quoted, UnknownWord } from '../command/arguments.ts';
+import { type Command, EXIT } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import { controlService, SERVICE_ACTIONS, thisMachine, UNIT } from '../control/service-control.ts';
 
 /** Controls the unit installed by packaging/install.sh. */
 export const service: Command = {

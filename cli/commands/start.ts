@@ -3,9 +3,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { isSea } from 'node:sea';
 import type { Readable } from 'node:stream';
-import { type Command, CommandFailure, EXIT } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, configurationSource, LANGUAGE_RULE, PATH_ARGUMENT } from '../configuration.ts';
-import { print } from '../terminal.ts';
+import { type Command, CommandFailure, EXIT } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import {
+	ADAPTER_OPTION,
+	CONFIG_OPTION,
+	configurationSource,
+	LANGUAGE_RULE,
+	PATH_ARGUMENT,
+} from '../configuration/configuration.ts';
 import type { StartReport } from './run.ts';
 
 /** Descriptor on which the server reports the outcome of its start. */

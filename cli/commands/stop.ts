@@ -1,9 +1,10 @@
 /** `svc stop`. */
-import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
-import { adminSettings } from '../admin-settings.ts';
-import { type Command, EXIT } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration.ts';
-import { print } from '../terminal.ts';
+
+import { type Command, EXIT } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/configuration.ts';
+import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE } from '../control/admin-client.ts';
+import { adminSettings } from '../control/admin-settings.ts';
 
 /** Asks a running server to stop. */
 export const stop: Command = {

@@ -8,11 +8,11 @@ import {
 	unfinishedName,
 	unfinishedPrefix,
 } from '../../runtime/storage/unfinished-files.ts';
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
-import { STORE_RULE, storeFailure, storeOf } from '../store-choice.ts';
-import { printError } from '../terminal.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure } from '../command/command.ts';
+import { printError } from '../command/terminal.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
+import { STORE_RULE, storeFailure, storeOf } from '../configuration/store-choice.ts';
 
 /** Exports the certificate store as a tar archive. */
 export const storageExport: Command = {

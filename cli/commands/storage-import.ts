@@ -1,9 +1,9 @@
 /** `svc storage-import`. */
 import { createReadStream } from 'node:fs';
-import type { Command } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, unreadable } from '../configuration.ts';
-import { STORE_RULE, storeFailure, storeFolderOf } from '../store-choice.ts';
-import { printError } from '../terminal.ts';
+import type { Command } from '../command/command.ts';
+import { printError } from '../command/terminal.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, unreadable } from '../configuration/configuration.ts';
+import { STORE_RULE, storeFailure, storeFolderOf } from '../configuration/store-choice.ts';
 
 /** Imports a tar archive into the certificate store. */
 export const storageImport: Command = {

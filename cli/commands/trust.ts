@@ -1,9 +1,9 @@
 /** `svc trust`. */
-import type { Command, Invocation } from '../command.ts';
-import { CommandFailure } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
-import { STORE_RULE, storeFolderOf } from '../store-choice.ts';
-import { print } from '../terminal.ts';
+import type { Command, Invocation } from '../command/command.ts';
+import { CommandFailure } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
+import { STORE_RULE, storeFolderOf } from '../configuration/store-choice.ts';
 
 /** Options of `trust` and `untrust`. */
 export const TRUST_OPTIONS: NonNullable<Command['options']> = [

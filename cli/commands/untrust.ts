@@ -1,6 +1,6 @@
 /** `svc untrust`. */
-import type { Command } from '../command.ts';
-import { STORE_RULE } from '../store-choice.ts';
+import type { Command } from '../command/command.ts';
+import { STORE_RULE } from '../configuration/store-choice.ts';
 import { changeTrust, TRUST_OPTIONS } from './trust.ts';
 /** Undoes `svc trust`. */
 /** Ends this machine's trust in the internal authority. */

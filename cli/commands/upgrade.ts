@@ -1,5 +1,8 @@
 /** `svc upgrade`. */
 import path from 'node:path';
+import { type Command, EXIT, type Invocation } from '../command/command.ts';
+import { print, printError } from '../command/terminal.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/configuration.ts';
 import {
 	ADDRESS_OPTION,
 	type AdminAnswer,
@@ -8,11 +11,8 @@ import {
 	member,
 	postToAdmin,
 	TOKEN_RULE,
-} from '../admin-client.ts';
-import { adminSettings } from '../admin-settings.ts';
-import { type Command, EXIT, type Invocation } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration.ts';
-import { print, printError } from '../terminal.ts';
+} from '../control/admin-client.ts';
+import { adminSettings } from '../control/admin-settings.ts';
 
 /** Replaces the program of a running server. */
 export const upgrade: Command = {

@@ -2,8 +2,11 @@
 
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
+import { quoted } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { reportFailure } from '../command/failure-report.ts';
+import { print, printError } from '../command/terminal.ts';
+import { version } from '../command/version.ts';
 import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
@@ -13,11 +16,8 @@ import {
 	PATH_ARGUMENT,
 	readConfiguration,
 	requiredSource,
-} from '../configuration.ts';
-import { reportFailure } from '../failure-report.ts';
-import { print, printError } from '../terminal.ts';
-import type { Validation, ValidationOptions } from '../validation.ts';
-import { version } from '../version.ts';
+} from '../configuration/configuration.ts';
+import type { Validation, ValidationOptions } from '../configuration/validation.ts';
 
 /** Code of a configuration that cannot be read, if others are checked too. */
 const UNREADABLE = 'configuration/unreadable';
@@ -75,7 +75,7 @@ type Check = () => Promise<Checked>;
 function checksOf({ args, value }: Invocation, options: ValidationOptions): Check[] {
 	const check = async (source: ConfigurationSource): Promise<Checked> => {
 		const input = await readConfiguration(source);
-		const { validateConfiguration } = await import('../validation.ts');
+		const { validateConfiguration } = await import('../configuration/validation.ts');
 		return { input, validation: await validateConfiguration(input, options) };
 	};
 	if (args.length < 2) {
@@ -150,12 +150,12 @@ async function printTexts(checks: readonly Check[], options: ValidationOptions):
 
 async function printText({ input, validation }: Checked, { lint, strict }: ValidationOptions): Promise<number> {
 	const { name, starts, valid, diagnostics, failures, tests } = validation;
-	const { formatWarning, renderDiagnostics } = await import('../compilation.ts');
+	const { formatWarning, renderDiagnostics } = await import('../configuration/compilation.ts');
 	const found = diagnostics.filter(one => !failures.includes(one));
 	const [first] = found;
 	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
 	if (!starts) {
-		const { refusal } = await import('../refusal.ts');
+		const { refusal } = await import('../command/refusal.ts');
 		throw new CommandFailure(refusal(name, found), { before: `${renderDiagnostics(found)}\n` });
 	}
 	// With --lint, a rule reports it.

@@ -1,7 +1,7 @@
 /** `svc version`. */
-import type { Command } from '../command.ts';
-import { print } from '../terminal.ts';
-import { version } from '../version.ts';
+import type { Command } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
+import { version } from '../command/version.ts';
 
 /** Prints the release tag, or in a checkout the commit. */
 export const versionCommand: Command = {

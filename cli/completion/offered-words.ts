@@ -1,5 +1,5 @@
 /** What completion scripts offer, derived from the command definitions; the same for every shell. */
-import type { Command, CommandArgument, CommandOption, Offer } from '../command.ts';
+import type { Command, CommandArgument, CommandOption, Offer } from '../command/command.ts';
 
 /** An option as a shell offers it. */
 export interface OfferedOption {

@@ -1,5 +1,5 @@
 /** The completion script for PowerShell 5 and later. */
-import type { Offer } from '../command.ts';
+import type { Offer } from '../command/command.ts';
 import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
 
 /** Returns the script for `svc completion powershell | Out-String | Invoke-Expression`. */

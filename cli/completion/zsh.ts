@@ -1,5 +1,5 @@
 /** The completion script for zsh: to be sourced, or installed as the file `_svc` on the fpath. */
-import type { Offer } from '../command.ts';
+import type { Offer } from '../command/command.ts';
 import { type OfferedArgument, type OfferedCommand, type OfferedOption, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `source <(svc completion zsh)`. */

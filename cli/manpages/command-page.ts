@@ -1,5 +1,5 @@
 /** The manual pages of commands and of `svc` itself, derived from the definitions that `--help` prints. */
-import type { Command, CommandOption } from '../command.ts';
+import type { Command, CommandOption } from '../command/command.ts';
 import { code, entry, type ManualPage, paragraph, section } from './roff.ts';
 
 const GLOBAL_ENTRIES = [

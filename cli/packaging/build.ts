@@ -11,7 +11,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type BuildOptions, build } from 'esbuild';
 import { THREAD_ASSET, THREAD_CACHE_ASSET } from '../../runtime/threads/thread-source.ts';
-import { version } from '../version.ts';
+import { version } from '../command/version.ts';
 import { verifyNode } from './pinned-node.js';
 
 const root = path.resolve(import.meta.dirname, '../..');

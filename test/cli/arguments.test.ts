@@ -1,8 +1,8 @@
 /** Command line parsing: the values that a command receives, and the errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseArguments, scan } from '../../cli/arguments.ts';
-import type { Command } from '../../cli/command.ts';
+import { parseArguments, scan } from '../../cli/command/arguments.ts';
+import type { Command } from '../../cli/command/command.ts';
 import { COMMANDS } from '../../cli/commands/index.ts';
 
 const command: Command = {

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { controlService, SERVICE_ACTIONS, type ServiceMachine } from '../../cli/service-control.ts';
+import { controlService, SERVICE_ACTIONS, type ServiceMachine } from '../../cli/control/service-control.ts';
 import { runCommand } from '../harness.ts';
 
 /** A fake machine with systemd that records the commands it runs. */

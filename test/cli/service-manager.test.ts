@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ServiceManager } from '../../cli/service-manager.ts';
+import { ServiceManager } from '../../cli/serving/service-manager.ts';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 import { eventually, respondingSite, withServer } from '../runtime/running-server.ts';
 

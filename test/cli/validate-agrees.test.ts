@@ -4,7 +4,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type AdminServer, startAdmin } from '../../admin/server.ts';
-import { validateConfiguration } from '../../cli/validation.ts';
+import { validateConfiguration } from '../../cli/configuration/validation.ts';
 import { compile } from '../../compiler/compiler.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';

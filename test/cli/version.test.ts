@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { checkoutVersion } from '../../cli/version.ts';
+import { checkoutVersion } from '../../cli/command/version.ts';
 import { freePorts, SVC, serve, temporaryFolder } from '../harness.ts';
 
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';

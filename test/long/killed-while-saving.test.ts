@@ -12,7 +12,7 @@ const KILLS = Number(process.env.KILLS ?? 200);
 
 /** Saves documents as fast as it can, each containing its own length. */
 const PROGRAM = `
-import { Autosave } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'cli/autosave.ts')).href)};
+import { Autosave } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'cli/serving/autosave.ts')).href)};
 const autosave = new Autosave(process.argv[1], error => { console.error(error); process.exit(1); });
 for (let count = 1; ; count++) {
 	const filler = 'x'.repeat((count * 7919) % 200000);

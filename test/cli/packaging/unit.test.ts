@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseArguments, scan } from '../../../cli/arguments.ts';
+import { parseArguments, scan } from '../../../cli/command/arguments.ts';
 import { COMMANDS } from '../../../cli/commands/index.ts';
-import { UNIT } from '../../../cli/service-control.ts';
+import { UNIT } from '../../../cli/control/service-control.ts';
 import { ROOT } from '../../harness.ts';
 
 const text = readFileSync(path.join(ROOT, `cli/packaging/${UNIT}.service`), 'utf8');

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Autosave } from '../../../cli/autosave.ts';
+import { Autosave } from '../../../cli/serving/autosave.ts';
 import { openFileStore } from '../../../runtime/storage/file-store.ts';
 import { unfinishedName } from '../../../runtime/storage/unfinished-files.ts';
 import { ROOT, runCommand, temporaryFolder } from '../../harness.ts';

@@ -1,9 +1,9 @@
 /** Servers described by flags instead of a configuration: `respond`, `file-server`, `reverse-proxy`. */
-import type { Document, Site } from '../compiler/document/document.ts';
-import { isFieldValue, isToken } from '../compiler/exchange/field-syntax.ts';
-import { quoted } from './arguments.ts';
-import { CommandFailure } from './command.ts';
-import { print } from './terminal.ts';
+import type { Document, Site } from '../../compiler/document/document.ts';
+import { isFieldValue, isToken } from '../../compiler/exchange/field-syntax.ts';
+import { quoted } from '../command/arguments.ts';
+import { CommandFailure } from '../command/command.ts';
+import { print } from '../command/terminal.ts';
 
 export interface HeaderField {
 	readonly name: string;

@@ -11,7 +11,7 @@ const COMMIT_DIGITS = 12;
 /** Returns `v0.2.2` for a release, `v0.0.0-dev+<commit>` for a git checkout, and `v0.0.0-dev` without git. */
 export function version(): string {
 	if (typeof SVC_BUILD_VERSION === 'string') return SVC_BUILD_VERSION;
-	return checkoutVersion(path.dirname(import.meta.dirname));
+	return checkoutVersion(path.join(import.meta.dirname, '../..'));
 }
 
 /** Returns the version of a checkout. Reads `.git` itself, because starting git would dominate the run time. */

@@ -91,3 +91,11 @@ export class CommandFailure extends Error {
 		this.before = more.before ?? '';
 	}
 }
+
+/** A command as the list shows it. */
+export interface CommandEntry {
+	readonly name: string;
+	/** Equals the summary in the command's definition; a test compares the two. */
+	readonly summary: string;
+	readonly load: () => Promise<Command>;
+}

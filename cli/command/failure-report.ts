@@ -13,7 +13,7 @@ export async function reportFailure(error: unknown): Promise<number> {
 export async function failureText(error: unknown): Promise<string> {
 	if (error instanceof UnknownWord) {
 		// Loaded only here, to keep correct command lines fast.
-		const { suggest } = await import('../compiler/diagnostics/suggest.ts');
+		const { suggest } = await import('../../compiler/diagnostics/suggest.ts');
 		const nearest = suggest(error.word, error.known);
 		return `error: ${error.message}${nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`}\n`;
 	}

@@ -5,7 +5,7 @@
  */
 import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { reapOrphans } from '../runtime/main/handover/reap-orphans.ts';
+import { reapOrphans } from '../../runtime/main/handover/reap-orphans.ts';
 
 /** The pipe's end in the first process. */
 export class Keeper {

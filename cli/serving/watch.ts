@@ -1,10 +1,10 @@
 /** `--watch`: polls the modification times of a configuration and everything that it imports. */
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import type { Reader } from '../compiler/source/reader.ts';
-import { parseConfig } from '../compiler/syntax/parse-config.ts';
-import { diskReader } from '../runtime/compile/disk-reader.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { Reader } from '../../compiler/source/reader.ts';
+import { parseConfig } from '../../compiler/syntax/parse-config.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
 /** Milliseconds between polls. */
 const INTERVAL = 1000;

@@ -1,27 +1,27 @@
 /** The life of a server process: start, signals, reloads from the file, stop, exit status. */
 import { availableParallelism } from 'node:os';
 import type { Readable } from 'node:stream';
-import { AdminBindError, type InheritedAdmin } from '../admin/bind.ts';
-import type { HandoverRequest } from '../admin/endpoint.ts';
-import { type AdminLog, type AdminServer, notSaved, startAdmin, wantedAddress } from '../admin/server.ts';
-import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import type { AdminSettings } from '../compiler/document/document.ts';
-import { inheritedPassedSockets, takePassedSockets } from '../runtime/listeners/passed-sockets.ts';
-import { exitWithoutThreads } from '../runtime/main/exit-without-threads.ts';
-import type { Offer } from '../runtime/main/handover/handover-protocol.ts';
-import type { PredecessorChannel } from '../runtime/main/handover/predecessor-channel.ts';
-import type { HandoverResult, SuccessorProcess } from '../runtime/main/handover/successor-process.ts';
-import { type Runtime, StartError, startRuntime } from '../runtime/main/runtime.ts';
+import { AdminBindError, type InheritedAdmin } from '../../admin/bind.ts';
+import type { HandoverRequest } from '../../admin/endpoint.ts';
+import { type AdminLog, type AdminServer, notSaved, startAdmin, wantedAddress } from '../../admin/server.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { AdminSettings } from '../../compiler/document/document.ts';
+import { inheritedPassedSockets, takePassedSockets } from '../../runtime/listeners/passed-sockets.ts';
+import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
+import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
+import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
+import type { HandoverResult, SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
+import { type Runtime, StartError, startRuntime } from '../../runtime/main/runtime.ts';
+import { CommandFailure, EXIT } from '../command/command.ts';
+import { sentenceOf } from '../command/failure-report.ts';
+import { refusal } from '../command/refusal.ts';
+import { printError } from '../command/terminal.ts';
+import { version } from '../command/version.ts';
+import { readConfiguration } from '../configuration/configuration.ts';
 import { Autosave, stateFolder } from './autosave.ts';
-import { CommandFailure, EXIT } from './command.ts';
-import { readConfiguration } from './configuration.ts';
-import { sentenceOf } from './failure-report.ts';
 import { type OfferedProcess, OWN_KEEPER, type Predecessor, type ServedAs, startSuccessor } from './handover.ts';
 import { Keeper, tellKeeper } from './keeper.ts';
-import { refusal } from './refusal.ts';
 import type { ServiceManager } from './service-manager.ts';
-import { printError } from './terminal.ts';
-import { version } from './version.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
 /** What is served, and how. */

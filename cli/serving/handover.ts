@@ -1,17 +1,17 @@
 /** What a server process does to hand over to another, and to take over from one; see runtime/main/handover. */
 import { isSea } from 'node:sea';
-import type { InheritedAdmin } from '../admin/bind.ts';
-import type { HandoverRequest } from '../admin/endpoint.ts';
-import { type AdminServer, wantedAddress } from '../admin/server.ts';
-import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import type { AdminSettings } from '../compiler/document/document.ts';
-import { HANDOVER_PROTOCOL, type Inheritance, type Offer } from '../runtime/main/handover/handover-protocol.ts';
+import type { InheritedAdmin } from '../../admin/bind.ts';
+import type { HandoverRequest } from '../../admin/endpoint.ts';
+import { type AdminServer, wantedAddress } from '../../admin/server.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { AdminSettings } from '../../compiler/document/document.ts';
+import { HANDOVER_PROTOCOL, type Inheritance, type Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import {
 	InheritedDescriptors,
 	SuccessorProcess,
 	type SuccessorProgram,
-} from '../runtime/main/handover/successor-process.ts';
-import type { ConfigurationSource } from './configuration.ts';
+} from '../../runtime/main/handover/successor-process.ts';
+import type { ConfigurationSource } from '../configuration/configuration.ts';
 
 /** Milliseconds in which a new process must be ready, unless the request says otherwise. */
 const READY_LIMIT = 120_000;

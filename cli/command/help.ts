@@ -1,6 +1,6 @@
 /** Help texts, derived from the command definitions. */
-import type { Command, CommandOption } from './command.ts';
-import type { CommandEntry } from './commands/index.ts';
+
+import type { Command, CommandEntry, CommandOption } from './command.ts';
 
 /** Line width of help texts, in columns. */
 const WIDTH = 100;

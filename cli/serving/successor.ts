@@ -1,10 +1,10 @@
 /** A process that takes over from another; see runtime/main/handover. */
-import type { Offer } from '../runtime/main/handover/handover-protocol.ts';
-import { PredecessorChannel } from '../runtime/main/handover/predecessor-channel.ts';
-import { EXIT } from './command.ts';
-import { sentenceOf } from './failure-report.ts';
+import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
+import { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
+import { EXIT } from '../command/command.ts';
+import { sentenceOf } from '../command/failure-report.ts';
+import { printError } from '../command/terminal.ts';
 import type { OfferedProcess } from './handover.ts';
-import { printError } from './terminal.ts';
 
 /** Takes over, and serves until stopped. If that fails, tells the predecessor why, and ends the process. */
 export async function succeed(): Promise<never> {
@@ -16,7 +16,7 @@ export async function succeed(): Promise<never> {
 		const { serve } = await import('./serve.ts');
 		return await serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });
 	} catch (error) {
-		const { StartError } = await import('../runtime/main/runtime.ts');
+		const { StartError } = await import('../../runtime/main/runtime.ts');
 		const refused = error instanceof StartError && error.failure.reason === 'refused' ? error.failure : undefined;
 		const message = error instanceof Error ? error.message : sentenceOf(error);
 		if (!process.connected) printError(`error: ${message}\n`);

@@ -1,5 +1,5 @@
 /** The closing sentence of a refused configuration. */
-import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
+import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 
 /** Returns `Configfile is refused: 2 errors, 1 warning.` */
 export function refusal(name: string, diagnostics: readonly Pick<Diagnostic, 'severity'>[]): string {

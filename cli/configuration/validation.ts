@@ -1,16 +1,16 @@
 /** Checks a configuration in every way available: the compiler, lint rules, preflight checks, and its own tests. */
-import type { Plan } from '../compiler/codegen/plan.ts';
-import { type Compiled, compile } from '../compiler/compiler.ts';
-import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
-import type { Findings } from '../compiler/diagnostics/formats/findings.ts';
-import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import type { DryRunEnvironment } from '../compiler/dry-run/dry-run.ts';
-import { Silences } from '../compiler/lint/silence.ts';
-import { diskReader } from '../runtime/compile/disk-reader.ts';
-import { dryRunEnvironment } from '../runtime/compile/dry-run-environment.ts';
-import { locateFindings } from '../runtime/preflight/finding.ts';
-import { hostFacts } from '../runtime/threads/host-facts.ts';
-import { version } from './version.ts';
+import type { Plan } from '../../compiler/codegen/plan.ts';
+import { type Compiled, compile } from '../../compiler/compiler.ts';
+import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
+import type { Findings } from '../../compiler/diagnostics/formats/findings.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
+import { Silences } from '../../compiler/lint/silence.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
+import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
+import { locateFindings } from '../../runtime/preflight/finding.ts';
+import { hostFacts } from '../../runtime/threads/host-facts.ts';
+import { version } from '../command/version.ts';
 
 export interface ValidationOptions {
 	/** Run all lint rules, not only those that always run. */
@@ -36,7 +36,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 	let { diagnostics } = compiled;
 	let starts = false;
 	if (document && plan) {
-		const { lint } = await import('../compiler/lint/lint.ts');
+		const { lint } = await import('../../compiler/lint/lint.ts');
 		const found = await startFindings(plan, compiled);
 		starts = !found.some(({ severity }) => severity === 'error');
 		const told = { ...compiled, document, plan, diagnostics: [...diagnostics, ...found] };
@@ -57,8 +57,8 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 
 /** Returns what would prevent a start on this machine, and what a start would warn about, with their places. */
 async function startFindings(plan: Plan, { locate }: Compiled): Promise<readonly Diagnostic[]> {
-	const { preflight } = await import('../runtime/preflight/preflight.ts');
-	const { adminFindings } = await import('../admin/admin-findings.ts');
+	const { preflight } = await import('../../runtime/preflight/preflight.ts');
+	const { adminFindings } = await import('../../admin/admin-findings.ts');
 	const found = await preflight(plan, { workingDirectory: process.cwd(), environment: process.env });
 	return locateFindings([...found, ...adminFindings(plan)], locate);
 }
@@ -71,7 +71,7 @@ async function testResults(
 	deps: DryRunEnvironment,
 ): Promise<{ failed: number; count: number; failures: readonly Diagnostic[] }> {
 	if (!plan || tests.length === 0) return NO_TESTS;
-	const { runTests } = await import('../compiler/testing/run-tests.ts');
+	const { runTests } = await import('../../compiler/testing/run-tests.ts');
 	const { failed, diagnostics } = await runTests(tests, plan, deps);
 	return { failed, count: tests.length, failures: diagnostics };
 }

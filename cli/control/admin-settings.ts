@@ -1,9 +1,9 @@
 /** The Admin API settings of a configuration, for commands that call a server without sending it a configuration. */
-import type { AdminSettings } from '../compiler/document/document.ts';
+import type { AdminSettings } from '../../compiler/document/document.ts';
+import { CommandFailure, type Invocation } from '../command/command.ts';
+import { printError } from '../command/terminal.ts';
+import { configurationSource, givenPath, readConfiguration } from '../configuration/configuration.ts';
 import { TOKEN_VARIABLE } from './admin-client.ts';
-import { CommandFailure, type Invocation } from './command.ts';
-import { configurationSource, givenPath, readConfiguration } from './configuration.ts';
-import { printError } from './terminal.ts';
 
 /**
  * Returns the settings of the file that was named, or of the default one. If the default file is broken, that is only a
@@ -13,7 +13,7 @@ export async function adminSettings(invocation: Invocation): Promise<AdminSettin
 	const source = configurationSource(invocation);
 	// The command line and the environment already say everything that the file could.
 	if (!source || (invocation.value('address') !== undefined && process.env[TOKEN_VARIABLE])) return undefined;
-	const { compileConfiguration } = await import('./compilation.ts');
+	const { compileConfiguration } = await import('../configuration/compilation.ts');
 	try {
 		return compileConfiguration(await readConfiguration(source)).document.settings?.admin;
 	} catch (error) {

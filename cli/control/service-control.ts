@@ -1,7 +1,7 @@
 /** Controls the installed systemd unit through systemctl. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { CommandFailure } from './command.ts';
+import { CommandFailure } from '../command/command.ts';
 
 export const SERVICE_ACTIONS = ['start', 'stop', 'restart', 'reload', 'status'] as const;
 

@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import { openFileStore } from '../runtime/storage/file-store.ts';
-import { CommandFailure } from './command.ts';
-import { unreadable } from './configuration.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { openFileStore } from '../../runtime/storage/file-store.ts';
+import { CommandFailure } from '../command/command.ts';
+import { unreadable } from '../configuration/configuration.ts';
 
 const NAME = 'autosave.json';
 

@@ -1,8 +1,8 @@
 /** Calls the Admin API of a running server, for `reload` and `stop`. */
-import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from '../admin/listen-address.ts';
-import type { AdminSettings } from '../compiler/document/document.ts';
-import { quoted } from './arguments.ts';
-import { CommandFailure, type CommandOption } from './command.ts';
+import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from '../../admin/listen-address.ts';
+import type { AdminSettings } from '../../compiler/document/document.ts';
+import { quoted } from '../command/arguments.ts';
+import { CommandFailure, type CommandOption } from '../command/command.ts';
 
 /** Environment variable that holds the access token; it takes precedence over the configuration's token. */
 export const TOKEN_VARIABLE = 'SVC_ADMIN_TOKEN';

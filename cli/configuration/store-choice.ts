@@ -1,11 +1,11 @@
 /** Determines which certificate store a command line means. */
 
-import { ArchiveError } from '../runtime/storage/archive-error.ts';
-import { openFileStore } from '../runtime/storage/file-store.ts';
-import type { StoreSelection } from '../runtime/storage/open-store.ts';
-import { type Store, StoreError } from '../runtime/storage/store.ts';
-import { STORE_VARIABLE, storeFolder } from '../runtime/storage/store-location.ts';
-import { CommandFailure, type Invocation } from './command.ts';
+import { ArchiveError } from '../../runtime/storage/archive-error.ts';
+import { openFileStore } from '../../runtime/storage/file-store.ts';
+import type { StoreSelection } from '../../runtime/storage/open-store.ts';
+import { type Store, StoreError } from '../../runtime/storage/store.ts';
+import { STORE_VARIABLE, storeFolder } from '../../runtime/storage/store-location.ts';
+import { CommandFailure, type Invocation } from '../command/command.ts';
 import { configurationSource, readConfiguration } from './configuration.ts';
 
 /** How the store is chosen, for help texts. */

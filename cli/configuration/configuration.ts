@@ -1,12 +1,12 @@
 /** Determines which configuration a command line means: the file, its language, its text. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import type { ConfigFormat, ConfigInput } from '../compiler/dialects/dialect.ts';
-import { ReadError } from '../compiler/source/reader.ts';
-import { readConfigurationText } from '../runtime/compile/disk-reader.ts';
-import { quoted } from './arguments.ts';
-import { type CommandArgument, CommandFailure, type CommandOption, type Invocation } from './command.ts';
-import { readStandardInput } from './terminal.ts';
+import type { ConfigFormat, ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { ReadError } from '../../compiler/source/reader.ts';
+import { readConfigurationText } from '../../runtime/compile/disk-reader.ts';
+import { quoted } from '../command/arguments.ts';
+import { type CommandArgument, CommandFailure, type CommandOption, type Invocation } from '../command/command.ts';
+import { readStandardInput } from '../command/terminal.ts';
 
 /** Default file names, in this order. */
 const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];

@@ -1,17 +1,17 @@
 /** Compiles a configuration for a command, and prints the diagnostics. */
-import type { Plan } from '../compiler/codegen/plan.ts';
-import { type Compiled, createCompiler } from '../compiler/compiler.ts';
-import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
-import { renderDiagnostic } from '../compiler/diagnostics/render.ts';
-import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import type { Document } from '../compiler/document/document.ts';
-import { Silences } from '../compiler/lint/silence.ts';
-import { formatText } from '../compiler/syntax/format.ts';
-import { firstDifference } from '../compiler/syntax/format-difference.ts';
-import { diskReader } from '../runtime/compile/disk-reader.ts';
-import { CommandFailure } from './command.ts';
-import { refusal } from './refusal.ts';
-import { colorOnStandardError } from './terminal.ts';
+import type { Plan } from '../../compiler/codegen/plan.ts';
+import { type Compiled, createCompiler } from '../../compiler/compiler.ts';
+import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
+import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { Document } from '../../compiler/document/document.ts';
+import { Silences } from '../../compiler/lint/silence.ts';
+import { formatText } from '../../compiler/syntax/format.ts';
+import { firstDifference } from '../../compiler/syntax/format-difference.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
+import { CommandFailure } from '../command/command.ts';
+import { refusal } from '../command/refusal.ts';
+import { colorOnStandardError } from '../command/terminal.ts';
 import { unformatted } from './unformatted.ts';
 
 /** A configuration that compiles. */

@@ -1,6 +1,6 @@
 /** The message about a text that `svc fmt` would change. */
 import { basename } from 'node:path';
-import type { Dialect } from '../compiler/dialects/dialect.ts';
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
 
 /** Returns `Configfile:3: Configfile input is not formatted; …`; `line` is that of the first difference. */
 export function unformatted(name: string, line: number, dialect: Dialect): string {
