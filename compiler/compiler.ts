@@ -1,4 +1,4 @@
-/** The compiler's entry point: takes text or JSON, returns a checked Document. Pure except for the Reader it is given. */
+/** The compiler's entry point: takes text or JSON and returns a checked Document. It does no I/O except through its Reader. */
 
 import { CompilerSession } from './incremental/compiler-session.ts';
 import type { CompileOptions } from './pipeline/compile.ts';
@@ -7,8 +7,8 @@ import type { Reader } from './source/reader.ts';
 export { type Compiled, compile } from './pipeline/compile.ts';
 
 /**
- * Creates a compiler for a configuration that changes, as in an editor or a server that reloads. Recompiling after a change to
- * one site costs little more than that site. Results equal those of `compile`.
+ * Creates a compiler for a configuration that changes, as in an editor or a server that reloads. After a change to one site,
+ * recompiling costs little more than compiling that site. Results equal those of `compile`.
  */
 export function createCompiler(reader: Reader, options?: CompileOptions): CompilerSession {
 	return new CompilerSession(reader, options);

@@ -1,6 +1,7 @@
 /**
- * Dispatches many conditions by the first segment of the path: of twenty `handle /x/*`, only those for the request's segment
- * are evaluated. The result is the same as evaluating them in order.
+ * Selects among many conditional branches by the first segment of the request path. With twenty `handle /x/*`, for example, only
+ * the conditions that can hold for the request's segment are evaluated. The result is the same as evaluating all of them in
+ * order.
  */
 import type { Matcher } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -13,17 +14,17 @@ import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 /** A condition, and the handler that runs if it is the first to hold. */
 export interface Branch {
 	readonly when: Matcher | undefined;
-	/** Undefined always holds. */
+	/** Undefined if the branch has no condition. */
 	readonly predicate: Predicate | undefined;
 	readonly handler: Handler;
 }
 
-/** From this many branches with their own segment, one lookup costs less than evaluating each. */
+/** Minimum number of branches limited to certain path segments: with fewer, evaluating each costs less than a lookup. */
 const TABLE_FROM = 4;
 
 /**
- * Reports whether a table can serve these branches. The first one must use the path: a malformed path is an error on first use,
- * and whether another condition answers first must not change.
+ * Reports whether a table can serve these branches. The condition of the first one must depend on the path: a malformed path is
+ * an error on first use, and a table must not raise that error where an earlier condition would have answered the request.
  */
 export function fitsTable(branches: readonly Branch[]): boolean {
 	if (branches.length < TABLE_FROM || segmentsOf(branches[0]!.when) === undefined) return false;
@@ -55,7 +56,7 @@ export function compileBranchTable(
 	});
 	const handlers: Handler[] = [];
 	for (const [key, own] of places) {
-		// Only these are examined: examining each of ten thousand branches would take quadratic time.
+		// Examines only the branches for this key: examining all of ten thousand branches for each key would take quadratic time.
 		const candidates = merged(own, anywhere).map(index => keyed[index]!);
 		handlers.push(handlerFor(key, candidates, otherwise));
 	}
@@ -67,14 +68,14 @@ export function compileBranchTable(
 	const table = tableOf([...places.keys()], shared);
 	return x => {
 		const path = loweredPath(x.request);
-		// Returns the text up to and including the second slash.
+		// The key is the path up to and including its second slash.
 		const end = path.indexOf('/', 1);
 		const place = table.get(path, end === -1 ? path.length : end + 1);
 		return (place === undefined ? elsewhere : handlers[place]!)(x);
 	};
 }
 
-/** Returns the lookup table for a list of texts. */
+/** Returns the lookup table for a list of path prefixes, shared with other sites if possible. */
 function tableOf(texts: readonly string[], shared: SharedTables): TextTable<number> {
 	const name = JSON.stringify(texts);
 	const known = shared.get(name);
@@ -86,7 +87,11 @@ function tableOf(texts: readonly string[], shared: SharedTables): TextTable<numb
 
 interface KeyedBranch {
 	readonly branch: Branch;
-	/** Path prefixes for which the branch may hold, and whether they alone decide; undefined: any path. */
+	/**
+	 * The path prefixes for which the condition can hold. The value is true if the prefix alone decides. Undefined if the
+	 * condition
+	 * can hold for any path.
+	 */
 	readonly keys: ReadonlyMap<string, boolean> | undefined;
 }
 
@@ -108,7 +113,7 @@ function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], othe
 		const decided = keys && (key === undefined ? undefined : keys.get(key));
 		if (keys && decided === undefined) continue;
 		if (decided || !branch.predicate) {
-			// Nothing after a branch that holds for all these paths is reachable.
+			// This branch holds for all these paths, so the branches after it are unreachable.
 			if (candidates.length === 0) return branch.handler;
 			candidates.push({ ...branch, predicate: undefined });
 			break;
@@ -140,11 +145,12 @@ function keysOf({ when }: Branch): Map<string, boolean> | undefined {
 	return keys;
 }
 
-/** Returns the first segments without which a condition cannot hold; undefined if it may hold for any path. */
+/** Returns the first path segments for which a condition can hold; undefined if it can hold for any path. */
 function segmentsOf(when: Matcher | undefined): Set<string> | undefined {
 	if (!when) return undefined;
 	if (when.type === 'all') {
-		// Only the first part may be skipped: evaluating later ones can store captures.
+		// Only the first operand counts. Skipping the branch because of a later one would skip the captures that operands before
+		// it store.
 		const [first] = when.of as readonly Matcher[];
 		return segmentsOf(first);
 	}

@@ -26,7 +26,7 @@ export interface BuildEnvironment {
 	readonly facts: HostFacts;
 	/** For `explain`; costs nothing if omitted. */
 	readonly tracer?: BuildTracer | undefined;
-	/** Shared and filled by sites that are built together. */
+	/** Code shared by sites that are built together. Each site adds to it. */
 	readonly shared?: SharedCode | undefined;
 }
 
@@ -74,7 +74,7 @@ function clientIpOf(settings: Settings): (x: Exchange) => string {
 	}
 }
 
-/** The log needs the client's address behind trusted proxies, which nothing else may have computed. */
+/** Determines the client's address behind trusted proxies before anything else, because the access log needs it. */
 function beginning(main: Handler, scope: SiteScope): Handler {
 	const trusted = scope.settings.trusted_proxies as readonly string[] | undefined;
 	if (!scope.logs.used || !trusted || trusted.length === 0) return main;
@@ -153,7 +153,8 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let pending: void | Promise<void>;
 		const fail = (second: unknown): never => {
-			// If no error route answered, the handler that failed first counts as having answered, as without error routes.
+			// If no error route answered, the handler that failed first is recorded as the answering one, as in a site without
+			// error routes.
 			if (x.answeredBy === '') x.answeredBy = failedBy;
 			throw errorOfErrorRoute(error, second);
 		};
@@ -166,7 +167,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	};
 }
 
-/** Returns the error when an error route fails too; the client still gets the original status. */
+/** Returns the error to throw when an error route fails, too. The client still gets the status of the first error. */
 function errorOfErrorRoute(first: HttpError, second: unknown): HttpError {
 	if (second === first) return first;
 	const { message: text, unforeseen } = asHttpError(second);
@@ -185,7 +186,10 @@ function asHttpError(thrown: unknown): HttpError {
 	return new HttpError(500, message, { cause: thrown, unforeseen: true });
 }
 
-/** Names of the placeholders that the steps of a site and the named routes define. Looked for when first asked. */
+/**
+ * Returns a function that lists the placeholders defined by the steps of a site and by the named routes. It searches for them on
+ * its first call.
+ */
 function mappedNames(site: Site, routes: { readonly [name: string]: readonly Step[] }): () => ReadonlySet<string> {
 	let names: Set<string> | undefined;
 	return () => {

@@ -10,7 +10,10 @@ export interface BuiltSite {
 	 * The whole pipeline, including error routes. Throws only if the error routes fail too. Sets `x.site` and `x.accessLogs`.
 	 */
 	readonly handle: Handler;
-	/** The part of `handle` after setting `x.site`, if that is all it does itself; several sites may share it. */
+	/**
+	 * What `handle` runs after setting `x.site`; undefined if `handle` itself does anything else. Several sites may share one
+	 * function.
+	 */
 	readonly main: Handler | undefined;
 	readonly logs: readonly AccessLog[];
 }

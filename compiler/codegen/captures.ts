@@ -1,4 +1,4 @@
-/** Stores captures of regular expressions: `RegExpExecArray`s among the variables of an exchange. */
+/** Stores the captures of regular expressions, as `RegExpExecArray`s among the variables of an exchange. */
 import type { Exchange } from '../exchange/exchange.ts';
 
 /** Variable with the last match of any expression: `{http.regexp.1}`. */
@@ -18,7 +18,7 @@ export class UrlPatternGroups {
 		this.#components.set(component, { names, match });
 	}
 
-	/** Returns the text of a group, empty if it did not participate. */
+	/** Returns the text that a group matched; empty if the group took no part in the match. */
 	get(component: string, name: string): string {
 		const found = this.#components.get(component);
 		const at = found?.names.indexOf(name) ?? -1;

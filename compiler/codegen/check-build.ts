@@ -1,5 +1,6 @@
 /**
- * Builds every site once with fakes, so that mistakes that only code generation can find are found before anything is applied.
+ * Builds every site once with fakes, so that mistakes which only code generation can detect are reported before the
+ * configuration is applied.
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
@@ -14,7 +15,7 @@ import type { HostFacts } from './placeholders/placeholder.ts';
 /** Sites known to build with the same settings, upstreams and routes, each with its recorded file reads. */
 export type BuiltSites = WeakMap<Site, readonly Asked[]>;
 
-/** The recorded reads of most sites. */
+/** The reads of a site that reads no files, as most do. */
 const NOTHING: readonly Asked[] = [];
 
 /**

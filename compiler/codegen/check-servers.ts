@@ -4,7 +4,7 @@ import type { Document } from '../document/document.ts';
 import { parseServerListener, type ServerSettings } from '../document/server-settings.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
 
-/** Reports at `/settings/servers/N`. */
+/** Reports invalid items of `settings.servers`, each at `/settings/servers/N`. */
 export function checkServers(document: Document, report: Report): void {
 	const servers = (document.settings?.servers as readonly ServerSettings[] | undefined) ?? [];
 	servers.forEach((server, index) => {

@@ -5,17 +5,17 @@ import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, Leases } from '../exchange/leases.ts';
 import type { StepTraits } from '../modules/directives/traits.ts';
 
-/** A compiled text with placeholders. */
+/** A compiled string with placeholders. */
 export interface Template {
-	/** The text if it contains no placeholders and need not be rendered per request. */
+	/** The rendered string, if it contains no placeholders and is therefore the same for every request; otherwise undefined. */
 	readonly constant: string | undefined;
 	/** Renders the text. Values are inserted as data and never expanded again. */
 	render(x: Exchange): string;
 }
 
 /**
- * Returns the encoding for the value of a placeholder, by full name, where it is inserted (into a path, a query, a page);
- * undefined inserts it unchanged.
+ * Returns the function that escapes a placeholder's value for the place where it is inserted (a path, a query, a page), given
+ * the placeholder's full name. Undefined inserts the value unchanged.
  */
 export type ValueEscape = (name: string) => ((value: string) => string) | undefined;
 
@@ -26,9 +26,9 @@ export interface CompileContext extends Leases {
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** JSON pointer of the step or matcher being compiled. */
 	readonly pointer: string;
-	/** Number of the step within the pipeline that sites may share, for `x.answered`. */
+	/** Number of the step for `x.answered`, counted from the start of its pipeline, because sites may share the pipeline. */
 	readonly step: number;
-	/** Compiles steps, each bound to the next and the last one to `next`. */
+	/** Compiles steps. Each continues with the one after it, and the last one with `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
 	/**
@@ -36,7 +36,7 @@ export interface CompileContext extends Leases {
 	 * for an unknown name.
 	 */
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
-	/** Compiles a text. Unknown placeholders stay as written (`keep`) or become empty (`empty`). */
+	/** Compiles a string with placeholders. Unknown ones stay as written (`keep`) or become empty (`empty`). */
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
 	/**
 	 * Returns a function that reads the value of the placeholder with this full name, not converted to text, or undefined
@@ -45,7 +45,7 @@ export interface CompileContext extends Leases {
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
-	/** Returns the access logs of a name: the site's own, or those of the process that include it. */
+	/** Returns the access logs for a logger name: those of the site, otherwise the process logs that include this logger. */
 	accessLogs(name: string): readonly AccessLog[];
 	/** Whether every condition on a request's path must be evaluated and observed, as `explain` requires. */
 	readonly traced: boolean;
@@ -56,11 +56,11 @@ export interface CompileContext extends Leases {
 	readonly wholeSite: Handler;
 	/** Returns the client's address as determined through `trusted_proxies`, the value of `{client_ip}`. */
 	readonly clientIp: (x: Exchange) => string;
-	/** The handlers of this build by name, with what they say about themselves. */
+	/** The traits of all handlers in this build, by handler name. */
 	readonly handlers: ReadonlyMap<string, StepTraits>;
 	/** Compiles a regular expression in RE2 syntax, see {@link compileRegexp}. Throws BuildError. */
 	regexp(source: string, flags?: string): RegExp;
-	/** Compiles an expression that contains request data. Throws RegexpError. */
+	/** Compiles a regular expression that contains request data. Throws RegexpError. */
 	requestedRegexp(source: string, flags?: string): RegExp;
 	/** Rejects the document: throws a BuildError at this place. */
 	refuse(message: string, code?: string, hint?: string): never;

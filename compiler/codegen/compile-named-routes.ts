@@ -1,4 +1,4 @@
-/** Compiles named routes: each once per site, however often and from wherever it is run. */
+/** Compiles named routes. Each is compiled once per site, however many steps invoke it. */
 import { escapePointer } from '../document/validate.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
@@ -8,7 +8,7 @@ import { SiteCompiler } from './site-compiler.ts';
 /** Runs a route and continues with `next` if the route did not answer. */
 export type RouteRunner = (x: Exchange, next: Handler) => void | Promise<void>;
 
-/** Variable with the handlers to which the running routes return, innermost last. */
+/** Variable with a stack of handlers, innermost last: what continues after each of the running routes. */
 const RETURNS = 'svc.routes.returns';
 
 /** Maximum nesting of routes in one request. */
@@ -32,7 +32,7 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 			returns = [];
 			x.variables.set(RETURNS, returns);
 		}
-		// Whatever remains after a route answered does no harm: it lies below what runs later.
+		// A route that answers leaves its entry on the stack. This is harmless, because later entries are pushed above it.
 		if (returns.length >= MAX_NESTED) throw new HttpError(500, `The route \`${name}\` invokes itself endlessly.`);
 		const { stepBase } = x;
 		x.stepBase = 0;
@@ -44,7 +44,7 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 	return runner;
 }
 
-/** Steps of routes have their own numbers; after the route, those of the site apply again. */
+/** Returns a handler that restores the site's step numbering after a route, whose steps have their own numbers. */
 function countingFrom(stepBase: number, next: Handler): Handler {
 	return x => {
 		x.stepBase = stepBase;

@@ -1,6 +1,6 @@
 /**
- * Compiles steps to one closure: `next` is bound at build time, conditions become branches, and exclusive groups need no
- * lookup.
+ * Compiles steps to one closure. `next` is bound at build time, conditions become branches, and exclusive groups need no lookup
+ * per request.
  */
 import type { Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -14,9 +14,9 @@ import type { SiteCompiler } from './site-compiler.ts';
 const EXCLUSIVE_BITS = 31;
 
 /**
- * Compiles the steps at `place`, the last bound to `next`. Of steps with the same `exclusive` name, only the first whose `when`
- * holds runs: adjacent ones become plain branches; a group with other steps in between uses a bit of `x.exclusive` for the
- * site, cleared where the pipeline begins.
+ * Compiles the steps at `place`. The last one continues with `next`. Of the steps with the same `exclusive` name, only the first
+ * whose `when` holds runs. Adjacent ones become plain branches. A group with other steps in between uses a bit of `x.exclusive`
+ * that is reserved for it throughout the site and cleared at the start of the pipeline.
  */
 export function compilePipeline(place: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
 	const scattered = scatteredGroups(place, steps);
@@ -61,7 +61,7 @@ function scatteredGroups(place: SiteCompiler, steps: readonly Step[]): Map<strin
 		if (exclusive === undefined) return;
 		const last = lastSeen.get(exclusive);
 		if (last !== undefined && last !== i - 1 && !groups.has(exclusive)) {
-			// The bit is free in this site, but may not be in another.
+			// The bit's number is specific to this site, so code that uses it cannot be shared with other sites.
 			place.scope.bound++;
 			groups.set(exclusive, exclusiveGroup(place.scope.nextExclusive++));
 		}
@@ -83,7 +83,7 @@ function exclusiveGroup(number: number): ExclusiveGroup {
 			},
 		};
 	}
-	// If a site has more groups than bits, the others are recorded by name.
+	// If a site has more groups than bits, the rest are recorded in variables.
 	const name = `svc.exclusive.${number}`;
 	return {
 		has: x => x.variable(name) === true,
@@ -96,7 +96,10 @@ function exclusiveGroup(number: number): ExclusiveGroup {
 	};
 }
 
-/** Returns where the steps that are tried in order up to `end` begin: one group, or steps that all have a condition. */
+/**
+ * Returns the start of the run of steps that ends before `end` and is compiled to alternatives: either one exclusive group, or
+ * steps that all have a condition.
+ */
 function runStart(steps: readonly Step[], end: number): number {
 	const { exclusive, when } = steps[end - 1]!;
 	let start = end - 1;

@@ -1,4 +1,4 @@
-/** Leases that connect to nothing, with which a graph can be built to check that it builds. */
+/** Leases that connect to nothing. Building the handler graph with them shows whether it can be built. */
 import { EmptyCache } from '../exchange/empty-cache.ts';
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';
 import { UpstreamError } from '../exchange/leases.ts';

@@ -6,13 +6,16 @@ import { asBytes } from './template.ts';
 
 /** Matches placeholders and the text between them. */
 const OUTSIDE_PLACEHOLDERS = /\{[^{}]*\}|[^{}]+/g;
-/** Everything except HTAB that would end a line or the message, or that no value may contain (RFC 9110 §5.5). */
+/**
+ * The control characters except HTAB. Some would end the line or the message, and no field value may contain any of them
+ * (RFC 9110 §5.5).
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matching control characters is the purpose
 const CONTROLS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
 
 /**
- * Compiles a text to the bytes of a field, one character per byte: configured text and decoded placeholder values are sent as
- * UTF-8, values from fields unchanged.
+ * Compiles a string to the bytes of a field, one character per byte. Configured text and decoded placeholder values are sent as
+ * UTF-8; values that come from fields are sent unchanged.
  */
 export function compileFieldBytes(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
 	const wire = text.replace(OUTSIDE_PLACEHOLDERS, piece => (piece.startsWith('{') ? piece : encodeFieldText(piece)));
@@ -31,7 +34,7 @@ export function compileFieldValue(text: string, cx: CompileContext, unknown: 'ke
 	return { constant: undefined, render: x => safeFieldValue(template.render(x)) };
 }
 
-/** Converts a text to a field value: control characters to spaces, characters beyond a byte to UTF-8. */
+/** Converts a string to a field value: control characters become spaces, and characters above U+00FF are sent as UTF-8. */
 export function safeFieldValue(text: string): string {
 	const kind = fieldValueKind(text);
 	if (kind === 'bytes') return text;

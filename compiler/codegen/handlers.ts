@@ -2,7 +2,7 @@
 import type { HandlerDirective } from '../modules/directives/directive.ts';
 import { directives } from '../modules/directives/index.ts';
 
-/** Modules with a closure of their own, by handler name. Sugar, which lowers to other handlers, is not included. */
+/** The directives that compile to a handler of their own, by handler name. Those lowered to other handlers are not included. */
 export const HANDLERS: ReadonlyMap<string, HandlerDirective> = new Map(
 	directives.flatMap(directive =>
 		directive.kind === 'handler' && directive.id !== '' && directive.compile

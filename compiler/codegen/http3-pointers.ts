@@ -1,8 +1,8 @@
-/** Where a document asks for HTTP/3. */
+/** Finds the places where a document requests HTTP/3. */
 import type { Document } from '../document/document.ts';
 import type { ServerSettings } from '../document/server-settings.ts';
 
-/** Returns the places that name `h3`. */
+/** Returns the JSON pointers of the protocol lists that contain `h3`. */
 export function http3Pointers({ settings, sites }: Document): string[] {
 	const found: string[] = [];
 	const servers = (settings?.servers ?? []) as readonly ServerSettings[];

@@ -45,8 +45,8 @@ interface ListenedEntry {
 }
 
 /**
- * Plans the listeners and the TLS of a document. Reports mistakes at `/sites/N/addresses/M` and `/sites/N/tls` and omits what
- * was reported. Without `files`, certificate files are not read.
+ * Plans the listeners and the TLS of a document. Reports mistakes at `/sites/N/addresses/M` and `/sites/N/tls` and leaves the
+ * mistaken entries out. Without `files`, certificate files are not read.
  */
 export function planDocument(document: Document, report: Report, files?: PlanFiles): Plan {
 	const ports: SchemePorts = { http: document.settings?.http_port ?? 80, https: document.settings?.https_port ?? 443 };
@@ -85,7 +85,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
 		const hosts = (site.bind?.length ? site.bind : everywhere.length > 0 ? everywhere : ['']).map(bindHost);
-		// Invalid ones have already been reported with other unusable values.
+		// Invalid hosts have already been reported (see `checkValues`).
 		const bound = hosts.map(parseListenHost).filter(isListenHost);
 		site.addresses.forEach((text, at) => {
 			const pointer = `/sites/${index}/addresses/${at}`;
@@ -145,7 +145,10 @@ function refuseMuteTls(listener: Listener, bound: readonly string[], document: D
 	});
 }
 
-/** Rejects HTTP/3 that is named for a listener without an address and a port of its own; a general `servers` names none. */
+/**
+ * Rejects a listener that lists `h3` explicitly but has no IP address and port. An item of `servers` without a listener applies
+ * to all listeners, so its `h3` does not count as explicit.
+ */
 function refuseHttp3(listener: Listener, bound: readonly string[], document: Document, report: Report): void {
 	const { socket } = listener;
 	const server = serverSettingsFor(document.settings ?? {}, socket);
@@ -174,7 +177,7 @@ function protocolsPointer(
 	return own ? `/sites/${own.site}/bind` : '/settings/default_bind';
 }
 
-/** Plain HTTP because of its scheme or the HTTP port, whatever else is configured. */
+/** Reports whether an address is served without TLS because of its scheme or the HTTP port, whatever else is configured. */
 function isPlain(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.scheme === 'http' || (address.scheme === undefined && effectivePort(address, ports) === ports.http);
 }
@@ -248,7 +251,7 @@ function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
 	return { key, host, port, addresses };
 }
 
-/** Redirects go before a listener's sites for all hosts, or to a listener of their own. */
+/** Adds the redirects: before the sites for all hosts of an existing listener, or on a listener of their own. */
 function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: SchemePorts): ListenerSpec[] {
 	const result = new Map(specs.map(spec => [spec.key, spec]));
 	const managed = tls.certificates.managed.policies.length > 0;
@@ -337,7 +340,7 @@ function servedSites(listener: Listener): ListenedSite[] {
 	}));
 }
 
-/** The most specific host is the longest, not counting stars; of two equally long ones, the exact one. */
+/** Measures how specific a host is: longer hosts, not counting `*`, come first; of equally long ones, an exact host does. */
 function specificity(entry: ListenedEntry): { length: number; wild: boolean } {
 	let length = -1;
 	let wild = true;

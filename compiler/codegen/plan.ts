@@ -1,4 +1,4 @@
-/** The plan of a document, everything known without a runtime: its listeners, and the sites each serves. */
+/** The plan of a document: everything that is known before it runs. It holds the listeners, and the sites that each serves. */
 
 import type { Document } from '../document/document.ts';
 import type { PlannedSocket } from './planned-socket.ts';
@@ -24,17 +24,20 @@ export interface ListenedSite {
 	readonly hosts: readonly string[];
 	/** Deprecated path of a Compatfile address. */
 	readonly paths: readonly string[];
-	/** The hosts are instead redirected to HTTPS on this port; 0 omits it from the URL. */
+	/** Port of the HTTPS URL to which requests for the hosts are redirected; 0 omits it. Undefined for an ordinary site. */
 	readonly redirect?: number;
 }
 
-/** The contents of files that a document names and that are read at load time, as texts that are equal if the contents are. */
+/**
+ * The files that a document names and that are read when the configuration is loaded. Each is represented by a string that is
+ * the same if and only if the contents are.
+ */
 export interface NamedFiles {
-	/** All of them: two equal documents are the same configuration only if this is equal too. */
+	/** A string for all of them together: two equal documents are the same configuration only if this is equal, too. */
 	readonly identity: string;
-	/** By site, the files that are read when its handlers are built; '' if none. */
+	/** By site, a string for the files that are read when its handlers are built; '' if there are none. */
 	readonly sites: readonly string[];
-	/** The same individually, by path as in the document. */
+	/** A string for each file, by its path as written in the document. */
 	readonly contents: { readonly [path: string]: string };
 }
 
@@ -44,6 +47,6 @@ export interface Plan {
 	readonly listeners: readonly ListenerSpec[];
 	/** Absent if there are none. */
 	readonly certificates?: PlannedCertificates;
-	/** Undefined if it names no files. */
+	/** Undefined if the document names no files. */
 	readonly files?: NamedFiles;
 }

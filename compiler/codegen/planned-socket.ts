@@ -1,9 +1,12 @@
 /** The socket of a listener, as named in a document. */
 import type { ListenHost } from '../document/listen-host.ts';
 
-/** What to bind, and its identity. */
+/** What to bind, and how the socket is identified. */
 export interface PlannedSocket {
-	/** `tcp/127.0.0.1:8080`, `tcp6/[::]:80`, `unix//run/svc.sock` or `fd/3`: identifies the listener across loads. */
+	/**
+	 * `tcp/127.0.0.1:8080`, `tcp6/[::]:80`, `unix//run/svc.sock` or `fd/3`: identifies the listener across reloads of the
+	 * configuration.
+	 */
 	readonly key: string;
 	/** Address to bind, '' for every interface of both families; `unix//path` and `fd/3` for sockets other than TCP. */
 	readonly host: string;

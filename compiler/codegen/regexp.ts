@@ -15,17 +15,17 @@ import { ReverseAutomaton } from './regexp/reverse-automaton.ts';
 export { REQUESTED } from './regexp/regexp-bounds.ts';
 export { RegexpError, RegexpTooLarge } from './regexp/regexp-error.ts';
 
-/** Maximum nodes of a program that may need all of them for each character of a subject. */
+/** Maximum nodes of a program whose nodes may all have to be examined for each character. */
 const MAX_ACTIVE = 350;
-/** Maximum instructions of any expression between two characters. */
+/** Maximum instructions between two characters, for any expression. */
 const MAX_PATH = 300;
 
-/** Prefixes that let `RegExp` try an expression only where it can start to match. */
+/** Prefixes that make `RegExp` try an expression only at positions where it can start to match. */
 const PREFIXES: { readonly [starts in Starts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
 
 /**
- * Compiles an expression. `flags` are those of `RegExp`: `g`, `i`, `y`; `u` is always set. `^` and `$` are the ends of the
- * text unless `(?m)` is set, `.` is any character except a line feed unless `(?s)` is set, and `\d \s \w \b` are ASCII.
+ * Compiles an expression. `flags` are those of `RegExp`: `g`, `i`, `y`; `u` is always set. `^` and `$` match only at the ends of
+ * the text unless `(?m)` is set, `.` matches any character except a line feed unless `(?s)` is set, and `\d \s \w \b` are ASCII.
  * Throws RegexpError.
  */
 export function compileRegexp(source: string, flags = '', bounds: RegexpBounds = CONFIGURED): RegExp {

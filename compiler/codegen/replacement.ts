@@ -5,12 +5,12 @@ import type { CompileContext, Template } from './compile-context.ts';
 /** Replaces the matches of a global expression in a subject. */
 export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => string;
 
-/** A piece: text, or the number or name of a group. */
+/** One part of a replacement: text, or the number or name of a group. */
 type Piece = { readonly text: Template } | { readonly group: string };
 
 /**
- * Compiles a replacement. `$name` takes the longest run of word characters, `${name}` is delimited, `$$` is a dollar sign, and
- * a missing group is empty. Placeholder values are data: a `$` in them is literal.
+ * Compiles a replacement. The name in `$name` extends over as many word characters as possible, `${name}` is delimited, `$$` is a
+ * dollar sign, and a missing group is empty. Placeholder values are data: a `$` in them is literal.
  */
 export function compileReplacement(
 	text: string,
@@ -46,7 +46,9 @@ export function compileReplacement(
 	};
 }
 
-/** `match` holds the arguments of a replacer: whole match, groups, offset, subject and possibly named groups. */
+/**
+ * Returns the text of a group. `match` holds a replacer's arguments: whole match, groups, offset, subject, maybe named groups.
+ */
 function groupText(match: readonly unknown[], group: string): string {
 	const last = match.at(-1);
 	const named =
@@ -57,8 +59,8 @@ function groupText(match: readonly unknown[], group: string): string {
 }
 
 /**
- * Compiles the expression to search for. One with placeholders is compiled per request with the values inserted verbatim; if
- * the result is invalid, it is undefined and nothing is replaced.
+ * Compiles the expression to search for. An expression with placeholders is compiled for each request, with the values inserted
+ * verbatim. If the result is invalid, the function returns undefined and nothing is replaced.
  */
 export function compileSearch(source: string, cx: CompileContext): (x: Exchange) => RegExp | undefined {
 	if (!cx.hasPlaceholders(source)) {

@@ -10,12 +10,12 @@ import type { SharedTables } from './branch-table.ts';
 /** Maximum characters of steps stored verbatim for comparison; longer ones are hashed. */
 const SHORT = 128;
 
-/** Filled while sites are built, and dropped with the build. */
+/** The code shared during one build: filled while sites are built, and discarded afterwards. */
 export class SharedCode {
 	readonly tables: SharedTables = new Map();
 	readonly #pipelines = new Map<string, Handler>();
 
-	/** Returns the existing pipeline for such steps, or compiles it; `own` says that others must not share it. */
+	/** Returns the existing pipeline for equal steps, or compiles one. `own` is true if other sites must not share the result. */
 	pipeline(steps: readonly Step[], compile: () => { handler: Handler; own: boolean }): Handler {
 		const text = JSON.stringify(steps);
 		const key = text.length <= SHORT ? text : hash('sha256', text, 'base64');

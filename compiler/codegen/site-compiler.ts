@@ -1,4 +1,4 @@
-/** The compilation of one site: the context for its directives and matchers, extended by one pointer segment at a time. */
+/** Compiles one site: the context for its directives and matchers, which knows the JSON pointer of the place being compiled. */
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { decodeFieldText } from '../exchange/field-syntax.ts';
@@ -19,7 +19,7 @@ import type { SiteLogs } from './site-logs.ts';
 import type { StepNumbers } from './step-numbers.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
 
-/** Sees every closure while a graph is built and may replace it; used by `explain`. */
+/** Observes every closure while the handler graph is built, and may replace it. Used by `explain`. */
 export interface BuildTracer {
 	handler(pointer: string, step: Step, handler: Handler): Handler;
 	matcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
@@ -29,35 +29,37 @@ export interface BuildTracer {
 export interface SiteScope {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
-	/** Named routes of the document, and those that this site runs. */
+	/** Named routes of the document, and compiled runners of those that this site invokes. */
 	readonly routes: { readonly [name: string]: readonly Step[] };
 	readonly routeRunners: Map<string, RouteRunner>;
-	/** Placeholders that `map` defines for this site. */
+	/** Returns the names of the placeholders that `map` defines for this site. */
 	readonly mapped: () => ReadonlySet<string>;
 	readonly leases: Leases;
 	readonly logs: SiteLogs;
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
-	/** State shared by sites. */
+	/** Code shared by sites that are built together. */
 	readonly shared: SharedCode | undefined;
-	/** The site once it is built, including error routes. */
+	/** The handler of the whole site, including error routes; undefined until the site is built. */
 	readonly whole: { handle: Handler | undefined };
-	/** Counts the uses of site-specific state: code compiled meanwhile cannot be shared with other sites. */
+	/**
+	 * Incremented by each use of site-specific state. Code during whose compilation it changes cannot be shared between sites.
+	 */
 	bound: number;
 	/** Number of the next exclusive group whose members are not adjacent; see compile-pipeline.ts. */
 	nextExclusive: number;
-	/** Numbers of its steps and of those of named routes. */
+	/** Numbers of the site's steps and of those in named routes. */
 	readonly numbers: StepNumbers;
 }
 
-/** A CompileContext at a place in the document. */
+/** The CompileContext of one place in the document. */
 export class SiteCompiler implements CompileContext, PlaceholderScope {
 	readonly #pointer: string;
 	readonly scope: SiteScope;
-	/** True once a template at this place has requested the whole request body. */
+	/** True once a template at this place needs the whole request body. */
 	wantsBody = false;
-	/** Number of the step being compiled, relative to the pipeline that sites may share. */
+	/** Number of the step being compiled, counted from the start of its pipeline, because sites may share the pipeline. */
 	step = 0;
 	/** Number of that pipeline's first step in this site. */
 	readonly #base: number;
@@ -103,7 +105,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return HANDLERS;
 	}
 
-	/** Returns the context of a nested value. */
+	/** Returns the context for a value nested at `path`. */
 	at(path: string): SiteCompiler {
 		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`, this.#base);
 	}
@@ -124,7 +126,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
-		// A pipeline that continues with something else belongs to its site.
+		// A pipeline with any other continuation is specific to its site.
 		if (next !== unanswered || scope.shared === undefined || this.traced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
@@ -137,7 +139,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return countedFrom(base - this.#base, handler);
 	}
 
-	/** Begins to compile a step here. */
+	/** Starts compiling a step at this place. */
 	begin(step: Step): void {
 		this.step = this.scope.numbers.of(step) - this.#base;
 	}
@@ -213,7 +215,10 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 }
 
-/** Steps of a shared pipeline are numbered from its first step; nothing with other numbers runs after it. */
+/**
+ * Offsets the step numbers of a shared pipeline, which count from its own first step. The offset need not be undone, because no
+ * step outside the pipeline runs after it.
+ */
 function countedFrom(first: number, handler: Handler): Handler {
 	if (first === 0) return handler;
 	return x => {
@@ -226,7 +231,7 @@ function shortened(text: string): string {
 	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
 
-/** The end of every pipeline: 200 with an empty body. */
+/** The end of every pipeline. Sets the status to 200, with an empty body, if nothing has answered. */
 export function unanswered(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }

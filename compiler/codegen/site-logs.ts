@@ -1,4 +1,4 @@
-/** The access logs of one site: which of them get a request's entry. */
+/** Determines which of a site's access logs receive the entry of a request. */
 
 import type { Settings, SiteLog } from '../document/document.ts';
 import type { AccessLogSettings } from '../document/log-namespaces.ts';
@@ -7,16 +7,16 @@ import { canonicalHost, hostMatches } from '../exchange/authority.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { AccessLog, Leases } from '../exchange/leases.ts';
 
-/** Selects the logs of a request. */
+/** Selects the access logs for a request. */
 export type LogChoice = (x: Exchange) => readonly AccessLog[];
 
-/** The leased logs of a site. */
+/** The access logs that a site leases. */
 export class SiteLogs {
 	/** All logs that the site writes to by default. */
 	readonly all: readonly AccessLog[];
-	/** Selects logs by host, and never those used only by `log_name`. Undefined: there are none. */
+	/** Selects logs by the request's host. Never selects logs used only through `log_name`. Undefined if there are none. */
 	readonly choose: LogChoice | undefined;
-	/** True once any log gets entries, even only through `log_name`. */
+	/** True if any log receives entries, even if only through `log_name`. */
 	used: boolean;
 	readonly #byName = new Map<string, readonly AccessLog[]>();
 	readonly #settings: Settings;
@@ -51,7 +51,7 @@ export class SiteLogs {
 			);
 	}
 
-	/** Returns the logs of a name: the site's own, or the process logs that include its logger. */
+	/** Returns the logs for a logger name: those of the site, otherwise the process logs that include this logger. */
 	named(name: string): readonly AccessLog[] {
 		let logs = this.#byName.get(name);
 		if (!logs) {

@@ -1,12 +1,12 @@
-/** Finds the site of a listener that serves a request, by host, in constant time for any number of sites. */
+/** Finds the site that serves a request on a listener: by host, in constant time for any number of sites. */
 import type { Request } from '../exchange/exchange.ts';
 import { TextTable } from '../exchange/text-table.ts';
 import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
 import type { ListenedSite } from './plan.ts';
 
-/** A site at one of its hosts. */
+/** One host of a site. */
 interface Candidate {
-	/** Precedence: the first match serves. */
+	/** Position in order of precedence: of all matches, the one with the lowest number serves. */
 	readonly order: number;
 	/** Index in `document.sites`, or a value for {@link redirectPort}. */
 	readonly site: number;
@@ -18,27 +18,27 @@ const NONE: readonly Candidate[] = [];
 
 const FIRST_REDIRECT = -2;
 
-/** Returns the HTTPS port to which a found index redirects, 0 to omit it from the URL; undefined for a site. */
+/** Returns the HTTPS port for an index of a redirect, 0 if the URL omits it; undefined for the index of a site. */
 export function redirectPort(found: number): number | undefined {
 	return found > FIRST_REDIRECT ? undefined : FIRST_REDIRECT - found;
 }
 
 /**
- * The sites of one listener, in order of precedence: `*` labels match exactly one label each, a site without hosts matches
- * every request. Immutable; it contains indexes and no sites, so a generation that replaces some of ten thousand sites but no
- * addresses reuses the table.
+ * The sites of one listener, in order of precedence. A `*` label matches exactly one label, and a site without hosts matches
+ * every request. The table is immutable and contains only indices of sites. A generation that replaces some of ten thousand
+ * sites but changes no addresses can therefore reuse it.
  */
 export class SiteTable {
-	/** Sites by hosts that need no further checks: no path, and no inexact candidate comes first. */
+	/** Sites by exact hosts that need no further checks: they have no path, and no inexact candidate precedes them. */
 	readonly #direct: TextTable<number>;
-	/** Sites by all exact hosts, or undefined if no host is exact. */
+	/** Candidates by exact host, or undefined if no host is exact. */
 	readonly #exact: TextTable<readonly Candidate[]> | undefined;
-	/** Wildcard hosts by their text. */
+	/** Candidates by wildcard host. */
 	readonly #wildcard = new Map<string, Candidate[]>();
-	/** For each number of labels, which of them are `*` in some wildcard host; bit 0 is the first label. */
+	/** For each number of labels, bit masks of which labels are `*` in some wildcard host; bit 0 is the first label. */
 	readonly #shapes: number[][] = [];
 	readonly #every: Candidate[] = [];
-	/** Lowest order among wildcard and host-less candidates: an exact host before it needs no other lookup. */
+	/** Lowest order of all candidates without an exact host. An exact match that precedes it needs no other lookup. */
 	#firstInexact = Number.POSITIVE_INFINITY;
 
 	/** `listed` in order of precedence; hosts in canonical form (see `canonicalHost`). */
@@ -67,8 +67,9 @@ export class SiteTable {
 	}
 
 	/**
-	 * Returns the index in `document.sites` of the site that serves a request, −1 if there is none, or less for a redirect (see
-	 * {@link redirectPort}). Throws HttpError 400 if a path must be compared and is malformed.
+	 * Returns the index in `document.sites` of the site that serves a request, −1 if no site does, or a lower number for a
+	 * redirect
+	 * (see {@link redirectPort}). Throws HttpError 400 if the path must be compared but is malformed.
 	 */
 	find(request: Request): number {
 		const host = request.host;

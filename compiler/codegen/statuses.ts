@@ -1,11 +1,11 @@
 /** Lists of statuses and status classes: `404`, `5xx`. */
 
-/** Contexts that can reject their contents. */
+/** The part of a compile context that rejects invalid values. */
 interface Refusing {
 	refuse(message: string, code?: string): never;
 }
 
-/** Compiles `404`, `4xx` and the single digit `4` to one test of a status. */
+/** Compiles statuses such as `404`, `4xx` or the single digit `4` to one function that tests a status. */
 export function compileStatuses(statuses: readonly (string | number)[], place: Refusing): (status: number) => boolean {
 	const exact = new Set<number>();
 	const classes = new Set<number>();

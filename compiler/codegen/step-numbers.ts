@@ -1,8 +1,8 @@
-/** Numbers the steps that a site may run: its own from 0, those of named routes from FIRST_ROUTE_STEP. */
+/** Numbers the steps that a site may run: its own from 0, and those of named routes from FIRST_ROUTE_STEP. */
 import type { Site, Step } from '../document/document.ts';
 import { FIRST_ROUTE_STEP } from '../exchange/step-place.ts';
 
-/** Calls back for every step within a value, those around others first, with its JSON pointer. */
+/** Calls `take` for every step within a value, with its JSON pointer. Outer steps come before the steps nested in them. */
 export function eachStep(value: object, pointer: string, take: (step: Step, pointer: string) => void): void {
 	if ('handler' in value) take(value as Step, pointer);
 	for (const [name, inner] of Object.entries(value)) {
@@ -22,7 +22,7 @@ export class StepNumbers {
 		this.#routes = routes;
 	}
 
-	/** Returns the number of a step; 0 for one that is not in the document. */
+	/** Returns the number of a step; 0 if the step is not in the document. */
 	of(step: Step): number {
 		this.#numbers ??= this.#counted();
 		return this.#numbers.get(step) ?? 0;

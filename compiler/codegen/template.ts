@@ -1,36 +1,37 @@
-/** Compiles texts with `{placeholders}` to closures: constants are folded, values are inserted as data. */
+/** Compiles strings with `{placeholders}` to closures. Constants are folded, and values are inserted as data. */
 import type { Exchange } from '../exchange/exchange.ts';
 import { decodeFieldText } from '../exchange/field-syntax.ts';
 import type { Template, ValueEscape } from './compile-context.ts';
 import { compilePlaceholder, holdsBytes } from './placeholders/index.ts';
 import { type PlaceholderScope, type Resolver, valueText } from './placeholders/placeholder.ts';
 
-/** More unclosed `{` than this count as an attack on the scanner. */
+/** A string with more unclosed `{` than this is rejected, because scanning it would take quadratic time. */
 const MAX_UNCLOSED = 100;
 
-/** An encoding for field bytes that are inserted into fields again: none. */
+/** The `encode` function for field bytes that are inserted into fields again: returns the value unchanged. */
 export function asBytes(value: string): string {
 	return value;
 }
 
-/** One piece of a template. */
+/** One part of a template. */
 type Part = string | DynamicPart;
 
 interface DynamicPart {
 	readonly resolve: Resolver;
-	/** Whether the value is bytes that must be decoded to text. */
+	/** Whether the value consists of bytes that must be decoded to text. */
 	readonly decodes: boolean;
 	readonly encode: ((value: string) => string) | undefined;
 	/** Text inserted if the placeholder has no value for a request. */
 	readonly otherwise: string;
 }
 
-/** A text that cannot be a template: too many unclosed braces. */
+/** The error for a string that cannot be a template because it has too many unclosed braces. */
 export class TemplateError extends Error {}
 
 /**
- * Compiles a text. A placeholder extends from an unescaped `{` to the next unescaped `}`; `\{` and `\}` are literal braces.
- * Unknown names stay as written (`keep`) or become empty (`empty`). Values are never expanded again. Throws TemplateError.
+ * Compiles a string with placeholders. A placeholder extends from an unescaped `{` to the next unescaped `}`; `\{` and `\}` are
+ * literal braces. Unknown names stay as written (`keep`) or become empty (`empty`). Values are never expanded again. Throws
+ * TemplateError.
  */
 export function compileTemplate(
 	text: string,
@@ -42,12 +43,12 @@ export function compileTemplate(
 	return assemble(split(text, unknown, scope, encode));
 }
 
-/** Returns the template of a text without placeholders. */
+/** Returns the template for a string without placeholders. */
 export function constantTemplate(text: string): Template {
 	return { constant: text, render: () => text };
 }
 
-/** Reports whether a text contains a known placeholder whose value varies, or that may be unknown for some requests. */
+/** Reports whether a string contains a placeholder whose value varies between requests or may be missing in some. */
 export function hasPlaceholders(text: string, scope: PlaceholderScope): boolean {
 	return text.includes('{') && split(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
 }
@@ -72,7 +73,7 @@ function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope,
 		}
 		const name = text.slice(i + 1, end);
 		const compiled = compilePlaceholder(name, scope);
-		// Left as written, but it may contain a placeholder: `{"path": "{http.request.uri}"}`.
+		// Keeps the braces as text, but continues inside them: `{"path": "{http.request.uri}"}` contains a placeholder.
 		if (compiled === undefined && unknown === 'keep') continue;
 		literal += text.slice(from, i);
 		if (typeof compiled === 'string') literal += encode?.(name)?.(compiled) ?? compiled;

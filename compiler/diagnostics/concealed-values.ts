@@ -2,15 +2,15 @@
 import type { Reader } from '../source/reader.ts';
 import type { Diagnostic } from './diagnostic.ts';
 
-/** Shorter values are ports, switches and the like; hiding them would only make messages unreadable. */
+/** Shorter values are ports, switches and the like. Hiding them would only make messages unreadable. */
 const shortest = 6;
 
 /**
- * Remembers the environment values that a compilation reads and replaces them in messages by the name of their variable. Code
- * frames show the text before substitution, so a frame and its message agree.
+ * Remembers the environment values that a compilation reads, and replaces them in messages by the names of their variables. Code
+ * frames quote the text before substitution, so a frame and its message agree.
  */
 export class ConcealedValues {
-	/** Maps each value to its replacement. */
+	/** Maps each value to the text that replaces it. */
 	readonly #names = new Map<string, string>();
 
 	/** Wraps the reader so that every value it returns is remembered. */
@@ -35,7 +35,7 @@ export class ConcealedValues {
 		const { message, label, hint, fix } = diagnostic;
 		const concealed = { message: this.#text(message), label: this.#text(label), hint: this.#text(hint) };
 		const same = concealed.message === message && concealed.label === label && concealed.hint === hint;
-		// Drops a fix whose edits would write a value into the file.
+		// Drops a fix whose edits would write a hidden value into the file.
 		const tells = fix?.some(({ text }) => this.#text(text) !== text) ?? false;
 		if (same && !tells) return diagnostic;
 		return { ...diagnostic, ...concealed, fix: tells ? undefined : fix };
@@ -54,8 +54,8 @@ export class ConcealedValues {
 }
 
 /**
- * Returns the forms in which messages quote a value: verbatim, as JSON, in lower case, and its words as split at white space or
- * commas.
+ * Returns the forms in which messages quote a value: verbatim, as JSON, in lower case, and its individual words, split at white
+ * space or commas.
  */
 function formsOf(value: string): Set<string> {
 	const trimmed = value.trim();

@@ -1,13 +1,13 @@
-/** Diagnostics without live objects, for threads, the Admin API and `--format json`. */
+/** Converts diagnostics to plain data, for other threads, the Admin API and `--format json`. */
 import type { Diagnostic, DiagnosticReport, ReportedEdit, TextEdit } from './diagnostic.ts';
 import { renderDiagnostic } from './render.ts';
 
-/** Converts a diagnostic: its place as numbers, and its full rendering as plain text. */
+/** Converts a diagnostic to plain data, including its place as numbers and its full rendering without color. */
 export function toReport(diagnostic: Diagnostic): DiagnosticReport {
 	return reportOf(diagnostic, true);
 }
 
-/** Reports a diagnostic to a client that may not see the file: code and place only, without quoting any of its contents. */
+/** Converts a diagnostic for a client that may not see the file: includes its code and place, and quotes nothing. */
 export function toWithheldReport({ code, severity, span }: Diagnostic): DiagnosticReport {
 	const message = 'Details are withheld: the running configuration was not read from this file.';
 	return reportOf({ code, severity, span, message, hint: 'Run `svc validate` on the server itself.' }, false);

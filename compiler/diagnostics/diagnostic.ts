@@ -1,4 +1,4 @@
-/** A finding of the compiler: the one shape behind text, JSON, terminal, Admin API and editor output. */
+/** The type of a compiler diagnostic, from which text, JSON, terminal, Admin API and editor output are made. */
 import type { SourceSpan } from '../source/source.ts';
 
 /** `error` rejects the configuration; `warning` and `note` do not. */
@@ -25,12 +25,14 @@ export interface Diagnostic {
 	readonly span?: SourceSpan | undefined;
 	/** Place in the document (RFC 6901), for findings about the document. */
 	readonly pointer?: string | undefined;
-	/** Text under the caret. */
+	/** Text next to the caret in the code frame. */
 	readonly label?: string | undefined;
 	/** What to do about it, in one sentence. */
 	readonly hint?: string | undefined;
 	readonly related?: readonly RelatedPlace[] | undefined;
-	/** Where `FILE:LINE` goes in messages worded like the compatible server's; inserted when the diagnostic is collected. */
+	/**
+	 * Where `FILE:LINE` goes in messages worded like the compatible server's. It is inserted when the diagnostic is collected.
+	 */
 	readonly place?: 'before' | 'behind' | undefined;
 	/** Edits that fix the problem. */
 	readonly fix?: readonly TextEdit[] | undefined;
@@ -40,8 +42,8 @@ export interface Diagnostic {
 export type Report = (diagnostic: Diagnostic) => void;
 
 /**
- * A diagnostic without live objects, for passing between threads, Admin API errors and `--format json`. Lines and columns start
- * at 1. `text` is the full rendering with its code frame, without color.
+ * A diagnostic as plain data, for passing between threads, Admin API errors and `--format json`. Lines and columns start at 1.
+ * `text` is the full rendering with its code frame, without color.
  */
 export interface DiagnosticReport {
 	readonly code: string;
@@ -59,7 +61,7 @@ export interface DiagnosticReport {
 	readonly text: string;
 }
 
-/** An edit of {@link DiagnosticReport.fix}: replaces the text between two places. */
+/** An edit in {@link DiagnosticReport.fix}: replaces the text between two places. */
 export interface ReportedEdit {
 	readonly file: string;
 	readonly line: number;

@@ -3,9 +3,9 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Diagnostic, Severity } from './diagnostic.ts';
 import { cutColumns, printable, type TerminalLine, terminalLine } from './terminal-text.ts';
 
-/** Columns of source shown; longer lines are cut around the caret. */
+/** Maximum columns of source shown; longer lines are cut around the caret. */
 const frameWidth = 100;
-/** UTF-16 units of a line that are laid out before and after the caret. */
+/** Maximum UTF-16 units of a line that are laid out on each side of the caret. */
 const reach = 4000;
 const ansi = '\u001b[';
 const severityColours: { readonly [severity in Severity]: string } = { error: '31', warning: '33', note: '36' };
@@ -49,7 +49,7 @@ function place(span: SourceSpan): string {
 	return `${printable(span.source.name)}:${line}:${column}`;
 }
 
-/** Returns the part of a line to lay out. `from` is the offset at which it starts, 0 except for very long lines. */
+/** Returns the part of a line to lay out, beginning at offset `from`, which is 0 except for very long lines. */
 function textOfLine(span: SourceSpan, line: number, from: number): string {
 	const { lineStarts, text } = span.source;
 	const start = lineStarts[line - 1]! + from;
@@ -57,7 +57,7 @@ function textOfLine(span: SourceSpan, line: number, from: number): string {
 	return text.slice(start, Math.min(next === undefined ? text.length : Math.max(start, next - 1), start + 2 * reach));
 }
 
-/** Returns the span's line between its neighbors, with the caret under it. */
+/** Returns the span's line with its neighbors, and the caret under it. */
 function frame(
 	span: SourceSpan,
 	line: number,
@@ -90,7 +90,7 @@ function frame(
 	}
 }
 
-/** Returns the first column shown: 0 unless the line is long and the caret far to the right. */
+/** Returns the first column to show: 0 unless the line is long and the caret far to the right. */
 function firstColumn(line: TerminalLine, from: number, to: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (width <= frameWidth || to <= frameWidth - 1) return 0;
@@ -99,7 +99,7 @@ function firstColumn(line: TerminalLine, from: number, to: number): number {
 	return Math.max(0, Math.min(from - room, width - frameWidth + 1));
 }
 
-/** Returns the columns from `left` that fit, with an ellipsis where text is cut off. */
+/** Returns the columns that fit, starting at column `left`, with an ellipsis where text is cut off. */
 function window(line: TerminalLine, left: number): string {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (left === 0 && width <= frameWidth) return line.text;

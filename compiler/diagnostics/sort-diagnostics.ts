@@ -1,9 +1,9 @@
-/** Sorts diagnostics into the order in which a reader of the main file meets their causes. */
+/** Sorts diagnostics in the order in which their causes appear in the main file. */
 import type { Diagnostic } from './diagnostic.ts';
 
 interface Ranked {
 	readonly diagnostic: Diagnostic;
-	/** Offsets from the main file inwards: of the outermost import, of the next one, …, and of the place itself. */
+	/** Offsets from the outside in: of the import in the main file, of each nested import, and of the place itself. */
 	readonly path: readonly number[];
 }
 
@@ -24,9 +24,9 @@ function compare(left: Ranked, right: Ranked): number {
 }
 
 /**
- * Sorts by place in the main file; a place in an imported file counts as its import's. Diagnostics without a place come last,
- * and equal places keep their order. Drops repeats: the same finding seen through another import, and an error at exactly the
- * text of an earlier error, which caused it.
+ * Sorts diagnostics by place in the main file. A place in an imported file counts as the place of the import. Diagnostics without
+ * a place come last, and equal places keep their order. Drops repeats: a finding that was already reported through another
+ * import, and an error at exactly the text of an earlier error, which caused it.
  */
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 	const seen = new Set<string>();

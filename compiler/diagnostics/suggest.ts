@@ -1,6 +1,6 @@
 /** "Did you mean": finds the known name nearest to a misspelled one. */
 
-/** Comparing costs the product of both lengths, and nobody misspells a word this long. */
+/** Longer words are not compared: it would cost the product of both lengths, and nobody misspells such a long word. */
 const longestWord = 200;
 
 /**
@@ -16,7 +16,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
 		if (candidate === word || Math.abs(candidate.length - word.length) > limit) continue;
 		const distance = editDistance(wanted, candidate.toLowerCase(), limit);
 		if (distance > limit || (distance === limit && best !== undefined)) continue;
-		// Otherwise any single letter would be close to any other.
+		// Without this check, any single letter would be close to any other.
 		if (distance >= candidate.length) continue;
 		best = candidate;
 		limit = distance;
@@ -35,14 +35,14 @@ export function nearest(word: string, candidates: readonly string[], count: numb
 		.map(({ candidate }) => candidate);
 }
 
-/** Returns the share of letters that differ, halved if one name contains the other. */
+/** Returns how different two names are: the share of letters that differ, halved if one name contains the other. */
 function unlikeness(word: string, candidate: string): number {
 	const length = Math.max(word.length, candidate.length, 1);
 	const share = editDistance(word, candidate, length) / length;
 	return candidate.includes(word) || word.includes(candidate) ? share / 2 : share;
 }
 
-/** Returns the optimal string alignment distance, or any number above `limit` once the distance is known to exceed it. */
+/** Returns the optimal string alignment distance, or some number above `limit` if the distance exceeds it. */
 function editDistance(left: string, right: string, limit: number): number {
 	let beforeLast: number[] = [];
 	let last = Array.from({ length: right.length + 1 }, (_, index) => index);

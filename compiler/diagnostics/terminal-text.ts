@@ -1,12 +1,12 @@
 /**
- * Lays out a line of source for a terminal: tabs and wide characters take their columns, and control characters are made
+ * Lays out a line of source for a terminal: computes the width of tabs and wide characters, and makes control characters
  * harmless.
  */
 
 /** Width of a tab in a code frame, in columns. */
 const tabWidth = 4;
 
-/** A line ready to print, with the column of each of its UTF-16 offsets. */
+/** A line that is ready to print, with the column of each of its UTF-16 offsets. */
 export interface TerminalLine {
 	readonly text: string;
 	/** Returns the column at an offset of the original line; the offset may be the line's length. */
@@ -35,13 +35,13 @@ function characterWidth(character: string): number {
 	return wide || pictographic.test(character) ? 2 : 1;
 }
 
-/** Returns a visible picture of a control character, so that a file cannot control the terminal that shows it. */
+/** Returns a visible symbol for a control character, so that a file cannot control the terminal that shows it. */
 function visible(character: string): string {
 	const code = character.codePointAt(0)!;
 	if (code < 0x20) return String.fromCodePoint(0x2400 + code);
 	if (code === 0x7f) return '\u2421';
 	if ((code >= 0x80 && code < 0xa0) || (code >= 0xd800 && code <= 0xdfff)) return '\ufffd';
-	// Direction overrides would reorder what is shown.
+	// Direction overrides would reorder the text on the screen.
 	if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return '\ufffd';
 	return character;
 }
@@ -72,7 +72,7 @@ export function terminalLine(line: string): TerminalLine {
 	return { text, columnOf: offset => columns[Math.min(Math.max(offset, 0), columns.length - 1)]! };
 }
 
-/** Returns the columns from `from` up to, but not including, `to` of a text laid out by {@link terminalLine}. */
+/** Returns the columns from `from` up to, but not including, `to` of a line laid out by {@link terminalLine}. */
 export function cutColumns(text: string, from: number, to: number): string {
 	let column = 0;
 	let cut = '';

@@ -1,6 +1,6 @@
-/** The two text languages. They share lexer, parser and tree; dialects differ in meaning. */
+/** The two configuration languages. They share a lexer, a parser and a syntax tree, but differ in meaning. */
 
-/** `configfile` is this server's own language, `compatfile` that of the compatible server. */
+/** `configfile` is this server's own language; `compatfile` is that of the compatible server. */
 export type Dialect = 'configfile' | 'compatfile';
 
 /** The forms in which a configuration can be given. */
@@ -12,13 +12,13 @@ export interface ConfigInput {
 	readonly text: string;
 	/** The name printed in diagnostics: the path as the user gave it, `<stdin>` or `<request>`. */
 	readonly name: string;
-	/** Absolute path, if it is a file; imports and relative roots resolve against its folder. */
+	/** Absolute path, if the configuration is a file. Imports and relative roots are resolved against its folder. */
 	readonly path?: string | undefined;
-	/** True for JSON that is an already compiled document, whose steps carry their places in the original text. */
+	/** True for JSON that is an already compiled document. Its steps record their places in the original text. */
 	readonly placed?: boolean;
 	/**
-	 * True if it came over the network: diagnostics must not quote files that it imports, unless the running configuration was
-	 * read from them.
+	 * True if the configuration came over the network. Diagnostics then must not quote files that it imports, unless the running
+	 * configuration was read from them.
 	 */
 	readonly remote?: boolean;
 }

@@ -1,4 +1,4 @@
-/** JSON text that is equal for equal values: sorted keys, no white space. Used as the key of leases and of unchanged sites. */
+/** Canonical JSON text: equal for equal values, with sorted keys and no white space. It identifies leases and unchanged sites. */
 
 /** Returns the canonical text of a JSON value. Omits properties that are undefined. */
 export function canonicalJson(value: unknown): string {

@@ -1,4 +1,4 @@
-/** Finds values that match the schema but can never be used, before anything starts. */
+/** Finds values that match the schema but can never be used, before anything is started. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
 import { compilePathPatterns, PathPatternError } from '../modules/matchers/path-pattern.ts';
@@ -9,7 +9,7 @@ import { isSiteAddress, parseSiteAddress } from './site-address.ts';
 import { escapePointer } from './validate.ts';
 
 /**
- * Reports hosts that cannot be listened on, ranges without addresses, logs without a name, and a required DNS provider that is
+ * Reports invalid hosts to listen on, invalid ranges of addresses, logs without a name, and a required DNS provider that is
  * missing.
  */
 export function checkValues(document: Document, report: Report): void {
@@ -50,7 +50,7 @@ export function checkValues(document: Document, report: Report): void {
 		}
 	});
 	const ranges = document.settings?.trusted_proxies as unknown;
-	// Building a site reports the rest, but without any site nothing would.
+	// Building a site reports invalid ranges, so they are reported here only if there is no site.
 	if (!Array.isArray(ranges) || (document.sites ?? []).length > 0) return;
 	ranges.forEach((range: unknown, index) => {
 		if (typeof range !== 'string' || parseIpRange(range)) return;
@@ -60,7 +60,7 @@ export function checkValues(document: Document, report: Report): void {
 	});
 }
 
-/** A log's output must be known at load time, so it cannot depend on a request. */
+/** Reports outputs that depend on a request: a log is opened when the configuration is loaded. */
 function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 	for (const field of ['path', 'address'] as const) {
 		const text = (log.output as { readonly [field: string]: unknown } | undefined)?.[field];
@@ -84,7 +84,7 @@ export function bindHost(entry: SiteBind): string {
 	return typeof entry === 'object' && entry !== null ? entry.host : entry;
 }
 
-/** Returns why the path of an address is not a valid pattern; undefined if it is, or if the address has other mistakes. */
+/** Returns why the path of an address is not a valid pattern; undefined if it is valid, or if the address has other mistakes. */
 function pathMistake(text: string): string | undefined {
 	const address = parseSiteAddress(text);
 	if (!isSiteAddress(address) || address.path === '') return undefined;

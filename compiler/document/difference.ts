@@ -13,13 +13,13 @@ export interface Change {
 	readonly to?: unknown;
 }
 
-/** Maximum number of listed changes; beyond that, comparing the documents themselves is easier. */
+/** Maximum number of listed changes. If there are more, comparing the documents themselves is easier. */
 const MAX_CHANGES = 1000;
 
 /**
- * Returns the changes from `before` to `after`, in document order, at most MAX_CHANGES. Equal elements at the beginning and
- * end of arrays are skipped; those in between are compared one by one. `shownBefore` and `shownAfter` are the same documents
- * with secrets redacted, from which values are taken.
+ * Returns the changes from `before` to `after`, in document order, at most MAX_CHANGES. Equal elements at the beginning and end
+ * of arrays are skipped, and those in between are compared one by one. The returned values come from `shownBefore` and
+ * `shownAfter`, which are the same documents with secrets redacted.
  */
 export function documentDifference(
 	before: unknown,
@@ -75,7 +75,7 @@ function compareArrays(before: Part, after: Part, oldPath: string, newPath: stri
 	}
 }
 
-/** Returns a member with its redacted value: redaction keeps the shape of a document. */
+/** Returns a member together with its redacted form, which is at the same place in the redacted document. */
 function part({ value, shown }: Part, key: string | number): Part {
 	const of = (container: unknown): unknown => (container as { [key: string | number]: unknown } | undefined)?.[key];
 	return { value: of(value), shown: isObject(shown) || Array.isArray(shown) ? of(shown) : shown };

@@ -15,15 +15,15 @@ export interface Matcher {
 export interface Step {
 	readonly handler: string;
 	readonly when?: Matcher;
-	/** Of the steps of one pipeline with this name, only the first whose `when` holds runs. */
+	/** Among the steps of a pipeline with the same name, only the first whose `when` holds runs. */
 	readonly exclusive?: string;
 	readonly '@id'?: string;
 	readonly [field: string]: unknown;
 }
 
-/** Steps that handle errors of a site; the first entry whose `statuses` cover the error and that answers ends it. */
+/** Steps that handle errors of a site. Of the entries whose `statuses` cover an error, the first that answers ends it. */
 export interface ErrorRoute {
-	/** Such as `404` or `5xx`; default every error. */
+	/** Such as `404` or `5xx`. Default: every error. */
 	readonly statuses?: readonly string[];
 	readonly pipeline: readonly Step[];
 	readonly '@id'?: string;
@@ -39,7 +39,7 @@ export interface SiteLog {
 	readonly sampling?: LogSampling;
 	/** For a site's log: only requests for these lower-case hosts are recorded. */
 	readonly hostnames?: readonly string[];
-	/** For a site's log: only requests for which `log_name` names it are recorded. */
+	/** For a site's log: if true, only requests for which `log_name` selects it are recorded. */
 	readonly no_hostname?: boolean;
 	/** For a process log: namespaces to include or exclude, by prefix. */
 	readonly include?: readonly string[];
@@ -67,16 +67,16 @@ export interface Settings {
 	readonly admin?: AdminSettings;
 	readonly http_port?: number;
 	readonly https_port?: number;
-	/** Data-plane threads. */
+	/** Number of data-plane threads. */
 	readonly threads?: number;
-	/** The implementation of sockets and files; see runtime/sockets/io-mode.ts. */
+	/** How sockets and files are accessed; see runtime/sockets/io-mode.ts. */
 	readonly io?: 'direct' | 'node';
 	/** Milliseconds that a stop waits for requests in flight before it aborts them; default no limit. */
 	readonly grace_period?: number;
 	/** Milliseconds for which a stop is delayed while the server keeps serving. */
 	readonly shutdown_delay?: number;
 	readonly debug?: boolean;
-	/** Process logs by name; `default` is the process log. */
+	/** Process logs by name; `default` is the main one. */
 	readonly logs?: { readonly [name: string]: SiteLog };
 	readonly metrics?: { readonly per_host?: boolean; readonly observe_catchall_hosts?: boolean };
 	/** CIDRs of proxies whose `X-Forwarded-*` fields are trusted. */
@@ -86,7 +86,7 @@ export interface Settings {
 	readonly [setting: string]: unknown;
 }
 
-/** The Admin API. Absent: no API. */
+/** The settings of the Admin API. If absent, there is none. */
 export interface AdminSettings {
 	/** `host:port`, `unix//path` or `fd/3`. Default `127.0.0.1:2019`. */
 	readonly listen?: string;
@@ -94,7 +94,7 @@ export interface AdminSettings {
 	readonly token?: string;
 	readonly origins?: readonly string[];
 	readonly enforce_origin?: boolean;
-	/** `admin off`. */
+	/** True for `admin off`. */
 	readonly off?: boolean;
 }
 

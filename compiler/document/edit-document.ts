@@ -1,8 +1,8 @@
-/** Edits a document at a path: implements POST, PUT, PATCH and DELETE of the Admin API. */
+/** Edits a document at a path. Implements POST, PUT, PATCH and DELETE of the Admin API. */
 
 import { escapePointer } from './validate.ts';
 
-/** How a document is edited. */
+/** The method of an edit, as in HTTP. */
 export type EditMethod = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** An edit at a path of member names and array indices. */
@@ -15,7 +15,7 @@ export interface DocumentEdit {
 
 /** Why an edit is rejected. */
 export interface EditRefusal {
-	/** `missing`: there is nothing to change; `exists`: PUT to an existing value; `value`: the value does not suit the path. */
+	/** `missing`: nothing to change exists; `exists`: PUT to an existing value; `value`: the value cannot be put at the path. */
 	readonly reason: 'missing' | 'exists' | 'value';
 	readonly message: string;
 	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
@@ -23,10 +23,10 @@ export interface EditRefusal {
 }
 
 export type EditResult =
-	/** `replaces`: the value replaced an existing one, whose secrets it may keep. */
+	/** `replaces`: the value replaced an existing one, from which redacted secrets can be restored. */
 	{ readonly document: unknown; readonly replaces: boolean } | { readonly refusal: EditRefusal };
 
-/** A last segment that appends several values at once: `POST /config/sites/...`. */
+/** Last segment of a path that appends several values at once: `POST /config/sites/...`. */
 const SEVERAL = '...';
 
 type Container = { [key: string]: unknown } | unknown[];
@@ -36,10 +36,10 @@ type Container = { [key: string]: unknown } | unknown[];
  *
  * | | at an array | at a missing member | at an existing member or element |
  * | --- | --- | --- | --- |
- * | POST | appends; with `...` after it, each of an array | creates | replaces a member, appends to the array of an element |
- * | PUT | | creates | of an object: rejected; of an array: inserts before it |
- * | PATCH | replaces it | rejected | replaces |
- * | DELETE | removes it | rejected | removes |
+ * | POST | appends the value; with `...` after the path, each element of an array | creates it | replaces a member; appends to the array of an element |
+ * | PUT | | creates it | in an object: rejected; in an array: inserts before it |
+ * | PATCH | replaces it | rejected | replaces it |
+ * | DELETE | removes it | rejected | removes it |
  *  Parents are never created: a path without an existing parent is rejected, and the error names the nearest existing one.
  */
 export function editDocument(document: unknown, { method, path, value }: DocumentEdit): EditResult {
@@ -53,7 +53,7 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 	const holder = { document };
 	let parent: Container = holder;
 	let key = 'document';
-	// Copies are made on the way down; they are dropped if the edit is rejected.
+	// Copies each container on the path; the copies are discarded if the edit is rejected.
 	for (const [depth, segment] of segments.entries()) {
 		const child: unknown = member(parent, key);
 		if (typeof child !== 'object' || child === null) return notThere(segments, depth);
@@ -122,7 +122,7 @@ function editRoot(document: unknown, method: EditMethod, several: boolean, value
 	return { document: value, replaces: method === 'PATCH' };
 }
 
-/** The first `depth` segments of a path exist; the rest does not. */
+/** Rejects a path of which only the first `depth` segments exist. */
 function notThere(
 	segments: readonly string[],
 	depth: number,
@@ -167,7 +167,7 @@ function member(parent: Container, key: string): unknown {
 	return Object.hasOwn(parent, key) ? parent[key] : undefined;
 }
 
-/** Sets a member whatever its name: `__proto__` is a name like any other. */
+/** Sets a member under any name: `__proto__` is treated like any other name. */
 function assign(parent: Container, key: string, value: unknown): void {
 	if (Array.isArray(parent)) parent[Number(key)] = value;
 	else Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });

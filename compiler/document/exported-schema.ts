@@ -1,9 +1,9 @@
-/** The schema as exported, for editors and for programs that generate documents. */
+/** The schema in the form in which it is exported, for editors and for programs that generate documents. */
 import type { Schema } from '../modules/directives/directive.ts';
 import { documentSchema } from './schema.ts';
 import { withIds } from './with-ids.ts';
 
-/** Keywords that contain other schemas, by name or directly. */
+/** Keywords that contain other schemas: by name, in a list, or directly. */
 const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties'];
 const LISTS: readonly string[] = ['oneOf', 'anyOf', 'allOf'];
 const ONES: readonly string[] = ['items', 'additionalProperties', 'not'];
@@ -34,7 +34,7 @@ function described(schema: unknown): unknown {
 	return result;
 }
 
-/** `@id` is the same everywhere, so modules need not declare it. */
+/** Describes `@id`, which is the same everywhere, so that modules need not declare it. */
 function withId(name: string, schema: unknown): unknown {
 	if (name !== '@id') return schema;
 	const description = 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.';

@@ -1,23 +1,23 @@
-/** Hosts to listen on: names and addresses, Unix sockets, and inherited sockets. */
+/** Parses hosts to listen on: names and addresses, Unix sockets, and inherited sockets. */
 import { parseIp } from '../exchange/ip-address.ts';
 
-/** The meaning of a host to listen on. */
+/** A parsed host to listen on. */
 export type ListenHost =
-	/** '' is every interface. `only6`: IPv4 clients are not accepted, so that `tcp4/0.0.0.0` can be used too. */
+	/** '' is every interface. `only6`: does not accept IPv4 clients, so that `tcp4/0.0.0.0` can use the same port. */
 	| { readonly network: 'tcp'; readonly host: string; readonly only6: boolean }
-	/** `path` may contain placeholders of the machine. `mode`: permissions of the socket file. */
+	/** `path` may contain placeholders that need no request. `mode`: permissions of the socket file. */
 	| { readonly network: 'unix'; readonly path: string; readonly mode: number | undefined }
-	/** A number, the name under which a service manager passed the socket, or a placeholder of the machine. */
+	/** A number, the name under which a service manager passed the socket, or a placeholder that needs no request. */
 	| { readonly network: 'fd'; readonly descriptor: string };
 
-/** Why a text is not a host to listen on. */
+/** Why a string is not a host to listen on. */
 export interface ListenHostMistake {
 	readonly code: 'bind/not-a-host' | 'bind/unavailable' | 'bind/mode';
 	readonly message: string;
 	readonly hint: string;
 }
 
-/** Default permissions of a socket file: its owner only. */
+/** Default permissions of a socket file: only its owner may connect. */
 export const SOCKET_MODE = 0o600;
 
 const HINT = 'Write an address or a host name without a port, unix//path or fd/3.';
@@ -93,7 +93,7 @@ function notAHost(text: string, hint: string): ListenHostMistake {
 	return { code: 'bind/not-a-host', message: `\`${text}\` is not a host to listen on.`, hint };
 }
 
-/** Sockets are bound at load time. */
+/** Reports whether all placeholders can be resolved without a request: sockets are bound when a configuration is loaded. */
 function hasOnlyMachinePlaceholders(text: string): boolean {
 	const found = text.match(PLACEHOLDERS) ?? [];
 	return found.every(one => /^\{(?:env|system)\./.test(one)) && !/[{}]/.test(text.replace(PLACEHOLDERS, ''));

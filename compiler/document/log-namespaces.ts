@@ -1,4 +1,4 @@
-/** Determines which logs get the entries of which loggers, and where a site's access log entries go. */
+/** Determines which logs receive the entries of which loggers, and where a site's access log entries go. */
 
 import type { LogSampling } from '../lower/log-settings.ts';
 import type { LogFormat } from '../modules/providers/log-formats/log-format.ts';
@@ -11,29 +11,29 @@ declare module '../exchange/leases.ts' {
 	}
 }
 
-/** Settings of an access logger, which are the key of its lease. */
+/** The settings of an access logger. They are the key of its lease. */
 export interface AccessLogSettings {
 	/** Name in its entries: `http.log.access`, `http.log.access.NAME`. */
 	readonly logger: string;
 	readonly output: LogOutput;
-	/** `default`: depends on the output. */
+	/** `default`: the format depends on the output. */
 	readonly format: LogFormat;
 	readonly level: string;
 	readonly sampling?: LogSampling;
 }
 
-/** Name of the process log. */
+/** Name of the main process log. */
 const DEFAULT_LOG = 'default';
-/** Namespace of access entries; a named logger's is below it. */
+/** Namespace of access log entries. Named loggers are below it. */
 const ACCESS = 'http.log.access';
 
-/** Returns the logger of a site's access log entries. */
+/** Returns the name of the logger for a site's access log entries. */
 function accessLoggerName(name: string | undefined): string {
 	return name === undefined || name === DEFAULT_LOG ? ACCESS : `${ACCESS}.${name}`;
 }
 
 /**
- * Reports whether a log gets the entries of a logger: namespaces match as prefixes of whole segments, and the longest match
+ * Reports whether a log receives the entries of a logger. Namespaces match as prefixes of whole segments, and the longest match
  * decides.
  */
 export function takesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
@@ -52,9 +52,9 @@ function longest(names: readonly string[] | undefined, logger: string): number {
 }
 
 /**
- * Returns the outputs of a site's access log. One with its own name or settings has its own output, and the process log omits
- * its entries; missing settings come from the process log of its name. Any other goes to the process log. In addition, every
- * other process log gets the entries that it includes.
+ * Returns the outputs of a site's access log. An access log with its own name or settings has its own output, and the main
+ * process log omits its entries; missing settings come from the process log of the same name. Any other access log writes to the
+ * main process log. In addition, every other process log receives the entries that it includes.
  */
 export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(log.name);
@@ -72,7 +72,7 @@ export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSet
 	return targets;
 }
 
-/** Returns the outputs when `log_name` names a logger that its site does not define. */
+/** Returns the outputs for a logger that `log_name` names but the site does not define. */
 export function namedLogTargets(name: string, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(name);
 	const { [DEFAULT_LOG]: process = {}, ...others } = (settings.logs ?? {}) as { readonly [name: string]: SiteLog };

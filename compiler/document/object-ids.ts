@@ -1,8 +1,8 @@
-/** `@id`s: unique names of objects in a document. */
+/** Checks `@id`s, which are unique names of objects in a document. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { escapePointer } from './validate.ts';
 
-/** Returns the JSON pointers of objects with an `@id`, by ID. Reports duplicates. */
+/** Returns the JSON pointers of all objects with an `@id`, by ID. Reports duplicates. */
 export function objectIds(document: unknown, report: Report): Map<string, string> {
 	const ids = new Map<string, string>();
 	collect(document, '', ids, report);

@@ -28,11 +28,11 @@ interface Mistake {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = /[ \t\r\n]*/y;
-// What may follow a backslash, RFC 8259 §7.
+// The characters that may follow a backslash (RFC 8259 §7).
 const ESCAPE = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** Returns the first place at which a text is not JSON. Only called for invalid text. */
+/** Returns the first place at which a string is not valid JSON. Called only for invalid JSON. */
 function findMistake(text: string): Mistake {
 	let at = text.startsWith('\uFEFF') ? 1 : 0;
 	/** The closing delimiter of each open object and array. */
@@ -44,7 +44,7 @@ function findMistake(text: string): Mistake {
 		at = pattern.lastIndex;
 		return true;
 	};
-	// Not a regular expression: repeating an alternative overflows its stack on a string of megabytes.
+	// A regular expression would not do: repeating an alternative overflows its stack on a string of several megabytes.
 	const takeString = (): boolean => {
 		if (text[at] !== '"') return false;
 		for (let end = at + 1; end < text.length; end++) {

@@ -1,14 +1,14 @@
-/** The printed form of a document: keys in schema order, whatever their order in the text, and without default values. */
+/** The printed form of a document: keys in schema order, whatever their order in the source, and without default values. */
 import type { Schema } from '../modules/directives/directive.ts';
 import type { Document } from './document.ts';
 import { documentSchema } from './schema.ts';
 
 type Fields = { readonly [key: string]: unknown };
 
-/** Facts about one schema: the order of its keys, their defaults, and the variants of a union by tag. */
+/** The properties of a schema that printing needs: the order of its keys, their defaults, and the variants of a union by tag. */
 interface Order {
 	readonly places: ReadonlyMap<string, number>;
-	/** By key: the JSON of its default. */
+	/** The default of each key, as JSON. */
 	readonly defaults: ReadonlyMap<string, string>;
 	readonly properties: { readonly [key: string]: Schema };
 	readonly others: Schema | undefined;
@@ -18,8 +18,8 @@ interface Order {
 }
 
 /**
- * Returns the document with its keys in schema order and without default values; objects that are already so are shared.
- * User-defined names keep their order. Idempotent.
+ * Returns the document with its keys in schema order and without default values. Objects that already have this form are shared
+ * with the original. User-defined names keep their order. Idempotent.
  */
 export function printedForm(document: Document): Document {
 	const root = documentSchema();
@@ -34,7 +34,7 @@ class Printed {
 		this.#definitions = definitions;
 	}
 
-	/** Returns the value in order. */
+	/** Returns the value in its printed form. */
 	of(value: unknown, schema: Schema | undefined): unknown {
 		if (typeof value !== 'object' || value === null || !schema) return value;
 		const order = this.#orderFor(schema, value as Fields);
@@ -78,7 +78,7 @@ class Printed {
 		return Object.fromEntries(sorted.map(key => [key, inner[key]]));
 	}
 
-	/** Follows references, and unions to the variant named by the value's tag. */
+	/** Returns the order for a value. Follows references and, in a union, the variant that the value's tag names. */
 	#orderFor(schema: Schema, value: Fields): Order {
 		const order = this.#read(schema);
 		if (order.tag === undefined) return order;
@@ -115,7 +115,7 @@ class Printed {
 		return order;
 	}
 
-	/** Follows a reference; of untagged alternatives, to the one that is an object. */
+	/** Follows a reference. Of untagged alternatives, follows the one that is an object. */
 	#target(schema: Schema): Schema {
 		const target =
 			typeof schema.$ref === 'string' ? (this.#definitions[schema.$ref.slice('#/$defs/'.length)] ?? schema) : schema;

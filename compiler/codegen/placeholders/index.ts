@@ -21,12 +21,12 @@ export const placeholders: readonly Placeholder[] = [
 const EXACT: ReadonlyMap<string, Placeholder> = new Map(
 	placeholders.filter(p => !p.name.endsWith('*')).map(p => [p.name, p]),
 );
-/** Longest first: `http.request.uri.path.file.*` before `http.request.uri.path.*`. */
+/** Longest first, so that `http.request.uri.path.file.*` is tried before `http.request.uri.path.*`. */
 const FAMILIES: readonly Placeholder[] = placeholders
 	.filter(p => p.name.endsWith('*'))
 	.sort((a, b) => b.name.length - a.name.length);
 
-/** Compiles the placeholder with a full name; a string is a constant, undefined an unknown name. */
+/** Compiles the placeholder with this full name. Returns a string if its value is constant, undefined if the name is unknown. */
 export function compilePlaceholder(name: string, scope: PlaceholderScope): Resolver | string | undefined {
 	const exact = EXACT.get(name);
 	if (exact) return exact.compile('', scope);
@@ -39,15 +39,15 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Resol
 	return scope.isMapped(name) ? mappedValue(MAPPED + name) : undefined;
 }
 
-/** Names whose values are parts of fields. */
+/** Matches placeholders whose values come from header fields. */
 const OF_FIELDS = /^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
 
-/** Reports whether a placeholder's value is the bytes of a field, one character per byte; all others are text. */
+/** Reports whether a placeholder's value is the raw bytes of a field, one character per byte, rather than text. */
 export function holdsBytes(fullName: string): boolean {
 	return OF_FIELDS.test(fullName);
 }
 
-/** Facts for checking without a machine. */
+/** Facts for checking a configuration when the machine that will serve it is unknown. */
 export const NO_FACTS: HostFacts = {
 	hostname: '',
 	os: '',

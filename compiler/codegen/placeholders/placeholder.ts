@@ -2,7 +2,7 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { FileReader } from '../../exchange/leases.ts';
 
-/** Reads a value of a request, or undefined if the request does not have it. Values are data. */
+/** Reads a placeholder's value; undefined if the request has none. The value is data: it is never expanded again. */
 export type Resolver = (x: Exchange) => unknown;
 
 /** Facts about the machine and process for placeholders; injected, because the compiler does not query the system. */
@@ -17,7 +17,7 @@ export interface HostFacts {
 	env(name: string): string | undefined;
 }
 
-/** What the compilation of a placeholder may use. */
+/** The context in which a placeholder is compiled. */
 export interface PlaceholderScope {
 	readonly facts: HostFacts;
 	/** Returns the client's address, determined through trusted proxies. */
@@ -48,7 +48,7 @@ export function plain(name: string, summary: string, resolve: Resolver): Placeho
 	return { name, summary, compile: () => resolve };
 }
 
-/** Defines a family: the parameter, never empty and without braces, is compiled in. */
+/** Defines a family of placeholders. `compile` receives the parameter, which is never empty and contains no braces. */
 export function family(
 	name: `${string}*`,
 	summary: string,

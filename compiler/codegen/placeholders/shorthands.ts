@@ -40,7 +40,7 @@ export const SHORTHANDS: { readonly [short: string]: string } = {
 	tls_client_certificate_der_base64: 'http.request.tls.client.certificate_der_base64',
 };
 
-/** Maps the first part of a short name with a parameter to its full name. */
+/** Maps the prefix of a short name with a parameter to the prefix of its full name. */
 const PREFIXES: { readonly [prefix: string]: string } = {
 	header: 'http.request.header.',
 	cookie: 'http.request.cookie.',
@@ -58,7 +58,7 @@ const PREFIXES: { readonly [prefix: string]: string } = {
 
 const DOTTED: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
 
-/** Returns the full name of a short one, or the name itself. */
+/** Returns the full name of a short name; other names are returned unchanged. */
 export function fullPlaceholderName(name: string): string {
 	if (Object.hasOwn(SHORTHANDS, name)) return SHORTHANDS[name]!;
 	const dot = name.indexOf('.');
@@ -70,15 +70,15 @@ export function fullPlaceholderName(name: string): string {
 	return pattern.test(parameter) ? PREFIXES[prefix] + parameter : name;
 }
 
-/** Maps names with a different meaning in a Compatfile to the placeholders that express it. */
+/** Maps names that mean something else in a Compatfile to the placeholders that have this meaning. */
 const COMPATIBLE: { readonly [full: string]: string } = {
 	'http.request.host': 'http.request.sent_host',
 	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
 };
 
 /**
- * Expands every short placeholder of a text, with the meaning of the dialect. Escaped braces (`\{host}`) and unknown names are
- * left as written.
+ * Expands all short placeholder names in a string, with the meaning that they have in the dialect. Escaped braces (`\{host}`)
+ * and unknown names are left as written.
  */
 export function expandShorthands(text: string, dialect: Dialect = 'configfile'): string {
 	if (!text.includes('{')) return text;
@@ -88,7 +88,7 @@ export function expandShorthands(text: string, dialect: Dialect = 'configfile'):
 	});
 }
 
-/** Returns what a full name means in the compatible language. */
+/** Returns the placeholder that has the meaning which a full name has in a Compatfile. */
 export function compatibleName(full: string): string {
 	return Object.hasOwn(COMPATIBLE, full) ? COMPATIBLE[full]! : full;
 }

@@ -17,7 +17,7 @@ const NAMES = {
 	uris: 'uris',
 } as const satisfies { readonly [kind: string]: keyof ClientCertificate };
 
-/** Every placeholder of TLS. */
+/** `http.request.tls.*`. */
 export const TLS_PLACEHOLDERS: readonly Placeholder[] = [
 	session('version', 'TLS version.', tls => tls.version),
 	session('cipher_suite', 'TLS cipher suite.', tls => tls.cipherSuite),

@@ -27,7 +27,7 @@ function file(path: string): string {
 	return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** Returns the extension with its dot, '' if there is none. */
+/** Strips slashes from the end of a path. */
 function withoutSlashes(path: string): string {
 	let end = path.length;
 	while (end > 0 && path[end - 1] === '/') end -= 1;

@@ -1,15 +1,15 @@
-/** The alphabet of an expression: characters that all its sets treat alike are one class. */
+/** The alphabet of a regular expression: characters that belong to the same character sets of the expression form one class. */
 import type { Ranges } from './character-sets.ts';
 
 /** Classes of characters, numbered from 0. */
 export class Alphabet {
-	/** Number of classes. */
+	/** For each set passed to the constructor, an array with 1 at the classes that the set contains and 0 elsewhere. */
 	readonly size: number;
 	/** For each set that the alphabet was made of: 1 at the classes that it contains. */
 	readonly members: readonly Uint8Array[];
 	/** The class of each character up to U+00FF. */
 	readonly latin1: Uint16Array = new Uint16Array(256);
-	/** First characters of intervals, ascending, and their classes. */
+	/** The first character of each interval, ascending, and the class of its characters. */
 	readonly #from: Uint32Array;
 	readonly #classes: Uint16Array;
 
@@ -49,7 +49,7 @@ export class Alphabet {
 		}
 	}
 
-	/** Splits every class of which only a part is inside. Returns the number of classes. */
+	/** Splits every class that lies only partly inside. Returns the number of classes. */
 	#split(inside: Uint8Array): number {
 		const renumbered = new Map<number, number>();
 		for (let at = 0; at < inside.length; at++) {

@@ -1,30 +1,34 @@
 /**
- * Finds out up to which length of a subject an engine that backtracks, such as that of `RegExp`, is fast with an expression.
+ * Finds the subject length up to which a backtracking engine, such as that of `RegExp`, is fast with an expression.
  *
- * In the worst case such an engine tries every way to read a subject. The combinations of states are visited to which the
- * beginnings of subjects can lead, by the length of these, each state counted with the number of ways to it. Where there are
- * few combinations, and few ways to go on from each, no subject makes the engine try more than so many ways a character.
+ * In the worst case, such an engine tries every possible path through the expression. This analysis lengthens prefixes of
+ * subjects character by character. For each prefix, it computes which states can follow and how many paths lead to each. If there
+ * are few such combinations of states, each with few paths, no subject can make the engine try more than that many paths per
+ * character.
  */
 import { Alphabet } from './alphabet.ts';
 import { ANY, NOT_NEWLINE } from './character-sets.ts';
 import { GlushkovAutomaton } from './glushkov.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
-/** Most ways to go on at any place of a long subject, and most ways altogether with a short one. The engine takes 1 or 2 ns each. */
+/**
+ * Maximum number of paths: per character of a long subject, and in total for a short subject. The engine takes 1 or 2 ns for
+ * each.
+ */
 const MAX_WAYS = 250;
 const MAX_WAYS_OF_SHORT = 20_000;
-/** Nesting of most expressions. The engine takes longer where it is deeper. */
+/** Nesting depth of most expressions. The engine is slower on deeper ones. */
 const USUAL_DEPTH = 4;
-/** Steps after which the check ends. */
+/** Steps after which the analysis stops. */
 const MAX_STEPS = 200_000;
 
 /**
- * Where an expression can start to match. One that begins with `.*` needs to be tried only where a line begins, and with
- * `(?s).*` only where the text begins.
+ * Where an expression can start to match. One that begins with `.*` needs to be tried only at the start of a line, and one that
+ * begins with `(?s).*` only at the start of the text.
  */
 export type Starts = 'anywhere' | 'lines' | 'text';
 
-/** Returns where a search for the expression has to try. */
+/** Returns where a search for the expression has to start an attempt. */
 export function startsOf(node: RegexpNode): Starts {
 	switch (node.kind) {
 		case 'cat':
@@ -41,9 +45,9 @@ export function startsOf(node: RegexpNode): Starts {
 }
 
 /**
- * Returns the length of subject up to which `RegExp` is fast with an expression, in UTF-16 units: Infinity if it never takes
- * more than a microsecond for a character, otherwise so many that it never takes more than some 50 microseconds for them all,
- * and -1 if the expression is so large that even its compilation could take long.
+ * Returns the length of subject, in UTF-16 units, up to which `RegExp` is fast with an expression. The result is Infinity if
+ * `RegExp` never takes more than 1 µs per character, and otherwise the length for which it takes at most about 50 µs in total.
+ * It is -1 if the expression is so large that even compiling it could take long.
  */
 export function fastLength(root: RegexpNode, starts: Starts): number {
 	let automaton = new GlushkovAutomaton(root, 'all');
@@ -55,15 +59,15 @@ export function fastLength(root: RegexpNode, starts: Starts): number {
 	const isLineFeed = alphabet.members.at(-1)!.map(inside => 1 - inside);
 	const links = follow.map(ways => [...ways]);
 	const first = [...whole.first];
-	/** The beginnings that have been found, without those that lead on in no more ways than another one. */
+	/** The prefixes found so far, without those that another one covers (see {@link leadsOnLike}). */
 	let found: Beginning[] = [];
 	const scratch = new Float64Array(sets.length);
 	let steps = 0;
-	/** Most ways to go on after any beginning so far, and the sum of these for every length. */
+	/** The most paths that any prefix so far has, and the sum of this maximum over all lengths. */
 	let most = 0;
 	let altogether = 0;
 	let fast: number | undefined;
-	/** Beginnings of one length that are new. */
+	/** New prefixes of the current length. */
 	let beginnings = [beginningOf([...first, ...whole.firstAtStart], scratch)];
 	for (let length = 0; ; length++) {
 		for (const { total } of beginnings) most = Math.max(most, depth * total);
@@ -94,9 +98,9 @@ export function fastLength(root: RegexpNode, starts: Starts): number {
 	}
 }
 
-/** The beginnings of a subject after which the same states can follow in as many ways. */
+/** The prefixes of subjects after which the same states can follow, with the same number of paths to each. */
 interface Beginning {
-	/** The states that can follow, ascending, the ways to each, and the sum of these. */
+	/** The states that can follow, ascending; the number of paths to each; and the sum of these numbers. */
 	readonly states: readonly number[];
 	readonly ways: readonly number[];
 	readonly total: number;
@@ -116,7 +120,10 @@ function beginningOf(counted: readonly (readonly [state: number, ways: number])[
 	return { states, ways, total };
 }
 
-/** Reports whether every state that can follow a beginning can follow another one, in no fewer ways. */
+/**
+ * Reports whether `other` covers a prefix: the states that can follow the prefix can all follow `other`, by as many paths or
+ * more.
+ */
 function leadsOnLike(other: Beginning, { states, ways, total }: Beginning): boolean {
 	if (other.total < total || other.states.length < states.length) return false;
 	let at = 0;

@@ -108,8 +108,8 @@ export function contains(ranges: Ranges, code: number): boolean {
 }
 
 /**
- * `\W`. Where case is ignored, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are the same letters as s and k,
- * and would make `\W` match those.
+ * `\W`. If case is ignored, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are case variants of s and k, so `\W`
+ * would match these letters, too.
  */
 export function wordComplement(ignoreCase: boolean): Ranges {
 	return complement(ignoreCase ? union([...WORD, [0x17f, 0x17f], [0x212a, 0x212a]]) : WORD);
@@ -137,7 +137,9 @@ function* letters(): Iterable<number> {
 	for (const [low, high] of ALPHA) for (let code = low; code <= high; code++) yield code;
 }
 
-/** Sets found so far of Unicode properties, by `RegExp` source, and of characters that differ in case only: constants. */
+/**
+ * Cached constants: the sets of Unicode properties, by `RegExp` source, and the groups of characters that differ only in case.
+ */
 const propertySets = new Map<string, Ranges>();
 let orbits: readonly (readonly number[])[] | undefined;
 
@@ -151,7 +153,7 @@ export function propertySet(js: string): Ranges {
 	return set;
 }
 
-/** Characters of a piece of the character set: as many as one high surrogate has. */
+/** Code points tested at a time: as many as share one high surrogate. */
 const PIECE = 0x400;
 
 /** Returns the characters that a class of `RegExp` matches. */

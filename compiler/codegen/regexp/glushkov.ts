@@ -1,19 +1,19 @@
 /**
- * Glushkov's automaton of an expression: a state for every set of characters in it. Links are counted, since an engine that
- * backtracks tries each way from one state to another by itself.
+ * The Glushkov automaton of an expression, which has one state per character set in the expression. It counts the links from one
+ * state to another, because a backtracking engine tries each of them separately.
  */
 import type { Ranges } from './character-sets.ts';
 import { isNullable, type RegexpNode } from './regexp-node.ts';
 
-/** States, and the number of ways to come to each. */
+/** States, with the number of paths to each. */
 export type Ways = ReadonlyMap<number, number>;
 
-/** What an expression begins and ends with. */
+/** How a part of an expression can begin and end. */
 export interface Part {
-	/** Ways to match nothing: anywhere, and in addition at the beginning of the subject. */
+	/** Number of ways to match the empty string: at any position, and those possible only at the beginning of the subject. */
 	readonly nullable: number;
 	readonly nullableAtStart: number;
-	/** States to begin with: anywhere, and in addition at the beginning of the subject. */
+	/** States that can come first: at any position, and those possible only at the beginning of the subject. */
 	readonly first: Ways;
 	readonly firstAtStart: Ways;
 	readonly last: Ways;
@@ -21,31 +21,31 @@ export interface Part {
 
 const NO_WAYS: Ways = new Map();
 const NOTHING: Part = { nullable: 1, nullableAtStart: 0, first: NO_WAYS, firstAtStart: NO_WAYS, last: NO_WAYS };
-/** Bounds of the size. What is beyond them is left out. */
+/** Size limits. The automaton of an expression beyond them is incomplete. */
 const MAX_STATES = 500;
 const MAX_RANGES = 20_000;
 const MAX_WORK = 100_000;
 const LARGE_COUNT = 8;
 
-/** The automaton. Assertions other than the beginning of the text are taken to hold always. */
+/** The automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
 export class GlushkovAutomaton {
 	readonly sets: Ranges[] = [];
 	/** For each state, those that can follow it. */
 	readonly follow: Map<number, number>[] = [];
 	readonly whole: Part;
-	/** True if the expression was too large: the automaton is not complete. */
+	/** True if the expression was too large, so that the automaton is incomplete. */
 	tooLarge = false;
 	readonly #largest: number;
 	#work = 0;
 	#ranges = 0;
 
 	/**
-	 * Repeat counts are written out, which takes many states, or those from {@link LARGE_COUNT} on are left away. Then the
-	 * automaton reads more texts, and none in fewer ways.
+	 * With `all`, every repetition is written out, which can take many states. With `small`, repetitions of more than
+	 * {@link LARGE_COUNT} are treated as unlimited: the automaton then accepts more texts, and each by at least as many paths.
 	 */
 	constructor(root: RegexpNode, counts: 'all' | 'small') {
 		this.#largest = counts === 'all' ? Infinity : LARGE_COUNT;
-		// The end of the expression is tried like a character.
+		// The engine has to try the end of the expression as it tries a character.
 		const end: RegexpNode = { kind: 'set', ranges: [] };
 		this.whole = this.#part({ kind: 'cat', of: [root, end] });
 	}
@@ -69,7 +69,7 @@ export class GlushkovAutomaton {
 			case 'alt':
 				return node.of.map(child => this.#part(child)).reduce((a, b) => this.#both(a, b));
 			case 'repeat':
-				// Of iterations that can be empty every one is another way, so their number matters.
+				// Each iteration that can be empty adds another path, so their number matters.
 				if (node.max <= this.#largest || isNullable(node.of)) return this.#repeat(node.of, node.min, node.max);
 				return this.#repeat(node.of, Math.min(node.min, 1), Infinity);
 		}
@@ -113,7 +113,7 @@ export class GlushkovAutomaton {
 			return this.#join(required, optional);
 		}
 		const { nullable, ...loop } = this.#part(node);
-		// An empty iteration is tried before it fails.
+		// The engine tries an empty iteration, too, before it gives up.
 		this.#link(loop.last, loop.first, 1 + nullable);
 		return this.#join(required, { ...loop, nullable: nullable + 1 });
 	}

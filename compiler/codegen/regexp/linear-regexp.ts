@@ -1,11 +1,14 @@
-/** Regular expressions whose time is linear in the length of the subject, whatever the subject. */
+/** Regular expressions that take time linear in the length of the subject, whatever its contents. */
 import type { Paths } from './paths.ts';
 import type { Program } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
-/** What a {@link LinearRegExp} is made of. */
+/** The components of a {@link LinearRegExp}. */
 export interface LinearSource {
-	/** The expression for `RegExp`, and the length of subject up to which that is fast with it, in UTF-16 units; -1 if never. */
+	/**
+	 * The expression for `RegExp`, and the subject length in UTF-16 units up to which `RegExp` is fast with it; -1 if it never
+	 * is.
+	 */
 	readonly js: string;
 	readonly fastLength: number;
 	readonly program: Program;
@@ -17,16 +20,16 @@ export interface LinearSource {
 }
 
 /**
- * A `RegExp` with the flag `u` that does not backtrack on long subjects. A pass from the end of the subject to its beginning
- * finds out what can lead to a match from where. Then a match is followed from its beginning: of several ways the first that
- * leads on is always the right one. The flags `g` and `y` work as usual, in `replace`, `matchAll` and `split` too, and all
- * matches of a subject share one pass.
+ * A `RegExp` with the flag `u` that does not backtrack on long subjects. A first pass, from the end of the subject to its
+ * beginning, determines which instructions can lead to a match from which positions. A second pass follows the match forward: of
+ * several possible paths, the first that can lead to a match is always the right one. The flags `g` and `y` work as usual,
+ * including in `replace`, `matchAll` and `split`, and all matches in one subject share the first pass.
  */
 export class LinearRegExp extends RegExp {
 	readonly #source: LinearSource;
 	readonly #automaton: ReverseAutomaton;
 
-	/** The methods of strings make another object with more flags, of this one as the first argument. */
+	/** String methods construct a copy with additional flags; they pass this object as `source`. */
 	constructor(source: LinearSource | LinearRegExp, flags: string) {
 		const of = source instanceof LinearRegExp ? source.#source : source;
 		super(of.js, flags.includes('u') ? flags : `${flags}u`);

@@ -1,4 +1,4 @@
-/** Parses regular expressions in RE2's syntax. What RE2 does not have (lookaround, backreferences, atomic groups) is refused. */
+/** Parses regular expressions in RE2's syntax. Rejects what RE2 does not have (lookaround, backreferences, atomic groups). */
 import {
 	ANY,
 	complement,
@@ -19,7 +19,7 @@ import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
 
 const MAX_DEPTH = 100;
 const MAX_REPEAT = 1000;
-/** Ranges of all classes in brackets. */
+/** Maximum number of ranges in all bracketed classes of an expression. */
 const MAX_RANGES = 20_000;
 const ASSERTIONS: { readonly [letter: string]: Assertion | undefined } = {
 	A: 'text-start',
@@ -54,7 +54,7 @@ class Parser {
 	readonly #names = new Map<string, number>();
 	readonly #properties = new Set<string>();
 	readonly #maxProperties: number;
-	/** Sets in brackets, by their text. */
+	/** The sets of bracketed classes, by their source text. */
 	readonly #sets = new Map<string, Ranges>();
 	#ranges = 0;
 
@@ -90,7 +90,7 @@ class Parser {
 		this.#flags = outer;
 		this.#depth--;
 		if (nodes.length === 1) return nodes[0]!;
-		// `a|b` is `[ab]`.
+		// `a|b` is compiled like `[ab]`.
 		const sets = nodes.flatMap(node => (node.kind === 'set' ? [node.ranges] : []));
 		if (sets.length === nodes.length) return { kind: 'set', ranges: union(sets.flat()) };
 		return { kind: 'alt', of: nodes };

@@ -1,24 +1,24 @@
-/** The ways that a match takes from one character to the next. */
+/** The paths that a match takes from one character to the next. */
 import type { Instruction, Program } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
-/** A way from an instruction to the next one that consumes a character, or to the end. */
+/** A path from an instruction to the next one that consumes a character, or to the end of the match. */
 export interface Path {
 	/** The instruction after that character, or -1 at the end of the match. */
 	readonly next: number;
-	/** Slots that get the position of the character, and slots that are cleared. */
+	/** Slots that are set to the position of the character, and slots that are cleared. */
 	readonly saved: readonly number[];
 	readonly cleared: readonly number[];
 }
 
-/** Most ways that are kept. */
+/** Maximum number of cached paths. */
 const MAX_PATHS = 16_384;
 
-/** The ways through a program. Of several the first one that leads to a match is the right one. */
+/** Finds the paths through a program. Of several paths, the first that can lead to a match is the right one. */
 export class Paths {
 	readonly #instructions: readonly Instruction[];
 	readonly #automaton: ReverseAutomaton;
-	/** Ways by instruction and state, and the generation of these states. */
+	/** Cached paths by instruction and state, and the generation of the automaton's states to which they belong. */
 	readonly #paths = new Map<number, Path>();
 	#generation = 0;
 
@@ -71,7 +71,7 @@ export class Paths {
 	}
 }
 
-/** Returns the number of instructions on the longest way between two characters. */
+/** Returns the maximum number of instructions between two characters. */
 export function longestPath({ instructions }: Program): number {
 	const lengths = new Int32Array(instructions.length);
 	for (let from = 0; from < instructions.length; from++) {
@@ -84,7 +84,7 @@ export function longestPath({ instructions }: Program): number {
 				open.push(unknown);
 				continue;
 			}
-			// To find the right target of many takes time as well.
+			// Choosing among many targets takes time as well, so they count.
 			lengths[number] = 1 + (targets.length >>> 3) + targets.reduce((most, to) => Math.max(most, lengths[to]!), 0);
 			open.pop();
 		}
@@ -92,7 +92,9 @@ export function longestPath({ instructions }: Program): number {
 	return lengths.reduce((most, length) => Math.max(most, length), 0);
 }
 
-/** Instructions after one that consumes nothing. No repetition goes round without consuming something. */
+/**
+ * Returns the instructions after one that consumes nothing. Following them ends, because every iteration consumes a character.
+ */
 function followers(instruction: Instruction): readonly number[] {
 	if (instruction.op === 'choice') return instruction.targets;
 	return instruction.op === 'set' || !('next' in instruction) ? [] : [instruction.next];

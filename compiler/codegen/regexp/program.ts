@@ -1,13 +1,13 @@
 /**
- * Compiles an expression to a graph of instructions in which priorities, captures and assertions are explicit, and in which
- * no repetition can go round without consuming a character.
+ * Compiles an expression to a graph of instructions. Priorities, captures and assertions are explicit in it, and no repetition
+ * can loop without consuming a character.
  */
 import type { Ranges } from './character-sets.ts';
 import type { RegexpBounds } from './regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp-error.ts';
 import { type Assertion, isNullable, type ParsedRegexp, type RegexpNode } from './regexp-node.ts';
 
-/** An instruction. `next` and `targets` are numbers of instructions. */
+/** An instruction. `next` and `targets` are indices of instructions. */
 export type Instruction =
 	/** Never succeeds. */
 	| { readonly op: 'fail' }
@@ -19,7 +19,7 @@ export type Instruction =
 	| { readonly op: 'choice'; readonly targets: number[] }
 	/** Stores the position: slot 2n is the start of group n, slot 2n + 1 its end. */
 	| { readonly op: 'save'; readonly slot: number; readonly next: number }
-	/** Clears slots, from the first to the second, which is not among them. */
+	/** Clears the slots from `from` up to, but not including, `to`. */
 	| { readonly op: 'clear'; readonly from: number; readonly to: number; readonly next: number }
 	| { readonly op: 'assert'; readonly assertion: Assertion; readonly next: number };
 
@@ -27,7 +27,7 @@ export type Instruction =
 export interface Program {
 	readonly instructions: readonly Instruction[];
 	readonly start: number;
-	/** The sets that its instructions number. */
+	/** The character sets that instructions refer to by index. */
 	readonly sets: readonly Ranges[];
 }
 
@@ -35,7 +35,7 @@ export interface Program {
 const FAIL = 0;
 /** The instruction that ends a match. */
 export const MATCH = 1;
-/** Nodes that are visited for each instruction that there may be, since some become none. */
+/** Maximum nodes visited per permitted instruction. It is greater than 1, because some nodes produce no instruction. */
 const VISITS = 5;
 
 /** Compiles an expression. Throws RegexpTooLarge. */
@@ -47,13 +47,13 @@ export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): Pr
 
 type Repeat = Extract<RegexpNode, { kind: 'repeat' }>;
 
-/** The iterations of a repetition that may be left out: what to begin with, and the first iteration alone. */
+/** The optional iterations of a repetition: the instruction at which they begin, and the first iteration alone. */
 interface OptionalPart {
 	readonly entry: number;
 	readonly iteration: number;
 }
 
-/** Builds a program from its end: every method takes what follows and returns the instruction to begin with. */
+/** Builds a program backward: every method receives the instruction that follows and returns the one at which to begin. */
 class Builder {
 	readonly instructions: Instruction[] = [{ op: 'fail' }, { op: 'match' }];
 	readonly sets: Ranges[] = [];
@@ -82,8 +82,9 @@ class Builder {
 	}
 
 	/**
-	 * Compiles a node that is followed by `full` if it has consumed a character and by `empty` if it has not. As in
-	 * JavaScript, an iteration that a repetition could leave out must consume something: for it `empty` is FAIL.
+	 * Compiles a node that continues with `full` if it has consumed a character, and with `empty` if it has not. As in
+	 * JavaScript,
+	 * an optional iteration must consume something, so its `empty` is FAIL.
 	 */
 	#either(node: RegexpNode, empty: number, full: number): number {
 		if (++this.#visits > VISITS * this.#bounds.instructions) throw new RegexpTooLarge();
@@ -132,7 +133,11 @@ class Builder {
 		return whenEmpty;
 	}
 
-	/** Compiles the iterations after the required ones, once for each `full`: nested repetitions would multiply. */
+	/**
+	 * Compiles the iterations after the required ones. The result is reused for the same `full`, since otherwise nested
+	 * repetitions
+	 * would multiply.
+	 */
 	#optional(node: Repeat, full: number): OptionalPart {
 		const parts = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();
 		this.#optionalParts.set(node, parts);
@@ -159,7 +164,7 @@ class Builder {
 		return this.#choice(node.lazy ? [next, iteration] : [iteration, next]);
 	}
 
-	/** Captures of an earlier iteration do not outlive the beginning of the next one. */
+	/** Compiles one iteration, which first clears the captures of the iteration before it. */
 	#iteration(node: Repeat, empty: number, full: number): number {
 		const start = this.#either(node.of, empty, full);
 		const [first, end] = node.groups;
@@ -167,7 +172,7 @@ class Builder {
 		return this.#add({ op: 'clear', from: 2 * first, to: 2 * end, next: start });
 	}
 
-	/** Equal sets have one number. */
+	/** Returns the index of a set. Equal sets share one index. */
 	#numberOf(ranges: Ranges): number {
 		let number = this.#setNumbers.get(ranges);
 		if (number !== undefined) return number;

@@ -1,19 +1,19 @@
-/** How large regular expressions may be. */
+/** Limits on the size of regular expressions. */
 
-/** Bounds of an expression. */
+/** Maximum sizes of a regular expression. */
 export interface RegexpBounds {
 	/** Characters of its source. */
 	readonly length: number;
 	/** Different Unicode classes. The first use of each in a thread takes some 10 ms. */
 	readonly properties: number;
-	/** Instructions of its program: repeat counts multiply. */
+	/** Instructions of its program. Nested repeat counts multiply. */
 	readonly instructions: number;
-	/** Steps to find all states of a program that is too large to be run without that. */
+	/** Steps for finding all automaton states in advance, which a large program requires. */
 	readonly steps: number;
 }
 
 /** Bounds of expressions in a configuration. The largest take 0.1 s to compile. */
 export const CONFIGURED: RegexpBounds = { length: 8192, properties: 10, instructions: 20_000, steps: 4_000_000 };
 
-/** Bounds of expressions that are made while a request is handled: they take a few milliseconds to compile. */
+/** Bounds of expressions that are compiled while a request is handled. The largest take a few milliseconds. */
 export const REQUESTED: RegexpBounds = { length: 1024, properties: 2, instructions: 2000, steps: 200_000 };

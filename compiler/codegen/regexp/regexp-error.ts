@@ -1,6 +1,6 @@
-/** The errors for regular expressions that are refused. */
+/** The errors for rejected regular expressions. */
 
-/** An expression that is refused. The message is one sentence about it. */
+/** A rejected expression. The message is one sentence that says why. */
 export class RegexpError extends Error {}
 
 /** An expression whose time or memory could not be kept within bounds. */

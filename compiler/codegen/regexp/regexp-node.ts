@@ -15,7 +15,7 @@ export type RegexpNode =
 			readonly min: number;
 			readonly max: number;
 			readonly lazy: boolean;
-			/** Capturing groups inside it: from the first number to the second, which is not among them. */
+			/** Numbers of the capturing groups inside it: from `from` up to, but not including, `to`. */
 			readonly groups: readonly [from: number, to: number];
 	  }
 	| { readonly kind: 'group'; readonly of: RegexpNode; readonly index: number };
@@ -25,11 +25,11 @@ export interface ParsedRegexp {
 	readonly root: RegexpNode;
 	/** Number of capturing groups. */
 	readonly groups: number;
-	/** Numbers of the named ones. */
+	/** Numbers of the named groups. */
 	readonly names: ReadonlyMap<string, number>;
 }
 
-/** True if the expression can match nothing. */
+/** Reports whether a node can match the empty string. */
 export function isNullable(node: RegexpNode): boolean {
 	switch (node.kind) {
 		case 'assert':

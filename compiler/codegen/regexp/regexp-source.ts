@@ -1,18 +1,18 @@
-/** Writes expressions as sources of `RegExp` with the flag `u`. */
+/** Converts expressions to source text for `RegExp` with the flag `u`. */
 import { ANY, complement, NOT_NEWLINE, type Ranges, WORD } from './character-sets.ts';
 import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
 
 const ASSERTIONS: { readonly [assertion in Assertion]: string } = {
 	'text-start': '^',
 	'text-end': '$',
-	// `^` and `$` with the flag `m` would know more line ends than `\n`.
+	// With the flag `m`, `^` and `$` would also match at line terminators other than `\n`.
 	'line-start': '(?<![^\\n])',
 	'line-end': '(?![^\\n])',
 	'word-boundary': '\\b',
 	'no-word-boundary': '\\B',
 };
 
-/** Returns the source of an expression. */
+/** Returns the `RegExp` source of an expression. */
 export function regexpSource({ root, names }: ParsedRegexp): string {
 	const nameOf = new Map(Array.from(names, ([name, index]) => [index, name]));
 	const write = (node: RegexpNode): string => {

@@ -1,40 +1,45 @@
 /**
- * Runs a program over a subject from its end to its beginning, and so finds out which of its nodes can lead to a match from
- * each position. Sets of such nodes are the states of an automaton that is built as subjects need it: a character
- * usually costs one look-up.
+ * Runs a program over a subject from its end to its beginning, to determine which of the program's nodes can lead to a match from
+ * each position. Each distinct set of such nodes is a state of an automaton, which is built as subjects need it. A character
+ * therefore usually costs one lookup.
  */
 import type { Program } from './program.ts';
 import { CONTEXTS, type Edges, NOTHING, ReverseProgram } from './reverse-program.ts';
 
-/** Most states that are kept for later subjects: by default, and if they are all that exist. */
+/** Maximum number of cached states: by default, and for an automaton that {@link ReverseAutomaton.complete} has completed. */
 const MAX_STATES = 2048;
 const MAX_COMPLETE = 16_384;
-/** Most entries of the table of transitions. */
+/** Maximum number of entries in the transition table. */
 const MAX_TABLE = 1 << 20;
-/** Positions for which memory is kept between subjects. */
+/** Maximum number of positions for which memory is kept between subjects. */
 const KEPT_POSITIONS = 65_536;
-/** Stands for the state at a position inside a surrogate pair. */
+/** Marks a position inside a surrogate pair, which has no state. */
 const INSIDE = 0x7fffffff;
 
-/** Flags of a state: a match can start here; no match can start here or at any earlier position. */
+/** Flags of a state. `STARTS`: a match can start here. `DEAD`: no match can start here or at any earlier position. */
 const STARTS = 1;
 const DEAD = 2;
 
-/** Finds out from where a program can match, one subject at a time. */
+/** Determines the positions at which a program can match, for one subject at a time. */
 export class ReverseAutomaton {
 	readonly #program: ReverseProgram;
-	/** Transitions of each state: by class of the character and, if an assertion looks back, by the context before it. */
+	/**
+	 * Transitions per state: one for each class of characters or, if an assertion looks back, for each class and preceding
+	 * context.
+	 */
 	readonly #width: number;
 	#maxStates: number;
 	/** Nodes of each state, ascending. */
 	#states: Int32Array[] = [];
 	#flags = new Uint8Array(64);
 	readonly #byHash = new Map<number, number[]>();
-	/** Numbers of states plus 1, by state and transition; 0 where not known yet. */
+	/** The number of the next state plus 1, by state and transition; 0 if not computed yet. */
 	#table: Int32Array;
 	/** States at the end of a subject, by the context before it. */
 	readonly #ends: (number | undefined)[] = [];
-	/** States beyond those that are kept, as rows of bits, for one subject only. Their numbers are negative; -1 is the first. */
+	/**
+	 * States that are not cached, as bit sets that are valid for one subject only. Their numbers are negative; -1 is the first.
+	 */
 	#rows = new Uint32Array(0);
 	#rowCount = 0;
 	/** The nodes of the state being made: as bits, and in the order in which they were found. */
@@ -44,13 +49,13 @@ export class ReverseAutomaton {
 	/** The states at the positions of the last subject, from {@link #floor} on. */
 	#positions = new Int32Array(0);
 	#floor = 0;
-	/** The subject that `find` was told would come again, and the first position that was asked for. */
+	/** The subject of the last {@link findNext}, and the position from which it was searched. */
 	#subject: string | undefined = undefined;
 	#from = 0;
-	/** Changes whenever all states are forgotten. */
+	/** Incremented whenever all states are discarded. */
 	generation = 0;
 
-	/** Number of nodes: a character can cost time for each of them, unless {@link complete} has succeeded. */
+	/** Number of nodes. A character can take time proportional to it, unless {@link complete} has succeeded. */
 	get size(): number {
 		return this.#program.size;
 	}
@@ -97,12 +102,16 @@ export class ReverseAutomaton {
 		if (this.#positions.length > KEPT_POSITIONS) this.#positions = new Int32Array(0);
 	}
 
-	/** Returns the state at a position of the last subject; negative if it is not kept for later ones. */
+	/** Returns the state at a position of the last subject; negative if it is not cached. */
 	stateAt(position: number): number {
 		return this.#positions[position]!;
 	}
 
-	/** Returns the first of some instructions that can lead to a match from a position of the last subject. One of them can. */
+	/**
+	 * Returns the first of some instructions that can lead to a match from a position of the last subject. At least one of them
+	 * must
+	 * be able to.
+	 */
 	firstThatLeadsOn(instructions: readonly number[], position: number): number {
 		const { nodeOf } = this.#program;
 		const state = this.#positions[position]!;
@@ -161,8 +170,9 @@ export class ReverseAutomaton {
 	}
 
 	/**
-	 * Finds every state in advance. Returns false if there are more than are kept or if that takes too many steps. Otherwise
-	 * no character ever costs more than a look-up.
+	 * Computes all states in advance, so that every character costs a single lookup. Returns false if there are too many to
+	 * cache, or
+	 * if it takes more than `maxSteps`.
 	 */
 	complete(maxSteps: number): boolean {
 		this.#maxStates = Math.min(MAX_COMPLETE, Math.floor(MAX_TABLE / this.#width));
@@ -176,7 +186,8 @@ export class ReverseAutomaton {
 			const taken = this.#taken(this.#states[state]!.filter(member => member !== end));
 			for (let of = 0; of < alphabet.size; of++) {
 				for (const before of befores) {
-					// All states hold the end, and most characters lead on from nothing else.
+					// Every state contains the end node. For most characters, only that node has predecessors, so the next state
+					// is the same.
 					const key = of * CONTEXTS + before;
 					let next = taken[of] ? undefined : fromEndOnly[key];
 					if (next === undefined) {
@@ -195,7 +206,7 @@ export class ReverseAutomaton {
 		return true;
 	}
 
-	/** Returns the nodes that lead to some others by a character, by the class of the character. */
+	/** Returns the nodes that lead to some other nodes by consuming a character, by the character's class. */
 	#taken(nodes: Iterable<number>): (number[] | undefined)[] {
 		const { consumers, takes } = this.#program;
 		const taken: (number[] | undefined)[] = [];
@@ -213,7 +224,7 @@ export class ReverseAutomaton {
 		return taken;
 	}
 
-	/** Makes room for a subject, and begins anew if the last one led to more states than are kept. */
+	/** Makes room for a subject. Discards all states if the last subject led to more than can be cached. */
 	#begin(length: number): void {
 		this.#subject = undefined;
 		if (this.#positions.length <= length) {
@@ -245,7 +256,7 @@ export class ReverseAutomaton {
 		return state;
 	}
 
-	/** Returns the state before a character that is followed by a state. */
+	/** Returns the state before a character, given the state after it. */
 	#step(state: number, ofCharacter: number, before: number, after: number): number {
 		const { consumers, takes } = this.#program;
 		const taken = takes[ofCharacter]!;
@@ -263,7 +274,7 @@ export class ReverseAutomaton {
 		return this.#close(before, after);
 	}
 
-	/** Marks the nodes that lead to another one by a character. */
+	/** Marks the nodes that lead to another node by consuming a character. */
 	#consume(node: number, { from, to }: Edges, taken: Uint8Array): void {
 		for (let at = from[node]!, end = from[node + 1]!; at < end; at++) {
 			if (taken[to[at]!] === 1) this.#mark(to[at]!);
@@ -279,7 +290,9 @@ export class ReverseAutomaton {
 		this.#marked[this.#count++] = node;
 	}
 
-	/** Marks what leads to the end and to the marked nodes without a character. Returns the state that this makes. */
+	/**
+	 * Marks the end and all nodes that lead to it or to marked nodes without consuming a character. Returns the resulting state.
+	 */
 	#close(before: number, after: number): number {
 		const { passers, assertions } = this.#program;
 		const { from, to } = passers;
@@ -295,10 +308,10 @@ export class ReverseAutomaton {
 		return this.#intern();
 	}
 
-	/** Returns the number of the state that is marked, and clears the marks. */
+	/** Returns the number of the state that consists of the marked nodes, and clears the marks. */
 	#intern(): number {
 		const count = this.#count;
-		// The order in which nodes were found must not matter.
+		// The hash must not depend on the order in which nodes were found.
 		let hash = count;
 		for (let at = 0; at < count; at++) hash = (hash + Math.imul(this.#marked[at]! + 1, 0x9e3779b1)) | 0;
 		const alike = this.#byHash.get(hash);
@@ -351,7 +364,7 @@ export class ReverseAutomaton {
 	}
 }
 
-/** Returns the code point before a position: both halves of a surrogate pair, or one unit. */
+/** Returns the code point that ends at a position: that of a surrogate pair, or a single unit. */
 function codeBefore(subject: string, position: number): number {
 	const unit = subject.charCodeAt(position - 1);
 	if ((unit & 0xfc00) !== 0xdc00 || position < 2) return unit;
@@ -359,7 +372,7 @@ function codeBefore(subject: string, position: number): number {
 	return (high & 0xfc00) === 0xd800 ? ((high - 0xd800) << 10) + (unit - 0xdc00) + 0x10000 : unit;
 }
 
-/** Searches an ascending list. */
+/** Reports whether an ascending list contains a number. */
 function includes(numbers: Int32Array, number: number): boolean {
 	let from = 0;
 	let to = numbers.length;

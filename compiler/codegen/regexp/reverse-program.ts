@@ -1,20 +1,20 @@
-/** A program as it is run from the end of a subject to its beginning: a graph of nodes whose edges lead backward. */
+/** A program in the form in which it runs from the end of a subject to its beginning: a graph of nodes with reversed edges. */
 import { Alphabet } from './alphabet.ts';
 import { NOT_NEWLINE, WORD } from './character-sets.ts';
 import { type Instruction, MATCH, type Program } from './program.ts';
 import type { Assertion } from './regexp-node.ts';
 
-/** What is next to a position, as far as assertions ask. */
+/** The context of a position, as far as assertions depend on it: nothing, or the kind of character next to it. */
 export const NOTHING = 0;
 const LINE_FEED = 1;
 const WORD_CHARACTER = 2;
 const OTHER = 3;
-/** Number of these contexts. */
+/** Number of contexts. */
 export const CONTEXTS = 4;
 
 const LOOKING_BACK: readonly Assertion[] = ['text-start', 'line-start', 'word-boundary', 'no-word-boundary'];
 
-/** Edges of a graph: those of node n are `to[from[n]]` up to `to[from[n + 1]]`, which is not among them. */
+/** The edges of a graph: those of node n are `to[from[n]]` up to, but not including, `to[from[n + 1]]`. */
 export interface Edges {
 	readonly from: Int32Array;
 	readonly to: Int32Array;
@@ -22,7 +22,7 @@ export interface Edges {
 
 /** The reversed graph of a program. */
 export class ReverseProgram {
-	/** The node of each instruction. Instructions about captures share that of the one that follows them. */
+	/** The node of each instruction. A capture instruction shares the node of the instruction that follows it. */
 	readonly nodeOf: Int32Array;
 	/** Number of nodes. */
 	readonly size: number;
@@ -30,20 +30,20 @@ export class ReverseProgram {
 	readonly start: number;
 	readonly end: number;
 	readonly alphabet: Alphabet;
-	/** For each class of characters, the context that it is. */
+	/** The context that a character of each class provides. */
 	readonly contexts: Uint8Array;
 	/** True if an assertion depends on the character before a position. */
 	readonly looksBack: boolean;
-	/** For each node, those that lead to it by consuming a character, and those that do so without. */
+	/** For each node, the nodes that lead to it by consuming a character, and those that do so without consuming one. */
 	readonly consumers: Edges;
 	readonly passers: Edges;
 	/** By class and node: 1 if the node consumes a character of the class. */
 	readonly takes: readonly Uint8Array[];
-	/** For each node that is an assertion: which one. */
+	/** The assertion of each node that is one; undefined for the others. */
 	readonly assertions: readonly (Assertion | undefined)[];
 	/**
-	 * The nodes from which the end can be reached at any position, if none of them is the first one or can be led to by a
-	 * character. Where only these can lead to a match, the rest of the subject need not be looked at.
+	 * The end node and those that lead to it without consuming a character. Undefined if one of them is the start or can follow a
+	 * character. If a state contains no other nodes, the rest of the subject need not be examined.
 	 */
 	readonly idle: ReadonlySet<number> | undefined;
 
@@ -51,7 +51,7 @@ export class ReverseProgram {
 		const nodes: Instruction[] = [];
 		this.nodeOf = new Int32Array(instructions.length);
 		for (const [at, one] of instructions.entries()) {
-			// What follows an instruction about captures was compiled before it.
+			// The instruction that follows a capture instruction was compiled before it, so its node is known.
 			const follower = one.op === 'save' || one.op === 'clear' ? one.next : undefined;
 			this.nodeOf[at] = follower === undefined ? nodes.push(one) - 1 : this.nodeOf[follower]!;
 		}

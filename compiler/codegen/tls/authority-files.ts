@@ -1,4 +1,4 @@
-/** Checks certificate files named in settings: those of internal authorities, and roots trusted for issuers. */
+/** Checks the certificate files that settings name: those of internal authorities, and the roots trusted for issuers. */
 import { X509Certificate } from 'node:crypto';
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document, Step } from '../../document/document.ts';
@@ -11,20 +11,20 @@ import { certificatesIn } from './certificate-files.ts';
 import type { CertificatePlan, IssuerSettings } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
-/** References to the environment in issuers' settings. */
+/** Matches references to environment variables in issuers' settings. */
 const IN_ENVIRONMENT = /\{(?:env\.|\$)([^{}\s]+)\}/g;
 
 const NOT_AN_AUTHORITY = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';
 
-/** A file of roots and its place in the document. */
+/** A file with root certificates, and its place in the document. */
 interface NamedRoots {
 	readonly file: string;
 	readonly pointer: string;
 }
 
 /**
- * Reports files of authorities that cannot be read or do not belong together, and invalid roots. Files that no site needs are
- * never read at run time, so for them these are warnings.
+ * Reports authority files that cannot be read or do not belong together, and invalid roots. Files that no site needs are never
+ * read at run time, so mistakes in them are only warnings.
  */
 export function checkAuthorityFiles(
 	document: Document,
@@ -53,7 +53,7 @@ export function checkAuthorityFiles(
 		}
 	}
 	for (const { file: written, pointer } of rootsOf(document)) {
-		// The environment of a machine other than the server's is irrelevant.
+		// Without facts, the environment is not that of the server, so it says nothing about the path.
 		if (!facts && written.search(IN_ENVIRONMENT) !== -1) continue;
 		const file = written.replaceAll(IN_ENVIRONMENT, (_whole, name: string) => facts?.env(name) ?? '');
 		const message = mistakeIn(file, reader);
@@ -100,7 +100,7 @@ function mistakeIn(file: string, reader: Reader): string | undefined {
 	}
 }
 
-/** Returns the internal authorities that a document names outside of issuers: those used by handlers and by trust pools. */
+/** Returns the internal authorities that a document names outside of issuers, in handlers and trust pools. */
 function authoritiesIn(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null) return [];
 	const { handler, source, authorities } = value as { readonly [field: string]: unknown };

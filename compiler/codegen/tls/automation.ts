@@ -1,4 +1,4 @@
-/** Automatic HTTPS: which names of a document get certificates, and how. */
+/** Plans automatic HTTPS: which names in a document get certificates, and how. */
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Settings } from '../../document/document.ts';
@@ -8,14 +8,14 @@ import type { TlsAddress } from './served-names.ts';
 import { coveringWildcards, isInternalName, qualifies } from './server-names.ts';
 import type { LoadedCertificate, SiteTls } from './site-tls.ts';
 
-/** The disabled parts of automatic HTTPS. */
+/** Which parts of automatic HTTPS are disabled. */
 export interface AutoHttpsModes {
 	readonly certificates: boolean;
 	readonly redirects: boolean;
 	readonly ignoreLoaded: boolean;
 }
 
-/** Returns the modes of a document. */
+/** Returns which parts of automatic HTTPS a document disables. */
 export function autoHttpsModes(settings: Settings): AutoHttpsModes {
 	const modes = (settings.auto_https ?? []) as readonly string[];
 	const off = modes.includes('off');
@@ -31,13 +31,13 @@ type Way = Omit<AutomationPolicy, 'subjects'>;
 
 interface Named {
 	readonly way: Way;
-	/** Whether the site itself says how, so that a site that says otherwise contradicts it. */
+	/** Whether the site itself configures its certificates. Two explicit sites with different configurations are a conflict. */
 	readonly explicit: boolean;
 	readonly forced: boolean;
 	readonly pointer: string;
 }
 
-/** Plans the certificates. Reports names that cannot have one, and sites that contradict each other. */
+/** Plans the certificates. Reports names that cannot have a certificate, and sites that contradict each other. */
 export function planCertificates(
 	addresses: readonly TlsAddress[],
 	settings: Settings,
@@ -70,7 +70,7 @@ export function planCertificates(
 /** Merges policies that differ only in their names. */
 class PolicySet {
 	readonly #ways = new Map<string, { readonly way: Way; readonly subjects: string[] }>();
-	/** Ways are few and shared, so each is serialized once. */
+	/** The serialized form of each {@link Way}. There are few, and many names share them, so each is serialized once. */
 	readonly #keys = new WeakMap<Way, string>();
 
 	add(name: string, way: Way): void {
@@ -98,7 +98,7 @@ class PolicySet {
 	}
 }
 
-/** Returns the names of sites, each with how its certificate is obtained; '' for on-demand certificates of any name. */
+/** Returns the names of sites with the way in which each gets its certificate; '' stands for any name, on demand. */
 function namesToManage(
 	addresses: readonly TlsAddress[],
 	settings: Settings,
@@ -120,7 +120,7 @@ function namesToManage(
 			continue;
 		}
 		if (!qualifies(host)) {
-			// The compatible server accepts a name with an empty label, but never gets a certificate for it.
+			// The compatible server accepts a name with an empty label, but never obtains a certificate for it.
 			const isTaken = host.includes('..') && !host.startsWith('.') && !host.endsWith('.');
 			report({
 				code: 'tls/name-does-not-qualify',
@@ -145,7 +145,7 @@ function namesToManage(
 	return names;
 }
 
-/** Reports whether a site says anything about how its certificates are obtained. */
+/** Reports whether a site configures how its certificates are obtained. */
 function says(tls: SiteTls | undefined): boolean {
 	if (!tls) return false;
 	const { issuers, acme, managers, key_type, on_demand, reuse_private_keys, renewal_window_ratio } = tls;
@@ -153,7 +153,7 @@ function says(tls: SiteTls | undefined): boolean {
 	return anything !== undefined;
 }
 
-/** How certificates are obtained, as one object for all names that are treated alike. */
+/** The ways of obtaining certificates. All names that are treated alike share one object. */
 class Ways {
 	readonly #settings: Settings;
 	readonly #usual = new Map<boolean, Way>();
@@ -194,7 +194,7 @@ class Ways {
 	}
 }
 
-/** Unknown names could be requested without end, so their certificates need a permission. */
+/** Requires a permission for on-demand certificates of unknown names, because clients could request endlessly many. */
 function permitted(host: string, way: Way, settings: Settings, pointer: string, report: Report): void {
 	if (way.on_demand !== true || settings.on_demand_tls !== undefined) return;
 	if (host !== '' && !host.includes('*')) return;
@@ -220,7 +220,7 @@ function reportConflict(host: string, pointer: string, report: Report): void {
 	report({ code: 'tls/ambiguous-automation', severity: 'error', pointer, message, hint });
 }
 
-/** Names of a Tailscale network get certificates only from its daemon, unless another source is configured. */
+/** Rejects names in a Tailscale network unless another source is configured: only the Tailscale daemon could certify them. */
 function reportTailscale(name: string, pointer: string, settings: Settings, report: Report): void {
 	if (settings.cert_issuers !== undefined || settings.local_certs === true || settings.acme_ca !== undefined) return;
 	report({

@@ -4,14 +4,14 @@ import { canonicalHost } from '../../exchange/authority.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
 import { weaknessOf } from './key-strength.ts';
 
-/** A mistake in a file, in one sentence. */
+/** A mistake in a certificate or key file. The message is one sentence. */
 export interface FileMistake {
 	readonly code: string;
 	readonly message: string;
 	readonly hint?: string;
 }
 
-/** A matching pair. */
+/** A certificate and the private key that matches it. */
 export interface CheckedPair {
 	/** Lower-case names and addresses of the certificate. */
 	readonly names: readonly string[];
@@ -26,14 +26,14 @@ interface Known {
 	readonly outcome: CheckedPair | FileMistake;
 }
 
-/** Maximum cached pairs. */
+/** Maximum number of cached pairs. */
 const MAX_KNOWN = 50_000;
 
-/** Checks pairs, each once per content. */
+/** Checks certificate and key pairs. Each distinct content is checked once. */
 export class CertificateCheck {
 	readonly #known = new Map<string, Known>();
 
-	/** Reads and checks the pair of two files; the same path twice is a bundle. */
+	/** Reads two files and checks that they match. If both paths are the same, the file is a bundle. */
 	pair(certificate: string, key: string, reader: Reader): CheckedPair | FileMistake {
 		const certificateBytes = readOrSay(certificate, 'certificate', reader);
 		if ('code' in certificateBytes) return certificateBytes;
@@ -68,7 +68,7 @@ function readOrSay(path: string, what: string, reader: Reader): Uint8Array | Fil
 	}
 }
 
-/** Parses the certificate of a PEM text. Throws for anything else. */
+/** Parses the certificate in PEM text. Throws if there is none. */
 function parseCertificate(pem: Uint8Array): X509Certificate {
 	return new X509Certificate(pem);
 }
@@ -110,12 +110,12 @@ function unquoted(text: string): string {
 	}
 }
 
-/** Returns a digest that identifies checked bytes. */
+/** Returns a digest that identifies the bytes of a checked pair. */
 export function pairDigest(certificate: Uint8Array, key: Uint8Array): string {
 	return createHash('sha256').update(certificate).update(key).digest('base64');
 }
 
-/** Checks bytes that were read from files. */
+/** Checks the bytes of a certificate file and a key file. */
 export function checkPair(
 	certificateBytes: Uint8Array,
 	keyBytes: Uint8Array,

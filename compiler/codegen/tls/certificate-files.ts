@@ -8,17 +8,17 @@ import { ReadError, type Reader } from '../../source/reader.ts';
 import { type CertificateCheck, isMistake } from './certificate-check.ts';
 import type { LoadedCertificate, TrustedLeaves } from './site-tls.ts';
 
-/** The certificates that the sites of a document load. */
+/** The certificate files that a document names. */
 export interface DocumentFiles {
 	readonly loaded: readonly LoadedCertificate[];
-	/** IDs of the certificates of each site that has some, most preferred first. */
+	/** IDs of the loaded certificates by site, most preferred first. Sites without any are missing. */
 	readonly bySite: ReadonlyMap<number, readonly string[]>;
 }
 
-/** Maximum depth of folders. */
+/** Maximum nesting of folders that are searched for bundles. */
 const MAX_DEPTH = 16;
 
-/** Reads every certificate and key that the sites name, and reports mistakes at the site. */
+/** Reads every certificate and key that the sites name. Mistakes are reported at the pointer of the site. */
 export function readDocumentFiles(
 	document: Document,
 	reader: Reader,
@@ -82,7 +82,7 @@ function bundles(written: string, reader: Reader, pointer: string, report: Repor
 	return found;
 }
 
-/** Returns the certificates in PEM texts, each checked. Throws for a text without one. */
+/** Returns the certificates in PEM text, and checks each. Throws if there are none. */
 export function certificatesIn(text: string): string[] {
 	const found = text.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
 	if (found.length === 0) throw new TypeError('There is no certificate.');

@@ -10,11 +10,11 @@ export interface IssuerSettings {
 export interface AutomationPolicy {
 	/** Lower-case names, wildcards (`*.example.com`) and addresses. Empty: any name, for on-demand certificates. */
 	readonly subjects: readonly string[];
-	/** In order of preference; never empty. Settings of the process (`email`, `acme_ca`, …) have been merged. */
+	/** In order of preference; never empty. Includes the process-wide settings (`email`, `acme_ca`, …). */
 	readonly issuers: readonly IssuerSettings[];
 	/** Default `p256`. */
 	readonly key_type?: string | undefined;
-	/** Obtained when a client requests the name, not at start. */
+	/** If true, obtained when a client requests the name instead of at start. */
 	readonly on_demand?: boolean | undefined;
 	readonly reuse_private_keys?: boolean | undefined;
 	/** Remaining share of a certificate's lifetime at which it is renewed, from 0 to 1. */
@@ -32,10 +32,11 @@ export interface CertificateSource {
 /** All certificates to be managed for a document. */
 export interface CertificatePlan {
 	/**
-	 * No name is in two policies; a name is looked up exactly first, then by wildcard, then among policies without subjects.
+	 * No name is in two policies. A name is first looked up exactly, then by wildcard, and then among the policies without
+	 * subjects.
 	 */
 	readonly policies: readonly AutomationPolicy[];
-	/** Internal authorities in use: `local` and others. */
+	/** IDs of the internal authorities in use, such as `local`. */
 	readonly authorities: readonly string[];
 	/** Ports on which challenges arrive. */
 	readonly http_port: number;

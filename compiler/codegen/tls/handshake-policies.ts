@@ -1,4 +1,4 @@
-/** Plans the handshakes of each TLS listener: the policies of its sites by server name. */
+/** Plans the TLS handshakes of each listener: which policy applies to which server name. */
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Settings } from '../../document/document.ts';
 import type { ServerSettings } from '../../document/server-settings.ts';
@@ -27,7 +27,7 @@ export interface PolicyConflict {
 	readonly fields: readonly string[];
 }
 
-/** Plans a listener. `policyOf` returns the policy of a site, undefined for one without `tls`. */
+/** Plans a listener's handshakes. `policyOf` returns the policy of a site; undefined for a site without `tls`. */
 export function planHandshakes(
 	addresses: readonly TlsAddress[],
 	policyOf: (address: TlsAddress) => HandshakePolicy | undefined,
@@ -76,7 +76,9 @@ export function planHandshakes(
 	};
 }
 
-/** Returns settings that cannot both apply to one name. Certificates are combined, so they do not count. */
+/**
+ * Returns the settings in which two policies for one name differ. Lists of certificates do not count, because they are combined.
+ */
 function differing(a: HandshakePolicy, b: HandshakePolicy): string[] {
 	const fields = [
 		'min_version',
@@ -90,7 +92,7 @@ function differing(a: HandshakePolicy, b: HandshakePolicy): string[] {
 	return fields.filter(field => canonicalJson(a[field] ?? null) !== canonicalJson(b[field] ?? null));
 }
 
-/** A site below a wildcard site that requests client certificates does not request them unless it says so itself. */
+/** Keeps a site from inheriting client authentication from a wildcard site that also covers its names. */
 function shield(
 	addresses: readonly TlsAddress[],
 	names: Map<string, number>,

@@ -1,7 +1,7 @@
-/** The response of automatic HTTPS redirects. */
+/** The response with which automatic HTTPS redirects a client. */
 import type { Exchange } from '../../exchange/exchange.ts';
 
-/** Name of the handler that answered. */
+/** Name of the answering handler, for logs and metrics. */
 export const HTTPS_REDIRECT = 'https_redirect';
 
 /** Redirects the client to the same URL over HTTPS; port 0 omits the port. */

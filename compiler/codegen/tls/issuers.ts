@@ -1,4 +1,4 @@
-/** Selects the issuers of a name's certificate: its site's, otherwise the process's, otherwise the defaults. */
+/** Selects the issuers of a name's certificate: those of its site, otherwise those of the process, otherwise the defaults. */
 import type { Settings } from '../../document/document.ts';
 import { FALLBACK_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
 import type { IssuerSettings } from './certificate-plan.ts';
@@ -17,7 +17,7 @@ export function issuersOf(name: string, tls: SiteTls | undefined, settings: Sett
 	return name !== '' && isInternalName(name) ? INTERNAL : publicIssuers({}, settings);
 }
 
-/** Returns the default authority and, if an email is known and no directory is named, the other free one. */
+/** Returns the default authority and, if an email is known and no directory is named, also the fallback authority. */
 function publicIssuers(words: { readonly [setting: string]: unknown }, settings: Settings): IssuerSettings[] {
 	const first = withDefaults({ issuer: 'acme', ...words }, settings);
 	if (first.email === undefined || first.directory !== undefined) return [first];

@@ -17,7 +17,7 @@ import { planRedirects } from './redirects.ts';
 import type { TlsAddress } from './served-names.ts';
 import type { ClientAuth, HandshakePolicy, ListenerTls, LoadedCertificate } from './site-tls.ts';
 
-/** What a document requires from the process in addition to its listeners. */
+/** The certificates that a document requires from the process, in addition to its listeners. */
 export interface PlannedCertificates {
 	readonly managed: CertificatePlan;
 	/** Certificates from files. */
@@ -26,24 +26,24 @@ export interface PlannedCertificates {
 	readonly names: readonly string[];
 	/** Listeners that request client certificates, as `host:port`. */
 	readonly mutual: readonly string[];
-	/** All client certificate settings in use. */
+	/** All different client certificate settings in use. */
 	readonly client_auth: readonly ClientAuth[];
 }
 
-/** Reads files for a plan. */
+/** The file access that a plan needs. */
 export interface PlanFiles {
 	readonly reader: Reader;
 	readonly check: CertificateCheck;
-	/** About the machine that will serve the document, if known. */
+	/** Facts about the machine that will serve the document, if known. */
 	readonly facts?: HostFacts | undefined;
 }
 
 /** The TLS parts of a plan. */
 export interface PlannedTls {
 	readonly certificates: PlannedCertificates;
-	/** By the listener's key. */
+	/** TLS parameters by the listener's key. */
 	readonly listeners: ReadonlyMap<string, ListenerTls>;
-	/** Redirects by the host to which listeners are bound; empty if there are none. */
+	/** Redirects by the host to which their listeners are bound; empty if there are none. */
 	readonly redirects: ReadonlyMap<string, readonly ListenedSite[]>;
 }
 
@@ -55,7 +55,7 @@ export interface TlsListener {
 	readonly addresses: readonly TlsAddress[];
 }
 
-/** Plans TLS. Without `files`, certificate files are assumed to exist and to cover nothing. */
+/** Plans TLS. Without `files`, certificate files are assumed to exist but to contain no names. */
 export function planTls(
 	document: Document,
 	listeners: readonly TlsListener[],

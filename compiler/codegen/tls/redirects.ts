@@ -4,13 +4,15 @@ import type { SchemePorts } from '../../document/site-address.ts';
 import type { ListenedSite } from '../plan.ts';
 import type { TlsAddress } from './served-names.ts';
 
-/** Orders hosts by precedence of their redirects: exact ones, wildcards, all hosts; longer first, then alphabetically. */
+/**
+ * Compares hosts by the precedence of their redirects: exact hosts, then wildcards, then all hosts; longer first, then by name.
+ */
 function byPrecedence(a: string, b: string): number {
 	const rank = (host: string) => (host === '' ? 2 : host.includes('*') ? 1 : 0);
 	return rank(a) - rank(b) || b.length - a.length || (a < b ? -1 : a > b ? 1 : 0);
 }
 
-/** Returns the redirects of the HTTP listener for each host to which TLS listeners are bound. Port 0 means none. */
+/** Returns the redirects of the HTTP listener for each host to which TLS listeners are bound. Port 0 means no redirect. */
 export function planRedirects(
 	addresses: readonly TlsAddress[],
 	ports: SchemePorts,
@@ -31,7 +33,7 @@ export function planRedirects(
 	return redirects;
 }
 
-/** Consecutive hosts that redirect to the same port share an entry. */
+/** Groups hosts into entries: consecutive hosts that redirect to the same port share one. */
 function entriesOf(targets: ReadonlyMap<string, number>, ports: SchemePorts): ListenedSite[] {
 	const shown = (port: number) =>
 		port === ports.https || port === ports.http || port === 443 || port === 80 ? 0 : port;
@@ -49,5 +51,5 @@ function entriesOf(targets: ReadonlyMap<string, number>, ports: SchemePorts): Li
 	return entries;
 }
 
-/** Redirects all other hosts. */
+/** Redirects all hosts that no other entry matches. */
 export const REDIRECT_ALL: ListenedSite = { site: -1, hosts: [], paths: [], redirect: 0 };

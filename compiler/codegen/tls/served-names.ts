@@ -1,11 +1,11 @@
-/** The input of automatic HTTPS: the sites of a document as served by its TLS listeners. */
+/** The input to automatic HTTPS: the sites of a document as its TLS listeners serve them. */
 import type { SiteTls } from './site-tls.ts';
 
 /** One address of a site on a TLS listener. */
 export interface TlsAddress {
 	/** Index in `document.sites`. */
 	readonly site: number;
-	/** '' is any name. */
+	/** '' stands for any name. */
 	readonly host: string;
 	readonly tls: SiteTls | undefined;
 	/** Host to which the listener is bound. */

@@ -6,8 +6,8 @@ const PRIVATE = new IpRanges([...PRIVATE_RANGES, '169.254.0.0/16', 'fe80::/10'])
 const INTERNAL_SUFFIXES = ['.localhost', '.local', '.internal', '.home.arpa'];
 
 /**
- * Reports whether no public authority certifies a name: `localhost`, `.internal` and the like, single labels, private
- * addresses.
+ * Reports whether no public authority would certify a name: `localhost`, `.internal` and similar domains, single labels, and
+ * private addresses.
  */
 export function isInternalName(name: string): boolean {
 	if (parseIp(name)) return PRIVATE.contains(name);
@@ -43,7 +43,7 @@ export function coveringWildcards(name: string): string[] {
 	return found.filter(wildcard => wildcard !== name);
 }
 
-/** Looks up a name in a table of exact names and wildcards; undefined if nothing matches. */
+/** Looks up a name in a table of exact names and wildcards. Returns undefined if nothing matches. */
 export function lookUpName<T>(table: ReadonlyMap<string, T>, name: string): T | undefined {
 	const exact = table.get(name);
 	if (exact !== undefined) return exact;

@@ -1,8 +1,8 @@
-/** `tls` of a site and of a listener, as in documents and plans. */
+/** The TLS settings of a site and of a listener, as in documents and plans. */
 import type { TrustPool } from '../../modules/providers/trust-pools/trust-pool.ts';
 import type { CertificateSource, IssuerSettings } from './certificate-plan.ts';
 
-/** A certificate and its key in PEM files; absolute paths. */
+/** A certificate and its key in PEM files, given by absolute paths. */
 export interface CertificateFiles {
 	readonly certificate: string;
 	readonly key: string;
@@ -12,11 +12,11 @@ export interface CertificateFiles {
 export interface ClientAuth {
 	readonly mode: 'request' | 'require' | 'verify_if_given' | 'require_and_verify';
 	readonly trust_pool?: TrustPool;
-	/** Restricts which client certificates are admitted. */
+	/** Restricts authentication to certain client certificates. */
 	readonly trusted_leaves?: TrustedLeaves;
 }
 
-/** Individually admitted certificates. */
+/** Client certificates that are trusted individually. */
 export interface TrustedLeaves {
 	/** DER in base64. */
 	readonly certificates?: readonly string[];
@@ -57,7 +57,7 @@ export interface HandshakePolicy {
 	readonly ciphers?: readonly string[];
 	readonly curves?: readonly string[];
 	readonly alpn?: readonly string[];
-	/** IDs of loaded certificates; the first one that covers the name is served, otherwise the first. */
+	/** IDs of loaded certificates. The first one that covers the server name is served; if none does, the first one. */
 	readonly certificates?: readonly string[];
 	readonly client_auth?: ClientAuth;
 	readonly insecure_secrets_log?: string;
@@ -66,35 +66,35 @@ export interface HandshakePolicy {
 /** The TLS parameters of a listener. */
 export interface ListenerTls {
 	readonly policies: readonly HandshakePolicy[];
-	/** Index of the policy of a server name, exact or a wildcard. */
+	/** Maps server names, exact or with a wildcard, to the index of their policy. */
 	readonly names: { readonly [name: string]: number };
-	/** Index of the policy of all other names. */
+	/** Index of the policy for all other names. */
 	readonly other: number;
-	/** Whether a request's host must equal the server name of the handshake; otherwise 421. */
+	/** Whether requests for a host other than the handshake's server name are rejected with 421. */
 	readonly strict_sni_host: boolean;
 	/** Server name assumed if the client sent none. */
 	readonly default_sni?: string;
-	/** Used if there is no certificate for a name. */
+	/** Server name whose certificate is served if there is none for the requested name. */
 	readonly fallback_sni?: string;
-	/** Protocols that ALPN offers unless a policy says otherwise: `h1`, `h2`. */
+	/** Protocols offered by ALPN unless a policy lists others: `h1`, `h2`. */
 	readonly protocols?: readonly string[];
-	/** Whether plain HTTP on the port is redirected. */
+	/** Whether plain HTTP requests on this port are redirected to HTTPS. */
 	readonly http_redirect?: boolean;
 }
 
 /** A certificate to load from files. */
 export interface LoadedCertificate {
-	/** Identifies it; derived from its paths. */
+	/** Identifies the certificate; derived from its paths. */
 	readonly id: string;
 	/** PEM file of the certificate and its chain. */
 	readonly certificate: string;
-	/** PEM file of the key; the same file for a bundle. */
+	/** PEM file of the key; the same as `certificate` for a bundle. */
 	readonly key: string;
-	/** Names that it covers, lower case. */
+	/** Names that the certificate covers, in lower case. */
 	readonly names: readonly string[];
 	/** Milliseconds since the epoch. */
 	readonly notAfter: number;
-	/** Digest of the checked bytes: see `pairDigest`. */
+	/** Digest of the bytes that were checked; see `pairDigest`. */
 	readonly digest: string;
 }
 

@@ -1,11 +1,11 @@
-/** The input of a report for a tool: the findings about one configuration. */
+/** The input to a report for another tool: the findings about one configuration. */
 import type { Diagnostic } from '../diagnostic.ts';
 
 /** The result of checking one configuration. */
 export interface Findings {
 	/** The configuration's name as given: a file, or `<stdin>`. */
 	readonly name: string;
-	/** True if it would be accepted: no errors, and with `--strict` no warnings either. */
+	/** True if the configuration would be accepted: it has no errors and, with `--strict`, no warnings. */
 	readonly valid: boolean;
 	/** This server's version. */
 	readonly version: string;
@@ -14,7 +14,7 @@ export interface Findings {
 	readonly tests: { readonly passed: number; readonly failed: number };
 }
 
-/** A lint rule or diagnostic code that a report describes. */
+/** A lint rule or diagnostic code, with the description that a report gives of it. */
 export interface DescribedRule {
 	readonly name: string;
 	readonly severity: Diagnostic['severity'];

@@ -31,7 +31,7 @@ function command({ severity, code, message, hint, span, pointer }: Diagnostic, n
 	return `::${COMMANDS[severity]} ${properties.join(',')}::${data(text)}`;
 }
 
-/** Escapes text the way the runner unescapes it: the percent sign first. */
+/** Escapes text in the order that GitHub's runner expects: the percent sign first. */
 function data(text: string): string {
 	return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }

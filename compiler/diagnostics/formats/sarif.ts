@@ -10,8 +10,8 @@ import type { DescribedRule, Findings } from './findings.ts';
 const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
 
 /**
- * Returns the log of one run, ending in a newline. It describes `rules` and every other code among the findings. A finding in a
- * file that several configurations import appears once.
+ * Returns the log of one run, ending in a newline. The log describes `rules` and every other code that a finding has. A finding
+ * in a file that several configurations import appears once.
  */
 export function sarifReport(all: readonly Findings[], rules: readonly DescribedRule[]): string {
 	const described = new Map(rules.map(rule => [rule.name, describe(rule)]));
