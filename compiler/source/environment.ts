@@ -1,6 +1,6 @@
 /** Substitutes `{$NAME}` and `{$NAME:default}` before lexing, and maps offsets back to the original text. */
 
-/** A text ready for the lexer, with a mapping of its offsets to the original text. */
+/** Text ready for the lexer, with a mapping of its offsets to the original text. */
 export interface SubstitutedText {
 	readonly text: string;
 	/**

@@ -1,4 +1,4 @@
-/** The definition of a directive: its words, lowering, schema, closure and manual page, in one object. */
+/** The definition of a directive: its names, lowering, schema, closure and manual page, in one object. */
 
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';

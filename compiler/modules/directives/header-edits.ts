@@ -30,10 +30,10 @@ export interface HeaderEdits {
 	readonly clear?: true;
 	readonly add?: readonly FieldValue[];
 	readonly set?: readonly FieldValue[];
-	/** Names; a `*` at the beginning or the end matches any text. */
+	/** Names of the fields to remove; a `*` at the beginning or the end matches any text. */
 	readonly delete?: readonly string[];
 	readonly replace?: readonly FieldReplacement[];
-	/** Set only if the field is absent. */
+	/** Fields that are set only if they are absent. */
 	readonly default?: readonly FieldValue[];
 }
 

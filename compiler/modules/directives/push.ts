@@ -136,7 +136,7 @@ const MAX_REMEMBERED = 256 * 1024;
 
 /** The hints of recently answered pages, up to a maximum size. */
 class HintMemory {
-	/** Oldest first. */
+	/** Hints by page, oldest first. */
 	readonly #pages = new Map<string, readonly string[]>();
 	#characters = 0;
 
@@ -178,7 +178,7 @@ function isForEverybody(x: Exchange): boolean {
 /** One value of a `Link` field: its target and its parameters (RFC 8288 §3). */
 const LINK = /<([^<>\s]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]+))?)*)\s*(?:,|$)/y;
 
-/** Returns the values of the response's `Link` fields that are hints, one by one. */
+/** Returns the values of the response's `Link` fields that are hints, each as a separate string. */
 function hintsOfResponse(x: Exchange): string[] {
 	const links: string[] = [];
 	for (const field of x.response.headers.getAll('link')) {

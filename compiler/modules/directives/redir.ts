@@ -185,7 +185,7 @@ function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler)
 }
 
 function compilePage(step: RedirectStep, cx: CompileContext): Handler {
-	// Placeholder values contain no markup characters, so only the text between placeholders is escaped here.
+	// Only the text between placeholders is escaped here; the template escapes their values.
 	const text = step.to.replace(/\{[^{}]*\}|[^{}]+/g, piece => (piece.startsWith('{') ? piece : escapeHtml(piece)));
 	const to = cx.template(text, 'empty', () => escapeHtml);
 	const { step: number } = cx;

@@ -1,4 +1,4 @@
-/** The single argument of directives that accept a matcher only in addition to it: `root`, `rewrite`. */
+/** Parses the argument of directives that accept a matcher only in addition to an argument: `root`, `rewrite`. */
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { DirectiveLine } from './directive.ts';

@@ -35,7 +35,7 @@ export interface StepTraits<S extends Step = Step> {
 	 * step. Pipelines that run for a response, such as those of `handle_response`, are not included.
 	 */
 	readonly branches?: (step: S) => readonly StepBranch[];
-	/** Changes the path, query or method, so that later matchers may decide differently. */
+	/** True if a step changes the path, query or method, so that later matchers may decide differently. */
 	readonly changesTarget?: true;
 	/** Returns the new path, query or both that a step gives a request. */
 	readonly rewritesTo?: (step: S) => string | undefined;

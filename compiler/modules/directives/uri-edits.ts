@@ -12,7 +12,7 @@ import {
 } from '../../exchange/uri-escape.ts';
 import type { UriEdit } from './rewrite-to.ts';
 
-/** A replacement of text. */
+/** A replacement of literal text. */
 export interface UriReplace {
 	readonly find: string;
 	readonly replace: string;
@@ -31,7 +31,7 @@ export interface QueryEdits {
 	readonly rename?: readonly { readonly from: string; readonly to: string }[];
 	readonly set?: readonly { readonly name: string; readonly value: string }[];
 	readonly add?: readonly { readonly name: string; readonly value: string }[];
-	/** `*` means every name. */
+	/** Replacements in values; the name `*` means every parameter. */
 	readonly replace?: readonly { readonly name: string; readonly find: string; readonly replace: string }[];
 	readonly delete?: readonly string[];
 }

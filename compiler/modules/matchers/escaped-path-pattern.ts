@@ -55,7 +55,7 @@ function comparedText(pattern: string, path: string): string | undefined {
 	return text + (decoded(rest) ?? rest);
 }
 
-/** Returns the bytes of an escaped text, each as one character; undefined if an escape is malformed. */
+/** Returns the bytes of an escaped string, each as one character; undefined if an escape is malformed. */
 function decoded(text: string): string | undefined {
 	if (!text.includes('%')) return text;
 	if (/%(?![0-9a-f]{2})/.test(text)) return undefined;

@@ -17,10 +17,10 @@ export const TRY_POLICIES = [
 /** The policy to which a Compatfile's `first_exist_fallback` is lowered: there, even the last file must exist. */
 export const COMPATIBLE_FALLBACK = 'first_exist_last_any';
 
-/** The policies of the document. */
+/** All policies that a document may name. */
 const POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK] as const;
 
-/** The matcher in the document. */
+/** The `file` matcher in the document. */
 export interface FileMatcher extends Matcher {
 	readonly type: 'file';
 	/** Paths below the root, with placeholders and globs; `=404` raises that error. Default the requested path. */

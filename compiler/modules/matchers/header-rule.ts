@@ -10,7 +10,7 @@ import { compileWildcardText } from './words.ts';
 /** A rule with exactly one of `values`, `present` and `absent`. */
 export interface HeaderRule {
 	readonly name: string;
-	/** Any of the field's values may equal any of these; leading and trailing `*` are wildcards. */
+	/** The rule matches if any of the field's values equals any of these; leading and trailing `*` are wildcards. */
 	readonly values?: readonly string[];
 	readonly present?: boolean;
 	readonly absent?: boolean;

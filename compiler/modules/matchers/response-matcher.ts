@@ -100,7 +100,7 @@ function addRule(rules: HeaderRule[], rule: HeaderRule): void {
 	rules.push(rule);
 }
 
-/** A test of a status and fields. */
+/** Reports whether a response with this status and these fields matches. */
 export type ResponseTest = (x: Exchange, status: number, headers: HeaderList) => boolean;
 
 export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileContext): ResponseTest {

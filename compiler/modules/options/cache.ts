@@ -14,7 +14,7 @@ import type { GlobalOption } from './option.ts';
 /** Default bytes of the common store: 128 MiB. */
 const DEFAULT_CEILING: number = 128 * 1024 ** 2;
 
-/** Default bytes on disk: 1 GiB; minimum and maximum. */
+/** Default, minimum and maximum bytes of the store on disk; the default is 1 GiB. */
 const DEFAULT_DISK = 1024 ** 3;
 const MIN_DISK = 4 * 1024 ** 2;
 const MAX_DISK = 1024 ** 4;

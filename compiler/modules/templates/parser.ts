@@ -1,4 +1,4 @@
-/** Parses the pieces of a template to its tree. */
+/** Parses the pieces of a template into a syntax tree. */
 import type { Command, ControlStatement, Operand, ParsedTemplate, Pipeline, Statement } from './ast.ts';
 import { type Delimiters, lineAt, type Piece, splitTemplate, type TemplateSource, type Token } from './lexer.ts';
 import { parseCharacter, parseNumber } from './literals.ts';

@@ -29,7 +29,7 @@ export interface CacheRules extends FreshnessRules {
 	readonly cache: ResponseCache;
 	/** Maximum bytes of a stored body. */
 	readonly largest: number;
-	/** Distinguishes this step from others, which never share responses with it. */
+	/** Identifies this step: steps never share stored responses. */
 	readonly place: string;
 	readonly key: ((x: Exchange) => string) | undefined;
 	/** Request fields that always take part in selecting a stored response, in lower case, sorted. */
@@ -101,7 +101,7 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 			if (url === undefined) continue;
 			const base = `${x.request.scheme}://${x.request.authority}${x.received.path}`;
 			const target = URL.canParse(url, base) ? new URL(url, base) : undefined;
-			// A response from another host cannot invalidate ours.
+			// A URL of another host must not be invalidated.
 			if (target?.host !== new URL(base).host) continue;
 			const query = target.search === '' ? undefined : target.search.slice(1);
 			pending.push(rules.cache.invalidate(host, target.pathname, query));
@@ -337,7 +337,7 @@ function settle(
 		);
 }
 
-/** Reports whether the response to this request also applies to others. */
+/** Reports whether other clients would get the same response to this request. */
 function isForAll({ request: { headers } }: Exchange, { role, wishes }: Fetch): boolean {
 	return role === 'serve' && !wishes.noStore && !headers.has('authorization') && !headers.has('cookie');
 }

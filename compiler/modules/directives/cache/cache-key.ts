@@ -96,7 +96,7 @@ export function primaryKey(x: Exchange, place: string): string {
 
 /** Returns a key configured by the `key` template. */
 export function configuredKey(x: Exchange, place: string, text: string): string {
-	// A newline ends the configured text; a decoded path must not be able to add a field.
+	// A newline ends the configured part of the key; one in a decoded path must not be able to do so.
 	return steered(x, `${x.site}${place}${text.replaceAll('\n', '%0A')}`);
 }
 

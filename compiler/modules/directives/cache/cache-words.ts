@@ -1,4 +1,4 @@
-/** The settings that `cache` shares as a directive and as a global option: lifetimes and handling of stored responses. */
+/** The settings that the directive `cache` and the global option `cache` have in common: lifetimes and the use of responses. */
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Block, Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../directive.ts';
@@ -23,7 +23,7 @@ export interface RuleFields {
 const MIN_CEILING = 1_048_576;
 const MAX_CEILING = 64 * 1024 ** 3;
 
-/** Schema of a store's size. */
+/** Schema of the maximum bytes of a store. */
 export const CEILING: Schema = { type: 'integer', minimum: MIN_CEILING, maximum: MAX_CEILING };
 
 /** Lowers `ceiling SIZE`. */

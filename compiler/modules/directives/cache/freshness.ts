@@ -120,11 +120,11 @@ export interface ClientWishes {
 	readonly onlyIfCached: boolean;
 	readonly maxAge: number | undefined;
 	readonly minFresh: number;
-	/** Infinity if unlimited. */
+	/** Milliseconds for which a response may have been stale; Infinity if unlimited. */
 	readonly maxStale: number;
 }
 
-/** No restrictions. */
+/** The restrictions of a request that has none. */
 export const NO_WISHES: ClientWishes = {
 	noCache: false,
 	noStore: false,

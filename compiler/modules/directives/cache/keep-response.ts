@@ -42,7 +42,7 @@ export function keepResponse(
 	const { cache } = rules;
 	const { request, response } = x;
 	const { status, headers, body } = response;
-	// A failure, or a response whose client has left, says nothing about the next one.
+	// A failure, or a response whose client has left, does not show whether the next response may be stored.
 	const unkept = x.isGone || status >= 500 ? 'failed' : 'private';
 	if (!isStorable(rules, x, times, wishes)) return unkept;
 	const length = bodyLength(body);
@@ -88,8 +88,8 @@ function answerNotModified({ response }: Exchange): void {
 }
 
 /**
- * Reports whether the client already has this response, which was requested without the client's conditions so that it could be
- * stored.
+ * Reports whether the client already has this response, and can be answered with 304. The origin could not tell, because the
+ * client's conditions were removed from the request so that the response could be stored.
  */
 function has(x: Exchange, head: { etag?: string | undefined; modified?: number | undefined }): boolean {
 	const { request, response } = x;

@@ -21,7 +21,7 @@ export function selectingNames(headers: HeaderList, always: readonly string[]): 
 /** A `Vary` with more fields than this is useless for selection. */
 export const MAX_SELECTING = 32;
 
-/** Marks a value that is compared verbatim. */
+/** Prefix of a value that is compared verbatim. */
 const AS_IT_CAME = '\u0001';
 
 /**

@@ -67,7 +67,7 @@ function dateOf({ fields }: CachedHead, now: number): number | undefined {
 	return undefined;
 }
 
-/** Returns undefined if the range is to be ignored. */
+/** Answers with a range of the stored body. Returns undefined if the Range field is to be ignored. */
 function answerRange(
 	x: Exchange,
 	cache: ResponseCache,

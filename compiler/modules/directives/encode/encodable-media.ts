@@ -13,7 +13,7 @@ const OTHERS: ReadonlySet<string> = new Set([
 	...['multipart/bag', 'multipart/mixed', 'font/collection', 'font/sfnt'],
 ]);
 
-/** Reports whether a `Content-Type` value names such a type. */
+/** Reports whether a `Content-Type` value names a media type worth compressing. */
 export function isEncodable(contentType: string | undefined): boolean {
 	if (contentType === undefined) return false;
 	const end = contentType.indexOf(';');

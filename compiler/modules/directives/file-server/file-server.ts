@@ -38,7 +38,7 @@ export interface FilesStep extends Step {
 const USAGE =
 	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
-/** A draft filled by the lines of the block. */
+/** The step during lowering, filled by the lines of the block. */
 type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
@@ -81,7 +81,7 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 			},
 			disable_canonical_uris: flag(() => {
 				step.canonical_uris = false;
-				// Rules about `/a.txt` do not cover `/a.txt/`, so only the compatible server's language allows it.
+				// Rules about `/a.txt` do not cover `/a.txt/`, so only a Compatfile serves a file for a path with a trailing slash.
 				if (cx.dialect === 'compatfile') step.trailing_slash = 'ignored';
 			}),
 			pass_thru: flag(() => {

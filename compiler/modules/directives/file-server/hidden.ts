@@ -9,8 +9,8 @@ export type Hides = (absolute: string, below: string) => boolean;
 
 /**
  * Compiles patterns. One without a slash hides every file and folder of that name below the root; one with a slash hides that
- * path and everything below it. `*` matches any characters except slashes, `?` one of them, `[a-z]` a class (`[^a]` its
- * complement), `\` makes the next character literal.
+ * path and everything below it. `*` matches any characters except slashes, `?` a single such character, `[a-z]` a class (`[^a]`
+ * its complement), and `\` makes the next character literal.
  */
 export function hides(patterns: readonly string[]): Hides {
 	const names = patterns.filter(pattern => !pattern.includes('/')).map(nameTest);

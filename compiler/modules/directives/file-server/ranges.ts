@@ -7,9 +7,12 @@ export interface ByteRange {
 	readonly end: number;
 }
 
-/** Requests with more ranges are answered in full: nobody needs them, and each costs a read and a part. */
+/** Maximum ranges of a request: one with more is answered in full. Clients do not need more, and each costs a read and a part. */
 const MAX_RANGES = 32;
-/** Ranges with a smaller gap are merged: the fields of a part would be larger (RFC 9110 §15.3.7.2). */
+/**
+ * Minimum bytes between two ranges: closer ones are merged, because the fields of another part would be longer than the gap (RFC
+ * 9110 §15.3.7.2).
+ */
 const SMALLEST_GAP = 80;
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
@@ -73,7 +76,7 @@ function coalesce(ranges: readonly ByteRange[]): readonly ByteRange[] {
 			merged = { start: Math.min(other.start, merged.start), end: Math.max(other.end, merged.end) };
 			result.splice(i, 1);
 			place = i;
-			// The merged range may now reach earlier ones.
+			// After the merge, the range may also be close to earlier ones.
 			i = result.length;
 		}
 		result.splice(place, 0, merged);

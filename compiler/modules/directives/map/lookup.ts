@@ -8,7 +8,7 @@ import type { LookupStep, MapOutput } from './map.ts';
 /** Returns the value for a source string; undefined if a mapping does not match it. */
 type Output = (x: Exchange, source: string) => unknown;
 
-/** Compiles the step. */
+/** Compiles a `lookup` step. */
 export function compileLookup(step: LookupStep, cx: CompileContext, next: Handler): Handler {
 	const source = cx.template(step.source, 'empty');
 	const entries = step.destinations.map((name, at) => ({

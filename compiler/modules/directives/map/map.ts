@@ -15,7 +15,7 @@ export type MapOutput = string | number | boolean | null;
 export interface Mapping {
 	readonly input?: string;
 	readonly input_regexp?: string;
-	/** One per destination. */
+	/** The outputs, one per destination. */
 	readonly outputs: readonly MapOutput[];
 }
 

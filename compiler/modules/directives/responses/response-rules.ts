@@ -19,7 +19,7 @@ import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../step-status.
 
 /** One rule: a replacement status, or steps that answer instead. */
 export interface ResponseRule {
-	/** Default every response. */
+	/** The responses to which the rule applies; default all. */
 	readonly match?: ResponseMatcher;
 	readonly status?: number | string;
 	readonly pipeline?: readonly Step[];
@@ -129,7 +129,7 @@ export class ResponseRulesDraft {
 	}
 }
 
-/** A rule found for a response. */
+/** A rule, compiled. */
 export interface CompiledRule {
 	readonly test: ResponseTest | undefined;
 	readonly status: number | ((x: Exchange) => number) | undefined;

@@ -4,7 +4,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { UpstreamResponse } from '../../../exchange/leases.ts';
 
-/** Variable with the {@link HandledResponse} while routes of `handle_response` run. */
+/** Variable that holds the {@link HandledResponse} while routes of `handle_response` run. */
 export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
 
 /** An upstream's response, available until the routes that replace it have run. */

@@ -8,7 +8,7 @@ import type { CircuitSettings, HealthCheckSettings } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** The settings being lowered. */
+/** A pool's health settings during lowering. */
 export interface HealthDraft {
 	health?: HealthCheckSettings;
 	fail_duration?: number;

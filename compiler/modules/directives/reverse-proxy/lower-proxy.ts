@@ -22,11 +22,11 @@ export interface ProxyWords {
 	/** The directive's name. */
 	readonly of: string;
 	readonly usage: string;
-	/** Its own sub-directives for the step, which take precedence over those of `reverse_proxy`. */
+	/** The directive's own sub-directives for the step, which take precedence over those of `reverse_proxy`. */
 	readonly own?: (fields: ProxyFields, pool: UpstreamDraft) => { readonly [name: string]: Subdirective };
-	/** Its own sub-directives that fill the pool; rejected with a named pool. */
+	/** The directive's own sub-directives for the pool; they are rejected if the line uses a named pool. */
 	readonly ofPool?: (pool: UpstreamDraft) => { readonly [name: string]: Subdirective };
-	/** Called after all lines. `named` is true if the pool is defined elsewhere. */
+	/** Called after all lines have been lowered. `named` is true if the line uses a named pool. */
 	readonly settle?: (fields: ProxyFields, pool: UpstreamDraft, named: boolean) => void;
 }
 

@@ -14,7 +14,7 @@ const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE';
  */
 const TRACED: ReadonlySet<string> = new Set(['via', 'max-forwards', 'user-agent', 'accept', 'accept-encoding']);
 
-/** Reports whether the forwards of a method are counted. */
+/** Reports whether `Max-Forwards` applies to a method. */
 export function countsForwards(method: string): boolean {
 	return method === 'OPTIONS' || method === 'TRACE';
 }

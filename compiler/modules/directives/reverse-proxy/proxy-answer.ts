@@ -66,7 +66,7 @@ export function answer(
 	);
 }
 
-/** Joins the client's stream with the upstream's, after a 101. */
+/** Joins the client's stream with the upstream's, after a 101 response. */
 function join(x: Exchange, upstream: UpstreamResponse, upgrade: string | undefined, settings: AnswerSettings): void {
 	const stream = upstream.upgraded!;
 	if (upstream.headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {

@@ -36,7 +36,7 @@ export interface AttemptSettings {
 /** Maximum attempts listed in an access log entry. */
 const MAX_LISTED_ATTEMPTS = 100;
 
-/** Maximum wait as a multiple of the interval. */
+/** Maximum wait between attempts, as a multiple of the interval. */
 const MAX_WAIT = 8;
 
 /** The upstream request that was answered, and its response. */

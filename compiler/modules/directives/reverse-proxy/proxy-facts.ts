@@ -18,7 +18,7 @@ export class ProxyFacts {
 	/** Number of retries. */
 	retries = 0;
 	response: UpstreamResponse | undefined = undefined;
-	/** Why the last attempt brought no response or a truncated one; undefined otherwise. */
+	/** Why the last attempt failed, with no response or with a truncated one; undefined if it did not. */
 	failure: string | undefined = undefined;
 	/** While a failed attempt is evaluated: true without a response, false with one. */
 	transportError: boolean | undefined = undefined;

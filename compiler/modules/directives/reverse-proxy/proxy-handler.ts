@@ -37,7 +37,7 @@ export interface ProxyStep extends Step {
 	readonly method?: string;
 	readonly rewrite?: string;
 	readonly trusted_proxies?: readonly string[];
-	/** Adds `Forwarded` (RFC 7239). */
+	/** True to add `Forwarded` (RFC 7239). */
 	readonly forwarded?: boolean;
 	/** Bytes to read before passing the body on; −1 for all. */
 	readonly request_buffers?: number;

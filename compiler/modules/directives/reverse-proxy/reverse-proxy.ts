@@ -69,7 +69,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: 'always',
-	// A route of `handle_response` may answer nothing.
+	// Routes of `handle_response` do not necessarily answer.
 	passesOn: ({ responses }) => responses !== undefined,
 	proxiesTo: ({ upstreams }) =>
 		(upstreams?.to ?? []).map((text, index) => ({ text, pointer: `/upstreams/to/${index}` })),

@@ -18,7 +18,7 @@ export interface UpstreamAddress {
 	readonly scheme: '' | 'https' | 'h2c';
 }
 
-/** The meaning of one address in a configuration. */
+/** A parsed upstream address of a configuration. */
 export type ParsedUpstream =
 	/** An address without placeholders. `scheme` is as written, '' if there is none. */
 	| {
@@ -124,6 +124,7 @@ function parseNetwork(network: string, rest: string): ParsedUpstream {
 }
 
 /**
+ * Parses an address that is a host and port, with an optional network.
  * @param defaultPort Port of an address without one; 0 if one is required.
  * @param network The part before the host, with its slash.
  */

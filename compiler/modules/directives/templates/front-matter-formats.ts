@@ -4,7 +4,7 @@ import { parse as parseYamlText } from 'yaml';
 
 /** Maximum characters of front matter. */
 const MAX_CHARACTERS = 64 * 1024;
-/** Maximum repetitions by aliases, as the library counts them, so that a small text cannot expand into a large one. */
+/** Maximum repetitions by aliases, as the library counts them, so that a small document cannot expand into a large one. */
 const MAX_ALIASES = 100;
 
 /** Parses YAML 1.2 with merge keys and timestamps. Throws Error. */

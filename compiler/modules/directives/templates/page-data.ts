@@ -11,7 +11,7 @@ import { cookieNamed, FieldsObject, RequestObject } from './request-objects.ts';
 /** Fields that belong to the connection or to message framing. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'trailer']);
 
-/** The dot of a page and its included files. */
+/** The value of `.` in a page and in its included files. */
 export class PageData implements TemplateObject {
 	readonly typeName = 'templates.TemplateContext';
 	readonly #x: Exchange;

@@ -18,7 +18,7 @@ const PIECE = 64 * 1024;
 /** Maximum results of slow work for which a page waits. After each of them, the page is executed again. */
 const MAX_WAITS = 50;
 
-/** Why slow work failed. */
+/** The error with which slow work failed. */
 class Failure {
 	readonly error: unknown;
 

@@ -34,7 +34,7 @@ export interface FrontMatter {
  */
 export type FrontMatterParser = (text: string) => unknown;
 
-/** The parsers from libraries. */
+/** The front matter parsers that need a library. */
 export interface FrontMatterParsers {
 	readonly yaml: FrontMatterParser;
 	readonly toml: FrontMatterParser;

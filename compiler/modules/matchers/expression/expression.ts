@@ -8,11 +8,11 @@ import { requestMatcher } from '../matcher.ts';
 import { compileExpression } from './compile-expression.ts';
 import { comparedPlaceholders } from './placeholder-calls.ts';
 
-/** The matcher in the document. */
+/** The `expression` matcher in the document. */
 export interface ExpressionMatcher extends Matcher {
 	readonly type: 'expression';
 	readonly expression: string;
-	/** Default name of captures. */
+	/** Default name for the captures of matchers in the expression. */
 	readonly name?: string;
 	/** Files for `file` calls without arguments; default the requested path. */
 	readonly files?: readonly string[];

@@ -11,7 +11,7 @@ export class MatcherCallError extends Error {}
 export interface CallScope {
 	/** Full names of the placeholders, by number. */
 	readonly placeholders: readonly string[];
-	/** Default name of captures. */
+	/** Default name for the captures of matchers in the expression. */
 	readonly name: string | undefined;
 	/** Files for `file` calls without arguments. */
 	readonly files: readonly string[] | undefined;

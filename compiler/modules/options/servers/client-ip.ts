@@ -87,7 +87,7 @@ function setting(id: string, option: ServerOption, schema: GlobalOption['schema'
 	};
 }
 
-/** `settings.client_ip_headers`, `settings.trusted_proxies_strict` and `settings.trusted_proxies_unix`. */
+/** The settings that only these options inside `servers` set. */
 export const clientIpSettings: readonly GlobalOption[] = [
 	setting('client_ip_headers', clientIpHeaders, {
 		type: 'array',

@@ -67,7 +67,7 @@ export class XxHash64 {
 	/** Hashes all complete stripes of 32 bytes, and returns where they end. */
 	#stripes(bytes: DataView, start: number, end: number): number {
 		const lanes = this.#lanes;
-		// Prime 1 + prime 2, prime 2, 0 and −prime 1.
+		// The initial accumulators: prime 1 + prime 2, prime 2, 0 and −prime 1.
 		lanes[0] = 0x60ea27ee;
 		lanes[1] = 0xadc0b5d6;
 		lanes[2] = PRIME_2[0];

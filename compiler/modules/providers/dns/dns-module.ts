@@ -1,5 +1,5 @@
 /**
- * The definition of a DNS provider in the compiler: its words, schema and manual page, derived from a table of its settings.
+ * The definition of a DNS provider in the compiler: its name, schema and manual page, derived from a table of its settings.
  */
 
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';

@@ -1,7 +1,7 @@
 /** DNS provider `exec`: a program supplied by the operator. */
 import type { DnsModule } from './dns-module.ts';
 
-/** A program that sets records. */
+/** A program, supplied by the operator, that sets DNS records. */
 export const exec: DnsModule = {
 	id: 'exec',
 	usage: 'dns exec <program> [<argument>…]',

@@ -23,7 +23,7 @@ const CHOICES: readonly (readonly [name: string, values: readonly string[]])[] =
 	['order', ['asc', 'desc']],
 ];
 
-/** The location of a folder. */
+/** The location of a folder to list. */
 export interface BrowsedFolder {
 	readonly root: string;
 	/** Path below the root, '' for the root itself. */

@@ -48,7 +48,7 @@ function isoTime(nanoseconds: bigint): string {
 	return new Date(Number(nanoseconds / 1_000_000n)).toISOString();
 }
 
-/** Returns permission bits with the folder and link bits where clients of the compatible server expect them. */
+/** Returns a file mode with Go's bits for folders and links, which clients of the compatible server expect. */
 function goMode({ mode, type, target }: FolderEntry): number {
 	const folder = type === 'directory' ? 2 ** 31 : 0;
 	const link = target === undefined ? 0 : 2 ** 27;

@@ -7,7 +7,7 @@ export type ListingSort = 'name' | 'namedirfirst' | 'size' | 'time';
 /** Directions of a sort. */
 export type ListingOrder = 'asc' | 'desc';
 
-/** Sort keys by their names in configurations and queries. */
+/** All sort keys, as named in configurations and queries. */
 export const LISTING_SORTS: readonly ListingSort[] = ['name', 'namedirfirst', 'size', 'time'];
 
 /** The view that a visitor requests. */

@@ -5,7 +5,7 @@ import type { Block, Word } from '../../../../syntax/ast.ts';
 import { oneInteger, onePeriod, ratioOf } from '../single-value.ts';
 import type { RetryBudget } from '../upstream-pool.ts';
 
-/** The settings being lowered. */
+/** A pool's retry settings during lowering. */
 export interface RetryDraft {
 	retries?: number;
 	retry_duration?: number;

@@ -4,7 +4,7 @@ import type { UpstreamDraft } from '../lower-upstream.ts';
 import { transportDuration } from './transport-duration.ts';
 import type { FastcgiTransportSettings } from './transport-settings.ts';
 
-/** Settings during lowering. */
+/** FastCGI settings during lowering. */
 export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: FastcgiTransportSettings[K] };
 
 /** Returns the options. Those of connections, such as keep-alive, are stored in the pool's draft. */

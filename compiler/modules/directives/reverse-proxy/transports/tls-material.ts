@@ -4,7 +4,7 @@ import { weaknessOf } from '../../../../codegen/tls/key-strength.ts';
 import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
-/** The files' contents, as needed for a connection. */
+/** The contents of certificate and key files, in the form that a TLS connection needs. */
 export interface TlsMaterial {
 	/** PEM of trusted authorities. */
 	readonly authorities: readonly string[];
@@ -63,8 +63,8 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 }
 
 /**
- * Returns the TLS library's objection to a certificate, such as an unsupported type, so that it is not found only by the first
- * connection.
+ * Returns why the TLS library rejects a certificate, such as an unsupported type; undefined if it accepts it. Without this check,
+ * only the first connection would fail.
  */
 function refusalOf(cert: string, key: string): string | undefined {
 	try {

@@ -214,7 +214,7 @@ const FASTCGI: Schema = {
 	additionalProperties: false,
 };
 
-/** The `transport` of a pool. */
+/** Schema of the `transport` of a pool. */
 export const transportSchema: Schema = {
 	type: 'object',
 	description: 'How requests reach the upstreams; default HTTP/1.1 in plain text.',
