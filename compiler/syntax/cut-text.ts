@@ -10,7 +10,7 @@ import { Close, Comment, maxWordsBefore, Open } from './tokens.ts';
 const blankLine = /[ \t\r]*\n/y;
 // A line of plain words and of quotes that are closed on the same line: the most common line, skipped in one step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
-// The same with a `{` at the end of the line; and a line with only a `}`.
+// A line like that with a `{` at its end; and a line with only a `}`.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
 const closingLine = /[ \t]*\}\r?\n/y;
 // Keywords whose line is complete at the top level, without a block.

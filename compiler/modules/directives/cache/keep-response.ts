@@ -27,8 +27,8 @@ export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wi
 }
 
 /**
- * Stores the response, if allowed. Returns undefined if it is being stored; `turn` is then completed at its end. Otherwise
- * returns the result of the fetch for the requests waiting for it.
+ * Starts to store the response, if allowed, and returns undefined; `turn` is completed when the body has ended. Otherwise returns
+ * the result of the fetch, for the requests that wait for it.
  */
 export function keepResponse(
 	rules: CacheRules,

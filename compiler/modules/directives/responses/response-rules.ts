@@ -129,7 +129,7 @@ export class ResponseRulesDraft {
 	}
 }
 
-/** A rule, compiled. */
+/** A rule that is ready to be applied to responses. */
 export interface CompiledRule {
 	readonly test: ResponseTest | undefined;
 	readonly status: number | ((x: Exchange) => number) | undefined;

@@ -114,7 +114,7 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 					cx.problem('error', 'header/invalid-name', field.span, `\`${name}\` is not a field name.`);
 					continue;
 				}
-				// Placeholders in values may refer to the upstream being checked. Requests do not have them, so they are not checked here.
+				// Placeholders may refer to the upstream being checked, which requests do not have, so they are not validated here.
 				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
 				headers.push(...texts.map(value => ({ name, value })));
 			}

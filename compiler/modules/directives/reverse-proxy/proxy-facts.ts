@@ -18,7 +18,7 @@ export class ProxyFacts {
 	/** Number of retries. */
 	retries = 0;
 	response: UpstreamResponse | undefined = undefined;
-	/** Why the last attempt failed, with no response or with a truncated one; undefined if it did not. */
+	/** Why the last attempt got no response, or a truncated one; undefined if it succeeded. */
 	failure: string | undefined = undefined;
 	/** While a failed attempt is evaluated: true without a response, false with one. */
 	transportError: boolean | undefined = undefined;

@@ -101,8 +101,8 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 }
 
 /**
- * Reports whether this step counts `Max-Forwards`. A changed method makes it a different request, and a FastCGI application is
- * part of this server.
+ * Reports whether this step counts `Max-Forwards`. It does not if it changes the method, which makes it a different request, or
+ * if the upstream is a FastCGI application, which is part of this server.
  */
 function countsHere({ method }: ProxyStep, { transport }: UpstreamSettings): boolean {
 	return method === undefined && transport?.type !== 'fastcgi';
