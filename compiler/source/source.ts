@@ -5,14 +5,14 @@
  * offsets in the piece stay valid, so that results computed from it can be reused.
  */
 export interface Cut {
-	/** The current whole text. */
+	/** The whole text in its current state. */
 	whole: Source;
 	/** Offset in the whole text at which the piece begins; always the beginning of a line. */
 	offset: number;
 }
 
 /**
- * One text, as included by one import. A file imported twice, or a snippet used twice, is two Sources that share their text.
+ * A configuration text, as included by one import. A file imported twice, or a snippet used twice, is two Sources with the same text.
  * Each knows where it was imported, so that a diagnostic can print the whole chain.
  */
 export class Source {

@@ -25,7 +25,7 @@ function sticky(pattern: unknown): RegExp {
 	return new RegExp((pattern as RegExp).source, 'y');
 }
 
-/** A part of a text, from `start` up to but not including `end`. */
+/** A range of a text, from `start` up to but not including `end`. */
 export interface Extent {
 	readonly start: number;
 	readonly end: number;

@@ -9,7 +9,7 @@ import { handlerDirective } from './directive.ts';
 interface AddLogFieldStep extends Step {
 	readonly handler: 'add_log_field';
 	readonly key: string;
-	/** A single placeholder, the name of a variable, or literal text: the first of these that applies. */
+	/** A placeholder, the name of a variable, or literal text: the first of these that applies. */
 	readonly value: string;
 	readonly early?: boolean;
 }

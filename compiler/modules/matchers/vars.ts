@@ -1,4 +1,4 @@
-/** `vars` and `vars_regexp`: match request variables or placeholders, by text and by regular expression. */
+/** `vars` and `vars_regexp`: match request variables or placeholders, by exact value and by regular expression. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { valueText } from '../../codegen/placeholders/placeholder.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';

@@ -3,7 +3,7 @@ import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import type { MarkdownRenderer } from './page-markdown.ts';
 import type { FrontMatterParser } from './page-texts.ts';
 
-/** Maximum characters of a text rendered as Markdown: about a second of work in the worst case. */
+/** Maximum characters of Markdown to convert: about a second of work in the worst case. */
 const MAX_MARKDOWN = 256 * 1024;
 /** Maximum characters of cached Markdown, including sources. */
 const CACHED = 4 * 1024 * 1024;

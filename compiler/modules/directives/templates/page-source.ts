@@ -1,4 +1,4 @@
-/** Lets a handler mark the parts of its text that came from the request, so that a template does not execute them. */
+/** Lets a handler mark the parts of its response body that came from the request, so that they are not executed as a template. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Insertion, TemplateSource } from '../../templates/lexer.ts';
 
