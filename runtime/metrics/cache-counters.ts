@@ -1,4 +1,4 @@
-/** Slots of the counter row (see ROW) in which threads count cache events. */
+/** Slots of the counter row (see counter-row.ts) in which threads count cache events. */
 import { CACHE_EVENTS, type CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 

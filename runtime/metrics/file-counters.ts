@@ -1,4 +1,4 @@
-/** Counters of served files and content encodings. They are slots of the counter row (see ROW). */
+/** Counters of served files and content encodings. They are slots of the counter row (see counter-row.ts). */
 import type { CodingName } from '../../compiler/exchange/leases.ts';
 import type { PlainFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';

@@ -3,7 +3,7 @@ import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http2Counters } from '../protocols/protocol.ts';
 import type { SlotFamily } from './refusals.ts';
 
-/** Slots of the counter row (see ROW): 112 to 126. */
+/** Slots of the counter row (see counter-row.ts): 112 to 126. */
 const SESSIONS = 112;
 const STREAMS = 113;
 const RESETS_BY_CLIENT = 114;

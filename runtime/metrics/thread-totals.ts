@@ -100,7 +100,7 @@ export class ThreadTotals {
 		}
 	}
 
-	/** Returns the sum of a slot over all rows (see ROW). */
+	/** Returns the sum of a slot over all rows (see counter-row.ts). */
 	total(slot: number): number {
 		let sum = this.#deadRow[slot]!;
 		for (const thread of this.#threads.values()) sum += thread.row[slot]!;

@@ -24,7 +24,7 @@ import type { Generation, Generations, ListenerTable } from './generation.ts';
 /** State shared by the hosts of one thread. */
 export interface ThreadState {
 	readonly generations: Generations;
-	/** The thread's fixed counters (see ROW). */
+	/** The thread's fixed counters (see counter-row.ts). */
 	readonly row: Float64Array;
 	readonly activity: ThreadActivity;
 	readonly limits: ProtocolLimits;

@@ -24,7 +24,7 @@ export const MAX_CONNECTION_WINDOW = 4_194_304;
 
 /**
  * Maximum bytes of responses buffered for one connection, shared by its streams. At the maximum, the next request starts only
- * when SENT_BEFORE_NEXT bytes have been sent or MAX_REQUEST_DELAY milliseconds have passed.
+ * when `SENT_BEFORE_NEXT` bytes have been sent or `MAX_REQUEST_DELAY` milliseconds have passed.
  */
 export const MAX_HELD = 4_194_304;
 export const SENT_BEFORE_NEXT = 65_536;
@@ -52,7 +52,7 @@ export const REMEMBERED_RESETS = 512;
 export const RESET_DELAY = 1000;
 /**
  * Maximum milliseconds that a successful response waits for the rest of an unread request. If no data arrives, it waits only
- * RESET_DELAY.
+ * `RESET_DELAY`.
  */
 export const MAX_DRAIN = 10_000;
 
@@ -61,7 +61,7 @@ export const GOAWAY_WAIT = 1000;
 
 /** Milliseconds for which a connection is still read after we have closed our side. */
 export const LINGER_TIME = 1000;
-/** Maximum bytes discarded during LINGER_TIME. */
+/** Maximum bytes discarded during `LINGER_TIME`. */
 export const LINGER_BYTES = 262_144;
 
 /** Budget of a connection for frames that do no useful work (see flood-guard.ts). */

@@ -18,7 +18,7 @@ export class OutputMemory {
 	owner: OutputOwner | undefined = undefined;
 	readonly #free: Buffer[] = [];
 
-	/** Reserves up to OUTPUT_SIZE bytes at `at`. The caller writes them to `bytes` and advances `at`. */
+	/** Reserves up to `OUTPUT_SIZE` bytes at `at`. The caller writes them to `bytes` and advances `at`. */
 	reserve(owner: OutputOwner, length: number): void {
 		if (this.owner !== owner) {
 			this.owner?.flush();

@@ -171,7 +171,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.items.push(name, value);
 	}
 
-	/** Ends the head. Returns SERVED, MALFORMED, or the status that rejects it. `ends` is true if no body follows. */
+	/** Ends the head. Returns `SERVED`, `MALFORMED`, or the status that rejects it. `ends` is true if no body follows. */
 	endHead(ends: boolean): number {
 		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
@@ -249,7 +249,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		return SERVED;
 	}
 
-	/** Ends the trailers. Returns SERVED or MALFORMED. */
+	/** Ends the trailers. Returns `SERVED` or `MALFORMED`. */
 	endTrailers(): number {
 		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize || this.#count > this.#maxCount) {

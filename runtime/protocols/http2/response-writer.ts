@@ -14,7 +14,7 @@ export const GIVEN_LENGTH = -2;
 const DATE_ROOM = 48;
 
 /**
- * Writes a response head. `length` is the length of the body, NO_LENGTH or GIVEN_LENGTH. `first` is true for the first header
+ * Writes a response head. `length` is the length of the body, `NO_LENGTH` or `GIVEN_LENGTH`. `first` is true for the first header
  * block of a connection. An interim response (below 200) gets no `Date`.
  */
 export function writeHead(

@@ -160,7 +160,7 @@ export class StreamOutput {
 		taken?.(new Error('The stream has ended.'));
 	}
 
-	/** Sends at most one frame. Returns MORE, WAITS or STARVES. */
+	/** Sends at most one frame. Returns `MORE`, `WAITS` or `STARVES`. */
 	turn(): number {
 		if (!this.#active) return WAITS;
 		if (this.#piece === undefined) {

@@ -47,7 +47,7 @@ export interface StreamSession extends OutputSession {
 	readonly codes: ResetCodes;
 	readonly info: ConnectionInfo;
 	readonly scheme: 'http' | 'https';
-	/** Writes a response head. `length` is the bytes of the body, NO_LENGTH or GIVEN_LENGTH. */
+	/** Writes a response head. `length` is the bytes of the body, `NO_LENGTH` or `GIVEN_LENGTH`. */
 	writeHead(stream: number, status: number, headers: HeaderList, length: number, ends: boolean): void;
 	/** Ends a stream with trailers, or without any if the list is empty. */
 	writeEnd(stream: number, trailers: readonly HeaderList[]): void;
