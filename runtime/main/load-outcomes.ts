@@ -29,7 +29,7 @@ export function refusal(
 }
 
 /**
- * Returns the outcome of a load that failed before it was applied. Throws NoThreadAnswers, after which the load is to be
+ * Returns the outcome of a load that failed before it was applied. Throws `NoThreadAnswers`, after which the load is to be
  * retried, and errors that are bugs.
  */
 export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {

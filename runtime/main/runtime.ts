@@ -538,7 +538,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Two phases: every thread builds, then a single store activates the generation on all. Rejects with ListenError and NoThreadAnswers. */
+	/** Two phases: every thread builds, then a single store activates the generation on all. Rejects with ListenError and `NoThreadAnswers`. */
 	async #swap(
 		facts: DocumentFacts,
 		delta: GenerationDelta,

@@ -138,7 +138,7 @@ export class WorkerPool {
 	/**
 	 * Makes every thread build the generation. Rejects with BuildRefused or WorkerLost if one cannot; the caller must then call
 	 * `discardAll`. A thread that does not respond is left out and terminated, because it would keep serving its old generation.
-	 * Rejects with NoThreadAnswers if no thread responds.
+	 * Rejects with `NoThreadAnswers` if no thread responds.
 	 */
 	async prepareAll(order: GenerationOrder): Promise<void> {
 		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);

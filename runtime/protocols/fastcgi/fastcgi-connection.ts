@@ -147,13 +147,13 @@ export class FastcgiConnection
 		return formatBegin([...own, ...params], this.#options.keepAlive);
 	}
 
-	/** Implements PumpOwner. */
+	/** Implements `PumpOwner`. */
 	writePiece(bytes: Uint8Array): boolean {
 		for (const record of formatContent(RECORD.stdin, bytes)) this.#output.bytes(record);
 		return !this.#output.pending;
 	}
 
-	/** Implements PumpOwner: the request is complete. */
+	/** Implements `PumpOwner`: the request is complete. */
 	pumpEnded(): void {
 		this.#output.bytes(formatEnd(RECORD.stdin));
 		this.#requestSent();
@@ -164,7 +164,7 @@ export class FastcgiConnection
 		this.#clock.requestSent(this.#answered);
 	}
 
-	/** Implements PumpOwner: the client's body was cut short. */
+	/** Implements `PumpOwner`: the client's body was cut short. */
 	pumpFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}

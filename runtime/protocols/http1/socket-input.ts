@@ -158,12 +158,12 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		} else if (!this.#upgraded.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
 	}
 
-	/** Implements BlockTaker. */
+	/** Implements `BlockTaker`. */
 	get descriptor(): number {
 		return this.socket instanceof DirectSocket ? this.socket.descriptor : -1;
 	}
 
-	/** Implements BlockTaker. */
+	/** Implements `BlockTaker`. */
 	readLess(): void {
 		if (!this.#receiving || this.#block !== undefined) return;
 		(this.socket as DirectSocket).nextMemory = this.#memory!.short;
@@ -176,12 +176,12 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		return this.#blocks;
 	}
 
-	/** Implements BlockTaker: true while bytes received from a direct socket are being handled. */
+	/** Implements `BlockTaker`: true while bytes received from a direct socket are being handled. */
 	get takesMemory(): boolean {
 		return this.#receiving;
 	}
 
-	/** Implements BlockTaker. */
+	/** Implements `BlockTaker`. */
 	readInto(memory: Buffer | undefined): void {
 		this.#less = false;
 		this.#block = memory;
