@@ -12,7 +12,7 @@ export interface Cut {
 }
 
 /**
- * A configuration text, as included by one import. A file imported twice, or a snippet used twice, is two Sources with the same text.
+ * A configuration text, as included by one import. A file imported twice, or a snippet used twice, is two Sources.
  * Each knows where it was imported, so that a diagnostic can print the whole chain.
  */
 export class Source {

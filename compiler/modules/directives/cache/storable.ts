@@ -88,7 +88,7 @@ function isForNobody(headers: HeaderList): boolean {
 
 /**
  * Reports whether the path suggests a type other than the response's, like `/account/x.css` on a server that ignores whatever
- * follows `/account`. Nothing permits storing that page, and it may be one user's (web cache deception).
+ * follows `/account`. Such a response has no explicit lifetime, and may contain one user's data (web cache deception).
  */
 function isDeceptive(x: Exchange, headers: HeaderList): boolean {
 	const named = contentType(x.received.path);

@@ -12,7 +12,7 @@ import { PendingAnswer } from '../../../exchange/pending-answer.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 
-/** An attempt, and the response built from its result. */
+/** Sends a request to an upstream once, and builds the response from the result. */
 export class SingleAttempt implements UpstreamOutcome {
 	readonly #x: Exchange;
 	readonly #pending: PendingAnswer;
