@@ -36,7 +36,7 @@ export class NoThreadAnswers extends WorkerLost {
 	}
 }
 
-/** A generation to build. */
+/** Describes a generation that the threads should build. */
 export interface GenerationOrder {
 	readonly generation: number;
 	readonly delta: GenerationDelta;

@@ -130,7 +130,7 @@ export class WorkerPool {
 		return this.#slots.filter(slot => slot.unresponsive).map(slot => slot.index);
 	}
 
-	/** Whether any thread serves. */
+	/** Whether any thread serves requests. */
 	get serves(): boolean {
 		return this.#slots.some(slot => slot.serving && !slot.ending);
 	}
@@ -158,7 +158,7 @@ export class WorkerPool {
 		if (this.#building.length === 0) throw new NoThreadAnswers();
 	}
 
-	/** Makes every thread answer a request on each of its listeners. Rejects with BuildRefused or WorkerLost. */
+	/** Makes every thread check that each of its listeners answers a request. Rejects with BuildRefused or WorkerLost. */
 	async checkAll(): Promise<void> {
 		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'check', attempt }))));
 	}
@@ -385,7 +385,7 @@ export class WorkerPool {
 			this.#checkDrained();
 			return;
 		}
-		// A thread that hung gets its replacement without delay.
+		// A thread that hung, instead of dying, is replaced without delay.
 		if (!ending) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
 		const delay = ending ? 0 : (BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0);
 		if (delay > LONGEST_WAIT) this.#sockets.release(slot.index);

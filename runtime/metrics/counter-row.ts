@@ -42,7 +42,7 @@ export const ROW_GAUGES: readonly number[] = [
 	...[FILE_ROW.keptBytes, FILE_ROW.heldOpen],
 ];
 
-/** Number of slots in a row. */
+/** Total number of slots in a row. */
 export const ROW_SLOTS: number = HTTP3_SLOTS_END;
 
 /**

@@ -26,7 +26,7 @@ export type TakeHistogram = (labels: Labels, counts: ArrayLike<number>) => void;
 /** A metric family, read when scraped. Names of counters end with `_total`. */
 export type MetricFamily = PlainFamily | HistogramFamily;
 
-/** A family of single values. */
+/** A family whose samples are single numbers. */
 export interface PlainFamily {
 	readonly name: string;
 	readonly help: string;

@@ -17,7 +17,7 @@ export const FILE_ROW = {
 
 /** Slots of the counters about content encodings. */
 export const ENCODING_ROW = {
-	/** Counters: responses whose encoded form was cached; responses not encoded because too many were being encoded. */
+	/** Counters: responses whose encoded form was cached, and responses not encoded because too many were being encoded. */
 	kept: 133,
 	skipped: 134,
 } as const;

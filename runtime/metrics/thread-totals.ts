@@ -26,7 +26,7 @@ interface ThreadPages {
 
 const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(family => [family.name, family]));
 
-/** Collects the counters of threads. A read may miss at most one concurrent increment. */
+/** Collects the counters of threads. A read may miss a concurrent increment, but at most one. */
 export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
 	#wanted = false;
@@ -77,7 +77,7 @@ export class ThreadTotals {
 		series.places.push({ thread, page: found, slot });
 	}
 
-	/** Records a thread's death: its gauges disappear, its counters remain. */
+	/** Records that a thread has died. Its gauges disappear, and its counters are kept. */
 	end(index: number): void {
 		const thread = this.#threads.get(index);
 		if (!thread) return;

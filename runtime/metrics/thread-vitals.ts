@@ -8,7 +8,7 @@ import { getHeapStatistics } from 'node:v8';
 /** Milliseconds between publications. */
 const INTERVAL = 1000;
 
-/** Upper bounds of garbage collection pauses in seconds, without `+Inf`: those of prom-client. */
+/** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. They are prom-client's. */
 export const GC_BOUNDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
 
 /** Kinds of garbage collection, by Node's number. */

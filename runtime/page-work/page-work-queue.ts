@@ -8,10 +8,10 @@ const LIMIT = 60_000;
 /** Maximum number of waiting and running tasks. */
 const MOST = 64;
 
-/** The reply to a worker thread: null if too many tasks are waiting. */
+/** The reply to a worker thread. Null means that too many tasks are waiting. */
 export type QueuedAnswer = PageAnswer | null;
 
-/** Runs tasks on a thread. */
+/** Queues tasks, and runs them on one thread. */
 export class PageWorkQueue {
 	readonly #threads: TaskThreads<ComputedTask, PageAnswer>;
 	#pending = 0;

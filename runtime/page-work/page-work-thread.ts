@@ -6,7 +6,7 @@ import { type ComputedTask, doPageTask } from './do-page-task.ts';
 /** A task's result, or the reason why it failed. */
 export type PageAnswer = { readonly result: string } | { readonly failure: string };
 
-/** Nice value of the thread: templates must not take processor time from other requests. */
+/** The thread's nice value, so that templates do not take CPU time from other requests. */
 const NICE = 5;
 
 /** Answers tasks in order. */

@@ -157,7 +157,7 @@ export class PasswordQueue {
 		const verdict = await this.#verifier.verify(verification.task);
 		this.#running--;
 		client.running--;
-		// The client moves to the end of the line.
+		// The client has just been served, so it moves to the end of the order.
 		this.#clients.delete(client.name);
 		if (load(client) > 0) this.#clients.set(client.name, client);
 		this.#verifications.delete(verification.key);

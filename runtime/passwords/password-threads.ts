@@ -38,8 +38,8 @@ export class PasswordThreads implements Verifier {
 }
 
 /**
- * Returns the number of threads: half of the processors, at most 4. With two or more processors there are at least two
- * threads, so that one is free for a second client; their low priority keeps them from taking CPU time from requests.
+ * Returns the number of threads: half of the processors, at most 4. With two or more processors, there are at least two threads,
+ * so that one is free for a second client. Their low priority keeps them from taking CPU time from requests.
  */
 export function threadsFor(processors: number): number {
 	return processors === 1 ? 1 : Math.max(2, Math.min(4, processors >> 1));

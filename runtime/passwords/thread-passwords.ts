@@ -8,7 +8,7 @@ import { clientKey } from '../threads/client-counts.ts';
 import { MAX_PER_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
-/** Milliseconds for which a refused client is refused without asking the main thread, which keeps floods away from it. */
+/** For this many milliseconds, a refused client is refused again without asking the main thread, which is thus spared floods. */
 const PAUSE_MS = 250;
 /** Maximum number of paused clients to remember. */
 const MAX_PAUSES = 1024;

@@ -22,8 +22,8 @@ export class VerdictMemory {
 	}
 
 	/**
-	 * Returns the key for credentials. The user is part of it. Otherwise a password that one unknown user has tried would be
-	 * answered faster for another unknown user.
+	 * Returns the key for credentials, which include the user. Otherwise, after one unknown user has tried a password, another
+	 * unknown user with the same password would be answered faster.
 	 */
 	keyOf(user: string, hash: string, password: string): string {
 		const hmac = createHmac('sha256', this.#secret);

@@ -21,7 +21,7 @@ import type { Finding, Machine } from './finding.ts';
 /** Rejects requests to the main thread. None are made while a generation is built. */
 const NOBODY = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
 
-/** Returns what prevents the generation from being built, and warnings about tracing. */
+/** Returns what would prevent the generation from being built, and warnings about tracing. */
 export async function buildFindings(plan: Plan, machine: Machine): Promise<Finding[]> {
 	const { workingDirectory, environment } = machine;
 	const facts = hostFacts(workingDirectory, environment);

@@ -23,7 +23,7 @@ export interface ProtocolHost {
 	closed(): void;
 	/** Limits and timeouts, in bytes and milliseconds. Replaced by a new object if a reload changes them. */
 	readonly limits: ProtocolLimits;
-	/** True while draining: responses have `Connection: close`. */
+	/** True while draining. Responses then have `Connection: close`. */
 	readonly draining: boolean;
 	/** Counters specific to HTTP/2. */
 	readonly http2?: Http2Counters | undefined;
@@ -60,11 +60,11 @@ export interface ProtocolLimits {
 	readonly maxHeadSize: number;
 	/** Maximum fields in a head. Default: 100. */
 	readonly maxHeaderCount: number;
-	/** From the first byte of a head to its end. Default: 60 s. */
+	/** Maximum time from the first byte of a head to its end. Default: 60 s. */
 	readonly headTimeout: number;
 	/** Maximum time between exchanges of a connection. Default: 300 s. */
 	readonly idleTimeout: number;
-	/** From the end of a head to the end of its body, counting only time spent waiting for the body. Default: none. */
+	/** Maximum time from the end of a head to the end of its body. Only time spent waiting for the body counts. Default: none. */
 	readonly bodyTimeout: number;
 	/** Maximum time without a byte of a request body while a handler waits for it. Default: 60 s. */
 	readonly bodyIdleTimeout: number;
@@ -73,7 +73,7 @@ export interface ProtocolLimits {
 	 * minimum.
 	 */
 	readonly bodyRate: number;
-	/** From the end of a head to the end of its response. Default: none. */
+	/** Maximum time from the end of a head to the end of its response. Default: none. */
 	readonly writeTimeout: number;
 	/** Maximum time during which the client accepts nothing of a response. Default: 60 s. */
 	readonly writeIdleTimeout: number;

@@ -34,7 +34,7 @@ export interface SocketOptions {
 	/** Time without traffic after which TCP keep-alive probes are sent. */
 	readonly probeInterval: number;
 	readonly localAddress: string | undefined;
-	/** Replaces the system's name resolution. */
+	/** Resolves host names in place of the system. */
 	readonly lookup: LookupFunction | undefined;
 	/** Delay after which a host's next address is tried in parallel (RFC 8305). -1 tries the addresses in sequence. */
 	readonly fallbackDelay: number;

@@ -7,12 +7,12 @@ import { readFileSync } from 'node:fs';
 /** Milliseconds between checks of a thread. */
 export const LOOK_INTERVAL = 500;
 
-/** Operating system statistics of a thread; times in milliseconds since its start. */
+/** Operating system statistics of a thread. Times are totals in milliseconds since the thread started. */
 export interface ThreadTimes {
 	readonly ran: number;
 	/** Time during which the thread was runnable but had no processor. */
 	readonly waited: number;
-	/** `R` running or waiting for a processor, `S` and `D` blocked, `T` and `t` stopped by a signal or debugger. */
+	/** `R` means running or waiting for a processor, `S` and `D` blocked, `T` and `t` stopped by a signal or debugger. */
 	readonly state: string;
 }
 

@@ -13,7 +13,7 @@ const TOLERANCE = 50;
 /** Milliseconds that a thread is given to terminate. A thread blocked in a system call that never returns cannot terminate. */
 export const END_LIMIT = 2000;
 
-/** The state of one thread from its start to its end. */
+/** Tracks whether one thread responds, from its start to its end. */
 export class ThreadWatch {
 	readonly activity = new ThreadActivity();
 	readonly #clock = new StallClock();
@@ -31,7 +31,7 @@ export class ThreadWatch {
 		return this.unanswered >= UNRESPONSIVE_AFTER - TOLERANCE;
 	}
 
-	/** Whether it must be replaced. */
+	/** Whether the thread has been silent for so long that it must be replaced. */
 	get isOverdue(): boolean {
 		return this.unanswered >= OVERDUE_AFTER - TOLERANCE;
 	}

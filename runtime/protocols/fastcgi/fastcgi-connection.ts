@@ -23,7 +23,7 @@ const MAX_ERRORS = 65_536;
 
 /** Receives what the application wrote to standard error, with the status of its response. If undefined, it is discarded. */
 export interface FastcgiOptions extends ClientOptions {
-	/** Receives what the application wrote to standard error, with the status of its response; undefined discards it. */
+	/** Receives what the application wrote to standard error, with the status of its response. If undefined, it is discarded. */
 	readonly onStderr: ((text: string, status: number) => void) | undefined;
 }
 

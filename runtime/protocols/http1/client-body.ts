@@ -51,7 +51,7 @@ export class ClientBody implements BodySource {
 		this.#most = room;
 	}
 
-	/** Maximum bytes that should be read at once. */
+	/** Maximum bytes that should be read from the socket at once. */
 	get most(): number {
 		return this.#most;
 	}

@@ -315,7 +315,7 @@ function endOfLine(text: string, start: number): number {
 
 function parseContentLength(text: string): number {
 	let value: string | undefined;
-	// The same length given twice counts as one (RFC 9112 §6.3).
+	// If the same length is given twice, it counts once (RFC 9112 §6.3).
 	for (const part of text.includes(',') ? text.split(',') : [text]) {
 		const digits = withoutBlanks(part);
 		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');

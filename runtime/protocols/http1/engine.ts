@@ -15,7 +15,7 @@ import { type Timed, TimerWheel } from './timer-wheel.ts';
 
 /** A connection, as the engine manages it. */
 export interface EngineConnection extends Closable {
-	/** Its deadlines. */
+	/** The connection's deadlines. */
 	readonly clock: Timed;
 	readonly info: SocketInfo;
 	/**

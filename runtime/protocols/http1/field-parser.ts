@@ -49,7 +49,7 @@ export class FieldParser {
 	contentLength = -1;
 	/** TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;
-	/** Options of `Connection`. */
+	/** Whether `Connection` contains these options. */
 	close = false;
 	keepAlive = false;
 	upgrade = false;

@@ -46,7 +46,7 @@ function own(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }
 
-/** A connection's last response head, once it has been received twice. */
+/** Cache of a connection's last response head. A head is cached once it has been received twice. */
 export class RememberedHead {
 	readonly #heads: KnownHeads;
 	#text = '';

@@ -57,7 +57,7 @@ export class RepeatedHeads {
 		this.#slots[text.length % SLOTS] = head;
 	}
 
-	/** Empties the cache because the parsing rules have changed. */
+	/** Empties the cache. Must be called when the parsing rules have changed. */
 	clear(): void {
 		this.#slots.fill(undefined);
 	}

@@ -102,7 +102,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return this.#decoder ? undefined : this.#remaining;
 	}
 
-	/** True if the body is malformed, late or cut short, so that the connection cannot be reused. */
+	/** True if the body is malformed, received too slowly, or cut short, so that the connection cannot be reused. */
 	get failed(): boolean {
 		return this.#failure !== undefined;
 	}

@@ -76,13 +76,13 @@ export class ResponseWriter implements OutputOwner {
 		this.#output.text(text);
 	}
 
-	/** Writes an interim response. */
+	/** Adds an interim response to the gathered output. */
 	inform(status: number, headers: HeaderList | undefined): void {
 		this.#out += statusLine(status) + (headers ? this.#engine.fieldWriter.write(headers) : '');
 		this.#out += '\r\n';
 	}
 
-	/** Rejects a message that did not become an exchange. */
+	/** Adds the response that rejects a message, which has not become an exchange. */
 	refuse(status: number): void {
 		this.keepAlive = false;
 		this.#out += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.date()}Content-Length: 0\r\nConnection: close\r\n\r\n`;

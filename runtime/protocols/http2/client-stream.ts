@@ -325,8 +325,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/** Called when the upstream has reset the stream. */
 	reset(code: number): void {
 		const call = this.#call;
+		// If the response was complete, the reset only means that the rest of the request is not wanted (RFC 9113 §8.1).
 		if (!call) return;
-		// The response is whole, the rest of the request is not wanted (RFC 9113 §8.1).
 		const unsent = code === H2_ERROR.refusedStream;
 		this.#fail(new UpstreamError('response', `the stream was ended with code ${code}`, undefined, unsent), true);
 	}

@@ -8,9 +8,9 @@ export const KIND = {
 	method: 2,
 	path: 3,
 	scheme: 4,
-	/** For extended CONNECT (RFC 8441 §4). */
+	/** `:protocol`, for extended CONNECT (RFC 8441 §4). */
 	protocol: 5,
-	/** `:status`, and undefined pseudo-headers. */
+	/** `:status`, which requests do not have, and undefined pseudo-headers. */
 	unknownPseudo: 6,
 	/** Connection-specific fields of HTTP/1.1, which are not allowed in HTTP/2 (RFC 9113 §8.2.2). */
 	connection: 7,

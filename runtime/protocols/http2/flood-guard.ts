@@ -31,7 +31,7 @@ export const COST = {
 	ping_flood: 2,
 	priority_flood: 1,
 	window_update_flood: 1,
-	/** DATA without content or end, and frames of unknown type. */
+	/** DATA frames that have no content and do not end the stream, and frames of unknown type. */
 	empty_frames: 4,
 	/** DATA on a stream that we have reset. */
 	late_data: 1,

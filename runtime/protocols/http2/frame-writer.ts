@@ -86,7 +86,7 @@ export class FrameWriter implements OutputOwner {
 		return this.#memory.bytes;
 	}
 
-	/** Writes a frame of one or two 32-bit numbers. */
+	/** Writes a frame whose payload is one or two 32-bit numbers. */
 	numbers(type: number, stream: number, first: number, second?: number): void {
 		const length = second === undefined ? 4 : 8;
 		const at = this.begin(length, type, 0, stream);

@@ -31,7 +31,7 @@ import { unpadded } from './unpadded.ts';
 /** Unwanted DATA frames below this many bytes are charged, because they cost more than they contribute. */
 const SMALL_DATA = 1024;
 
-/** A connection that began with another protocol. */
+/** A connection that began with another protocol and is handed over. */
 export interface TakenOver {
 	readonly input: SocketInput;
 	readonly info: SocketInfo;
@@ -465,7 +465,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		if (whole) this.#meter.exchangeDone();
 	}
 
-	/** Handles a stream error caused by the client. */
+	/** Handles a stream error caused by the client: resets the stream, and charges the connection for it. */
 	streamError(stream: Stream, code: number): void {
 		this.resetStream(stream, code);
 		this.spend('made_you_reset', COST.made_you_reset);
@@ -475,7 +475,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		if (this.#meter.spend(cost, this.engine.now)) this.#cutOff(H2_ERROR.enhanceYourCalm, reason);
 	}
 
-	/** Handles a connection error caused by the client (RFC 9113 §5.4.1). Always returns false. */
+	/** Handles a connection error caused by the client: closes the connection (RFC 9113 §5.4.1). Always returns false. */
 	fail(code: number): false {
 		this.#cutOff(code, 'protocol_error');
 		return false;

@@ -41,7 +41,7 @@ const NO_APPLICATION_PROTOCOL = 120;
 /** Result of the ClientHello callback that makes OpenSSL call it again when events are handled next. */
 const LATER = -1;
 const CTRL_MODE = 33;
-/** SSL_MODE_ENABLE_PARTIAL_WRITE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
+/** Modes for SSL_CTRL_MODE: SSL_MODE_ENABLE_PARTIAL_WRITE and SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
 const PARTIAL_MOVING_WRITES = 3n;
 
 /** The endpoint to which an engine belongs. */

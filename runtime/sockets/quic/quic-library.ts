@@ -134,7 +134,7 @@ export interface QuicSimulation {
 	readonly openssl?: string;
 }
 
-/** Looks up every function. */
+/** Looks up every function. Returns them, or the reason why QUIC is not available. */
 export function findLibrary(simulated: QuicSimulation = {}): QuicSupport {
 	const version = simulated.openssl ?? process.versions.openssl ?? '';
 	const [major = 0, minor = 0] = version.split('.').map(Number);
