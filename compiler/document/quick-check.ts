@@ -1,18 +1,18 @@
 /**
- * Compiles a schema to a closure that reports only whether a value is valid. Where it cannot decide it returns false, and the
- * full checker (ajv) decides. It exists for start-up time, as measured: creating it costs a millisecond and a start with it 9
- * ms, whereas ajv needs a tenth of a second to generate code for this schema, and standalone validators generated at build time
- * are 1.6 MB of code that costs 45 to 75 ms per start.
+ * Compiles a schema to a closure that reports only whether a value is valid. It returns false wherever it cannot decide, and the
+ * full checker (ajv) then decides. It exists to reduce start-up time: creating it takes 1 ms, and a start with it takes 9 ms. ajv
+ * needs 100 ms to generate code for this schema. Standalone validators generated at build time are 1.6 MB of code, which costs 45
+ * to 75 ms per start.
  */
 import type { Schema } from '../modules/directives/directive.ts';
 import { isId, takesId } from './with-ids.ts';
 
-/** Returns true only if a value is certainly valid. */
+/** Returns true only if a value is certain to be valid. */
 export type QuickCheck = (value: unknown) => boolean;
 
 type Fields = { readonly [name: string]: unknown };
 
-/** Keywords that restrict nothing. */
+/** Keywords that do not restrict values. */
 const SILENT: ReadonlySet<string> = new Set([
 	'$schema',
 	'$defs',
@@ -30,7 +30,7 @@ export class QuickChecks {
 	readonly #definitions: { readonly [name: string]: Schema };
 	readonly #made = new Map<string, QuickCheck>();
 
-	/** References in the schema must be to `#/$defs/<name>`. */
+	/** All references in the schema must have the form `#/$defs/<name>`. */
 	constructor(root: Schema) {
 		this.#definitions = (root.$defs ?? {}) as { readonly [name: string]: Schema };
 		this.root = this.#of(root);
@@ -125,7 +125,7 @@ export class QuickChecks {
 		return all(checks);
 	}
 
-	/** Created on first use, because schemas are recursive. */
+	/** Returns the check of a referenced schema. It is created on first use, because schemas are recursive. */
 	#reference(reference: string): QuickCheck {
 		const name = reference.slice('#/$defs/'.length);
 		return value => {
@@ -178,7 +178,7 @@ export class QuickChecks {
 	#oneOf({ oneOf, discriminator }: Schema): QuickCheck {
 		const variants = (oneOf as readonly Schema[]).map(variant => ({ schema: variant, check: this.#of(variant) }));
 		const tag = (discriminator as { readonly propertyName: string } | undefined)?.propertyName;
-		// Exactly one must be valid, but a check that returns false has not proven a value invalid.
+		// Exactly one variant must be valid, but a check that returns false has not proven its variant invalid.
 		if (tag === undefined) return byKind(variants);
 		const byTag = new Map(variants.map(({ schema, check }) => [this.#tagOf(schema, tag), check]));
 		return value => {
@@ -193,7 +193,7 @@ export class QuickChecks {
 	}
 }
 
-/** For variants of different kinds, so that only one of them can be valid. */
+/** Returns the check for a union of variants with different types, of which at most one can be valid. */
 function byKind(variants: readonly { readonly schema: Schema; readonly check: QuickCheck }[]): QuickCheck {
 	const checks = new Map(variants.map(({ schema, check }) => [schema.type ?? typeof schema.const, check]));
 	const kinds = ['object', 'array', 'string', 'number', 'boolean'];
@@ -222,7 +222,7 @@ function ofText({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }
 	const expression = typeof pattern === 'string' ? new RegExp(pattern, 'u') : undefined;
 	return text => {
 		if (typeof text !== 'string') return true;
-		// Lengths are in code points; where that could matter, the full checker decides.
+		// Lengths count code points. Where that could make a difference, the full checker decides.
 		if (minLength === 1 ? text === '' : text.length < 2 * (minLength as number)) return false;
 		return text.length <= (maxLength as number) && (expression?.test(text) ?? true);
 	};

@@ -1,12 +1,12 @@
 /** Finds the values of a document that its schema marks with a custom keyword. */
 import type { Schema } from '../modules/directives/directive.ts';
 
-/** Called for a value whose schema has the keyword; `path` are the keys from `document` to it, in an array that is reused. */
+/** Called for a value whose schema has the keyword. `path` holds the keys from the document to it; the array is reused. */
 export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[]) => void;
 
 type SchemaMap = { readonly [name: string]: Schema };
 
-/** A schema prepared for finding one keyword: references and tags are indexed, and branches without the keyword are skipped. */
+/** A schema prepared for finding one keyword: references and tags are indexed, and parts without the keyword are skipped. */
 export class SchemaMarks {
 	readonly #root: Schema;
 	readonly #keyword: string;
@@ -93,7 +93,7 @@ export class SchemaMarks {
 		return variants;
 	}
 
-	/** Collects every reachable schema with its direct subschemas, and marks those with the keyword. Inner ones come first. */
+	/** Collects every reachable schema with its direct subschemas, inner ones first, and marks those that have the keyword. */
 	#gather(schema: Schema, inner: Map<Schema, readonly Schema[]>, seen = new Set<Schema>()): void {
 		if (seen.has(schema)) return;
 		seen.add(schema);
@@ -120,7 +120,7 @@ export class SchemaMarks {
 	}
 }
 
-/** Returns schemas of which one or more apply to a value without a tag to decide: marks of any of them count. */
+/** Returns the schemas of which one or more apply to a value but no tag says which. The marks of all of them count. */
 function alternatives({ oneOf, anyOf, allOf, discriminator }: Schema): readonly Schema[] {
 	return [discriminator === undefined ? oneOf : undefined, anyOf, allOf].flatMap(list => (list ?? []) as Schema[]);
 }

@@ -20,8 +20,8 @@ const ID: Schema = {
 };
 
 /**
- * Builds the schema: draft-07 with ajv's `discriminator` on `handler` and `type`, and two custom keywords. `secret: true`
- * values are redacted when read; `startup: true` values need a restart to change.
+ * Builds the schema: draft-07 with ajv's `discriminator` on `handler` and `type`, and two custom keywords. `secret: true` marks
+ * values that are redacted when read, and `startup: true` marks values that need a restart to change.
  */
 export function documentSchema(): Schema {
 	const steps = union('handler', stepVariants());
@@ -91,7 +91,7 @@ function siteSchema(): Schema {
 	for (const directive of directives) if (directive.kind === 'site') properties[directive.id] = directive.schema;
 	const { errors } = properties;
 	delete properties.errors;
-	// The order in which a request uses them.
+	// In the order in which a request passes through them.
 	Object.assign(properties, { pipeline: PIPELINE, errors });
 	return { type: 'object', properties, required: ['addresses', 'pipeline'], additionalProperties: false };
 }
@@ -125,7 +125,7 @@ function matcherVariants(): Variant[] {
 	return taggedVariants('type', matchers);
 }
 
-/** Returns the schema of retry predicates: their own kinds, and every request matcher that these do not replace. */
+/** Returns the schema of retry predicates: their own kinds, and the request matchers that none of these replaces. */
 function retrySchema(): Schema {
 	const own = RETRY_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
 	const ids = new Set(RETRY_KINDS.map(({ id }) => id));
@@ -137,7 +137,7 @@ function retryDefinitions(): { [name: string]: Schema } {
 	return Object.fromEntries(taggedVariants('type', RETRY_KINDS).map(({ id, schema }) => [`retry.${id}`, schema]));
 }
 
-/** Returns the modules of one kind, distinguished by a tag. */
+/** Returns the variants for all modules of one kind, which a tag distinguishes. */
 function taggedVariants(
 	tag: string,
 	modules: readonly {
@@ -161,15 +161,15 @@ function taggedVariants(
 	}));
 }
 
-/** The schema for one value of a tag. */
+/** The schema of values with one particular tag. */
 interface Variant {
 	readonly id: string;
 	readonly schema: Schema;
 }
 
 /**
- * Returns a union distinguished by a tag. Each variant is a separate definition, because ajv makes one function of each: if one
- * function held the variables of all, a deeply nested document would overflow the stack.
+ * Returns a union distinguished by a tag. Each variant is a separate definition, because ajv turns each definition into a
+ * function. If one function held the variables of all variants, a deeply nested document would overflow the stack.
  */
 function union(tag: string, variants: readonly Variant[]): { schema: Schema; definitions: { [name: string]: Schema } } {
 	const oneOf = variants.map(({ id }) => ({ $ref: `#/$defs/${tag}.${id}` }));

@@ -1,27 +1,27 @@
-/** Names that show that a value is a credential: names of header fields, variables, parameters and placeholders. */
+/** Recognizes credentials by the names of header fields, variables, parameters and placeholders. */
 
 const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie']);
 const SECRET_PARTS = ['api-key', 'token', 'secret', 'password'];
 
-/** Reports whether a header field contains a credential, by its name. Ignores case, and treats `_` like `-`. */
+/** Reports whether a header field contains a credential, judging by its name. Ignores case, and treats `_` like `-`. */
 export function isSecretHeader(name: string): boolean {
 	const lower = name.toLowerCase().replaceAll('_', '-');
 	return SECRET_HEADERS.has(lower) || SECRET_PARTS.some(part => lower.includes(part));
 }
 
 /**
- * Words in the name of a variable that show a credential, in addition to those of headers: `DB_PASS`, `APP_KEY`,
+ * Words in the name of a variable that indicate a credential, in addition to those of headers: `DB_PASS`, `APP_KEY`,
  * `AWS_ACCESS_KEY_ID`.
  */
 const SECRET_WORDS =
 	/(?:^|[^a-z0-9])(?:pass|passwd|passphrase|pwd|pw|key|apikey|auth|authorization|credentials?|creds|cookie|jwt|dsn)(?:$|[^a-z0-9])/;
 
-/** Reports whether a variable or parameter contains a credential, by its name. */
+/** Reports whether a variable or parameter contains a credential, judging by its name. */
 export function isSecretVariable(name: string): boolean {
 	return isSecretHeader(name) || SECRET_WORDS.test(name.toLowerCase());
 }
 
-/** Families of placeholders with a parameter, at any position: `header.X`, `http.request.uri.query.X`. */
+/** Matches placeholders with a parameter, by any part of their names: `header.X`, `http.request.uri.query.X`. */
 const FAMILY = /(?:^|\.)(header|cookie|query|vars|env)\.(.+)$/;
 
 /** Reports whether a placeholder, given without its braces, is a credential. Every cookie counts as one. */
@@ -32,7 +32,7 @@ export function isSecretPlaceholder(name: string): boolean {
 	return family === 'header' ? isSecretHeader(own!) : isSecretVariable(own!);
 }
 
-/** Reports whether a text refers to a credential by a placeholder. */
+/** Reports whether a string contains a placeholder whose value is a credential. */
 export function refersToSecret(text: string): boolean {
 	for (const [, name] of text.matchAll(/\{([^\s{}]+)\}/g)) if (isSecretPlaceholder(name!)) return true;
 	return false;

@@ -1,16 +1,16 @@
-/** Secrets that are parts of a text: in URLs, in command arguments, and in expressions that compare credentials. */
+/** Finds secrets that are part of a longer string: in URLs, command arguments, and expressions that compare credentials. */
 import { isSecretHeader, isSecretPlaceholder, isSecretVariable, refersToSecret } from './secret-names.ts';
 
-/** Replaces a secret. */
+/** The text shown instead of a secret. */
 export const REDACTED = '[redacted]';
 
-/** A part of a text, from `start` up to, but not including, `end`. */
+/** A part of a string, from `start` up to, but not including, `end`. */
 export interface TextPart {
 	readonly start: number;
 	readonly end: number;
 }
 
-/** Returns the text with {@link REDACTED} in place of the parts, which are in order. */
+/** Returns the string with {@link REDACTED} in place of the given parts, which must be in order. */
 export function hideParts(text: string, parts: readonly TextPart[]): string {
 	let shown = '';
 	let at = 0;
@@ -21,19 +21,19 @@ export function hideParts(text: string, parts: readonly TextPart[]): string {
 	return shown + text.slice(at);
 }
 
-/** A value that is computed per request or at load time reveals nothing. */
+/** Reports whether a string is just a placeholder. Its value is computed later, so the string reveals nothing. */
 function isPlaceholder(text: string): boolean {
 	return /^\{[^{}]*\}$/.test(text);
 }
 
-/** Userinfo, which ends at the last `@` before the path. */
+/** Matches the userinfo of a URL, which ends at the last `@` before the path. */
 const USERINFO = /(?<=^|:)\/\/([^/?#\s]*)@/g;
 const PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
 
-/** Parameters that sign a URL, in addition to those whose names show a credential. */
+/** Parameters that sign a URL, in addition to those whose names indicate a credential. */
 const SIGNATURES: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
 
-/** Finds credentials in URLs: the password in userinfo, or all of it if there is no user, and query parameters. */
+/** Finds credentials in URLs: the password of the userinfo, or all of it if it has no user name, and query parameters. */
 export function secretsOfUrl(text: string): TextPart[] {
 	const parts: TextPart[] = [];
 	if (text.includes('@')) {
@@ -55,16 +55,16 @@ export function secretsOfUrl(text: string): TextPart[] {
 	return parts.sort((a, b) => a.start - b.start);
 }
 
-/** Redacts the credentials of URLs in a text, which may be an error message. */
+/** Redacts the credentials of all URLs in a string, which may be an error message. */
 export function withoutUrlSecrets(text: string): string {
 	return hideParts(text, secretsOfUrl(text));
 }
 
-/** Prefixes that services give their tokens. */
+/** Matches the prefixes that services give to their tokens. */
 const TOKEN_PREFIX = /^(?:gh[opsur]_|github_pat_|glpat-|sk-|xox[abeprs]-|AKIA|ASIA|dop_v1_|hf_|npm_|pypi-|shpat_|SG\.)/;
 const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
 
-/** Reports whether a text looks random: a long run of letters and digits, or a service's token. */
+/** Reports whether a string looks random: a long run of letters and digits, or a token of a known service. */
 function looksRandom(text: string): boolean {
 	if (text.length >= 16 && (TOKEN_PREFIX.test(text) || JWT.test(text))) return true;
 	if (!/^[\w+/=-]{20,}$/.test(text) || text.startsWith('/')) return false;
@@ -100,14 +100,14 @@ export function secretsOfArgument(args: readonly unknown[], at: number): TextPar
 /** A token of an expression. */
 interface Token extends TextPart {
 	readonly kind: 'text' | 'placeholder' | 'word' | 'mark';
-	/** Of a literal, the text between its quotes; of a placeholder, its name. */
+	/** The text between the quotes of a literal, or the name of a placeholder. */
 	readonly text: string;
 }
 
 const TOKEN =
 	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
 
-/** Longer expressions are rejected, and nesting is examined to this depth. */
+/** Maximum length of an expression, beyond which it is rejected, and maximum nesting that is examined. */
 const LONGEST = 16 * 1024;
 const MAX_DEPTH = 64;
 
@@ -138,8 +138,8 @@ function endOfLiteral(expression: string, begin: number, quote: string, raw: boo
 }
 
 /**
- * Finds literals in an expression that are related to a credential: in the same comparison or the same call, except names of
- * fields and parameters.
+ * Finds the literals in an expression that are used with a credential: those in the same comparison or the same call. Names of
+ * fields and parameters are excepted.
  */
 export function secretsOfExpression(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];
@@ -149,13 +149,13 @@ export function secretsOfExpression(expression: string): TextPart[] {
 	return parts;
 }
 
-/** Searches the operands of `&&`, `||` and `?:` separately. */
+/** Finds the secrets in a tokenized expression. The operands of `&&`, `||` and `?:` are searched separately. */
 class ExpressionSecrets {
 	readonly #tokens: readonly Token[];
 	readonly #parts: TextPart[];
-	/** Maps the index of a group's first token to that of its last. */
+	/** Maps the index of the first token in a group to the index of its last. */
 	readonly #ends = new Map<number, number>();
-	/** For literals that name a field or parameter, by token index: whether it contains a credential. */
+	/** For literals that name a field or parameter, by token index: whether that field or parameter contains a credential. */
 	readonly #names = new Map<number, boolean>();
 
 	constructor(tokens: readonly Token[], parts: TextPart[]) {
@@ -176,7 +176,9 @@ class ExpressionSecrets {
 		}
 	}
 
-	/** Keys of maps, and all arguments of `header_regexp` and `vars_regexp` except the last, are names. */
+	/**
+	 * Records the literals that are names: the keys of maps, and all arguments of `header_regexp` and `vars_regexp` but the last.
+	 */
 	#nameAt(at: number, group: { readonly at: number; readonly call: string } | undefined): void {
 		if (!group) return;
 		const next = this.#tokens[at + 1]?.text;
@@ -213,7 +215,7 @@ class ExpressionSecrets {
 		if (!this.#refersToSecret(from, to)) return;
 		for (let at = from; at < to; at++) {
 			const { kind, text, start, end } = this.#tokens[at]!;
-			// A template into which a credential is inserted does not reveal it.
+			// A string template that inserts a credential does not reveal it.
 			const tells = start < end && !isPlaceholder(text) && !refersToSecret(text);
 			if (kind === 'text' && tells && !this.#names.has(at)) this.#parts.push({ start, end });
 		}

@@ -1,17 +1,18 @@
 /**
- * Secrets in a document: found by marks in the schema, redacted when read, and rejected if they come back redacted.
+ * The secrets in a document. They are found by marks in the schema, redacted when the document is read, and rejected if they are
+ * written back redacted.
  *  `secret: true` marks a value; other marks say what makes a value, or a part of it, a secret:
  *
  * | Mark | A secret is |
  * | --- | --- |
  * | `by-name` | a value next to the `name` of a credential, as in a header edit |
  * | `by-variable` | the same, for names of variables and parameters |
- * | `by-key` | the value of a property of such a name |
+ * | `by-key` | the value of a property with such a name |
  * | `by-field`, `by-source` | a value compared with the `field`, `variable` or `source` of a credential |
- * | `by-destination` | an output for a placeholder of such a name |
+ * | `by-destination` | an output for a placeholder with such a name |
  * | `expression` | a CEL literal that is compared with a credential |
  * | `argument` | a command argument, or a part of it |
- * | `url` | a password or token in a URL; also applies to all other values |
+ * | `url` | a password or token in a URL; this rule also applies to all other values |
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { documentSchema } from './schema.ts';
@@ -27,18 +28,18 @@ import {
 } from './secret-parts.ts';
 import { escapePointer, valueAt } from './validate.ts';
 
-/** A text in a document that is a secret or contains some. */
+/** A string in a document that is a secret or contains some. */
 export interface Secret {
-	/** The path of keys to it. */
+	/** The keys that lead to the string. */
 	readonly path: readonly string[];
-	/** The places of secrets in it; a single part may be the whole text. */
+	/** The parts of the string that are secrets. One part may be the whole string. */
 	readonly parts: readonly TextPart[];
-	/** The redacted text. */
+	/** The redacted string. */
 	readonly shown: string;
 	readonly mark: unknown;
 }
 
-/** The schema's marks depend only on this build's modules, so they are prepared once. */
+/** Prepared once, because the marks in the schema depend only on the modules in this build. */
 const secretMarks: () => SchemaMarks = preparedOnce(() => new SchemaMarks(documentSchema(), 'secret'));
 
 function preparedOnce<T extends object>(prepare: () => T): () => T {
@@ -49,7 +50,7 @@ function preparedOnce<T extends object>(prepare: () => T): () => T {
 	};
 }
 
-/** Returns every non-empty text of a document that is a secret or contains one. */
+/** Returns every non-empty string in a document that is a secret or contains one. */
 export function findSecrets(document: unknown): Secret[] {
 	const secrets: Secret[] = [];
 	const add = (mark: unknown, path: readonly string[], value: unknown, parent: object): void => {
@@ -80,7 +81,7 @@ function partsOf(
 	return isWhole ? [{ start: 0, end: value.length }] : secretsOfUrl(value);
 }
 
-/** Decides from its context whether a value is a secret. */
+/** Reports whether the context of a value makes it a secret. */
 function isSecretByItsPlace(mark: unknown, path: readonly string[], document: unknown): boolean {
 	// The mark of a list applies to its elements.
 	const own = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
@@ -108,7 +109,7 @@ function isSecretByItsPlace(mark: unknown, path: readonly string[], document: un
 	}
 }
 
-/** The key of a variable, or a placeholder in braces. */
+/** Reports whether a key (the name of a variable, or a placeholder in braces) indicates a credential. */
 function isSecretKey(name: string): boolean {
 	return name.startsWith('{') ? refersToSecret(name) : isSecretVariable(name);
 }
@@ -122,7 +123,7 @@ export function pointerOf(path: readonly string[]): string {
 	return path.map(key => `/${escapePointer(key)}`).join('');
 }
 
-/** Returns the document with every secret redacted. Shares parts without secrets with the original. */
+/** Returns the document with every secret redacted. Parts without secrets are shared with the original. */
 export function redact<T>(document: T): T {
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
@@ -138,7 +139,7 @@ export function redact<T>(document: T): T {
 	return holder.document;
 }
 
-/** Replaces the object or array under a key by a copy, unless it already is one. */
+/** Returns a copy of the object or array under a key, and stores it there. An existing copy is returned as it is. */
 function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
 	const value = holder[key] as { [key: string]: unknown };
 	if (copies.has(value)) return value;
@@ -149,9 +150,9 @@ function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<ob
 }
 
 /**
- * Returns the document with redacted texts, at or below a path, replaced by the secrets at the same place in the stored
- * document, so that a client can read a value, change part of it and write it back without knowing its secrets. A redacted text
- * that differs from the stored one's stays, and is rejected later.
+ * Returns the document with redacted strings at or below a path replaced by the secrets that the stored document has at the same
+ * place. A client can thus read a value, change a part and write it back without knowing its secrets. A redacted string that
+ * differs from the stored one's redacted form stays, and is rejected later.
  */
 export function restoreSecrets<T>(document: T, stored: unknown, below: readonly string[]): T {
 	const hidden = findSecrets(document).filter(({ path }) => below.every((segment, at) => path[at] === segment));
@@ -173,7 +174,7 @@ export function restoreSecrets<T>(document: T, stored: unknown, below: readonly 
 	return holder.document;
 }
 
-/** Reports every redacted secret: the document was read and is to be loaded again. */
+/** Reports every redacted secret, which means that the document was read earlier and is now being loaded again. */
 export function refuseRedacted(document: unknown, report: Report): void {
 	for (const { path, parts } of findSecrets(document)) {
 		const pointer = pointerOf(path);

@@ -1,8 +1,8 @@
-/** Selects the item of `settings.servers` for a listener. */
+/** Selects the item of `settings.servers` that applies to a listener. */
 import type { ListenerWrapper } from '../modules/options/servers/listener-wrappers.ts';
 import type { Settings } from './document.ts';
 
-/** Timeouts in milliseconds, rates in bytes per second, a size in bytes; 0 means no limit. */
+/** Timeouts in milliseconds, rates in bytes per second, and a size in bytes. 0 means no limit. */
 export interface ServerTimeouts {
 	readonly read_header?: number;
 	readonly read_body?: number;
@@ -16,7 +16,7 @@ export interface ServerTimeouts {
 	readonly handshake?: number;
 }
 
-/** Limits of one listener, all threads together; 0 means no limit. Times in milliseconds, sizes in bytes. */
+/** Limits of one listener, for all threads together. 0 means no limit. Times are in milliseconds, sizes in bytes. */
 export interface ServerLimits {
 	readonly connections?: number;
 	readonly connections_per_client?: number;
@@ -29,14 +29,14 @@ export interface ServerLimits {
 	readonly header_count?: number;
 	readonly unread_body?: number;
 	readonly chunk_extensions?: number;
-	/** Per second. */
+	/** Handshakes per second. */
 	readonly handshakes?: number;
 	readonly handshakes_per_client?: number;
 }
 
 /** One item of `settings.servers`. */
 export interface ServerSettings {
-	/** As written: `:443`, `tcp/127.0.0.1:80`. Default all listeners without their own item. */
+	/** As written: `:443`, `tcp/127.0.0.1:80`. Default: all listeners without an item of their own. */
 	readonly listener?: string;
 	readonly name?: string;
 	/** `h1`, `h2`, `h2c`, `h3`. */
@@ -49,12 +49,12 @@ export interface ServerSettings {
 	readonly keepalive_idle?: number;
 	readonly keepalive_count?: number;
 	readonly listener_wrappers?: readonly ListenerWrapper[];
-	/** Names of request fields that are kept although they contain `_` or `.`; a final `*` makes a prefix. */
+	/** Names of request fields that are accepted although they contain `_` or `.`. A final `*` matches any ending. */
 	readonly expected_underscore_headers?: readonly string[];
 	readonly expected_dot_headers?: readonly string[];
-	/** Whether running handlers are recorded in debug entries. */
+	/** Whether debug log entries record which handlers run. */
 	readonly trace?: boolean;
-	/** Whether access logs show fields with credentials. */
+	/** Whether access logs show the values of fields that contain credentials. */
 	readonly log_credentials?: true;
 	readonly [field: string]: unknown;
 }
@@ -76,9 +76,7 @@ export function parseServerListener(text: string): ListenerPlace | undefined {
 	return { host: (parts[1] ?? parts[2] ?? '').toLowerCase(), port };
 }
 
-/**
- * Returns the item for a listener: of those that name its address, the one with the longest text; otherwise the general one.
- */
+/** Returns the item for a listener: the most specific (longest) one that names its address; otherwise the general one. */
 export function serverSettingsFor(settings: Settings, place: ListenerPlace): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
 	let found: ServerSettings | undefined;

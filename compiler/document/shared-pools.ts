@@ -1,7 +1,7 @@
-/** The pools of upstreams that a document defines outside of its sites, whether or not any site uses them. */
+/** Lists the upstream pools that a document defines outside its sites, whether or not a site uses them. */
 import type { Document } from './document.ts';
 
-/** A named pool, or one of a step in a named route. */
+/** A named pool, or the pool of a step in a named route. */
 export interface SharedPool {
 	/** Name of the pool, if it has one. */
 	readonly pool?: string;
@@ -9,7 +9,7 @@ export interface SharedPool {
 	readonly to: readonly string[];
 }
 
-/** Returns the pools of `upstreams` and those inside of `routes`. */
+/** Returns the pools in `upstreams` and those in `routes`. */
 export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPool[] {
 	const pools: SharedPool[] = Object.entries(upstreams).flatMap(([pool, settings]) =>
 		isPool(settings) ? [{ pool, to: settings.to }] : [],
@@ -17,7 +17,7 @@ export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPo
 	const gather = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		for (const [key, inner] of Object.entries(value)) {
-			// Every step with its own pool has it under this key.
+			// A step with a pool of its own has it under this key.
 			if (key === 'upstreams' && isPool(inner)) pools.push({ to: inner.to });
 			else gather(inner);
 		}

@@ -7,15 +7,15 @@ export interface SiteAddress {
 	/** As written, truncated to 4096 characters. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https' | undefined;
-	/** Lower case except for placeholders, IPv6 without brackets and in its shortest form; '' is every host. */
+	/** Lower case except for placeholders; IPv6 without brackets and in its shortest form; '' matches every host. */
 	readonly host: string;
-	/** As written, or undefined: see {@link effectivePort}. */
+	/** As written; undefined if the address has none (see {@link effectivePort}). */
 	readonly port: number | undefined;
-	/** Deprecated path with its slash; '' if there is none. */
+	/** Deprecated path, with its leading slash; '' if the address has none. */
 	readonly path: string;
 }
 
-/** Why a text is not an address. */
+/** Why a string is not an address. */
 export interface SiteAddressMistake {
 	readonly code: string;
 	readonly message: string;
@@ -31,7 +31,7 @@ export interface SchemePorts {
 /** Maximum UTF-16 units of an address. */
 export const MAX_ADDRESS = 4096;
 
-/** Parses an address. Port mistakes are found before scheme mistakes, like in the compatible server. */
+/** Parses an address. Mistakes in the port are reported before those in the scheme, as in the compatible server. */
 export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
 	const text = written.trim().slice(0, MAX_ADDRESS);
 	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {
@@ -110,7 +110,8 @@ export function effectivePort(address: SiteAddress, ports: SchemePorts): number 
 }
 
 /**
- * Reports whether the address needs TLS: because of its scheme, the HTTPS port, or a host on any port other than the HTTP port.
+ * Reports whether the address needs TLS: because of its scheme or the HTTPS port, or because it has a host and does not use the
+ * HTTP port.
  */
 export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.scheme !== undefined) return address.scheme === 'https';
@@ -120,7 +121,7 @@ export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.host !== '' && address.host !== '*';
 }
 
-/** Reports `http` with the HTTPS port, or the reverse, which would be misleading. */
+/** Reports whether an address combines `http` with the HTTPS port, or `https` with the HTTP port, which would be misleading. */
 export function violatesConvention(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.port === undefined || ports.http === ports.https) return false;
 	if (address.scheme === 'http') return address.port === ports.https;
@@ -133,14 +134,14 @@ export function formatSiteAddress(address: SiteAddress): string {
 	return `${address.scheme ? `${address.scheme}://` : ''}${host}${address.port === undefined ? '' : `:${address.port}`}${address.path}`;
 }
 
-/** Returns the host as it appears in requests; placeholders stay. Undefined for an invalid host. */
+/** Returns the host in the form in which it appears in requests. Placeholders stay. Undefined if the host is invalid. */
 function normalizeHost(text: string): string | undefined {
 	if (text === '' || !text.includes('{')) return text === '' ? '' : canonicalHost(text);
 	if (/[\s,]/.test(text.replace(/\{[^}]*\}/g, ''))) return undefined;
 	return text.replace(/\{[^}]*\}|[^{]+|\{/g, part => (part.startsWith('{') ? part : part.toLowerCase()));
 }
 
-/** Returns the colon before the port: the last one outside brackets and braces, unless the text is a bare IPv6 address. */
+/** Returns the index of the colon before the port: the last one outside brackets and braces. A bare IPv6 address has none. */
 function portColon(authority: string): number {
 	if (authority.includes('::') || authority.indexOf(':') !== authority.lastIndexOf(':')) {
 		if (parseIp(authority)) return -1;

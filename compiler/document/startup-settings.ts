@@ -1,4 +1,4 @@
-/** Settings that need a restart to change, according to the `startup` marks of the schema. */
+/** Finds changes that need a restart, according to the `startup` marks in the schema. */
 import type { Schema } from '../modules/directives/directive.ts';
 import { options } from '../modules/options/index.ts';
 import { canonicalJson } from './canonical-json.ts';

@@ -1,16 +1,16 @@
 /**
- * Upgrades documents from before 0.2.0, which are accepted but never written. They differ in three ways:
+ * Upgrades documents from before 0.2.0, which are accepted but never written. They differ from current ones in three ways:
  *
- * - the steps of a site, branch, error route or rule about responses are under `handle` instead of `pipeline`;
- * - a matcher is untagged: `{"path": ["/api/*"], "method": ["GET"]}`, all kinds of one object and-ed, a list of such
- *   objects or-ed, `not` holding one of either;
- * - the retry policy of a proxy or a pool is separate fields (`retry_methods`, `retry_statuses`, `retry_connect_errors`)
+ * - The steps of a site, branch, error route or response rule are under `handle` instead of `pipeline`.
+ * - A matcher is untagged: `{"path": ["/api/*"], "method": ["GET"]}`. All kinds in one object are combined with AND, and the
+ *   objects in a list with OR. `not` holds one of either.
+ * - The retry policy of a proxy or a pool has separate fields (`retry_methods`, `retry_statuses`, `retry_connect_errors`)
  *   instead of one predicate under `retry_match`.
  */
 
 type Fields = { [key: string]: unknown };
 
-/** Returns the document in its current form. Unrecognized parts stay, for the schema to reject. */
+/** Returns the document in its current form. Unrecognized parts stay as they are, so that the schema rejects them. */
 export function upgradeDocument(document: unknown): unknown {
 	if (!isFields(document)) return document;
 	const upgraded: Fields = { ...document };
@@ -28,7 +28,7 @@ export function upgradeDocument(document: unknown): unknown {
 	return upgraded;
 }
 
-/** Upgrades a site, step, branch, error route, or rule about responses. */
+/** Upgrades a site, step, branch, error route or response rule. */
 function upgradeHolder(value: unknown): unknown {
 	if (!isFields(value)) return value;
 	const upgraded: Fields = {};
@@ -55,7 +55,7 @@ function upgradeHolder(value: unknown): unknown {
 				upgraded[key] = upgradeRetries(member);
 				break;
 			case '__proto__':
-				// An assignment would set the prototype and escape the schema.
+				// An assignment to `__proto__` would set the prototype, which the schema does not check.
 				Object.defineProperty(upgraded, key, { value: member, enumerable: true });
 				break;
 			default:
@@ -82,7 +82,7 @@ function upgradeMatcher(value: unknown): unknown {
 	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
 
-/** A tagged matcher may still contain untagged ones. */
+/** Upgrades what is nested in a tagged matcher, because it may still contain untagged ones. */
 function upgradeNested(matcher: Fields): Fields {
 	const { of } = matcher;
 	if (of === undefined) return matcher;
@@ -131,8 +131,8 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 }
 
 /**
- * Returns a matcher for each entry of a map. Anything else stays for the schema to reject: without a matcher, everything would
- * match.
+ * Returns one matcher for each entry of a map. Anything else is kept so that the schema rejects it: if it were dropped, the
+ * condition would match everything.
  */
 function eachOf(kind: string, argument: unknown, fields: (name: string, value: unknown) => Fields): Fields[] {
 	if (!isFields(argument)) return [{ type: kind, value: argument }];
@@ -144,7 +144,7 @@ function headerRule(values: unknown): Fields {
 	return Array.isArray(values) && values.length === 0 ? { present: true } : { values };
 }
 
-/** Returns a pattern alone, or with the name of its captures. */
+/** Returns the fields of an expression that is given as a pattern alone, or as an object that also names its captures. */
 function regexpFields(regexp: unknown): Fields {
 	return isFields(regexp) ? regexp : { pattern: regexp };
 }
@@ -153,7 +153,7 @@ function regexpFields(regexp: unknown): Fields {
 function upgradeRetries(step: unknown): unknown {
 	if (!isFields(step)) return step;
 	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connect, ...rest } = step;
-	// Values of another type stay, for the schema to reject.
+	// Values of another type stay as they are, so that the schema rejects them.
 	if (![methods, statuses].every(list => list === undefined || Array.isArray(list))) return step;
 	if (connect !== undefined && typeof connect !== 'boolean') return step;
 	const any: Fields[] = [];

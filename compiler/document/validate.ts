@@ -10,15 +10,15 @@ import { documentSchema } from './schema.ts';
 import { withoutUrlSecrets } from './secret-parts.ts';
 import { withIds } from './with-ids.ts';
 
-/** Maximum names that a hint lists in full. */
+/** Maximum number of names that a hint lists in full. */
 const MAX_NAMES = 8;
 
-/** Maximum errors processed: more than are shown, but sorting them takes quadratic time. */
+/** Maximum number of errors processed. This is more than are shown, but sorting them takes quadratic time. */
 const MAX_ERRORS = 4000;
 
 /**
  * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
- * because it depends only on this build's modules. `valid` holds sites known to be valid; sites found valid are added.
+ * because it depends only on this build's modules. `valid` holds sites known to be valid, and receives those found valid.
  */
 export function checkDocument(document: unknown, report: Report, valid?: WeakSet<object>): boolean {
 	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {
@@ -39,15 +39,15 @@ export function checkDocument(document: unknown, report: Report, valid?: WeakSet
 	return false;
 }
 
-/** Does not describe mistakes: the usual case, a valid document, is the cheapest. */
+/** Checks a document without describing mistakes, which makes the usual case, a valid document, the cheapest. */
 const quickValidator: () => QuickCheck = lazily(() => quickChecks().root);
 
-/** The same for one site. */
+/** Like {@link quickValidator}, for one site. */
 const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definition('site'));
 
 const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
 
-/** Finds every mistake, with everything needed to describe it. */
+/** Finds every mistake, with all the information needed to describe it. */
 const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
 
 function isValid(document: unknown, known: WeakSet<object>): boolean {
@@ -71,9 +71,9 @@ function lazily<T>(make: () => T): () => T {
 	};
 }
 
-/** Loaded only for invalid documents, because loading takes as long as everything else for a small one. */
+/** Loads ajv. Called only for invalid documents, because for a small one, loading it takes as long as everything else. */
 function loadAjv(): typeof import('ajv') {
-	// In the bundle, there is no module to resolve, and this `require` is the bundle's own.
+	// The bundle contains ajv, so there is no module to resolve there: its own `require` returns it.
 	return typeof require === 'function' ? require('ajv') : createRequire(import.meta.url)('ajv');
 }
 
@@ -84,7 +84,7 @@ function compileSchema(): ValidateFunction {
 		verbose: true,
 		discriminator: true,
 		strict: false,
-		// `1e999` parses as infinity, which cannot be written as JSON.
+		// `1e999` parses as infinity, which JSON cannot represent.
 		strictNumbers: true,
 		validateSchema: false,
 		messages: false,
@@ -99,8 +99,9 @@ function compileSchema(): ValidateFunction {
 }
 
 /**
- * If a value matches none of several schemas, ajv reports what is wrong for each, and that none matches. This keeps only the
- * most specific error: why a value of a possible type does not match, or otherwise the possible types together.
+ * Reduces the errors about a union to one. If a value matches none of several schemas, ajv reports why it does not match each
+ * one, and that it matches none. This function keeps the most specific error: why a value of a possible type does not match or,
+ * if no type fits, which types are possible.
  */
 function ofOneMistakeEach(errors: readonly ErrorObject[]): ErrorObject[] {
 	const kept = new Set(errors);
@@ -130,7 +131,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
 			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
-			// Every object accepts it, so it says nothing about this one.
+			// Every object accepts `@id`, so it says nothing about this one.
 			const named = known.filter(one => one !== '@id');
 			return {
 				...base,
@@ -252,7 +253,7 @@ const TAGS: {
 	policy: { what: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
 };
 
-/** Lists the known names; if there are too many, those nearest to the one written. */
+/** Lists the known names or, if there are too many, those most similar to the one written. */
 function listed(what: string, written: string, known: readonly string[]): string {
 	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
 	if (known.length <= MAX_NAMES) return `The ${what} are ${quoted(known)}.`;
@@ -260,7 +261,7 @@ function listed(what: string, written: string, known: readonly string[]): string
 	return written === '' ? `${all} ${what}.` : `The nearest ${what} are ${quoted(nearest(written, known, 5))}; ${all}.`;
 }
 
-/** The compatible server's JSON has an entirely different schema, which is reported once instead of a list of unknown keys. */
+/** Describes a document in the compatible server's JSON schema with one mistake instead of a list of unknown keys. */
 function otherSchema(): Diagnostic {
 	return {
 		code: 'document/other-schema',
@@ -300,7 +301,7 @@ export function escapePointer(segment: string): string {
 	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Quotes the invalid value, unless its place is that of a secret: a secret of the wrong type is still one. */
+/** Quotes the invalid value, unless its place is marked as secret: a secret of the wrong type is still a secret. */
 function quoteOf({ data, parentSchema }: ErrorObject): string {
 	const mark = parentSchema?.secret;
 	if (mark === undefined) return quote(data);
@@ -308,7 +309,7 @@ function quoteOf({ data, parentSchema }: ErrorObject): string {
 	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
 
-/** Marks of values that are usually not entirely secret. */
+/** Marks of values that usually contain more than a secret. */
 const PARTLY_SECRET: ReadonlySet<unknown> = new Set(['url', 'argument', 'expression', 'by-key', 'by-destination']);
 
 function quote(value: unknown): string {

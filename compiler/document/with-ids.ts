@@ -13,8 +13,8 @@ const LISTS: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'allOf']);
 const ONES: ReadonlySet<string> = new Set(['items', 'additionalProperties']);
 
 /**
- * Returns the schema with `@id` added to the keys of every object with known keys, so that modules need not declare it. Maps
- * with user-defined names are left alone. {@link QuickChecks} does the same itself, because copying the schema would be most of
+ * Returns the schema with `@id` added to every object that has a fixed set of keys, so that modules need not declare it. Maps
+ * with user-defined names are left alone. {@link QuickChecks} handles `@id` itself, because copying the schema would be most of
  * its work.
  */
 export function withIds(schema: Schema): Schema {

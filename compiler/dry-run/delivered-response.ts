@@ -1,4 +1,4 @@
-/** The response as received by a client: the handlers' response, with what the protocol adds and removes (RFC 9112 §6). */
+/** The response as a client receives it: the handlers' response, with what the protocol adds and removes (RFC 9112 §6). */
 import { type Body, bodyLength, isStream } from '../exchange/body.ts';
 import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
@@ -34,7 +34,7 @@ export class DeliveredResponse {
 		if (length !== undefined) this.headers.add('Content-Length', String(length));
 	}
 
-	/** Returns the whole body. If a stream fails, returns what came before. */
+	/** Returns the whole body. If a stream fails, returns the bytes that came before the failure. */
 	async bytes(): Promise<Uint8Array> {
 		if (this.#bytes) return this.#bytes;
 		const body = this.#body;
@@ -49,7 +49,7 @@ export class DeliveredResponse {
 				for (let piece = await body.pull(); piece !== null; piece = await body.pull())
 					pieces.push(Uint8Array.from(piece));
 			} catch {
-				// A client would keep what it has received.
+				// A client would keep the bytes that it has received.
 			}
 			this.#bytes = Buffer.concat(pieces);
 		}
@@ -69,13 +69,13 @@ export class DeliveredResponse {
 	}
 }
 
-/** Returns the length that handlers declare for a response without a body. */
+/** Returns the length that handlers declared for a response without a body. */
 function declaredLength(headers: HeaderList): number | undefined {
 	const text = headers.get('content-length');
 	return text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Drops connection fields, which belong to the protocol, and fields that could end their line. */
+/** Returns the fields that are sent: drops connection fields, which the protocol sets, and fields whose values are invalid. */
 function sentFields(headers: HeaderList): HeaderList {
 	const sent = new HeaderList();
 	for (const [name, value] of headers) {

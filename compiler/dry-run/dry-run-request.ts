@@ -1,4 +1,4 @@
-/** The request of a dry run, parsed from user input. */
+/** The request of a dry run, as parsed from what the user entered. */
 import { canonicalHost, parseAuthority } from '../exchange/authority.ts';
 import { fieldValueKind, isToken } from '../exchange/field-syntax.ts';
 import { formatIp, parseIp } from '../exchange/ip-address.ts';
@@ -7,12 +7,12 @@ import { formatIp, parseIp } from '../exchange/ip-address.ts';
 export interface DryRunRequest {
 	readonly method: string;
 	readonly url: RequestUrl;
-	/** Fields as sent, including `Host` if it differs from the URL's authority. */
+	/** Request fields, including `Host` if it differs from the URL's authority. */
 	readonly headers: readonly (readonly [name: string, value: string])[];
 	readonly body: string | undefined;
-	/** Address of the client; default `127.0.0.1`. */
+	/** Address of the client. Default: `127.0.0.1`. */
 	readonly from: string | undefined;
-	/** Milliseconds since 1970; default the current time. */
+	/** Time of the request, in milliseconds since 1970. Default: the current time. */
 	readonly at: number | undefined;
 }
 
@@ -23,16 +23,16 @@ export interface RequestUrl {
 	readonly scheme: 'http' | 'https';
 	/** `example.com:8080`, as in the `Host` field. */
 	readonly authority: string;
-	/** Canonical, IPv6 without brackets. */
+	/** In canonical form; IPv6 without brackets. */
 	readonly host: string;
-	/** Undefined for the scheme's default port. */
+	/** Undefined if the URL names no port, or the default port of its scheme. */
 	readonly port: number | undefined;
 	/** Percent-encoded, with a leading slash. */
 	readonly path: string;
 	readonly query: string | undefined;
 }
 
-/** What is wrong with a text, as a sentence, and what to do. */
+/** What is wrong with the input, as a sentence, and what to do about it. */
 export interface RequestMistake {
 	readonly message: string;
 	readonly hint?: string;
@@ -40,7 +40,7 @@ export interface RequestMistake {
 
 const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is;
 
-/** Parses an absolute http or https URL. Drops a fragment and encodes bytes that a request line may not contain. */
+/** Parses an absolute http or https URL. Drops a fragment, and encodes bytes that a request line must not contain. */
 export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
 	const parts = URL_PARTS.exec(text);
 	if (!parts) {
@@ -82,14 +82,14 @@ export function isRequestUrl(parsed: RequestUrl | RequestMistake): parsed is Req
 	return 'authority' in parsed;
 }
 
-/** Returns why a method cannot be used, or undefined. */
+/** Returns why a method cannot be used; undefined if it can. */
 export function methodMistake(method: string): RequestMistake | undefined {
 	if (!isToken(method)) return { message: `\`${method}\` is not a method.` };
 	if (method !== 'CONNECT') return undefined;
 	return { message: '`CONNECT` requests a tunnel, which has no URL.' };
 }
 
-/** Returns why a field cannot be sent, or undefined. */
+/** Returns why a field cannot be sent; undefined if it can. */
 export function fieldMistake(name: string, value: string): RequestMistake | undefined {
 	if (!isToken(name)) return { message: `\`${name}\` is not a field name.` };
 	if (fieldValueKind(value) === 'invalid') {
@@ -124,7 +124,7 @@ export function clockTime(text: string): number | undefined {
 	return Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== text.slice(0, 10) ? undefined : time;
 }
 
-/** Converts international names to the form that clients send. */
+/** Converts an internationalized host name to the ASCII form that clients send. */
 function asciiAuthority(text: string): string | undefined {
 	if (!/[\u0080-\uffff]/.test(text)) return text;
 	const colon = text.lastIndexOf(':');

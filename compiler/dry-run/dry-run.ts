@@ -1,4 +1,4 @@
-/** Answers requests without a network: uses the handler graph that would be served, with fakes for its surroundings. */
+/** Answers requests without a network. It runs the handler graph that would be served, with fakes for its dependencies. */
 import { type BuildEnvironment, buildSite } from '../codegen/build-site.ts';
 import type { BuiltSite } from '../codegen/built-site.ts';
 import { fakeLeases } from '../codegen/fake-leases.ts';
@@ -24,32 +24,32 @@ export interface DryRunEnvironment {
 	readonly facts: HostFacts;
 	/** Returns a resource that needs no network, such as the file reader; undefined to use a fake. */
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] | undefined;
-	/** Does work for pages, without a network. */
+	/** Performs expensive work for pages, without a network. */
 	readonly pageWork?: PageWork | undefined;
 }
 
-/** The result of a request. */
+/** The result of one request. */
 export interface DryRunResult {
 	readonly listener: ListenerSpec;
 	/**
-	 * Index in `document.sites`; −1 if no site of the listener serves the request, which is then redirected to HTTPS or
-	 * answered with 200 and an empty body.
+	 * Index in `document.sites`. −1 if no site of the listener serves the request; it is then redirected to HTTPS, or answered
+	 * with 200 and an empty body.
 	 */
 	readonly site: number;
 	readonly exchange: FakeExchange;
 	/** Undefined if the connection was closed (`abort`). */
 	readonly response: DeliveredResponse | undefined;
-	/** The error that no error route answered. */
+	/** The error that remained because no error route answered it. */
 	readonly failure: unknown;
 }
 
-/** Observes a dry run: traces the graph, and sees the exchange and its site before the graph runs. */
+/** Observes a dry run. In addition to the events of the graph, it receives the exchange and its site before the graph runs. */
 export interface DryRunTracer extends BuildTracer {
 	begins(x: FakeExchange, listener: ListenerSpec, site: number): void;
 }
 
 /**
- * Runs the requests of one plan. Sites are built when a request first reaches them; pools keep their state between requests.
+ * Runs requests against one plan. Sites are built when a request first reaches them, and pools keep their state between requests.
  */
 export class DryRun {
 	readonly plan: Plan;
@@ -80,7 +80,7 @@ export class DryRun {
 		for (const pool of this.#pools.values()) pool.reset();
 	}
 
-	/** Answers a request, like the server does once it has the request head; undefined if nothing listens there. */
+	/** Answers a request as the server does after the request head has arrived; undefined if nothing listens at the address. */
 	async run(request: DryRunRequest, upstream?: UpstreamAnswer): Promise<DryRunResult | undefined> {
 		const listener = listenerFor(this.plan, request.url);
 		if (!listener) return undefined;
@@ -121,7 +121,7 @@ export class DryRun {
 	}
 }
 
-/** Upstreams and logs are always fakes; everything else is real if the dependencies provide it. */
+/** Returns leases in which upstreams and logs are always fakes, and the rest is real if `deps` provides it. */
 function dryRunLeases(deps: DryRunEnvironment, pools: Map<string, FakePool>, cache: FakeCache): Leases {
 	const poolOf = (settings: UpstreamSettings): FakePool => {
 		const key = canonicalJson(settings);

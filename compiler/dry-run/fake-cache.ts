@@ -16,13 +16,13 @@ interface Kept extends CachedResponse {
 	readonly body: Uint8Array;
 }
 
-/** Stores responses in lists. */
+/** Stores responses in lists by key. */
 export class FakeCache implements ResponseCache {
 	readonly largest = LARGEST;
 	#kept = new Map<string, Kept[]>();
 	#invalidations = 0;
 
-	/** Removes everything. */
+	/** Removes all responses. */
 	reset(): void {
 		this.#kept = new Map();
 	}

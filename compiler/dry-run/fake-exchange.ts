@@ -1,4 +1,4 @@
-/** An exchange without a connection: a client that never leaves, an adjustable clock, and a scripted upstream. */
+/** An exchange without a connection: its client never disconnects, its clock can be set, and its upstream is scripted. */
 import { parseAuthority } from '../exchange/authority.ts';
 import type { BodySource } from '../exchange/body.ts';
 import { type ConnectionInfo, Exchange, type Received, Request } from '../exchange/exchange.ts';
@@ -8,11 +8,11 @@ import type { Upstream, UpstreamRequest } from '../exchange/leases.ts';
 import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DryRunRequest } from './dry-run-request.ts';
 
-/** Initial value of `Server`, as when serving. */
+/** Initial value of the `Server` field, as in the real server. */
 const SERVER_NAME = 'svc';
 const CLIENT_PORT = 50_000;
 
-/** The fake upstream's response. */
+/** The response of the fake upstream. */
 export interface UpstreamAnswer {
 	readonly status: number;
 	readonly body: string;
@@ -27,7 +27,7 @@ export interface SentRequest {
 
 /** A dry-run request and its response. */
 export class FakeExchange extends Exchange {
-	/** Interim responses sent before. */
+	/** Interim responses, in the order in which they were sent. */
 	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
 	/** Requests sent to upstreams, in order. */
 	readonly sent: SentRequest[] = [];
@@ -56,10 +56,10 @@ export class FakeExchange extends Exchange {
 	}
 }
 
-/** The client never leaves early. */
+/** The transport of a client that never disconnects early. */
 const SILENT = { inform: () => {}, watch: () => {} };
 
-/** Returns the exchange for a request at a listener. `local` is the listener's address. */
+/** Returns the exchange for a request to a listener. `local` is the listener's address. */
 export function fakeExchange(
 	{ method, url, headers, body, from, at }: DryRunRequest,
 	local: { readonly host: string; readonly port: number },
@@ -96,7 +96,7 @@ export function fakeExchange(
 	return new FakeExchange(received, connection, request, at, upstreamAnswer);
 }
 
-/** The server drops names that a backend could mistake for others. */
+/** Reports whether a field reaches the handlers. The server drops names that a backend could confuse with others. */
 function reachesHandlers(name: string): boolean {
 	for (let i = 0; i < name.length; i++) {
 		if ((TOKEN_CLASS[name.charCodeAt(i)]! & (TOKEN_UNDERSCORE | TOKEN_DOT)) !== 0) return false;
@@ -109,7 +109,7 @@ function localAddress(bound: string, remote: string): string {
 	return remote.includes(':') ? '::1' : '127.0.0.1';
 }
 
-/** A body that arrived with the head. It is a stream, like all request bodies. */
+/** A request body that arrived together with the head. It is a stream, like all request bodies. */
 class WholeBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;

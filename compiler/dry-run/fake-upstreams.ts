@@ -1,4 +1,4 @@
-/** Upstreams without a network: real load balancers choose, and the response is scripted. */
+/** Upstreams without a network: real load balancers choose among them, and the response is scripted. */
 
 import { isStream } from '../exchange/body.ts';
 import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';
@@ -22,7 +22,7 @@ import type { BalancerView, Choice } from '../modules/providers/balancers/balanc
 import { compileBalance } from '../modules/providers/balancers/index.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
-/** A pool in which every upstream is healthy and idle, and random choices always pick the first. */
+/** A pool in which every upstream is healthy and idle, and every random choice picks the first. */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
 	readonly #choose: Choice;
@@ -43,7 +43,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		});
 	}
 
-	/** Resets the pool to its initial state: the next turn is the first. */
+	/** Resets the pool to its initial state, so that a round-robin balancer starts again with the first upstream. */
 	reset(): void {
 		this.#turn = 0;
 	}
@@ -84,7 +84,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		};
 	}
 
-	/** Retries are always allowed, nothing waits, and nothing is kept: a dry run is a single exchange. */
+	/** Always allows retries. Nothing waits and no state is kept, since a dry run is a single exchange. */
 	mayRetry(): boolean {
 		return true;
 	}
@@ -100,7 +100,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return () => {};
 	}
 
-	// BalancerView, during `select`.
+	// Implements BalancerView, for the duration of `select`.
 
 	get size(): number {
 		return this.#candidates.length;
@@ -139,7 +139,7 @@ function fakeUpstream({ address, dial, host, port }: UpstreamAddress): FakeUpstr
 	return { address, dial, host, port, active: 0, fails: 0 };
 }
 
-/** Reads the body like an upstream would, so that limits apply and an already consumed body is noticed. */
+/** Reads the body as an upstream would, so that limits apply and a body that was already consumed is detected. */
 async function drain({ body }: UpstreamRequest): Promise<void> {
 	if (!isStream(body)) return;
 	let read = 0;

@@ -1,10 +1,10 @@
-/** Finds the listener for a URL, and explains why one of its sites serves a request. */
+/** Finds the listener for a URL, and explains why a particular site of that listener serves a request. */
 import type { ListenedSite, ListenerSpec, Plan } from '../codegen/plan.ts';
 import { hostMatches } from '../exchange/authority.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 import type { RequestUrl } from './dry-run-request.ts';
 
-/** Returns the listener that a client of this URL connects to; undefined if the connection would be refused. */
+/** Returns the listener that a client with this URL connects to; undefined if the connection would be refused. */
 export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefined {
 	const settings = plan.document.settings ?? {};
 	const port = url.port ?? (url.scheme === 'http' ? (settings.http_port ?? 80) : (settings.https_port ?? 443));
@@ -15,7 +15,7 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 		return exact ?? open.find(({ host }) => host === '' || host === '::' || (host === '0.0.0.0' && ip.v4));
 	}
 	if (open.length < 2) return open[0];
-	// A name may resolve to any of them: prefer one with a matching site, otherwise the widest.
+	// A name may resolve to any of them. Prefers one with a matching site, otherwise the one bound most widely.
 	const named = open.find(({ sites }) => sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))));
 	const loopback =
 		url.host === 'localhost' ? open.find(({ host }) => host === '127.0.0.1' || host === '::1') : undefined;
@@ -27,13 +27,13 @@ export interface SiteReason {
 	readonly kind: 'exact_host' | 'wildcard_host' | 'any_host';
 	/** The site's host that matched; '' for `any_host`. */
 	readonly host: string;
-	/** The path of the site's address that matched with it. */
+	/** The path in the site's address that matched together with the host. */
 	readonly path: string | undefined;
 	/** One sentence without its period. */
 	readonly text: string;
 }
 
-/** Explains why `site` was chosen among the sites of its listener, for a canonical host. */
+/** Explains why `site` was chosen among the sites of its listener for a host in canonical form. */
 export function siteReason(listener: ListenerSpec, site: number, host: string): SiteReason {
 	const entries = listener.sites.filter(entry => entry.site === site);
 	for (const entry of entries) {

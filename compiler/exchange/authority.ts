@@ -1,12 +1,12 @@
-/** Hosts and authorities: the `Host` field and `:authority`, and host names of a configuration in the same form. */
+/** Parses hosts and authorities: the `Host` field, `:authority`, and host names in a configuration, all to the same form. */
 import { domainToASCII } from 'node:url';
 import { formatIp, parseIp } from './ip-address.ts';
 
 /** A parsed authority. */
 export interface Authority {
-	/** Lower case, without a trailing dot; IPv6 without brackets in its canonical form; never empty. */
+	/** Lower case, without a trailing dot; IPv6 in canonical form without brackets; never empty. */
 	readonly host: string;
-	/** Undefined if there is no port or it is empty. */
+	/** Undefined if the port is missing or empty. */
 	readonly port: number | undefined;
 }
 
@@ -18,10 +18,10 @@ for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') HOST_CHAR[c.charCodeAt(0)] = 2;
 const MAX_HOST_LENGTH = 255;
 
 /**
- * Parses `host`, `host:port`, `[v6]` and `[v6]:port` (RFC 9110 §7.2); undefined if it is empty or invalid, which should be
- * answered with 400. Every spelling of a host gives the same text, so that no site or matcher is evaded by case, a trailing
- * dot, a port or another spelling of an IPv6 address. For the same reason, percent-encoded hosts are invalid, as is user
- * information.
+ * Parses `host`, `host:port`, `[v6]` and `[v6]:port` (RFC 9110 §7.2). Returns undefined if the authority is empty or invalid,
+ * which should be answered with 400. All spellings of a host give the same result, so that no site or matcher can be evaded by
+ * case, a trailing dot, a port or another spelling of an IPv6 address. For the same reason, percent-encoded hosts and user
+ * information are invalid.
  */
 export function parseAuthority(text: string): Authority | undefined {
 	if (text.charCodeAt(0) === 91) return bracketed(text);
@@ -49,8 +49,8 @@ export function parseAuthority(text: string): Authority | undefined {
 }
 
 /**
- * Returns the host of a valid authority as sent, with its case and trailing dot. An IPv6 address without a port keeps its
- * brackets, like in the compatible server.
+ * Returns the host of a valid authority as sent, including its case and trailing dot. An IPv6 address without a port keeps its
+ * brackets, as in the compatible server.
  */
 export function sentHost(authority: string): string {
 	if (authority.charCodeAt(0) === 91)
@@ -88,8 +88,8 @@ function parsePort(text: string, from: number): number {
 }
 
 /**
- * Returns a configured host name in the form of requests: lower case, IDN as ASCII (UTS 46), no trailing dot, IPv6 canonical
- * and without brackets. `*` labels stay. Undefined for an invalid host.
+ * Returns a configured host name in the form that requests have: lower case, internationalized names as ASCII (UTS 46), no
+ * trailing dot, IPv6 in canonical form without brackets. `*` labels stay. Undefined if the host is invalid.
  */
 export function canonicalHost(text: string): string | undefined {
 	if (text.startsWith('[') || text.includes(':')) {
@@ -108,7 +108,7 @@ export function canonicalHost(text: string): string | undefined {
 	return host.length <= MAX_HOST_LENGTH ? host : undefined;
 }
 
-/** Compares a host with a pattern whose `*` labels each match exactly one label; both must be canonical. */
+/** Reports whether a host matches a pattern in which each `*` label matches exactly one label. Both must be canonical. */
 export function hostMatches(host: string, pattern: string): boolean {
 	let h = 0;
 	let p = 0;

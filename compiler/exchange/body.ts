@@ -1,4 +1,4 @@
-/** Message bodies: small ones as values, and streams that are pulled. */
+/** Message bodies: complete ones as values, others as streams from which the consumer pulls. */
 import type { HeaderList } from './header-list.ts';
 
 /**
@@ -9,36 +9,40 @@ export interface BodySource {
 	/** Length in bytes, if known before the end. */
 	readonly length: number | undefined;
 	/**
-	 * Returns the next bytes, or null at the end; a promise only if it has to wait. Bytes are valid until the next pull.
-	 * `most` is how many the consumer can use now, if known: reading more would only take memory. More may be returned.
+	 * Returns the next bytes, or null at the end; returns a promise only if it has to wait. The bytes are valid until the next
+	 * pull. `most` is how many bytes the consumer can use now, if known: reading more would only take memory. The result may be
+	 * longer.
 	 */
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null>;
-	/** Bytes held in memory exclusively for this consumer, approximately; omitted if there are next to none. */
+	/** Approximate number of bytes held in memory for this consumer only; omitted if it is negligible. */
 	readonly held?: number;
 	/**
-	 * Called when the consumer has used what it pulled and cannot continue for now: memory kept for the next pull may be freed.
+	 * Called when the consumer has processed what it pulled and cannot continue for now. Memory kept for the next pull may then
+	 * be freed.
 	 */
 	idle?(): void;
 	/** Cancels the stream and frees its resources. Safe to call twice and after the end. */
 	cancel(reason?: unknown): void;
 	/**
-	 * Lets the system move bytes directly to a socket that sends them unchanged, and returns how many: 0 if the socket accepts
-	 * none now, or if pulling is better. The rest is pulled. `socket` is its descriptor, which is free for this.
+	 * Has the kernel move bytes directly to a socket that sends them unchanged. Returns their number, which is 0 if the socket
+	 * accepts none now, or if pulling is better. The rest must be pulled. `socket` is its descriptor; nothing else is being
+	 * written to it.
 	 */
 	readonly sendTo?: ((socket: number) => number) | undefined;
 	/**
-	 * Returns all bytes after a head, of one byte per character, as one piece, if they are in memory with room for the head in
-	 * front; otherwise undefined. This counts as pulling them: the piece is valid until the next pull.
+	 * Prepends a head, with one byte per character, to the whole body and returns both as one buffer. Returns undefined unless
+	 * the body is in memory with room for the head in front of it. This counts as pulling the body, so the buffer is valid until
+	 * the next pull.
 	 */
 	readonly behind?: ((head: string) => Uint8Array | undefined) | undefined;
 	/** Trailer fields, available once `pull` has returned null. */
 	readonly trailers?: HeaderList | undefined;
 }
 
-/** A complete body, or a stream. Strings are sent as UTF-8. */
+/** A complete body or a stream. Strings are sent as UTF-8. */
 export type Body = null | string | Uint8Array | BodySource;
 
-/** Reports whether a body must be pulled. */
+/** Reports whether a body is a stream, which must be pulled. */
 export function isStream(body: Body): body is BodySource {
 	return body !== null && typeof body === 'object' && !(body instanceof Uint8Array);
 }

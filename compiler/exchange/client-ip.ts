@@ -3,25 +3,25 @@ import type { Exchange } from './exchange.ts';
 import { formatIp, parseIp } from './ip-address.ts';
 import { IpRanges } from './ip-ranges.ts';
 
-/** The global options that decide which peers are trusted. */
+/** The global options that determine which peers are trusted. */
 export interface TrustSettings {
 	/** CIDRs. */
 	readonly trusted_proxies?: readonly string[];
 	/** True if clients of Unix sockets are trusted. */
 	readonly trusted_proxies_unix?: unknown;
 	readonly trusted_proxies_strict?: unknown;
-	/** Field names; `X-Forwarded-For` if undefined. */
+	/** Names of fields with the client's address; `X-Forwarded-For` if undefined. */
 	readonly client_ip_headers?: unknown;
 }
 
-/** Variable with the address, once determined. */
+/** Variable that holds the client's address once it has been determined. */
 export const CLIENT_IP_VARIABLE = 'client_ip';
 
 /**
- * Compiles `settings.trusted_proxies` (CIDRs) to a function that returns the peer's address, unless the peer is trusted and a
- * header names another one. Of `X-Forwarded-For` (or the first of `client_ip_headers` with a valid address), the left-most
- * valid address counts; with `trusted_proxies_strict`, the right-most that is not trusted itself. Throws RangeError for an
- * invalid range.
+ * Compiles `settings.trusted_proxies` (CIDRs) to a function that returns the client's address. This is the peer's address,
+ * unless the peer is trusted and a field names another one. The field is `X-Forwarded-For`, or the first of `client_ip_headers`
+ * with a valid address. Its left-most valid address counts; with `trusted_proxies_strict`, the right-most one that is not trusted
+ * itself. Throws RangeError for an invalid range.
  */
 export function compileClientIp(settings: TrustSettings): (x: Exchange) => string {
 	const trusted = settings.trusted_proxies;
@@ -45,8 +45,8 @@ export function compileClientIp(settings: TrustSettings): (x: Exchange) => strin
 }
 
 /**
- * Compiles a test of whether a peer is in `settings.trusted_proxies` or the additional ranges, so that its information about
- * the client is trusted. Throws RangeError for an invalid range.
+ * Compiles a function that reports whether a peer is in `settings.trusted_proxies` or in the additional ranges, so that what it
+ * says about the client is trusted. Throws RangeError for an invalid range.
  */
 export function compilePeerTrust(settings: TrustSettings, more: readonly string[] = []): (x: Exchange) => boolean {
 	const texts = [...(settings.trusted_proxies ?? []), ...more];
@@ -77,7 +77,7 @@ function forwarded(x: Exchange, headers: readonly string[], strict: IpRanges | u
 	return undefined;
 }
 
-/** Parses `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`. */
+/** Extracts the address from `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`. */
 function addressOf(item: string): string | undefined {
 	let text = item.trim();
 	if (text.startsWith('[')) text = text.slice(1, text.indexOf(']') === -1 ? undefined : text.indexOf(']'));

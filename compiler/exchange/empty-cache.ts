@@ -1,8 +1,8 @@
-/** A response cache that stores nothing, used where nothing is served. */
+/** A response cache that stores nothing, for graphs that are built but not served. */
 import type { Body } from './body.ts';
 import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCache } from './response-cache.ts';
 
-/** Accepts no responses and has none. */
+/** Rejects every response and never contains one. */
 export class EmptyCache implements ResponseCache {
 	readonly largest = 0;
 

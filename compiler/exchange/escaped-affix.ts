@@ -1,8 +1,8 @@
 /** Strips a prefix or suffix from an escaped path. */
 
 /**
- * Returns the escaped path without a prefix, or undefined if it does not begin with it. Ignores case; a character of the prefix
- * also matches its escape, while a `%XX` in the prefix matches only that escape.
+ * Returns the escaped path without a prefix, or undefined if the path does not begin with it. Ignores case. A plain character in
+ * the prefix also matches its escape in the path, but a `%XX` in the prefix matches only this escape.
  */
 export function withoutPrefix(escapedPath: string, prefix: string): string | undefined {
 	let at = 0;
@@ -21,7 +21,7 @@ export function withoutPrefix(escapedPath: string, prefix: string): string | und
 	return escapedPath.slice(at);
 }
 
-/** Returns the escaped path without a suffix, or undefined if it does not end with it; compared like a prefix. */
+/** Returns the escaped path without a suffix, or undefined if the path does not end with it. Compares as `withoutPrefix` does. */
 export function withoutSuffix(escapedPath: string, suffix: string): string | undefined {
 	const wanted = Buffer.from(suffix, 'utf8').toString('latin1');
 	let end = escapedPath.length;

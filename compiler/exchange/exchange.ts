@@ -1,4 +1,4 @@
-/** A request and its response on their way through the handler graph, whatever the protocol. */
+/** A request and its response as they pass through the handler graph, independent of the protocol. */
 import type { Duplex } from 'node:stream';
 import type { Body } from './body.ts';
 import { HeaderList } from './header-list.ts';
@@ -6,10 +6,10 @@ import type { AccessLog, ServedFile } from './leases.ts';
 
 const NO_LOGS: readonly AccessLog[] = [];
 
-/** `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0`, `HTTP/3.0`: the text of `{http.request.proto}`. */
+/** `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0`, `HTTP/3.0`: the value of `{http.request.proto}`. */
 export type ProtocolName = 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0';
 
-/** Properties of a connection; one object for all its exchanges. Addresses have no brackets and are '' for a Unix socket. */
+/** Properties of a connection, shared by all its exchanges. Addresses have no brackets and are '' for a Unix socket. */
 export interface ConnectionInfo {
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -25,7 +25,7 @@ export interface TlsInfo {
 	readonly protocol: string;
 	readonly serverName: string;
 	readonly resumed: boolean;
-	/** The certificate presented by the client, verified or not, depending on the site. */
+	/** The certificate that the client presented. Whether it was verified depends on the site. */
 	readonly client?: ClientCertificate | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface TlsInfo {
 export interface ClientCertificate {
 	/** SHA-256 of the certificate, in lower-case hexadecimal. */
 	readonly fingerprint: string;
-	/** The bytes of the key in hexadecimal: PKCS #1 for RSA, the point of an elliptic curve. */
+	/** The bytes of the public key in hexadecimal: PKCS #1 for RSA, the encoded point for an elliptic curve. */
 	readonly publicKey: string;
 	readonly publicKeySha256: string;
 	readonly pem: string;
@@ -50,7 +50,7 @@ export interface ClientCertificate {
 	readonly uris: readonly string[];
 }
 
-/** The original request line and authority, before any rewrite. */
+/** The request line and authority as received, before any rewrite. */
 export interface Received {
 	readonly method: string;
 	/** Path as sent, percent-encoded; never empty, `*` for OPTIONS. */
@@ -75,7 +75,7 @@ export class Request {
 	query: string | undefined;
 	readonly headers: HeaderList;
 	body: Body;
-	/** Cached normalized forms of `path`, valid while `path` is this text (see request-path.ts). */
+	/** Normalized forms of `path`, cached. They are valid only while `path` equals `normalizedFor` (see request-path.ts). */
 	normalizedFor: string | undefined = undefined;
 	normalized: string = '';
 	loweredFor: string | undefined = undefined;
@@ -95,7 +95,7 @@ export class Request {
 
 /** The response as handlers build it. */
 export class Response {
-	/** 0 until something answers; then 200 to 599, or 101 with an upgrade. */
+	/** 0 until a handler answers; then 200 to 599, or 101 with an upgrade. */
 	status: number = 0;
 	headers: HeaderList = new HeaderList();
 	body: Body = null;
@@ -105,48 +105,48 @@ export class Response {
 	bytesSent: number = 0;
 }
 
-/** Services of the protocol for an exchange, in addition to writing its response. */
+/** What the protocol does for an exchange, in addition to writing its response. */
 export interface ExchangeTransport {
-	/** Sends an interim response (1xx except 101). No effect for HTTP/1.0 clients. */
+	/** Sends an interim response (1xx except 101). Has no effect for HTTP/1.0 clients. */
 	inform(status: number, headers: HeaderList): void;
 	/**
-	 * Called on the first use of `Exchange.onGone`: the transport must call `exchange.gone()` if the client leaves before the
-	 * end.
+	 * Called on the first use of `Exchange.onGone`. From then on, the transport must call `exchange.gone()` if the client
+	 * disconnects before the response is complete.
 	 */
 	watch(exchange: Exchange): void;
 	/** Sets limits for this exchange, if the protocol supports them. */
 	bound?(bounds: TransferBounds): void;
-	/** Bytes of a response's body that the client takes now; left out where that does not show. */
+	/** Returns how many bytes of a response body the client can take now. Omitted if the protocol cannot tell. */
 	room?(): number;
 }
 
-/** Time limits of one exchange that override its listener's. 0 means no limit. */
+/** Time limits of one exchange, which override those of its listener. 0 means no limit. */
 export interface TransferBounds {
-	/** Milliseconds without receiving a byte of an expected request body. */
+	/** Maximum milliseconds between bytes of the request body. */
 	readonly readTimeout?: number;
-	/** Average bytes per second of such a body, after the first `readTimeout`. */
+	/** Minimum average bytes per second of the request body, measured after the first `readTimeout`. */
 	readonly readRate?: number;
-	/** Milliseconds without the client accepting a byte of the response. */
+	/** Maximum milliseconds in which the client accepts no byte of the response. */
 	readonly writeTimeout?: number;
-	/** Average bytes per second at which the client must accept the response, after the first `writeTimeout`. */
+	/** Minimum average bytes per second at which the client accepts the response, measured after the first `writeTimeout`. */
 	readonly writeRate?: number;
-	/** Bytes of a complete body handed to the connection at a time. */
+	/** Bytes of a complete body that are handed to the connection at a time. */
 	readonly writeChunk?: number;
 }
 
 /**
- * Called with the client's byte stream after the 101 (or 2xx for CONNECT) has been written. The stream is paused and half open:
- * listen or pipe, then call `resume()`; end it explicitly, because the client's end does not. The exchange ends when the stream
- * closes.
+ * Receives the client's byte stream after the 101 (or 2xx for CONNECT) has been written. The stream is paused and half open:
+ * listen or pipe, then call `resume()`. End it explicitly, because it does not end when the client's side does. The exchange ends
+ * when the stream closes.
  */
 export type Upgraded = (client: Duplex) => void;
 
-/** Additions by directives to an exchange's access log entry. */
+/** What directives add to an exchange's access log entry. */
 export interface ExchangeLog {
-	/** Writes no entry. */
+	/** True to write no entry. */
 	skip?: boolean;
 	fields?: Record<string, unknown>;
-	/** Called once the response has been sent, before the entry is written. */
+	/** Functions that are called after the response has been sent and before the entry is written. */
 	late?: ((x: Exchange) => void)[];
 }
 
@@ -157,59 +157,59 @@ export class Exchange {
 	readonly received: Received;
 	readonly request: Request;
 	readonly response: Response = new Response();
-	/** `performance.now()` at the end of the request head, in milliseconds. */
+	/** `performance.now()` at the end of the request head. */
 	readonly startedAt: number;
 	/** True to close the connection without a response (`abort`). */
 	aborted: boolean = false;
 	/** Bytes of request body read from the client, counted by the protocol. */
 	bytesReceived: number = 0;
-	/** Takes over the client's byte stream after the head has been written; set together with status 101. */
+	/** Receives the client's byte stream after the head has been written. Set together with status 101. */
 	upgraded: Upgraded | undefined = undefined;
 	/** The error that the error routes are handling, for `{http.error.*}`. */
 	error: { status: number; message: string; cause?: unknown } | undefined = undefined;
-	/** Names of the site and of the handler that answered, for logs, metrics, tests and `explain`. */
+	/** Names of the site that serves the request and of the handler that answered, for logs, metrics, tests and `explain`. */
 	site: string = '';
 	answeredBy: string = '';
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
 	decidedAt: number = -1;
-	/** Number of the first step of the running pipeline, from which closures shared by sites count. */
+	/** Number of the running pipeline's first step. Closures shared by sites count steps from it. */
 	stepBase: number = 0;
 	/** Index of the site in its generation; −1 if there is none. */
 	siteIndex: number = -1;
 	/** Cache result: `hit`, `miss`, `stale` or `bypass`; '' without a cache. */
 	cacheStatus: string = '';
-	/** Origin of the file that answered: `memory`, `held` open or `disk`; '' if none did. */
+	/** Origin of the file that was sent: `memory`, `held` (kept open) or `disk`; '' if none was. */
 	fileFrom: string = '';
 	/** Name of the coding applied by `encode`; '' if none. */
 	encodedAs: string = '';
 	/**
-	 * The file whose complete content is `servedBody`, for caching encoded forms; valid only while that is still the response's
-	 * body.
+	 * The file whose complete content is `servedBody`, so that encoded forms of it can be cached. Valid only while `servedBody`
+	 * is still the response's body.
 	 */
 	servedFile: ServedFile | undefined = undefined;
 	servedBody: Body = null;
 	/** Bits of the exclusive groups that have run (see codegen/compile-pipeline.ts). */
 	exclusive: number = 0;
-	/** The original request fields, set once a handler has changed them and a log may show them. */
+	/** The request fields as received; set when a handler changes them, if an access log may show them. */
 	receivedHeaders: HeaderList | undefined = undefined;
-	/** Access logs of the site that serves this exchange; the runtime records the exchange there when it has ended. */
+	/** Access logs of the site that serves this exchange. The runtime records the exchange there after it has ended. */
 	accessLogs: readonly AccessLog[] = NO_LOGS;
 	/** Additional access log state; undefined until a directive sets it. */
 	log: ExchangeLog | undefined = undefined;
-	/** Whether running handlers are recorded in debug entries (`servers { trace }`). */
+	/** Whether debug log entries record which handlers run (`servers { trace }`). */
 	logsSteps: boolean = false;
-	/** Called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
+	/** Functions called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
 	whenFinished: ((x: Exchange) => void)[] | undefined = undefined;
-	/** For the runtime: the generation that serves this exchange, and `performance.now()` when its graph returned. */
+	/** For the runtime: the generation that serves this exchange, and `performance.now()` when the handler graph returned. */
 	served: object | undefined = undefined;
 	answeredAt: number = 0;
-	/** Facts about the proxying of this exchange: a ProxyFacts. */
+	/** Data about how this exchange was proxied: a ProxyFacts. */
 	proxied: object | undefined = undefined;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abort: AbortController | undefined = undefined;
 	#goneListener: (() => void) | undefined = undefined;
-	/** Listeners after the first, because most exchanges have only one. */
+	/** Listeners after the first. Separate, because most exchanges have only one. */
 	#goneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
 
@@ -242,12 +242,12 @@ export class Exchange {
 		return this.#variables?.get(name);
 	}
 
-	/** Bytes of the response's body that the client takes now, as far as that shows. */
+	/** Number of bytes of the response body that the client can take now; Infinity if unknown. */
 	get room(): number {
 		return this.#transport.room?.() ?? Infinity;
 	}
 
-	/** Called when a handler has answered, or is about to fail. `step` is `cx.step`. */
+	/** Called by a handler that has answered or is about to fail. `step` is its `cx.step`. */
 	answered(handler: string, step: number): void {
 		this.answeredBy = handler;
 		this.decidedAt = this.stepBase + step;
@@ -258,17 +258,17 @@ export class Exchange {
 		if (this.accessLogs.length > 0) this.receivedHeaders ??= this.request.headers.clone();
 	}
 
-	/** Milliseconds since 1970: the clock for everything about this request, which tests can set. */
+	/** Milliseconds since 1970. Everything about this request uses this clock, which tests can set. */
 	now(): number {
 		return Date.now();
 	}
 
-	/** True if the client left before the response was fully written. */
+	/** True if the client disconnected before the response was written completely. */
 	get isGone(): boolean {
 		return this.#isGone;
 	}
 
-	/** Calls back if the client leaves before the response is fully written; immediately if it already has. */
+	/** Calls back if the client disconnects before the response is written completely; immediately if it already has. */
 	onGone(listener: () => void): void {
 		if (this.#isGone) {
 			listener();
@@ -283,7 +283,7 @@ export class Exchange {
 		this.#goneListeners.push(listener);
 	}
 
-	/** An AbortSignal for the same event, for APIs that need one. */
+	/** An AbortSignal for the client's disconnection, for APIs that need one. */
 	get signal(): AbortSignal {
 		if (!this.#abort) {
 			const controller = new AbortController();
@@ -293,7 +293,7 @@ export class Exchange {
 		return this.#abort.signal;
 	}
 
-	/** For the protocol: reports that the client has left. */
+	/** Called by the protocol when the client has disconnected. */
 	gone(): void {
 		if (this.#isGone) return;
 		this.#isGone = true;

@@ -1,17 +1,17 @@
-/** The response of an exchange whose graph failed: no error route answered, or the error routes failed too. */
+/** The response to a request whose handlers failed: no error route answered, or the error routes failed, too. */
 import { isStream } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import { HttpError } from './http-error.ts';
 
-/** Fields that describe content that is not sent (RFC 9110 §8). */
+/** Fields that describe the content, which is not sent (RFC 9110 §8). */
 const OF_CONTENT: ReadonlySet<string> = new Set([
 	...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-location', 'content-range'],
 	...['content-disposition', 'accept-ranges', 'etag', 'last-modified', 'transfer-encoding', 'trailer'],
 ]);
 
 /**
- * Sets the error's status, or 500 for anything other than an HttpError, with an empty body. Fields set earlier stay, as they do
- * for error routes, because a site's policies apply to its errors too; the error's own fields replace them.
+ * Sets the error's status, or 500 for anything other than an HttpError, with an empty body. As for error routes, fields set
+ * earlier are kept, because a site's policies apply to its errors, too. The error's own fields replace them.
  */
 export function failResponse(x: Exchange, error: unknown): void {
 	const { response } = x;

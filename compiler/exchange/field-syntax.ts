@@ -1,20 +1,20 @@
 /** The syntax of field names and values (RFC 9110 §5.1, §5.5, §5.6.2). */
 import { isUtf8 } from 'node:buffer';
 
-/** Bit of TOKEN_CLASS: `_`. */
+/** Bit of TOKEN_CLASS for `_`. */
 export const TOKEN_UNDERSCORE = 2;
-/** Bit of TOKEN_CLASS: `.`. */
+/** Bit of TOKEN_CLASS for `.`. */
 export const TOKEN_DOT = 4;
 
 /**
- * By character code below 256: 0 for other characters, 1 for a token character, 2 or 4 for one (`_`, `.`) that some servers
- * confuse with `-`.
+ * Indexed by character codes below 256: 1 for a token character, except 2 for `_` and 4 for `.`, which some servers confuse with
+ * `-`; 0 for all others.
  */
 export const TOKEN_CLASS: Uint8Array = tokenClasses();
-/** By character code below 256: 1 if allowed in a field value (HTAB, SP, visible, obs-text). */
+/** Indexed by character codes below 256: 1 if allowed in a field value (HTAB, SP, visible characters, obs-text). */
 export const VALUE_CLASS: Uint8Array = valueClasses();
 
-/** Reports whether a text is a token, such as a field name or a method. */
+/** Reports whether a string is a token, such as a field name or a method. */
 export function isToken(text: string): boolean {
 	const length = text.length;
 	if (length === 0) return false;
@@ -39,15 +39,15 @@ export function isBlank(code: number): boolean {
 	return code === 32 || code === 9;
 }
 
-/** Reports whether a text can be sent as a field value: without control characters other than HTAB, it cannot end its line. */
+/** Reports whether a string is safe as a field value: without control characters except HTAB, it cannot end its line. */
 export function isFieldValue(text: string): boolean {
 	return fieldValueKind(text) !== 'invalid';
 }
 
 /**
  * Classifies a value for sending: `bytes` if each character is one byte; `text` if it has characters above U+00FF and must be
- * sent as UTF-8 (see `encodeFieldText`); `invalid` if it contains a control character. Truncated to a byte, U+010A would become
- * a line feed, hence the distinction.
+ * sent as UTF-8 (see `encodeFieldText`); `invalid` if it contains a control character. The distinction matters because U+010A,
+ * if truncated to a byte, would become a line feed.
  */
 export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	const length = text.length;
@@ -60,7 +60,7 @@ export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	return wide ? 'text' : 'bytes';
 }
 
-/** Returns the UTF-8 bytes of a text, one character per byte, so that a configured value arrives as UTF-8. */
+/** Returns the UTF-8 bytes of a string, one character per byte, so that a configured value is sent as UTF-8. */
 export function encodeFieldText(text: string): string {
 	for (let i = 0; i < text.length; i++) {
 		if (text.charCodeAt(i) > 127) return Buffer.from(text, 'utf8').toString('latin1');
@@ -68,7 +68,7 @@ export function encodeFieldText(text: string): string {
 	return text;
 }
 
-/** Decodes a value's bytes as UTF-8; other bytes stay, one character per byte. */
+/** Decodes a value's bytes as UTF-8. If they are not valid UTF-8, they stay one character per byte. */
 export function decodeFieldText(value: string): string {
 	for (let i = 0; i < value.length; i++) {
 		if (value.charCodeAt(i) < 128) continue;

@@ -2,9 +2,9 @@
 import type { Exchange } from './exchange.ts';
 
 /**
- * A compiled step with its `next` already bound. It answers by filling `x.response` without calling next; after `next` returns,
- * it may edit the response; it throws HttpError to reach the error routes. It returns a promise only if something waits, so
- * that synchronous paths stay synchronous.
+ * A compiled step with its `next` already bound. To answer, it fills `x.response` without calling `next`. After `next` returns,
+ * it may edit the response. To reach the error routes, it throws HttpError. It returns a promise only if it has to wait, so that
+ * synchronous paths stay synchronous.
  */
 export type Handler = (x: Exchange) => void | Promise<void>;
 

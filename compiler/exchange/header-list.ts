@@ -1,18 +1,18 @@
 /** Header fields of a message: ordered, repeatable, with case-insensitive names (RFC 9110 §5). */
 
 /**
- * An ordered list of fields. Lookups take the name in lower case, so that constants are not lower-cased repeatedly; names keep
- * their original case, for HTTP/1.1.
+ * An ordered list of fields. Lookups take the name in lower case, so that constant names need no conversion. Fields keep the
+ * original case of their names, for HTTP/1.1.
  */
 export class HeaderList {
-	/** name, value, name, value, … in one array, because lists are short and often copied. */
+	/** Alternating names and values in one array, because lists are short and often copied. */
 	readonly #items: string[];
 
 	constructor(items: string[] = []) {
 		this.#items = items;
 	}
 
-	/** Number of fields; repeated ones count separately. */
+	/** Number of fields. Fields with the same name are counted separately. */
 	get size(): number {
 		return this.#items.length >> 1;
 	}
@@ -53,7 +53,7 @@ export class HeaderList {
 		this.#items.push(name, value);
 	}
 
-	/** Replaces all fields of that name by one, in the place of the first. */
+	/** Replaces all fields with that name by one, at the position of the first. */
 	set(name: string, value: string): void {
 		const items = this.#items;
 		const lower = name.toLowerCase();
@@ -72,7 +72,7 @@ export class HeaderList {
 		return this.#removeFrom(0, lowerName);
 	}
 
-	/** Keeps the fields for which `keep` returns true. Names are passed in their original case. */
+	/** Removes the fields for which `keep` returns false. Names are passed in their original case. */
 	filter(keep: (name: string, value: string) => boolean): void {
 		const items = this.#items;
 		let to = 0;
@@ -86,7 +86,7 @@ export class HeaderList {
 		items.length = to;
 	}
 
-	/** Replaces values by the results of the function. */
+	/** Replaces each value by what `change` returns for it. */
 	map(change: (name: string, value: string) => string): void {
 		const items = this.#items;
 		for (let i = 0; i < items.length; i += 2) items[i + 1] = change(items[i]!, items[i + 1]!);
@@ -125,13 +125,13 @@ export class HeaderList {
 			to += 2;
 		}
 		const removed = to !== items.length;
-		// Assigning the length would call into the runtime.
+		// Assigning to `length` would call into the engine's runtime.
 		while (items.length > to) items.pop();
 		return removed;
 	}
 }
 
-/** Compares a field name with one in lower case. Does not create a text, because this is called several times per request. */
+/** Compares a field name with a lower-case one without allocating a string, because it is called several times per request. */
 export function sameName(name: string, lower: string): boolean {
 	const length = lower.length;
 	if (name.length !== length) return false;

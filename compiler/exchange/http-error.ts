@@ -1,12 +1,12 @@
-/** The error handled by a site's error routes. */
+/** The error type that a site's error routes handle. */
 
-/** A failure with its status. `message` may appear in logs and in `{http.error.message}`; it never contains a secret. */
+/** An error with an HTTP status. `message` may appear in logs and in `{http.error.message}`, so it never contains a secret. */
 export class HttpError extends Error {
 	/** 400 to 599. */
 	readonly status: number;
-	/** Response fields that belong to the status (`Allow` of a 405, `Retry-After` of a 503). */
+	/** Response fields that the status requires (`Allow` with 405, `Retry-After` with 503). */
 	readonly headers: readonly (readonly [name: string, value: string])[];
-	/** True for an unexpected error, which may have left anything half done. */
+	/** True for an unexpected error, which may have left operations half done. */
 	readonly unforeseen: boolean;
 
 	constructor(

@@ -1,8 +1,8 @@
 /** IP addresses as numbers: strict parsing and canonical text. */
 
 /**
- * An address as four 32-bit words; an IPv4 address (including an IPv4-mapped IPv6 one) is in the last, with `v4` set. The zone
- * of a scoped IPv6 address is '' if there is none.
+ * An address as four 32-bit words. An IPv4 address (including an IPv4-mapped IPv6 one) is in the last word, with `v4` set. The
+ * zone is '' except for a scoped IPv6 address.
  */
 export interface IpAddress {
 	readonly v4: boolean;
@@ -10,7 +10,7 @@ export interface IpAddress {
 	readonly zone: string;
 }
 
-/** Parses dotted decimal (without leading zeros, which could be taken for octal) to an unsigned number, or −1. */
+/** Parses dotted decimal to an unsigned number; −1 if invalid. Rejects leading zeros, which could be mistaken for octal. */
 function parseIpv4(text: string): number {
 	let value = 0;
 	let octet = -1;

@@ -1,7 +1,7 @@
 /** Sets of IP ranges (CIDR, single addresses, `private_ranges`) with fast lookup. */
 import { formatIp, type IpAddress, parseIp } from './ip-address.ts';
 
-/** The meaning of `private_ranges`. */
+/** The ranges that `private_ranges` stands for. */
 export const PRIVATE_RANGES: readonly string[] = [
 	'192.168.0.0/16',
 	'172.16.0.0/12',
@@ -13,13 +13,13 @@ export const PRIVATE_RANGES: readonly string[] = [
 
 type Words = readonly [number, number, number, number];
 
-/** An inclusive interval of addresses. IPv4 is at `::ffff:0:0/96`, so that one order serves both families. */
+/** An inclusive interval of addresses. IPv4 addresses are at `::ffff:0:0/96`, so that both families share one order. */
 interface Interval {
 	readonly low: Words;
 	readonly high: Words;
 }
 
-/** A parsed range. `zone` is '' for all zones; `*` in it is a wildcard. */
+/** A parsed range. `zone` is '' for all zones; a `*` in it is a wildcard. */
 export interface IpRange {
 	readonly low: Words;
 	readonly high: Words;
@@ -34,7 +34,7 @@ export function parseIpRange(text: string): IpRange | undefined {
 	if (slash === -1) return { low: ip.words, high: ip.words, zone: ip.zone };
 	const digits = text.slice(slash + 1);
 	if (!/^(0|[1-9][0-9]{0,2})$/.test(digits)) return undefined;
-	// `::ffff:10.0.0.0/104` counts its bits in IPv6, `10.0.0.0/8` in IPv4.
+	// `::ffff:10.0.0.0/104` counts the bits of the IPv6 address, `10.0.0.0/8` those of the IPv4 address.
 	const dotted = ip.v4 && !text.includes(':');
 	const bits = Number(digits) + (dotted ? 96 : 0);
 	if (bits > 128) return undefined;
@@ -60,16 +60,16 @@ export function maskedAddress(text: string, v4Bits: number, v6Bits: number): str
 	return `${formatIp(out)}/${ip.v4 ? v4Bits : v6Bits}`;
 }
 
-/** A set of ranges. A lookup costs one parse of the address and a binary search; the last result is cached. */
+/** A set of ranges. A lookup parses the address and does a binary search. The last result is cached. */
 export class IpRanges {
 	/** Low and high words of each interval, 8 numbers each, sorted and merged. */
 	readonly #table: Uint32Array;
 	readonly #zoned: readonly { range: IpRange; zone: readonly string[] }[];
-	/** Requests of one connection look up the same address repeatedly. */
+	/** The last lookup: requests on one connection look up the same address repeatedly. */
 	#lastText: string | undefined = undefined;
 	#lastAnswer = false;
 
-	/** Accepts `private_ranges`. Throws RangeError that names an invalid text. */
+	/** Accepts `private_ranges`. Throws RangeError with the first invalid range in its message. */
 	constructor(texts: readonly string[]) {
 		const intervals: Interval[] = [];
 		const zoned: { range: IpRange; zone: readonly string[] }[] = [];
@@ -94,7 +94,7 @@ export class IpRanges {
 		this.#zoned = zoned;
 	}
 
-	/** Reports whether an address is in one of the ranges; false for anything else, such as the peer of a Unix socket. */
+	/** Reports whether an address is in one of the ranges. Returns false for anything else, such as the peer of a Unix socket. */
 	contains(address: string): boolean {
 		if (address === this.#lastText) return this.#lastAnswer;
 		const ip = parseIp(address);
@@ -122,7 +122,7 @@ function inZone(ip: IpAddress, { range, zone }: { range: IpRange; zone: readonly
 	return isZone(ip.zone, zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
 }
 
-/** Reports whether a zone consists of these pieces, in order, with anything between them. */
+/** Reports whether a zone contains the given parts in order, with anything between them. */
 function isZone(zone: string, [first = '', ...others]: readonly string[]): boolean {
 	if (!zone.startsWith(first)) return false;
 	const last = others.pop();

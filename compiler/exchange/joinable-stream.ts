@@ -1,16 +1,16 @@
-/** Byte streams that can be joined without a queue in between. */
+/** Byte streams that can be connected to each other directly, without a queue in between. */
 import type { Duplex } from 'node:stream';
 
-/** A stream over a socket that has not been read or written yet. */
+/** A stream over a socket. It can be joined as long as nothing has been read from it or written to it. */
 export interface JoinableStream extends Duplex {
 	/**
-	 * Passes all bytes of each stream to the other from now on, with backpressure: the end of one ends the other's writing
-	 * side, and a failure of one closes the other. Returns false, without changing anything, if that is not possible.
+	 * Passes all bytes of each stream to the other from now on, with backpressure. The end of one stream ends the writing side of
+	 * the other, and a failure of one closes the other. Returns false, without changing anything, if this is not possible.
 	 */
 	joinTo(other: Duplex): boolean;
 }
 
-/** Reports whether a stream may be joinable. */
+/** Reports whether a stream is a {@link JoinableStream}. Its `joinTo` may still return false. */
 export function isJoinable(stream: Duplex): stream is JoinableStream {
 	return 'joinTo' in stream;
 }

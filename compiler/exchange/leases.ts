@@ -10,25 +10,25 @@ import type { CacheSettings, ResponseCache } from './response-cache.ts';
 
 /** One upstream of a pool. */
 export interface Upstream {
-	/** The configured address, resolved. */
+	/** The configured address, after its placeholders have been replaced. */
 	readonly address: string;
 	readonly host: string;
 	readonly port: number;
-	/** Requests in flight in the whole process. */
+	/** Number of requests in flight to it, in the whole process. */
 	readonly active: number;
-	/** Remembered failures. */
+	/** Number of recent failures that passive health checks remember. */
 	readonly fails: number;
 }
 
 /** A request to an upstream. */
 export interface UpstreamRequest {
 	readonly method: string;
-	/** Path and query for the request line. */
+	/** Path and query, as sent in the request line. */
 	readonly target: string;
 	/** All fields except framing ones (`Content-Length`, `Transfer-Encoding`, `Connection`, …), including `Host`. */
 	readonly headers: HeaderList;
 	readonly body: Body;
-	/** Requested upgrade (`websocket`), or undefined. */
+	/** Requested upgrade protocol (such as `websocket`), or undefined. */
 	readonly upgrade: string | undefined;
 	/** True to decode a gzip response, because the client did not request the coding (RFC 9110 §12.5.3). */
 	readonly decodes?: boolean;
@@ -38,11 +38,11 @@ export interface UpstreamRequest {
 
 /** Per-request values for a transport. */
 export interface TransportValues {
-	/** Name for TLS, if the settings contain placeholders. */
+	/** Server name for TLS, if the settings contain placeholders. */
 	readonly serverName: string | undefined;
-	/** The client, for the PROXY protocol. */
+	/** The client's addresses, for the PROXY protocol. */
 	readonly client: ProxiedClient | undefined;
-	/** FastCGI: alternating names and values. */
+	/** FastCGI parameters as alternating names and values. */
 	readonly params: readonly string[] | undefined;
 }
 
@@ -70,9 +70,9 @@ export type UpstreamPhase = 'connect' | 'request' | 'response' | 'timeout';
 
 /** The failure of an exchange with an upstream; `unsent` and `phase` decide whether it may be retried. */
 export class UpstreamError extends Error {
-	/** `connect`: nothing was sent; `request`: sending failed; `response`: no head arrived, or an invalid one; `timeout`. */
+	/** `connect`: nothing was sent; `request`: sending failed; `response`: the head was missing or invalid; `timeout`. */
 	readonly phase: UpstreamPhase;
-	/** True if no byte of the request can have had any effect: it may be sent elsewhere whatever its method. */
+	/** True if the upstream cannot have processed any byte of the request, so that any method may be sent elsewhere. */
 	readonly unsent: boolean;
 
 	constructor(phase: UpstreamPhase, message: string, cause?: unknown, unsent: boolean = phase === 'connect') {
@@ -83,16 +83,16 @@ export class UpstreamError extends Error {
 	}
 }
 
-/** Receives an upstream's response: exactly one of `answered` and `failed` is called, once. */
+/** Receives the outcome of a request to an upstream. Either `answered` or `failed` is called, exactly once. */
 export interface UpstreamOutcome {
 	/**
-	 * Reports whether a complete body of this length may be in memory that is reused once `answered` has returned. If omitted
-	 * or false, the outcome owns it.
+	 * Reports whether a complete body of this length may be in memory that is reused after `answered` has returned. If omitted or
+	 * false, the body's memory belongs to the receiver.
 	 */
 	lendable?(length: number): boolean;
 	/** Receives a 1xx response other than 101. */
 	informed(status: number, headers: HeaderList): void;
-	/** `ready`: the response can be written within this call. */
+	/** Receives the response. `ready`: the response to the client can be written within this call. */
 	answered(response: UpstreamResponse, ready?: boolean): void;
 	failed(error: UpstreamError): void;
 }
@@ -101,7 +101,7 @@ export interface UpstreamOutcome {
 export interface FileTime {
 	/** Whole seconds since the epoch, rounded down. */
 	readonly seconds: number;
-	/** Additional nanoseconds, from 0 to 999,999,999; both together exceed the precision of a number. */
+	/** Additional nanoseconds, from 0 to 999,999,999. They are separate because one number could not hold both precisely. */
 	readonly nanoseconds: number;
 }
 
@@ -109,25 +109,25 @@ export interface FileTime {
 export interface OpenFile {
 	/** Absolute path of the opened file, with symbolic links resolved. */
 	readonly path: string;
-	/** The same relative to the root, with a leading slash; undefined if a followed link leads out of it. */
+	/** The path relative to the root, with a leading slash; undefined if a followed link leads out of the root. */
 	readonly below: string | undefined;
-	/** Whether `path` is just the root and the requested path, without links; unknown if omitted. */
+	/** True if no link was followed, so that `path` is the root joined with the requested path; undefined if unknown. */
 	readonly asNamed?: boolean;
 	readonly size: number;
 	readonly changed: FileTime;
-	/** Where its bytes are. A file in memory or held open is reused for the next request as long as it is unchanged. */
+	/** Where the contents come from. A file in memory or held open serves the next request, too, as long as it is unchanged. */
 	readonly from: 'memory' | 'held' | 'disk';
 	/**
 	 * Returns the bytes from `start` up to, but not including, `end`, without opening the file again. The body closes the file
-	 * when it ends or is canceled, unless `keepOpen` (for several ranges): then call `close`. Throws FileError if the file has
-	 * shrunk.
+	 * when it ends or is canceled. With `keepOpen` (for several ranges) it does not, and the caller must call `close`. Throws
+	 * FileError if the file has shrunk.
 	 */
 	body(start: number, end: number, keepOpen?: boolean): Body;
-	/** For a response without a body (HEAD, 304). Safe to call twice. */
+	/** Closes the file, for a response without a body (HEAD, 304). Safe to call twice. */
 	close(): void;
 }
 
-/** Facts about a file or folder that is not opened. */
+/** Metadata of a file or folder that is not opened. */
 export interface FileFacts {
 	readonly type: 'file' | 'directory';
 	readonly size: number;
@@ -144,33 +144,37 @@ export interface FolderEntry {
 	readonly mtimeNs: bigint;
 	/** Permission bits and type, like `st_mode`. */
 	readonly mode: number;
-	/** The target of a symbolic link as written in it; undefined for anything else. */
+	/** Target of a symbolic link, as stored in the link; undefined for anything else. */
 	readonly target: string | undefined;
-	/** Absolute path with links resolved; undefined if it is not a link. */
+	/** Absolute path of a symbolic link's target, with all links resolved; undefined for anything else. */
 	readonly real: string | undefined;
 }
 
 /** Reads files below roots. */
 export interface FileReader {
 	/**
-	 * Opens a file below `root` by a decoded, slash-separated path that starts with `/`. A byte that is not UTF-8 is
-	 * represented by U+DC00 plus the byte (a lone surrogate), so that every name can be expressed. The path is resolved inside
-	 * the root: it cannot leave it, nor can a symbolic link unless `followSymlinks`. Throws FileError.
+	 * Opens a file below `root`. `path` is decoded, slash-separated and starts with `/`. A byte that is not UTF-8 is represented
+	 * by
+	 * U+DC00 plus the byte (a lone surrogate), so that every name can be expressed. Neither the path nor, unless
+	 * `followSymlinks`,
+	 * a symbolic link can lead out of the root. Throws FileError.
 	 */
 	open(root: string, path: string, followSymlinks: boolean): OpenFile | Promise<OpenFile>;
 	/**
-	 * Returns the kind of a path below root, without opening it; undefined if it does not exist. Throws FileError for other
-	 * reasons.
+	 * Returns the type of a path below `root` without opening it; undefined if it does not exist. Throws FileError if it cannot
+	 * be
+	 * determined for another reason.
 	 */
 	kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined;
-	/** Like `kind`, with size and time; also undefined for whatever is inaccessible. Never throws. */
+	/** Like `kind`, but returns the size and time, too. Returns undefined for anything inaccessible. Never throws. */
 	stat(root: string, path: string, followSymlinks: boolean): FileFacts | undefined;
-	/** Returns the names in a folder below root, sorted by code unit; none if it is not a readable folder. Never throws. */
+	/** Returns the names in a folder below `root`, sorted by code unit; empty if it is not a readable folder. Never throws. */
 	list(root: string, path: string, followSymlinks: boolean): readonly string[];
 	/**
-	 * Returns at most `most` files and folders in a folder below root, unsorted, with the folder's own time in nanoseconds.
-	 * Omits links that lead out of the root unless followed, inaccessible entries, anything other than files and folders, and
-	 * names that are not UTF-8. Throws FileError.
+	 * Returns at most `most` files and folders in a folder below `root`, unsorted, and the modification time of the folder itself
+	 * in nanoseconds. Omits links that lead out of the root (unless followed), inaccessible entries, anything other than files
+	 * and
+	 * folders, and names that are not UTF-8. Throws FileError.
 	 */
 	entries(
 		root: string,
@@ -181,7 +185,8 @@ export interface FileReader {
 	/** Returns the first `bytes` bytes of any regular file, or undefined if it cannot be read. */
 	readStart(path: string, bytes: number): Uint8Array | undefined;
 	/**
-	 * Returns the path with every symbolic link resolved, or undefined if it does not exist. For load time, not per request.
+	 * Returns the path with all symbolic links resolved, or undefined if it does not exist. Intended for loading a configuration,
+	 * not for requests.
 	 */
 	realPath?(path: string): string | undefined;
 }
@@ -201,13 +206,13 @@ export class FileError extends Error {
 	}
 }
 
-/** An access log: the runtime formats and writes entries off the request path. */
+/** An access log. The runtime formats and writes its entries outside the request path. */
 export interface AccessLog {
-	/** Records an exchange that has ended. `credentials`: show fields with credentials. */
+	/** Records an exchange that has ended. `credentials`: also log the values of fields that contain credentials. */
 	record(x: Exchange, credentials?: boolean, at?: string): void;
 }
 
-/** Renders the process metrics. */
+/** The metrics of the process. */
 export interface MetricsSource {
 	/** Returns all process metrics as text. */
 	render(format: MetricsFormat): Promise<string>;
@@ -216,16 +221,16 @@ export interface MetricsSource {
 /** The value of a span attribute. */
 export type SpanValue = string | number | boolean;
 
-/** An ended span. */
+/** A span that has ended. */
 export interface SpanRecord {
 	readonly name: string;
 	/** `server`: for a request; `client`: for a request to an upstream; `internal`: for another part of a request. */
 	readonly kind: 'server' | 'client' | 'internal';
 	readonly traceId: string;
 	readonly spanId: string;
-	/** Flags of W3C Trace Context. */
+	/** Flags as in W3C Trace Context. */
 	readonly flags: number;
-	/** `tracestate`, valid. */
+	/** A valid `tracestate`. */
 	readonly state: string | undefined;
 	readonly parentId: string | undefined;
 	readonly parentIsRemote: boolean;
@@ -238,11 +243,11 @@ export interface SpanRecord {
 	readonly attributes: { readonly [name: string]: SpanValue };
 }
 
-/** Generates IDs, decides which spans are recorded, and exports spans off the request path. */
+/** Generates IDs, decides which spans are recorded, and exports spans outside the request path. */
 export interface Tracer {
-	/** 32 lower-case hexadecimal digits, random. */
+	/** Returns a random trace ID of 32 lower-case hexadecimal digits. */
 	newTraceId(): string;
-	/** 16 lower-case hexadecimal digits, random. */
+	/** Returns a random span ID of 16 lower-case hexadecimal digits. */
 	newSpanId(): string;
 	/** Reports whether a span is recorded; `parentSampled` is the caller's decision, undefined for a new trace. */
 	samples(traceId: string, parentSampled: boolean | undefined): boolean;
@@ -255,18 +260,20 @@ export type CodingName = 'gzip' | 'br' | 'zstd';
 /** A content coding with its compression level. */
 export interface Coding {
 	readonly name: CodingName;
-	/** gzip 1 to 9 (default 5), br 0 to 11 (4), zstd 1 to 19 (3). */
+	/** gzip: 1 to 9 (default 5); br: 0 to 11 (default 4); zstd: 1 to 19 (default 3). */
 	readonly level?: number;
-	/** For zstd: frames without a checksum. */
+	/** For zstd: false omits the checksum from frames. */
 	readonly checksum?: false;
 }
 
-/** Compresses bodies, a limited number at a time so that requests do not starve. */
+/** Compresses bodies. Only a limited number is compressed at a time, so that other requests are not starved. */
 export interface Compressor {
 	/**
-	 * Returns the body to send instead of the given one, which must no longer be used. It is not `encoded` if it turned out to
-	 * have at most `minimum` bytes, or if too many bodies are being compressed. `flush`: send what has been read before waiting
-	 * for more. `identity`: the file whose complete content the body is; its compressed form may be cached.
+	 * Returns the body to send instead of `body`, which must no longer be used. The result is not `encoded` if the body turned
+	 * out
+	 * to have at most `minimum` bytes, or if too many bodies are being compressed. `flush`: send what has been read before
+	 * waiting
+	 * for more. `identity`: the file whose complete content the body is, so that the compressed form may be cached.
 	 */
 	encode(
 		body: Exclude<Body, null>,
@@ -290,8 +297,8 @@ export interface ServedFile {
 }
 
 /**
- * All kinds of leases: the settings that are the key, and the resource that the handler gets. A module that needs its own kind
- * adds it by declaration merging, so that this folder knows no directives.
+ * All kinds of leases: the settings by which each is identified, and the resource that the handler receives. A module that needs
+ * a kind of its own adds it by declaration merging, so that this folder depends on no directives.
  */
 export interface LeaseKinds {
 	files: { settings: Record<string, never>; lease: FileReader };
@@ -301,9 +308,9 @@ export interface LeaseKinds {
 	compressor: { settings: Record<string, never>; lease: Compressor };
 }
 
-/** Grants leases while a graph is built. The same kind and settings give the same lease, across generations. */
+/** Grants leases while a handler graph is built. Equal kind and settings return the same lease, even across generations. */
 export interface Leases {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
-	/** Does work for pages; undefined if none is done, as while a configuration is checked. Need not be released. */
+	/** Performs expensive work for pages; undefined where none is done, as when a configuration is checked. Needs no release. */
 	readonly pageWork?: PageWork | undefined;
 }

@@ -1,4 +1,4 @@
-/** The two formats of metrics, and which of them a client prefers. */
+/** The two formats of metrics, and the choice between them by a client's `Accept` field. */
 
 /** Prometheus text format 0.0.4, or OpenMetrics 1.0.0. */
 export type MetricsFormat = 'prometheus' | 'openmetrics';
@@ -12,8 +12,9 @@ export const METRICS_TYPES: { readonly [format in MetricsFormat]: string } = {
 const WILDCARD = /^(?:text\/plain|text\/\*|\*\/\*)$/;
 
 /**
- * Returns the format that an `Accept` field prefers (RFC 9110 §12.5.1): OpenMetrics for clients that name it, in version 1 or
- * without a version, with at least the weight of plain text; otherwise Prometheus.
+ * Returns the format that an `Accept` field prefers (RFC 9110 §12.5.1). This is OpenMetrics for clients that name it, in version
+ * 1
+ * or without a version, with at least the weight of plain text; otherwise Prometheus.
  */
 export function metricsFormat(accept: string | undefined): MetricsFormat {
 	if (accept === undefined) return 'prometheus';

@@ -1,9 +1,9 @@
-/** Work for pages that would block all other requests of their thread, and is therefore done elsewhere. */
+/** Expensive work for pages. It would block all other requests of a thread, so it is done on another one. */
 
-/** Types of private keys that pages can generate. */
+/** Types of private keys that templates of pages can generate. */
 export type PageKeyKind = 'rsa' | 'dsa' | 'ecdsa' | 'ed25519';
 
-/** A task; results are texts. */
+/** A task. Its result is a string. */
 export type PageTask =
 	/** The bcrypt hash of a password in modular crypt format (`$2a$10$…`). */
 	| { readonly task: 'bcrypt'; readonly password: string }
@@ -14,8 +14,8 @@ export type PageTask =
 	/** The addresses of a host from the system's resolver, separated by spaces. */
 	| { readonly task: 'addresses'; readonly host: string };
 
-/** Does work for pages. */
+/** Performs expensive work for pages. */
 export interface PageWork {
-	/** Runs a task. Rejects with HttpError 503 if too much work is waiting, or with an Error that says why it failed. */
+	/** Runs a task. Rejects with HttpError 503 if too much work is pending, or with an Error that says why the task failed. */
 	run(task: PageTask): Promise<string>;
 }

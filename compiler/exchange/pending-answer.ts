@@ -1,36 +1,36 @@
 /**
- * Completion by callback: a handler's result that costs no promise, because whatever it waits for calls back, and the exchange
- * continues within that call.
+ * Completion by callback, which avoids allocating a promise: when what a handler waits for is done, it calls back, and the
+ * exchange continues within that call.
  */
 import type { Exchange } from './exchange.ts';
 
-/** Converts what a handler throws to a response. */
+/** Receives a handler's outcome first, and converts what it throws to a response. */
 export interface AnswerJudge {
 	answered(x: Exchange): void;
 	failed(x: Exchange, error: unknown): void;
 }
 
-/** Has the response written. */
+/** Receives a handler's outcome last, and has the response written. */
 export interface AnswerWaiter {
 	/**
-	 * Called when the response is ready, whatever the outcome of the handler; `now` is `performance.now()`, if known. Must not
+	 * Called when the response is ready, whether or not the handler succeeded. `now` is `performance.now()`, if known. Must not
 	 * throw.
 	 */
 	handled(now?: number): void;
 }
 
-/** Writes the response. */
+/** Says how the response will be written. */
 export interface AnswerWriter {
 	/**
-	 * Reports whether `handled` writes or copies a complete body of this length before it returns, so that its memory may be
-	 * reused then.
+	 * Reports whether `handled` writes or copies a complete body of this length before it returns. If so, the body's memory may
+	 * be reused afterwards.
 	 */
 	copies(length: number): boolean;
 }
 
 /**
- * Settles once, after its creator has returned it. The runtime handles it directly through `judge` and `write`; to all other
- * code it is a promise: `instanceof Promise`, `then` and `await` work as usual.
+ * The pending result of a handler. It settles once, after its creator has returned it. The runtime handles it directly, through
+ * `judge` and `write`. For all other code it is a promise: `instanceof Promise`, `then` and `await` work as usual.
  */
 export class PendingAnswer {
 	readonly #x: Exchange;
@@ -49,20 +49,22 @@ export class PendingAnswer {
 		this.#x = x;
 	}
 
-	/** For the runtime: is told the outcome first. To all others it can no longer fail. */
+	/**
+	 * For the runtime: sets the first receiver of the outcome, which handles a failure. For everybody else it then never fails.
+	 */
 	judge(judge: AnswerJudge): void {
 		this.#judge = judge;
 	}
 
-	/** For the protocol, after `judge`: is told the outcome last. */
+	/** For the protocol, after `judge`: sets the last receiver of the outcome. */
 	write(waiter: AnswerWaiter, writer: AnswerWriter): void {
 		this.#waiter = waiter;
 		this.#writer = writer;
 	}
 
 	/**
-	 * Runs a function on the response before anybody is notified; skipped on failure. A complete body may be reused by its
-	 * owner when it returns. For handlers that pass the result on: they return this object again. An exception becomes the
+	 * Runs a function on the response before the outcome is reported; skipped on failure. The owner of a complete body may reuse
+	 * it when the function returns. For handlers that pass the result on: they return this same object. An exception becomes the
 	 * handler's failure.
 	 */
 	after(work: (x: Exchange) => void | Promise<void>): Promise<void> {
@@ -77,12 +79,12 @@ export class PendingAnswer {
 		return this as unknown as Promise<void>;
 	}
 
-	/** Reports whether a complete body of this length is no longer in use once `resolve` has returned. */
+	/** Reports whether a complete body of this length will no longer be in use after `resolve` has returned. */
 	copies(length: number): boolean {
 		return this.#writer !== undefined && this.#promise === undefined && this.#writer.copies(length);
 	}
 
-	/** Behaves as a promise; continuations then run in a microtask. */
+	/** Behaves like a promise. Continuations then run in a microtask. */
 	// biome-ignore lint/suspicious/noThenProperty: it is a promise
 	then<T = void, F = never>(
 		fulfilled?: ((value: undefined) => T | PromiseLike<T>) | null,
@@ -98,14 +100,19 @@ export class PendingAnswer {
 		return this.#promise.then(fulfilled, rejected);
 	}
 
-	/** Returned by its creator once it has started: nothing if it has already ended. @throws the error with which it failed */
+	/**
+	 * For the creator, once the work has started: returns what the handler should return, which is nothing if the work has
+	 * already
+	 * ended.
+	 * @throws the error with which it failed
+	 */
 	started(): void | Promise<void> {
 		if (!this.#settled) return this as unknown as Promise<void>;
 		if (this.#failed) throw this.#error;
 		return undefined;
 	}
 
-	/** `now` is `performance.now()`, if known. */
+	/** Ends the handler successfully. `now` is `performance.now()`, if known. */
 	resolve(now?: number): void {
 		if (this.#settled) return;
 		const work = this.#work;
@@ -151,5 +158,5 @@ export class PendingAnswer {
 	}
 }
 
-// The graph tests a handler's result with `instanceof Promise`.
+// The handler graph tests results with `instanceof Promise`.
 Object.setPrototypeOf(PendingAnswer.prototype, Promise.prototype);

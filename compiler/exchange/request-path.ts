@@ -1,12 +1,14 @@
-/** The request's path in the forms used for decisions: decoded and cleaned, or cleaned but still escaped. */
+/** The request's path in the two forms in which it is compared: decoded and cleaned, or cleaned but still escaped. */
 import type { Request } from './exchange.ts';
 import { HttpError } from './http-error.ts';
 
 /**
- * Returns the path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so that `/a/.` is `/a/`) and repeated slashes
- * merged; a trailing slash stays. Matchers and file servers decide on this text only. `%2F` becomes a slash before the dots are
- * resolved. Bytes that are not UTF-8 become U+FFFD. Cached on the request until its path changes. Throws HttpError 400 for an
- * incomplete `%XX` and for NUL.
+ * Returns the path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so `/a/.` becomes `/a/`) and repeated slashes
+ * merged.
+ * A trailing slash stays. Matchers and file servers use only this form. `%2F` becomes a slash before dots are resolved. Bytes
+ * that
+ * are not UTF-8 become U+FFFD. The result is cached on the request until its path changes. Throws HttpError 400 for an incomplete
+ * `%XX` and for NUL.
  */
 export function normalizedPath(request: Request): string {
 	const path = request.path;
@@ -17,7 +19,7 @@ export function normalizedPath(request: Request): string {
 	return normalized;
 }
 
-/** Returns `normalizedPath` in lower case, for matchers; cached. Throws likewise. */
+/** Returns `normalizedPath` in lower case, for matchers. Cached. Throws the same errors. */
 export function loweredPath(request: Request): string {
 	const path = request.path;
 	if (request.loweredFor === path) return request.lowered;
@@ -27,13 +29,13 @@ export function loweredPath(request: Request): string {
 	return lowered;
 }
 
-/** Like `normalizedPath`, but keeps repeated slashes. Not cached: only patterns with `//` need it. */
+/** Like `normalizedPath`, but keeps repeated slashes. Not cached, because only patterns with `//` need it. */
 export function normalizedPathWithSlashes(request: Request): string {
 	const path = request.path;
 	return isPlain(path) ? path : cleanPath(decodedOrRefused(path), false);
 }
 
-/** Returns the path still percent-encoded, with dots (including `%2e`) resolved and, by default, repeated slashes merged. */
+/** Returns the path, still percent-encoded, with dots (including `%2e`) resolved and, by default, repeated slashes merged. */
 export function escapedCleanPath(path: string, mergeSlashes = true): string {
 	return needsCleaning(path) ? cleaned(path, mergeSlashes, ESCAPED_DOT, ESCAPED_TWO_DOTS) : path;
 }
@@ -45,7 +47,7 @@ function decodedOrRefused(path: string): string {
 	return decoded;
 }
 
-/** Reports whether decoding and cleaning would change nothing: the usual case, detected in one pass. */
+/** Reports whether decoding and cleaning would change nothing. This is the usual case, detected in one pass. */
 function isPlain(path: string): boolean {
 	let afterSlash = false;
 	for (let i = 0; i < path.length; i++) {
@@ -70,7 +72,7 @@ const TWO_DOTS = /^\.\.$/;
 const ESCAPED_DOT = /^(?:\.|%2e)$/i;
 const ESCAPED_TWO_DOTS = /^(?:\.|%2e){2}$/i;
 
-/** Resolves dot segments and merges slashes of a decoded path. The result starts with a slash; `*` stays. */
+/** Resolves the dot segments of a decoded path and merges its slashes. The result starts with a slash, except for `*`. */
 export function cleanPath(path: string, mergeSlashes: boolean): string {
 	return cleaned(path, mergeSlashes, DOT, TWO_DOTS);
 }

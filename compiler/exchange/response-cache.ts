@@ -1,11 +1,11 @@
-/** The store of a response cache as seen by handlers; the runtime shares one among all threads. */
+/** The response cache as handlers see it. The runtime shares one store among all threads. */
 import type { Body } from './body.ts';
 
-/** The stored metadata of a response: plain data that is passed between threads as JSON. Times in milliseconds. */
+/** The stored metadata of a response. It is plain data, passed between threads as JSON. Times are in milliseconds. */
 export interface CachedHead {
-	/** The whole primary key, which distinguishes keys with equal hashes. */
+	/** The complete primary key, which distinguishes keys with equal hashes. */
 	readonly key: string;
-	/** The URL as requested by clients, for purging and invalidation: `host[:port]` in lower case, then path and query. */
+	/** The URL that clients requested, for purging and invalidation: `host[:port]` in lower case, then path and query. */
 	readonly host: string;
 	readonly path: string;
 	readonly query?: string | undefined;
@@ -13,28 +13,29 @@ export interface CachedHead {
 	/** Alternating names and values, without hop-by-hop fields. */
 	readonly fields: readonly string[];
 	/**
-	 * Fields that the response had before the handlers after the cache ran, and the names (lower case) of those that they
+	 * Response fields that were set before the handlers after the cache ran, and the lower-case names of those that these
+	 * handlers
 	 * removed.
 	 */
 	readonly before: readonly string[];
 	readonly removed: readonly string[];
 	/** Alternating names (lower case) and values of the request fields that select this response. */
 	readonly selecting: readonly string[];
-	/** When the response arrived, in milliseconds since 1970, and its age then (RFC 9111 §4.2.3). */
+	/** When the response arrived, in milliseconds since 1970, and its age at that time (RFC 9111 §4.2.3). */
 	readonly storedAt: number;
 	readonly initialAge: number;
 	readonly lifetime: number;
 	readonly staleWhileRevalidate: number;
 	readonly staleIfError: number;
-	/** Must never be served stale. */
+	/** If true, the response must never be served stale. */
 	readonly mustRevalidate: boolean;
-	/** Must be validated before each use. */
+	/** If true, the response must be validated before each use. */
 	readonly noCache: boolean;
 	readonly etag?: string | undefined;
-	/** Seconds since 1970. */
+	/** Time of last modification, in seconds since 1970. */
 	readonly modified?: number | undefined;
 	readonly tags: readonly string[];
-	/** True for a response to a request with `Authorization` or `Cookie`, which background revalidation sends again. */
+	/** True if the request had `Authorization` or `Cookie`, which background revalidation has to send again. */
 	readonly credentials?: boolean;
 }
 
@@ -45,42 +46,45 @@ export interface CachedResponse {
 	readonly length: number;
 }
 
-/** A response being stored. */
+/** A response that is being stored. */
 export interface CacheWriter {
-	/** Returns false if it cannot be stored, which abandons it. */
+	/** Appends to the body. Returns false if the response cannot be stored; it is then abandoned. */
 	write(bytes: Uint8Array): boolean;
-	/** Completes the body: all threads see the response from now on. Returns false if it was purged in the meantime. */
+	/** Completes the body, so that all threads see the response. Returns false if it was purged in the meantime. */
 	commit(): boolean;
-	/** Abandons the response. Safe to call after `commit` and twice. */
+	/** Abandons the response. Safe to call twice, and after `commit`. */
 	abandon(): void;
 }
 
-/** A place in the coalescing of requests for a response that is not in the cache. */
+/** A request's part in coalescing: either it fetches a missing response, or it waits for the request that does. */
 export interface FetchTicket {
-	/** Undefined for the leader, which fetches. Otherwise resolves when the leader's fetch has ended or the time is over. */
+	/**
+	 * Undefined for the leader, which fetches. Otherwise, resolves when the leader's fetch has ended or the maximum wait is over.
+	 */
 	readonly ended: Promise<void> | undefined;
-	/** Ends this request's fetch. Safe to call twice: the first call counts. */
+	/** Ends this request's fetch. Safe to call twice; only the first call counts. */
 	done(outcome: FetchOutcome): void;
 }
 
 /**
- * The result of a fetch for waiting requests: a stored response; a response for this request only, so that waiting is
- * pointless; or a failure.
+ * The result of a fetch, for the requests that wait for it. `stored`: the response is in the cache. `private`: the response
+ * serves
+ * only this request, so waiting is pointless. `failed`: there is no response.
  */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
 
-/** Counted events. */
+/** The events that are counted. */
 export const CACHE_EVENTS = ['hit', 'miss', 'stale', 'bypass', 'revalidated', 'collapsed', 'store'] as const;
 
 export type CacheEvent = (typeof CACHE_EVENTS)[number];
 
-/** The response cache of the whole process; operations do not block. */
+/** The response cache of the whole process. Operations do not block. */
 export interface ResponseCache {
 	/** Maximum bytes of a stored body. */
 	readonly largest: number;
 	/** Returns the responses stored under a key, in no particular order. */
 	find(key: string): readonly CachedResponse[];
-	/** If there may be more on disk, returns a promise that resolves once `find` returns it. */
+	/** Returns a promise if more responses may be on disk. After it resolves, `find` returns them. */
 	recall(key: string): Promise<void> | undefined;
 	/** Returns the bytes from `start` up to, but not including, `end`; undefined if the response has been evicted. */
 	body(response: CachedResponse, start: number, end: number): Body | undefined;
@@ -89,25 +93,25 @@ export interface ResponseCache {
 	/** Returns the epoch of a URL, which changes whenever its stored responses may have been purged or invalidated. */
 	moment(host: string, path: string, query: string | undefined): number;
 	/**
-	 * Starts storing a response; undefined if it is not accepted. `length` is the body's length, if known; `most` is its limit.
-	 * `since` is the epoch of its URL when it was requested: responses older than a purge are not accepted.
+	 * Starts storing a response; returns undefined if it is not accepted. `length` is the length of the body, if known; `most` is
+	 * its limit. `since` is the epoch of the URL when it was requested: responses requested before a purge are not accepted.
 	 */
 	store(head: CachedHead, length: number | undefined, most: number, since: number): CacheWriter | undefined;
 	/** Replaces the head of a response after validation. Returns the updated response. */
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse;
 	remove(response: CachedResponse): void;
-	/** Removes all responses of one URL, whatever their keys; returns a promise if that must be recorded on disk. */
+	/** Removes all responses for one URL, whatever their keys. Returns a promise if this must be recorded on disk. */
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
-	/** Joins the coalescing of fetches for a key; waits at most `patience` milliseconds. */
+	/** Joins request coalescing for a key. A request that is not the leader waits at most `patience` milliseconds. */
 	turn(key: string, patience: number): FetchTicket;
 	count(event: CacheEvent): void;
 }
 
-/** Settings of a store, which are the key of its lease. */
+/** Settings of a store. They are the key of its lease. */
 export interface CacheSettings {
-	/** Bytes of memory, for bodies and metadata together. */
+	/** Maximum bytes of memory, for bodies and metadata together. */
 	readonly ceiling: number;
-	/** Identifies the store of a single directive. */
+	/** Identifies a store that belongs to a single directive. */
 	readonly own?: string;
 	/** A folder on disk, and the maximum bytes of its files. */
 	readonly disk?: { readonly folder: string; readonly size: number };

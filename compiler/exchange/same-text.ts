@@ -1,9 +1,9 @@
-/** Texts that have been sliced from others. */
+/** Helpers for strings that are slices of longer strings. */
 import { Buffer } from 'node:buffer';
 
 /**
- * Compares two texts. The engine's own comparison leaves compiled code if either is a slice of another text, like everything
- * sliced from a request head, and then takes ten times as long.
+ * Reports whether two strings are equal. If either one is a slice of a longer string, as is everything cut from a request head,
+ * the engine's `===` leaves compiled code and takes ten times as long.
  */
 export function sameText(one: string, other: string): boolean {
 	const { length } = one;
@@ -12,7 +12,7 @@ export function sameText(one: string, other: string): boolean {
 	return true;
 }
 
-/** Returns a copy of a text that is not a slice; its characters are bytes. */
+/** Returns a copy of a string that is not a slice of a longer one. Each character must be one byte. */
 export function ownText(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }

@@ -1,15 +1,16 @@
 /**
- * The place of the step that decided a request. Closures know steps by number, because equal sites share closures and closures
- * outlive the lines they came from. A number is looked up when a log needs the place.
+ * The place of the step that decided a request. Closures identify steps by number, because equal sites share closures, and
+ * because
+ * closures stay in use when the lines of their steps change. A number is converted to a place when a log needs it.
  */
 
-/** Numbers of named routes' steps start here; those of a site are lower. */
+/** Step numbers in named routes start here; those in sites are lower. */
 export const FIRST_ROUTE_STEP: number = 1 << 24;
 
-/** Places of the steps of one site, or of the named routes, by number. */
+/** The places of all steps in one site, or in the named routes, by number. */
 export class PlaceTable {
 	#base: string;
-	/** JSON of an array; '' before anything is known. */
+	/** The places as a JSON array; '' if there are none yet. */
 	#json = '';
 	#places: readonly string[] | undefined;
 
@@ -18,7 +19,7 @@ export class PlaceTable {
 		this.#base = base;
 	}
 
-	/** Sets the places of a generation, as JSON of an array; undefined if only the base may have changed. */
+	/** Sets the places of a generation, as a JSON array. Undefined keeps the places, of which only the base may have changed. */
 	set(base: string, json: string | undefined): void {
 		if (base === this.#base && (json === undefined || json === this.#json)) return;
 		this.#base = base;
@@ -26,7 +27,7 @@ export class PlaceTable {
 		this.#places = undefined;
 	}
 
-	/** Returns `Configfile:12`, or a JSON pointer if the text is unknown; undefined for a number without a step. */
+	/** Returns `Configfile:12`, or a JSON pointer if the place in the text is unknown; undefined if no step has the number. */
 	textOf(step: number): string | undefined {
 		this.#places ??= this.#read();
 		return this.#places[step] || undefined;

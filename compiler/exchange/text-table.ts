@@ -1,25 +1,25 @@
-/** Lookups by texts that are new each time, like hosts and paths of requests. */
+/** A lookup table for keys that are new strings each time, such as the hosts and paths of requests. */
 
-/** Numbers per slot. */
+/** Int32 numbers per slot. */
 const SLOT = 4;
 
 /**
- * A map for lookups by texts that are new each time. Before a Map compares such a key, the engine searches it among all texts
- * of the process, which costs as much as parsing a request.
+ * An immutable map for lookups by strings that are new each time. To compare such a key, a Map first has the engine search for it
+ * among all interned strings of the process, which costs as much as parsing a request.
  */
 export class TextTable<T> {
 	/**
-	 * Per slot: the hash (0 if empty), the index of the value, and the key's position in `units` and its length. Everything
-	 * that a lookup needs is adjacent, because with thousands of keys most are not in the processor's cache.
+	 * Each slot holds a hash (0 if empty), the index of the value, the key's position in `units`, and its length. Everything that
+	 * a
+	 * lookup needs is adjacent, because with thousands of keys most slots are not in the processor's cache.
 	 */
 	readonly #slots: Int32Array;
-	/** The keys, concatenated. */
+	/** The UTF-16 units of all keys, concatenated. */
 	readonly #units: Uint16Array;
 	readonly #values: readonly T[];
 	readonly #last: number;
 	readonly #longest: number;
 
-	/** The table is immutable. */
 	constructor(entries: ReadonlyMap<string, T>) {
 		let count = 4;
 		while (count < entries.size * 2) count *= 2;
@@ -42,7 +42,7 @@ export class TextTable<T> {
 		this.#longest = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
 	}
 
-	/** Returns the value for the first `length` characters of a text. */
+	/** Returns the value for the key that equals the first `length` characters of `text`. */
 	get(text: string, length: number): T | undefined {
 		if (length > this.#longest) return undefined;
 		const hash = hashOf(text, length);

@@ -2,7 +2,7 @@
 import { withoutBlanks } from './field-syntax.ts';
 import type { HeaderList } from './header-list.ts';
 
-/** The caller's trace. */
+/** The caller's trace and span. */
 export interface TraceParent {
 	/** 32 lower-case hexadecimal digits, not all zero. */
 	readonly traceId: string;
@@ -12,9 +12,9 @@ export interface TraceParent {
 	readonly flags: number;
 }
 
-/** The caller records the trace. */
+/** Flag: the caller records the trace. */
 export const SAMPLED = 1;
-/** The trace ID is random. */
+/** Flag: the trace ID is random. */
 const RANDOM = 2;
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
@@ -33,7 +33,7 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 		string,
 		string?,
 	];
-	// Version ff is invalid; later versions may have more after the flags, for those who understand it.
+	// Version ff is invalid. Later versions may append data after the flags, which must be ignored here.
 	if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
 	if (traceId === ZERO_TRACE || parentId === ZERO_SPAN) return undefined;
 	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED | RANDOM) };
@@ -45,7 +45,7 @@ const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
 /** Printable ASCII except comma and equals sign, not ending with a space. */
 const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
-/** Parses `tracestate`, with all its fields joined by commas; undefined if it is invalid or empty and must not be passed on. */
+/** Parses `tracestate`, with all its fields joined by commas. Undefined means invalid or empty, so it must not be forwarded. */
 export function parseTraceState(value: string): string | undefined {
 	const keys = new Set<string>();
 	const members: string[] = [];
@@ -61,7 +61,7 @@ export function parseTraceState(value: string): string | undefined {
 	return members.length === 0 ? undefined : members.join(',');
 }
 
-/** Returns the trace to which a request belongs, or undefined. */
+/** Returns the trace to which a request belongs; undefined if it belongs to none. */
 export function readTraceContext(
 	headers: HeaderList,
 ): { readonly parent: TraceParent; readonly state: string | undefined } | undefined {
@@ -72,7 +72,7 @@ export function readTraceContext(
 	return { parent, state: state === undefined ? undefined : parseTraceState(state) };
 }
 
-/** Sets a request's fields so that it belongs to a span, in version 00 and with lower-case names (§3.2.1). */
+/** Sets the fields of a request so that it belongs to a span, in version 00 and with lower-case names (§3.2.1). */
 export function writeTraceContext(
 	headers: HeaderList,
 	traceId: string,

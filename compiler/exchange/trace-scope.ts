@@ -1,8 +1,8 @@
-/** The recorded span around an exchange: what the spans of its parts need. */
+/** The recorded span that encloses an exchange. It provides what the spans of the exchange's parts need. */
 import type { Exchange } from './exchange.ts';
 import type { Tracer } from './leases.ts';
 
-/** Variable of the exchange with the {@link TraceScope}. */
+/** Variable that holds the {@link TraceScope} of an exchange. */
 const TRACE_SCOPE_VARIABLE = 'http.tracing.scope';
 
 /** A recorded span. */
@@ -10,9 +10,9 @@ export class TraceScope {
 	readonly tracer: Tracer;
 	readonly traceId: string;
 	readonly spanId: string;
-	/** Flags of W3C Trace Context. */
+	/** Flags as in W3C Trace Context. */
 	readonly flags: number;
-	/** `tracestate`, valid. */
+	/** A valid `tracestate`. */
 	readonly state: string | undefined;
 	/** Number of requests to upstreams so far. */
 	attempts = 0;
@@ -31,7 +31,7 @@ export function enterTraceScope(x: Exchange, scope: TraceScope): void {
 	x.variables.set(TRACE_SCOPE_VARIABLE, scope);
 }
 
-/** Returns the innermost scope; undefined if the exchange is not recorded. */
+/** Returns the innermost scope; undefined if the exchange is not traced. */
 export function traceScopeOf(x: Exchange): TraceScope | undefined {
 	const scope = x.variable(TRACE_SCOPE_VARIABLE);
 	return scope instanceof TraceScope ? scope : undefined;

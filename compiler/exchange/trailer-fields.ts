@@ -1,10 +1,11 @@
 /**
- * Decides which fields are allowed in trailers. A recipient may merge trailers into the head, so a field there could evade
- * every rule that has examined the head (RFC 9110 §6.5.1).
+ * Decides which fields are allowed in trailers. A recipient may merge trailers into the head, where a forbidden field would
+ * escape
+ * every rule that has already examined the head (RFC 9110 §6.5.1).
  */
 import type { HeaderList } from './header-list.ts';
 
-/** Fields that never pass, in either direction, grouped by purpose. */
+/** Fields that are never passed on, in either direction, grouped by purpose. */
 const FORBIDDEN: ReadonlySet<string> = new Set([
 	// Message framing or hop-by-hop (RFC 9110 §7.6.1).
 	...['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'http2-settings', 'via'],
@@ -24,15 +25,15 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
 	...['clear-site-data', 'x-sendfile', 'cdn-cache-control', 'surrogate-control'],
 ]);
 
-/** Prefixes of such names. */
+/** Prefixes of names that are never passed on. */
 const FORBIDDEN_PREFIXES: readonly string[] = [
 	...['content-', 'accept', 'if-', 'proxy-', 'sec-', 'access-control-', 'x-forwarded', 'x-accel-'],
 ];
 
-/** Fields of these kinds whose definitions allow them in trailers (RFC 9530 §2, RFC 9110 §14.3). */
+/** Exceptions to {@link FORBIDDEN_PREFIXES}: fields whose definitions allow them in trailers (RFC 9530 §2, RFC 9110 §14.3). */
 const ALLOWED: ReadonlySet<string> = new Set(['content-digest', 'accept-ranges']);
 
-/** Prefixes of names with which proxies tell applications the user of a request. */
+/** Prefixes of the fields in which proxies pass a request's user to applications. */
 const USER_PREFIXES: readonly string[] = ['remote-', 'x-remote-', 'x-auth', 'x-webauth-', 'x-user', 'x-ssl-', 'ssl-'];
 
 /** Reports whether a field is allowed in a message's trailers. */
@@ -43,7 +44,7 @@ export function mayTrail(name: string, of: 'request' | 'response'): boolean {
 	return of === 'response' || !USER_PREFIXES.some(prefix => lower.startsWith(prefix));
 }
 
-/** Removes the fields that `Connection` names, as in the head (RFC 9110 §7.6.1); undefined if none are left. */
+/** Removes the trailers that `Connection` names, as in the head (RFC 9110 §7.6.1); undefined if none are left. */
 export function endToEndTrailers(trailers: HeaderList, connection: string | undefined): HeaderList | undefined {
 	if (connection === undefined) return trailers;
 	for (const option of connection.toLowerCase().split(',')) trailers.delete(option.trim());

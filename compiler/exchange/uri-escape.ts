@@ -1,25 +1,25 @@
 /** Percent-encoding of the parts of a URI, and query strings as lists of parameters. */
 import { decodePercent } from './request-path.ts';
 
-/** Not allowed literally in a path: controls, space, non-ASCII and the delimiters of other parts. `%` is handled separately. */
+/** Characters not allowed in a path: controls, space, non-ASCII, and delimiters of other parts. `%` is handled separately. */
 const NOT_IN_PATH = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
 
-/** Encodes text as path data: it cannot introduce a delimiter, a query or an escape; slashes stay. */
+/** Encodes text as path data, so that it cannot introduce a delimiter, a query or an escape. Slashes stay. */
 export function escapePathText(text: string): string {
 	return text.replace(/%/g, '%25').replace(NOT_IN_PATH, percent);
 }
 
-/** Encodes whatever is not allowed in a path and leaves valid escapes alone, for text that is already encoded. */
+/** Encodes what is not allowed in a path and leaves valid escapes alone, for text that may already be encoded. */
 export function escapePathWhereNeeded(text: string): string {
 	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(NOT_IN_PATH, percent);
 }
 
-/** Encodes whatever would break a request line if used literally in a query; everything else stays. */
+/** Encodes the characters that would break a request line if a query contained them. The rest stays. */
 export function escapeQueryWhereNeeded(text: string): string {
 	return text.replace(/[^\u0021\u0022\u0024-\u007e]/gu, percent);
 }
 
-/** Encodes a query component like forms do: a space is `+`, and only unreserved characters stay. */
+/** Encodes a query component as HTML forms do: a space becomes `+`, and only unreserved characters stay. */
 export function escapeQueryText(text: string): string {
 	return text.replace(/[^A-Za-z0-9\-._~]/gu, c => (c === ' ' ? '+' : percent(c)));
 }
@@ -36,8 +36,8 @@ export function decodeQueryText(text: string): string | undefined {
 }
 
 /**
- * Parses a query into its parameters, in the order of their first occurrence; undefined if an escape is incomplete. Empty
- * pieces between `&`s are ignored; a name without `=` has an empty value.
+ * Parses a query into its parameters, in the order of their first occurrence; undefined if an escape is incomplete. Empty parts
+ * between `&`s are ignored, and a name without `=` has an empty value.
  */
 export function parseQuery(query: string | undefined): Map<string, string[]> | undefined {
 	const parameters = new Map<string, string[]>();
@@ -55,7 +55,7 @@ export function parseQuery(query: string | undefined): Map<string, string[]> | u
 	return parameters;
 }
 
-/** Like `parseQuery`, but ignores pieces that cannot be decoded. */
+/** Like `parseQuery`, but ignores parameters that cannot be decoded. */
 export function parseQueryLeniently(query: string | undefined): Map<string, string[]> {
 	const all = parseQuery(query);
 	if (all) return all;
@@ -63,7 +63,7 @@ export function parseQueryLeniently(query: string | undefined): Map<string, stri
 	return parseQuery(decodable.join('&')) ?? new Map();
 }
 
-/** Formats parameters as a query, sorted by name, with values in order. */
+/** Formats parameters as a query. Names are sorted; the values of each name keep their order. */
 export function formatQuery(parameters: ReadonlyMap<string, readonly string[]>): string {
 	const pieces: string[] = [];
 	for (const name of [...parameters.keys()].sort(byCodePoint)) {

@@ -1,4 +1,4 @@
-/** Explains why a request is answered as it is, as plain JSON: the output of `svc explain`. */
+/** Explains how a request is answered and why, as plain JSON: the output of `svc explain`. */
 import type { Compiled } from '../compiler.ts';
 import type { Document, Matcher } from '../document/document.ts';
 import { isSecretHeader } from '../document/secret-names.ts';
@@ -13,30 +13,30 @@ import type { HeaderList } from '../exchange/header-list.ts';
 import { GraphTracer, type MatcherEvent, type RequestTarget, type Trace, type TraceEvent } from './graph-tracer.ts';
 import { matcherText } from './matcher-text.ts';
 
-/** A place in the document and, if the document came from a text, in the text. */
+/** A place in the document and, if the document was compiled from text, in the text. */
 export interface ExplainedPlace {
-	/** RFC 6901. */
+	/** JSON pointer (RFC 6901). */
 	readonly pointer: string;
 	readonly file?: string;
-	/** Both start at 1. */
+	/** Lines and columns start at 1. */
 	readonly line?: number;
 	readonly column?: number;
 	/** The first line of the text at this place. */
 	readonly text?: string;
 }
 
-/** A matcher and its result. */
+/** A matcher that was evaluated, with its result. */
 export interface ExplainedMatcher {
 	readonly kind: 'matcher';
 	readonly place: ExplainedPlace;
 	readonly matcher: string;
-	/** Null if it failed. */
+	/** Null if evaluating it failed. */
 	readonly holds: boolean | null;
 	/** Nested matchers that were evaluated. */
 	readonly parts?: readonly ExplainedMatcher[];
 }
 
-/** One event on the request's path. */
+/** One event in the handling of the request. */
 export type ExplainedStep =
 	| ExplainedMatcher
 	| {
@@ -51,7 +51,7 @@ export type ExplainedStep =
 export interface ExplainedUpstream {
 	readonly name?: string;
 	readonly address: string;
-	/** Number of candidate addresses, and the policy that chose. */
+	/** Number of candidate addresses, and the load-balancing policy that chose one. */
 	readonly among: number;
 	readonly policy: string;
 	readonly method: string;
@@ -68,43 +68,43 @@ export interface Explanation {
 	readonly site: {
 		readonly address: string;
 		readonly reason: 'exact_host' | 'wildcard_host' | 'any_host';
-		/** A sentence without its period. */
+		/** Why the site was chosen: a sentence without its period. */
 		readonly because: string;
 		readonly place: ExplainedPlace;
 	} | null;
 	readonly steps: readonly ExplainedStep[];
 	readonly upstreams: readonly ExplainedUpstream[];
-	/** Null if the connection is closed. With an upstream: as if it had answered 200 with an empty body. */
+	/** Null if the connection is closed. If an upstream is involved, it is assumed to have answered 200 with an empty body. */
 	readonly answer: {
 		readonly status: number;
 		/** '' if no handler answered. */
 		readonly handler: string;
 		readonly place?: ExplainedPlace;
 		readonly headers: readonly (readonly [name: string, value: string])[];
-		/** The error that no error route answered. */
+		/** The error that remained because no error route answered it. */
 		readonly error?: string;
 	} | null;
 }
 
-/** An answered request with its explanation. */
+/** A request's result with its explanation. */
 export interface Explained {
 	readonly result: DryRunResult;
 	readonly explanation: Explanation;
 }
 
-/** The required parts of a compiled configuration. */
+/** What the explainer needs of a compiled configuration. */
 export interface ExplainedConfiguration extends Pick<Compiled, 'locate'> {
 	readonly plan: NonNullable<Compiled['plan']>;
 }
 
-/** Explains requests of one configuration by tracing the graph that would be served. */
+/** Explains requests to one configuration by tracing the handler graph that would be served. */
 export class Explainer {
 	readonly #tracer = new GraphTracer();
 	readonly #dryRun: DryRun;
 	readonly #locate: Compiled['locate'];
-	/** The source of what is shown. */
+	/** The document from which explanations quote. */
 	readonly #document: Document;
-	/** The secrets of the document, longest first, each with the pointer of the text that contains it. */
+	/** The secrets of the document, longest first, each with the pointer of the string that contains it. */
 	readonly #secrets: readonly { readonly pointer: string; readonly text: string }[];
 
 	constructor({ plan, locate }: ExplainedConfiguration, deps: DryRunEnvironment) {
@@ -197,7 +197,7 @@ export class Explainer {
 		return { pointer, file: span.source.name, line, column, text: this.#hide(text, pointer) };
 	}
 
-	/** Removes the secrets of an object from its text. */
+	/** Removes an object's secrets from its text. */
 	#hide(text: string, pointer: string): string {
 		let shown = text;
 		for (const secret of this.#secrets) {

@@ -1,6 +1,6 @@
 /**
- * Traces a graph while it answers: the result of each matcher, the handlers that ran, and their changes to the request's
- * target.
+ * Traces a handler graph while it answers a request: the result of each matcher, the handlers that ran, and how they changed the
+ * request's target.
  */
 import type { Matcher, Step } from '../document/document.ts';
 import type { DryRunTracer } from '../dry-run/dry-run.ts';
@@ -17,7 +17,7 @@ export interface RequestTarget {
 	readonly target: string;
 }
 
-/** A matcher was evaluated. */
+/** The event that a matcher was evaluated. */
 export interface MatcherEvent {
 	readonly kind: 'matcher';
 	/** Place in the document. */
@@ -29,19 +29,19 @@ export interface MatcherEvent {
 	readonly parts: MatcherEvent[];
 }
 
-/** A handler ran. */
+/** The event that a handler ran. */
 export interface HandlerEvent {
 	readonly kind: 'handler';
 	readonly pointer: string;
 	readonly handler: string;
-	/** The target before and after the handler, if it changed it. */
+	/** The target before and after the handler; undefined if the handler did not change it. */
 	change: { readonly before: RequestTarget; readonly after: RequestTarget } | undefined;
 }
 
-/** A handler or matcher failed; the error routes follow, with the original request. */
+/** The event that a handler or matcher failed. The error routes run next, with the original request. */
 export interface FailureEvent {
 	readonly kind: 'failure';
-	/** Of the failed handler or matcher. */
+	/** Pointer of the handler or matcher that failed. */
 	readonly pointer: string;
 	readonly status: number;
 	readonly message: string;
@@ -58,7 +58,7 @@ export class Trace {
 	readonly #failures = new Set<unknown>();
 	readonly #entered = new Map<HandlerEvent, number>();
 	#target: RequestTarget;
-	/** The handler entered last. */
+	/** The handler that was entered last. */
 	#current: HandlerEvent | undefined = undefined;
 	#steps = 0;
 	#answeredBy = '';
@@ -85,7 +85,7 @@ export class Trace {
 		}
 	}
 
-	/** A handler starts. */
+	/** Records that a handler starts. */
 	enter(pointer: string, step: Step, x: Exchange): HandlerEvent {
 		this.#observe(x);
 		const event: HandlerEvent = { kind: 'handler', pointer, handler: step.handler, change: undefined };
@@ -95,10 +95,10 @@ export class Trace {
 		return event;
 	}
 
-	/** A handler has returned, and everything it called. */
+	/** Records that a handler has returned, after everything that it called. */
 	leave(event: HandlerEvent, x: Exchange): void {
 		if (this.#current === event) this.#observe(x);
-		// Whatever an outer handler restores on its way out no longer decides anything.
+		// What an outer handler restores after the inner ones have returned no longer affects the result.
 		else this.#target = targetOf(x);
 		const answered = x.answeredBy !== '' || x.aborted;
 		const isNew = x.answeredBy !== this.#answeredBy || this.#entered.get(event)! > this.#answeredAt;
@@ -108,7 +108,7 @@ export class Trace {
 		this.#answeredAt = ++this.#steps;
 	}
 
-	/** A handler or matcher failed; the innermost counts. */
+	/** Records that a handler or matcher failed. Only the innermost failure counts. */
 	fail(event: HandlerEvent | MatcherEvent, error: unknown): void {
 		if (this.#failures.has(error)) return;
 		this.#failures.add(error);
@@ -117,11 +117,11 @@ export class Trace {
 		this.events.push({ kind: 'failure', pointer: event.pointer, status, message });
 		this.answer = undefined;
 		this.#answeredBy = '';
-		// Error routes see the original request: no handler has changed it.
+		// Error routes see the original request, so this change is not attributed to a handler.
 		this.#current = undefined;
 	}
 
-	/** Attributes changes since the last call to the handler entered last. */
+	/** Attributes changes since the last call to the handler that was entered last. */
 	#observe(x: Exchange): void {
 		const before = this.#target;
 		const after = targetOf(x);
@@ -133,11 +133,11 @@ export class Trace {
 	}
 }
 
-/** Builds traced graphs. One per dry run; traces are looked up by exchange. */
+/** Builds traced handler graphs. Each dry run has its own; traces are looked up by exchange. */
 export class GraphTracer implements DryRunTracer {
 	readonly #traces = new WeakMap<Exchange, Trace>();
 
-	/** Returns the trace of an exchange, once its graph has returned. */
+	/** Returns the trace of an exchange. Must be called after its handler graph has returned. */
 	traceOf(x: Exchange): Trace | undefined {
 		return this.#traces.get(x);
 	}

@@ -1,4 +1,4 @@
-/** Formats a matcher of the document as one line, similar to a Configfile. */
+/** Formats a matcher of the document as one line in the style of a Configfile. */
 import type { Matcher } from '../document/document.ts';
 import { MATCHERS } from '../modules/matchers/index.ts';
 
@@ -46,7 +46,7 @@ function fieldTexts(matcher: Matcher): string[] {
 	return texts;
 }
 
-/** Quotes a word where the languages require it. */
+/** Quotes a word where the configuration languages require it. */
 function word(text: string): string {
 	return /^[^\s"`{}#][^\s"`]*$/.test(text) ? text : JSON.stringify(text);
 }

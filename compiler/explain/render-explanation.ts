@@ -5,11 +5,11 @@ import { HTTPS_REDIRECT } from '../codegen/tls/https-redirect.ts';
 import { printable } from '../diagnostics/terminal-text.ts';
 import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
 
-/** Maximum columns of a configuration line. */
+/** Maximum columns of a quoted configuration line. */
 const LONGEST = 100;
-/** Maximum width to which places are aligned; longer ones protrude. */
+/** Maximum width to which places are padded; longer ones are not aligned. */
 const WIDEST_PLACE = 32;
-/** Fields of every response, which are not shown. */
+/** Fields that every response has, and which are therefore not shown. */
 const ORDINARY_FIELDS: ReadonlySet<string> = new Set(['server', 'date']);
 
 interface Row {
@@ -17,7 +17,7 @@ interface Row {
 	readonly text: string;
 }
 
-/** Returns the whole text, ending in a newline. */
+/** Returns the complete explanation as text that ends in a newline. */
 export function renderExplanation(explanation: Explanation): string {
 	const { request, listener, site, steps, answer } = explanation;
 	const rows = steps.flatMap(step => stepRows(step));
@@ -70,7 +70,7 @@ function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent:
 	return [row, ...(parts ?? []).flatMap(part => matcherRows(part, indent + 2, false))];
 }
 
-/** Returns the line as written, preceded by the handler's name unless the line begins with it. */
+/** Returns the configuration line as written, preceded by the handler's name unless the line begins with it. */
 function handlerText(handler: string, { text }: ExplainedPlace): string {
 	if (text === undefined) return handler;
 	const line = cut(text);
@@ -94,7 +94,7 @@ function outcome({ answer, upstreams }: Explanation): string[] {
 	const ofUpstream = lines.at(-1)?.endsWith("upstream's") === true;
 	for (const [name, value] of answer.headers) {
 		const lower = name.toLowerCase();
-		// The fake's body is not the upstream's.
+		// The length is that of the fake upstream's body, not of the real one.
 		if (!ORDINARY_FIELDS.has(lower) && !(ofUpstream && lower === 'content-length'))
 			lines.push(`          ${name}: ${value}`);
 	}

@@ -1,4 +1,4 @@
-/** Compiles one configuration repeatedly, reusing what has not changed. */
+/** Compiles one configuration repeatedly, and reuses the results for what has not changed. */
 import type { BuiltSites } from '../codegen/check-build.ts';
 import type { Plan } from '../codegen/plan.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
@@ -20,8 +20,9 @@ import { SiteMemory } from './site-memory.ts';
 import { lowerPieces, type TextKnowledge } from './text-compilation.ts';
 
 /**
- * A compiler with a memory. Every result equals that of `compile` for the same input and files; unchanged sites are the
- * same objects as before.
+ * A compiler that remembers earlier results. Each result equals that of `compile` for the same input and files. Unchanged sites
+ * are
+ * the same objects as in the previous result.
  */
 export class CompilerSession {
 	readonly #reader: Reader;
@@ -37,23 +38,23 @@ export class CompilerSession {
 	compile(input: ConfigInput): Compiled {
 		const compilation = ++this.#compilations;
 		const compiled = compileInPhases(this.#phases, input, this.#reader);
-		// Places are found with what is known of this text only.
+		// Places can be found only for the text that was compiled last.
 		const locate: Compiled['locate'] = pointer =>
 			compilation === this.#compilations ? compiled.locate(pointer) : undefined;
 		return { ...compiled, locate };
 	}
 }
 
-/** Maximum passes before a text is parsed as a whole: each pass learns about a piece what the one before did not know. */
+/** Maximum passes before the text is parsed as a whole. Each pass corrects what the one before assumed wrongly about a piece. */
 const MAX_PASSES = 4;
 
-/** The phases around a memory: what has not changed is not looked at again. */
+/** The compilation phases with a memory: what has not changed is not processed again. */
 class RememberingPhases implements Phases {
 	readonly #whole: WholePhases;
 	readonly #places: boolean;
 	readonly #checks: DocumentChecks;
 	#text: { readonly dialect: Dialect; readonly known: TextKnowledge } | undefined;
-	/** Sites of the last JSON document by their text. */
+	/** The sites of the last JSON document, by their JSON text. */
 	#jsonSites: ReadonlyMap<string, Site> = new Map();
 
 	constructor(options: CompileOptions) {

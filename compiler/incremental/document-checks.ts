@@ -1,4 +1,4 @@
-/** The phases after lowering, as a session carries them out: it remembers what it knows about unchanged sites. */
+/** The phases after lowering, as a session runs them: results for unchanged sites are remembered. */
 import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import type { Plan } from '../codegen/plan.ts';
@@ -10,7 +10,7 @@ import { checkDocument } from '../document/validate.ts';
 import type { Reader } from '../source/reader.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 
-/** Where the sites of a document are served. */
+/** The last planned sites and their listeners. */
 interface KnownListeners {
 	/** The settings with which the addresses and TLS of sites were planned. */
 	readonly settings: string;
@@ -21,24 +21,24 @@ interface KnownListeners {
 /** Checks successive documents; sites are identified by object identity. */
 export class DocumentChecks {
 	readonly #valid = new WeakSet<Site>();
-	/** Sites that build together with {@link #shared}. */
+	/** Sites that are known to build with the rest of the document as in {@link #shared}. */
 	#built: BuiltSites = new WeakMap();
 	#shared = '';
 	#listeners: KnownListeners | undefined;
 	readonly #certificates = new CertificateCheck();
 	readonly #facts: HostFacts | undefined;
 
-	/** `facts` are about the machine that will serve the documents; without them its environment is ignored. */
+	/** `facts` describe the machine that will serve the documents. Without them, values from its environment are not checked. */
 	constructor(facts?: HostFacts) {
 		this.#facts = facts;
 	}
 
-	/** Reports whether a document matches its schema. */
+	/** Validates a document against its schema. Returns true if it matches. */
 	validate(document: Document, report: Report): boolean {
 		return checkDocument(document, report, this.#valid);
 	}
 
-	/** Builds the sites that are not known to build. Returns all that can be built. */
+	/** Builds the sites that are not yet known to build. Returns all sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): BuiltSites {
 		const { sites: _, ...rest } = document;
 		const shared = JSON.stringify(rest);
@@ -50,7 +50,10 @@ export class DocumentChecks {
 		return this.#built;
 	}
 
-	/** Plans the listeners, unless all sites are served where and how they were before. `asked` is the record of `reader`. */
+	/**
+	 * Plans the listeners. The last plan is reused if the addresses, `bind` and TLS of all sites are unchanged. `asked` are the
+	 * reads that `reader` recorded.
+	 */
 	plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan {
 		const { admin: _, logs: _logs, ...relevant } = document.settings ?? {};
 		const settings = JSON.stringify(relevant);
@@ -69,7 +72,7 @@ export class DocumentChecks {
 			},
 			files,
 		);
-		// Results that depend on files must be recomputed, because files may change.
+		// A plan that depends on files must not be reused, because files may change.
 		const lasting = !reported && asked.length === 0;
 		this.#listeners = lasting ? { settings, sites, plan } : undefined;
 		return plan;

@@ -1,4 +1,4 @@
-/** Cuts texts into pieces, and reuses those known from the previous compilation. */
+/** Splits configuration files into pieces, and reuses the pieces known from the previous compilation. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { substituteEnvironment } from '../source/environment.ts';
 import type { Source } from '../source/source.ts';
@@ -6,7 +6,7 @@ import { cutText, type Extent } from '../syntax/cut-text.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import { KnownPiece } from './site-memory.ts';
 
-/** Pieces of one file by their text; equal ones in order. */
+/** The pieces of one file by their text. Pieces with equal text are in file order. */
 type PiecesByText = Map<string, TextPiece[]>;
 
 /** The pieces of one configuration, kept between compilations. */
@@ -19,19 +19,19 @@ export class PieceStore {
 		this.#dialect = dialect;
 	}
 
-	/** Starts a compilation: pieces of the previous one are known. */
+	/** Starts a compilation: the pieces of the previous one become the known ones. */
 	begin(): void {
 		this.#known = this.#next;
 		this.#next = new Map();
 	}
 
-	/** Returns the pieces of a text in order; undefined if it must be parsed as a whole. Called once per file. */
+	/** Returns the pieces of a file in order; undefined if the file must be parsed as a whole. Called once per file. */
 	cut(whole: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
 		const file = whole.importedAt ? (whole.path ?? whole.name) : '';
 		const known = this.#known.get(file);
 		const extents = this.#extents(whole, env);
 		if (!extents) {
-			// A brace missing while the user types is likely back in the next text.
+			// While a user types, a missing brace is likely to be back soon, so the pieces are kept for the next compilation.
 			if (known) this.#next.set(file, known);
 			return undefined;
 		}
@@ -41,7 +41,7 @@ export class PieceStore {
 			const text = whole.text.slice(start, end);
 			const same = next.get(text);
 			const found = known?.get(text)?.[same?.length ?? 0];
-			// A slice would keep the whole text in memory as long as the piece is known, so this is a copy.
+			// Copies the text, because a slice would keep the whole file in memory as long as the piece is known.
 			const piece = found ?? new KnownPiece(` ${text}`.slice(1), whole, start, this.#dialect);
 			if (found) piece.move(whole, start);
 			if (same) same.push(piece);
@@ -50,7 +50,7 @@ export class PieceStore {
 		});
 	}
 
-	/** Returns the extents of the pieces in the original text; undefined if a cut falls inside an environment value. */
+	/** Returns where the pieces begin and end in the original text; undefined if a cut would fall inside an environment value. */
 	#extents(whole: Source, env: (name: string) => string | undefined): readonly Extent[] | undefined {
 		const substituted = substituteEnvironment(whole.text, env);
 		const extents = cutText(substituted.text, this.#dialect);

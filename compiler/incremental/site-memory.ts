@@ -1,4 +1,4 @@
-/** Remembers the sites made from pieces: their expansion and lowering, and what these depended on. */
+/** Remembers the sites made from pieces of text: their expanded and lowered forms, and what these depended on. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Site } from '../document/document.ts';
 import type { SiteWatch } from '../lower/site-watch.ts';
@@ -11,10 +11,10 @@ import type { DefinedNames, PieceMemory } from '../syntax/file-structure.ts';
 import type { Snippet } from '../syntax/frame.ts';
 import { TextPiece } from '../syntax/text-piece.ts';
 
-/** An expanded site whose piece depends on what comes before it. */
+/** The expanded site of a piece, with what the expansion depended on. */
 interface Expansion {
 	readonly block: SiteBlock;
-	/** Identifies everything before it other than sites. */
+	/** Number that identifies everything before the piece other than sites. */
 	readonly context: number;
 	readonly asked: readonly Asked[];
 	readonly snippets: readonly string[];
@@ -22,13 +22,13 @@ interface Expansion {
 	readonly record: ExpansionRecord;
 }
 
-/** The context shared by all sites of one compilation. */
+/** What the lowering of every site in one compilation depends on. */
 export interface RunDependencies {
-	/** {@link TreeLowering.context}. */
+	/** See {@link TreeLowering.context}. */
 	readonly context: string;
-	/** Folder of the main text. */
+	/** Folder of the main file. */
 	readonly folder: string;
-	/** The files read. */
+	/** The names of all configuration files. */
 	readonly files: string;
 }
 
@@ -36,33 +36,33 @@ export interface LoweredSite {
 	readonly site: Site;
 	readonly watch: SiteWatch;
 	readonly deps: RunDependencies;
-	/** Number of anonymous logs named before it, and by it. */
+	/** Number of anonymous logs named before the site, and by it. */
 	readonly logsBefore: number;
 	readonly logs: number;
 	readonly asked: readonly Asked[];
-	/** Places of its steps; empty unless requested. */
+	/** Places of the site's steps; empty unless they are requested. */
 	readonly spans: readonly (SourceSpan | undefined)[];
 }
 
-/** A piece and what is known about it. */
+/** A piece with what is remembered about it. */
 export class KnownPiece extends TextPiece {
 	expansion: Expansion | undefined = undefined;
 	lowered: LoweredSite | undefined = undefined;
 }
 
-/** A piece being parsed. */
+/** A piece that is being parsed. */
 interface Reading {
 	readonly piece: TextPiece;
 	readonly asked: readonly Asked[];
-	/** The context before it. */
+	/** Number of the context before the piece. */
 	readonly before: number;
-	/** Pieces of an imported file are parsed inside it. */
+	/** True once the contents of an import are being parsed inside the piece. */
 	entered: boolean;
 }
 
 /** The memory of one configuration, kept between compilations. */
 export class SiteMemory implements PieceMemory {
-	/** Numbers of the contexts of the previous and the current compilation. */
+	/** Numbers of the contexts in the previous and the current compilation. */
 	#contexts = new Map<string, number>();
 	#nextContexts = new Map<string, number>();
 	#contextCount = 0;
@@ -71,15 +71,15 @@ export class SiteMemory implements PieceMemory {
 	#report: ExpansionReport | undefined;
 	#main: string | undefined;
 	#addFile: ((path: string) => void) | undefined;
-	/** The pieces being parsed, nested by imports. */
+	/** The pieces that are being parsed, nested by imports. */
 	readonly #open: Reading[] = [];
 	#record: ExpansionRecord | undefined;
-	/** True for imported lines that are not pieces: their definitions enter no context before the import ends. */
+	/** True while imported lines are parsed that are not pieces. What they define enters a context only when the import ends. */
 	#loose = false;
 
 	/**
-	 * Starts a compilation. `main` is the path of the main file, `root` is everything that all sites depend on; `addFile`
-	 * receives files read earlier for a reused site.
+	 * Starts a compilation. `main` is the path of the main file, and `root` stands for everything on which all sites depend.
+	 * `addFile` receives the files that a reused site has read.
 	 */
 	begin(
 		main: string | undefined,
@@ -99,7 +99,7 @@ export class SiteMemory implements PieceMemory {
 		this.#context = this.#numberOf(root);
 	}
 
-	/** True if the piece is known to have made one site; {@link recall} decides whether it still does. */
+	/** Reports whether the piece produced exactly one site before. {@link recall} decides whether it still does. */
 	expects(piece: TextPiece): boolean {
 		return knowledge(piece).expansion !== undefined;
 	}
@@ -109,7 +109,7 @@ export class SiteMemory implements PieceMemory {
 		if (!expansion || this.#loose) return false;
 		this.#enter();
 		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.asked)) return false;
-		// It may import the file that now contains it.
+		// A piece that imports the main file cannot be reused: the main file might now contain the piece.
 		if (expansion.asked.some(({ what, of }) => what === 'readText' && of === this.#main)) return false;
 		const report = this.#report!;
 		for (const { what, of, answer } of expansion.asked) {
@@ -164,7 +164,7 @@ export class SiteMemory implements PieceMemory {
 		this.#loose = true;
 	}
 
-	/** An import's contents see what comes before it in the piece. */
+	/** Enters an import: its contents depend on what precedes the import in the piece. */
 	#enter(): void {
 		const outer = this.#open.at(-1);
 		if (!outer || outer.entered) return;
@@ -172,7 +172,7 @@ export class SiteMemory implements PieceMemory {
 		this.#context = this.#numberOf(`${outer.before}\0${outer.piece.source.text}`);
 	}
 
-	/** Returns the block of a piece that was recalled or completed in this compilation. */
+	/** Returns the block of a piece that was reused or parsed in this compilation. */
 	block(piece: TextPiece): SiteBlock | undefined {
 		return knowledge(piece).expansion?.block;
 	}
@@ -189,7 +189,7 @@ export class SiteMemory implements PieceMemory {
 		return this.#reader!.confirms(lowered.asked) ? lowered : undefined;
 	}
 
-	/** Stores the lowering of a piece, if its validity can be checked later. */
+	/** Stores the lowering of a piece, unless it could not be determined later whether it is still valid. */
 	keep(piece: TextPiece, lowered: LoweredSite): void {
 		const known = knowledge(piece);
 		const { watch } = lowered;
@@ -204,12 +204,12 @@ export class SiteMemory implements PieceMemory {
 	}
 }
 
-/** Returns a piece with its knowledge: all pieces of a session are created by its store. */
+/** Returns the piece with what is remembered about it. All pieces of a session are created by its store, so the cast is safe. */
 function knowledge(piece: TextPiece): KnownPiece {
 	return piece as KnownPiece;
 }
 
-/** Reports whether every place moves along with its piece. */
+/** Reports whether all places in a diagnostic move together with their piece. */
 function staysRight({ span, related, fix }: Diagnostic): boolean {
 	const moves = ({ source }: SourceSpan): boolean => source.moves;
 	return (

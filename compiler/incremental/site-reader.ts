@@ -1,4 +1,4 @@
-/** Parses pieces that are a single, independent site, each when it is lowered. */
+/** Parses pieces that consist of a single, independent site. Each is parsed when it is lowered. */
 
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Reader } from '../source/reader.ts';
@@ -10,7 +10,7 @@ import { mainFrame } from '../syntax/frame.ts';
 import { Importer } from '../syntax/importer.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 
-/** A tree that consists only of such sites. */
+/** Reads the sites of pieces that contain nothing else. */
 export class SiteReader {
 	readonly #dialect: Dialect;
 	readonly #reader: Reader;
@@ -25,7 +25,7 @@ export class SiteReader {
 		this.#directives = directives;
 	}
 
-	/** Returns the site; undefined if the piece is something else, or contains a mistake to report. */
+	/** Returns the site; undefined if the piece is anything else, or contains a mistake that must be reported. */
 	read(piece: TextPiece): SiteBlock | undefined {
 		this.#reported = false;
 		if (!this.#structure || !this.#importer) {

@@ -1,4 +1,4 @@
-/** One pass over a configuration in text: parses, expands and lowers it, reusing what earlier passes found. */
+/** One pass over a configuration in text form: parses, expands and lowers it, and reuses the results of earlier passes. */
 import { dirname } from 'node:path';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
@@ -25,7 +25,7 @@ import type { PieceStore } from './piece-store.ts';
 import type { RunDependencies, SiteMemory } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
 
-/** What a session knows about a configuration in one dialect. */
+/** What a session remembers about a configuration in one dialect. */
 export interface TextKnowledge {
 	readonly pieces: PieceStore;
 	readonly sites: SiteMemory;
@@ -42,8 +42,9 @@ export interface TextPass {
 }
 
 /**
- * Runs one pass. `again`: a piece differed from what was assumed, and the next pass knows. `whole`: the text must be parsed as
- * a whole.
+ * Runs one pass. Returns `again` if a wrong assumption was made about a piece, which the next pass will not repeat, and `whole`
+ * if
+ * the text must be parsed as a whole.
  */
 export function lowerPieces(pass: TextPass): LoweredText | 'again' | 'whole' {
 	const { input, dialect, reader, known } = pass;
@@ -66,7 +67,7 @@ export function lowerPieces(pass: TextPass): LoweredText | 'again' | 'whole' {
 	known.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
 	structure.addFile(main);
 	const tree = structure.finish();
-	// In these cases the order of events matters, or related parts are in different pieces.
+	// In these cases the order of processing matters, or parts of one site are in different pieces.
 	if (expansion.exhausted || tree.sites.some(site => !site.braces)) return 'whole';
 	const sites = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
@@ -85,19 +86,19 @@ export function lowerPieces(pass: TextPass): LoweredText | 'again' | 'whole' {
 	};
 }
 
-/** The record of sites that looked at nothing else: most do, and share this. */
+/** Shared by all sites whose lowering depended on nothing but their own lines, as most do. */
 const NO_NOTES: SiteWatch = new SiteWatch();
 const NO_QUESTIONS: readonly Asked[] = [];
 const NO_SPANS: readonly (SourceSpan | undefined)[] = [];
 
-/** The sites in order, each lowered or reused. */
+/** Lowers the sites in order, or reuses their earlier lowering. */
 class SitesLowering {
 	readonly #pass: TextPass;
 	readonly #entries: readonly SiteEntry[];
 	readonly #reader: SiteReader;
 	readonly #origins: Origins;
 	readonly #lowering: TreeLowering;
-	/** Number of anonymous logs before each site. */
+	/** Number of anonymous logs that precede each site. */
 	readonly #logsBefore: number[] = [];
 	/** Places of the steps of each site. */
 	readonly spans: (readonly (SourceSpan | undefined)[])[] = [];
@@ -120,7 +121,7 @@ class SitesLowering {
 		this.#deps = { context: this.#lowering.context, folder, files: tree.files.join('\0') };
 	}
 
-	/** Returns the document; undefined if a piece is not what it was assumed to be. */
+	/** Returns the document; undefined if an assumption about a piece turned out to be wrong. */
 	document(): Document | undefined {
 		const sites: Site[] = [];
 		let mistaken = false;
@@ -176,7 +177,7 @@ class SitesLowering {
 		}
 	}
 
-	/** Returns where the objects of the document are. */
+	/** Returns the places of the document's objects. */
 	places(): SitePlaces {
 		const blockOf = (index: number): SiteBlock | undefined => {
 			const entry = this.#entries[index];
@@ -186,7 +187,7 @@ class SitesLowering {
 	}
 }
 
-/** Returns a diagnostic whose places stay correct when pieces move. */
+/** Returns the diagnostic with places in the whole files, which stay correct when pieces move. */
 function inWholeTexts(diagnostic: Diagnostic): Diagnostic {
 	const { span, related, fix } = diagnostic;
 	return {

@@ -49,7 +49,7 @@ import { unformatted } from './rules/unformatted.ts';
 import { upstreamTwice } from './rules/upstream-twice.ts';
 import { upstreamUnused } from './rules/upstream-unused.ts';
 
-/** Sorted by name. */
+/** All lint rules, sorted by name. */
 export const lintRules: readonly LintRule[] = [
 	adminOpen,
 	authInClear,

@@ -27,11 +27,11 @@ export interface LintInput {
 	};
 	readonly reader: Reader;
 	readonly deps: DryRunEnvironment;
-	/** `usual`: only the rules that every validation checks, plus, for a Configfile, those checked for every Configfile. */
+	/** `usual`: only the rules that `svc validate` checks without `--lint`. */
 	readonly rules?: 'all' | 'usual';
 }
 
-/** Returns the findings of the compiler and the rules, sorted by place, except those silenced by a comment. Opens no socket. */
+/** Returns the findings of the compiler and of the rules, sorted by place, except those silenced by comments. Opens no socket. */
 export async function lint({ input, compiled, reader, deps, rules = 'all' }: LintInput): Promise<Diagnostic[]> {
 	const { document, plan, diagnostics, locate } = compiled;
 	const found: Diagnostic[] = [...diagnostics];
@@ -71,7 +71,7 @@ export async function lint({ input, compiled, reader, deps, rules = 'all' }: Lin
 	return sortDiagnostics(left).map(one => concealed.conceal(one));
 }
 
-/** Returns the full text of every configuration file, and the parsed tree; neither for JSON. */
+/** Returns the contents of all configuration files, and the parsed tree. For JSON, there are neither. */
 function texts(
 	input: ConfigInput,
 	files: readonly string[],
@@ -91,14 +91,14 @@ function texts(
 		try {
 			sources.push(new Source({ name: path, text: reader.readText(path), path }));
 		} catch (error) {
-			// The file was there a moment ago, and its contents have been compiled.
+			// A missing file is ignored here: it existed a moment ago, and its contents have been compiled.
 			if (!(error instanceof ReadError)) throw error;
 		}
 	}
 	return { tree, sources };
 }
 
-/** Registers the values of the variables in the texts, so that no message shows one. */
+/** Registers the values of the environment variables that files use, so that messages do not reveal them. */
 function conceal(sources: readonly Source[], watching: Reader): void {
 	for (const { text } of sources) for (const [, name] of text.matchAll(/\{\$([^{}:\s]+)/g)) watching.env(name!);
 }

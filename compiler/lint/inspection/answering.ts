@@ -1,4 +1,4 @@
-/** Derives facts about steps from the traits of their handlers: which answer requests, always or sometimes, and their words. */
+/** Derives facts about steps from the traits of their handlers: whether they answer requests, and what they change. */
 
 import { HANDLERS } from '../../codegen/handlers.ts';
 import type { Step } from '../../document/document.ts';
@@ -13,19 +13,19 @@ export function traitsOf(step: Step): Partial<HandlerDirective> {
 	return HANDLERS.get(step.handler) ?? NONE;
 }
 
-/** Returns the word for a step, as a person would write it. */
+/** Returns the directive's name for a step, as a user would write it. */
 export function directiveOf(step: Step): string {
 	const { writtenAs, names } = traitsOf(step);
 	return writtenAs?.(step) ?? names?.compatfile[0] ?? names?.configfile[0] ?? step.handler;
 }
 
-/** Reports whether no request at all continues past the step. */
+/** Reports whether the step answers every request that reaches it. */
 export function alwaysAnswers(step: Step): boolean {
 	if (step.when !== undefined || step.exclusive !== undefined) return false;
 	return answersOnceRun(step);
 }
 
-/** Reports whether no request for which the step runs continues past it. */
+/** Reports whether the step answers every request for which it runs. */
 export function answersOnceRun(step: Step): boolean {
 	const branches = branchesOf(step);
 	if (branches.length > 0) {
@@ -47,7 +47,7 @@ export function changesTarget(step: Step): boolean {
 	return traitsOf(step).changesTarget === true || branchesOf(step).some(({ pipeline }) => pipeline.some(changesTarget));
 }
 
-/** Returns the pipelines nested in a step that requests run through before they continue. */
+/** Returns the pipelines nested in a step that requests pass through before they continue after it. */
 export function branchesOf(step: Step): readonly StepBranch[] {
 	return traitsOf(step).branches?.(step) ?? [];
 }

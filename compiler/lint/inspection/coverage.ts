@@ -1,6 +1,6 @@
 /**
- * Decides, from their form alone, whether one matcher holds for every request for which another does, and whether two never
- * hold together.
+ * Compares matchers, judging by their form alone: whether one matches every request that another does, and whether no request can
+ * match both.
  */
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Matcher } from '../../document/document.ts';
@@ -8,7 +8,7 @@ import { hostMatches } from '../../exchange/authority.ts';
 import { listOf } from '../../modules/matchers/index.ts';
 import type { ListedValue } from '../../modules/matchers/matcher.ts';
 
-/** Returns true only if `wide` certainly holds whenever `narrow` does. Undefined matches every request. */
+/** Returns true only if `wide` certainly matches whenever `narrow` does. Undefined matches every request. */
 export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
 	if (wide === undefined) return true;
 	if (narrow === undefined) return takesEverything(wide);
@@ -23,7 +23,7 @@ export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): 
 	return narrower.values.every(value => wider.values.some(other => covering(other, value)));
 }
 
-/** Returns true only if no request can satisfy both. */
+/** Returns true only if no request can match both. */
 export function excludes(one: Matcher, other: Matcher): boolean {
 	const [left, right] = [valuesOf(one), valuesOf(other)];
 	if (!left || !right || left.of !== right.of) return false;
@@ -32,8 +32,9 @@ export function excludes(one: Matcher, other: Matcher): boolean {
 }
 
 /**
- * Returns the values of a matcher that lists alternatives, in lower case if case is ignored; undefined for other matchers and
- * for values with placeholders.
+ * Returns the values of a matcher that lists alternatives, in lower case if it ignores case. Returns undefined for other
+ * matchers,
+ * and for values with placeholders.
  */
 function valuesOf(matcher: Matcher): { readonly of: ListedValue; readonly values: readonly string[] } | undefined {
 	const list = listOf(matcher);
@@ -55,14 +56,14 @@ function isWild(host: string): boolean {
 	return host.includes('*');
 }
 
-/** Reports whether every host matched by the narrow pattern is matched by the wide one. */
+/** Reports whether the pattern `wide` matches every host that `narrow` matches. */
 export function coversHost(wide: string, narrow: string): boolean {
 	return wide === narrow || (!isWild(narrow) && isWild(wide) && hostMatches(narrow, wide));
 }
 
 const PLAIN = /^[^*?[\]%\\]*$/;
 
-/** Reports whether every path matched by the narrow pattern is matched by the wide one. */
+/** Reports whether the pattern `wide` matches every path that `narrow` matches. */
 export function coversPath(wide: string, narrow: string): boolean {
 	if (wide === narrow || wide === '*' || wide === '/*') return true;
 	if (wide.includes('//') || wide.includes('%') || narrow.includes('%')) return false;
@@ -95,14 +96,14 @@ function disjointPaths(a: string, b: string): boolean {
 	return left.text !== right.text;
 }
 
-/** Reports whether everything matched by the second value is matched by the first. */
+/** Functions that report whether `wide` matches everything that `narrow` matches. */
 const COVERING: { readonly [of in ListedValue]: (wide: string, narrow: string) => boolean } = {
 	path: coversPath,
 	host: coversHost,
 	method: (wide, narrow) => wide === narrow,
 };
 
-/** Reports whether nothing matches both values. */
+/** Functions that report whether nothing can match both values. */
 const DISJOINT: { readonly [of in ListedValue]: (a: string, b: string) => boolean } = {
 	path: disjointPaths,
 	host: (a, b) => !(coversHost(a, b) || coversHost(b, a) || (isWild(a) && isWild(b))),

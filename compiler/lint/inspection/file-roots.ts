@@ -2,7 +2,7 @@
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
-/** A folder as in the document; absolute if it came from a text. */
+/** A folder as written in the document, or its absolute path if the document was compiled from text. */
 export interface FileRoot {
 	readonly root: string;
 	readonly pointer: string;
@@ -10,7 +10,7 @@ export interface FileRoot {
 	readonly site: number | undefined;
 }
 
-/** Yields the roots that are known at load time, in document order. */
+/** Yields the roots that do not depend on requests, in document order. */
 export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 	for (const { step, pointer, pipeline } of walked.steps) {
 		const root = traitsOf(step).rootOf?.(step);

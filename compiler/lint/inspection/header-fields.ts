@@ -1,11 +1,11 @@
-/** Lists the header fields that a document sets or removes, whichever handler holds the edits. */
+/** Lists the header fields that a document sets or removes, whichever handlers do it. */
 import type { EditedMessage } from '../../modules/directives/traits.ts';
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument, WalkedStep } from './walk-document.ts';
 
 export interface FieldEdit {
 	readonly name: string;
-	/** '' for a removal. */
+	/** The value that is set; '' for a removal. */
 	readonly value: string;
 	readonly removes: boolean;
 	readonly pointer: string;
@@ -20,7 +20,7 @@ interface Edits {
 	readonly delete?: readonly string[];
 }
 
-/** Yields every edit, in document order. */
+/** Yields all edits of header fields, in document order. */
 export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
 	for (const of of walked.steps) {
 		for (const [field, on] of Object.entries(traitsOf(of.step).fieldEdits ?? {})) {
@@ -42,10 +42,10 @@ export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
 
 const OF_CACHES = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 
-/** Seconds from which a cached mistake counts as lasting long. */
+/** Minimum lifetime in seconds of what counts as long-lived caching. */
 const LONG = 86_400;
 
-/** Reports whether a field makes caches keep a response for long. */
+/** Reports whether a field makes caches keep a response for a long time. */
 export function isLong({ name, value }: FieldEdit): boolean {
 	if (!OF_CACHES.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
 	if (/\bimmutable\b/i.test(value)) return true;

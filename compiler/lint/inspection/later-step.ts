@@ -8,7 +8,7 @@ import { covers, excludes } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
 /**
- * Returns the first wanted step after a given one that a request satisfying the matcher may reach. Undefined matches every
+ * Returns the first wanted step after `from` that may be reached by a request which the matcher matches. Undefined matches every
  * request.
  */
 export function laterStep(
@@ -37,7 +37,7 @@ interface PlacedStep {
 	readonly pointer: string;
 }
 
-/** `ended`: no request continues past the steps. */
+/** Searches steps in order. `ended` is true if no request continues past them. */
 function search(
 	steps: readonly PlacedStep[],
 	when: Matcher | undefined,
@@ -62,7 +62,7 @@ function search(
 	return { ended: false };
 }
 
-/** Returns true only if no request can satisfy both. */
+/** Returns true only if no request can match both. Undefined matches every request. */
 function isDisjoint(one: Matcher | undefined, other: Matcher | undefined): boolean {
 	if (one === undefined || other === undefined) return false;
 	if (excludes(one, other)) return true;

@@ -1,4 +1,4 @@
-/** What a lint rule sees: the texts as trees, the resulting document, its plan, and a dry run of it. */
+/** The input to a lint rule: the syntax trees, the resulting document, its plan, and a dry run of it. */
 import type { Plan } from '../../codegen/plan.ts';
 import type { Diagnostic, TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../../dialects/dialect.ts';
@@ -11,7 +11,7 @@ import type { ConfigTree, Line } from '../../syntax/ast.ts';
 import type { LintRule } from './lint-rule.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
-/** The optional parts of a finding. */
+/** The optional parts of a rule's finding. */
 export interface FindingMore {
 	readonly label?: string | undefined;
 	readonly hint?: string | undefined;
@@ -19,7 +19,7 @@ export interface FindingMore {
 	readonly fix?: readonly TextEdit[] | undefined;
 }
 
-/** The words at which a finding about an object is placed: their first or last occurrence in the object's text. */
+/** The words at which a finding about an object is shown: their first or last occurrence in the object's text. */
 export interface WordsAt {
 	readonly words?: string | undefined;
 	readonly last?: boolean | undefined;
@@ -33,18 +33,18 @@ export interface LintSubject {
 	readonly document: Document;
 	readonly plan: Plan;
 	readonly walked: WalkedDocument;
-	/** The expanded tree; undefined for JSON. */
+	/** The expanded syntax tree; undefined for JSON. */
 	readonly tree: ConfigTree | undefined;
-	/** The whole texts that were read, main file first; empty for JSON. */
+	/** The complete source files, main file first; empty for JSON. */
 	readonly sources: readonly Source[];
 	readonly reader: Reader;
-	/** Returns the origin of an object of the document; undefined for JSON. */
+	/** Returns the place in the source from which an object of the document was compiled; undefined for JSON. */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
 	/** Sends a request through the live handler graph, without a network. Returns undefined if nothing listens there. */
 	readonly dryRun: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
 }
 
-/** One rule, applied to one configuration. */
+/** One rule as applied to one configuration. */
 export class LintContext {
 	readonly subject: LintSubject;
 	readonly dialect: Dialect | undefined;
@@ -68,15 +68,16 @@ export class LintContext {
 		this.#found = found;
 	}
 
-	/** Reports a finding at a place in a text. */
+	/** Reports a finding at a place in the source. */
 	report(span: SourceSpan, message: string, more: FindingMore = {}): void {
 		const { name, severity } = this.#rule;
 		this.#found.push({ ...more, code: name, severity, message, span });
 	}
 
 	/**
-	 * Reports a finding about an object of the document: at `words` if its text contains them, otherwise at the object's line;
-	 * for JSON, at its pointer.
+	 * Reports a finding about an object of the document: at `words` if its text contains them, otherwise at the object's line,
+	 * and
+	 * for JSON at its pointer.
 	 */
 	at(pointer: string, message: string, more: FindingMore & WordsAt = {}): void {
 		const { words, last, ...rest } = more;
@@ -86,14 +87,14 @@ export class LintContext {
 		this.#found.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
 	}
 
-	/** True if the compilation has already reported this under the rule's name. */
+	/** Reports whether the compiler has already reported this place under the rule's name. */
 	#isReported({ source, start }: SourceSpan): boolean {
 		return this.subject.diagnostics.some(
 			({ code, span }) => code === this.#rule.name && span?.start === start && span.source.text === source.text,
 		);
 	}
 
-	/** Returns the place of an object: of `words` in its text, or of its first line. Undefined for JSON. */
+	/** Returns the place of `words` in an object's text, otherwise of the object's first line. Undefined for JSON. */
 	span(pointer: string, words?: string, last?: boolean): SourceSpan | undefined {
 		const span = this.subject.locate(pointer);
 		if (!span) return undefined;
@@ -103,14 +104,14 @@ export class LintContext {
 		return found ?? onlyIn(span.source, words) ?? head(span);
 	}
 
-	/** Returns a related place, if the object has one. */
+	/** Returns an object's place as a related place of a diagnostic; undefined if it has none. */
 	related(pointer: string, message: string): Diagnostic['related'] {
 		const span = this.span(pointer);
 		return span && [{ span, message }];
 	}
 }
 
-/** Returns the first place in a span where a text occurs as a word or as a word's content. */
+/** Returns the first place in a span where `words` occur as a word or as a word's content. */
 function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
 	const { source, start, end } = span;
 	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {
@@ -124,7 +125,7 @@ function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
 	return undefined;
 }
 
-/** Returns the place of a text that occurs exactly once in a source. */
+/** Returns the place of `words` if they occur exactly once in a source. */
 function onlyIn(source: Source, words: string): SourceSpan | undefined {
 	const all = { source, start: 0, end: source.text.length };
 	const found = wordsIn(all, words);
@@ -136,7 +137,7 @@ function isWordPart(neighbour: string | undefined, own: string | undefined): boo
 	return /[\w/*.:-]/.test(neighbour) && /[\w/*.:-]/.test(own);
 }
 
-/** Returns the first line of a span without the brace that opens its block. */
+/** Returns the first line of a span, without the brace that opens a block. */
 export function head({ source, start, end }: SourceSpan): SourceSpan {
 	const newline = source.text.indexOf('\n', start);
 	const line = source.text.slice(start, newline === -1 || newline > end ? end : newline);
@@ -144,7 +145,7 @@ export function head({ source, start, end }: SourceSpan): SourceSpan {
 	return { source, start, end: start + Math.max(1, trimmed.length) };
 }
 
-/** Yields every line of a tree with its enclosing lines, outermost first. */
+/** Yields every line of a tree with the lines that enclose it, outermost first. */
 export function* linesOf(tree: ConfigTree): Generator<{ readonly line: Line; readonly around: readonly Line[] }> {
 	for (const { lines } of [...tree.namedRoutes, ...tree.sites]) yield* linesIn(lines, []);
 }

@@ -7,17 +7,17 @@ export type LintSeverity = Exclude<Severity, 'error'>;
 
 /** A lint rule. Registered by one line in lint/index.ts; its fixture is `fixtures/lint/<name with - for />/`. */
 export interface LintRule {
-	/** The code of its findings, `area/what`. Stable, because the comments that silence it name it. */
+	/** The code of its findings, `area/what`. It must not change, because comments that silence findings contain it. */
 	readonly name: string;
 	readonly severity: LintSeverity;
-	/** What is wrong where it reports, in one sentence. */
+	/** What a finding of this rule means, in one sentence. */
 	readonly summary: string;
-	/** Why that matters and what to do: Markdown paragraphs for the manual. */
+	/** Why it matters and what to do about it: Markdown paragraphs for the manual. */
 	readonly documentation: string;
-	/** Checked by every `svc validate` of a Configfile, with or without `--lint`. */
+	/** If true, `svc validate` checks the rule for every Configfile, with or without `--lint`. */
 	readonly ofConfigfile?: true;
-	/** Checked by every `svc validate`, whatever the language. */
+	/** If true, `svc validate` always checks the rule, whatever the language. */
 	readonly always?: true;
-	/** Finds and reports problems. Omitted if the compiler itself reports them in every language. */
+	/** Finds and reports problems. Omitted if the compiler itself reports them in all languages. */
 	readonly check?: (cx: LintContext) => void | Promise<void>;
 }

@@ -1,11 +1,12 @@
-/** Decides, from its name alone, whether a host can be reached by the public. */
+/** Judges by its name alone whether a host can be reached from the Internet. */
 import { parseIp } from '../../exchange/ip-address.ts';
 
-/** Names that are never delegated (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and `.internal`). */
+/** Domains that are never delegated (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and `.internal`). */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|test|example|invalid|home\.arpa|lan|localdomain)$/;
 
 /**
- * Reports whether a public certificate could be obtained for a name: not an address, and not the name of a local network. `*`
+ * Reports whether a public authority could issue a certificate for a name. This excludes addresses and names in local networks.
+ * `*`
  * labels are allowed.
  */
 export function isPublicName(host: string): boolean {
@@ -13,7 +14,7 @@ export function isPublicName(host: string): boolean {
 	return !PRIVATE_NAME.test(host);
 }
 
-/** Reports whether a host can only be reached from this machine. */
+/** Reports whether a host can be reached only from this machine. */
 export function isLoopback(host: string): boolean {
 	const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
 	return bare === 'localhost' || bare.endsWith('.localhost') || bare === '::1' || /^127\./.test(bare);
