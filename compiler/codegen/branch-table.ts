@@ -5,19 +5,12 @@
  */
 import type { Matcher } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
-import type { Handler, Predicate } from '../exchange/handler.ts';
+import type { Handler } from '../exchange/handler.ts';
 import { loweredPath } from '../exchange/request-path.ts';
 import { TextTable } from '../exchange/text-table.ts';
 import { pathsOf } from '../modules/matchers/index.ts';
 import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
-
-/** A condition, and the handler that runs if it is the first to hold. */
-export interface Branch {
-	readonly when: Matcher | undefined;
-	/** Undefined if the branch has no condition. */
-	readonly predicate: Predicate | undefined;
-	readonly handler: Handler;
-}
+import type { Branch } from './compile-context.ts';
 
 /** Minimum number of branches limited to certain path segments: with fewer, evaluating each costs less than a lookup. */
 const TABLE_FROM = 4;

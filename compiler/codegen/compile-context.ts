@@ -36,6 +36,8 @@ export interface CompileContext extends Leases {
 	 * for an unknown name.
 	 */
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
+	/** Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. */
+	firstBranch(branches: readonly Branch[], otherwise: Handler): Handler;
 	/** Compiles a string with placeholders. Unknown ones stay as written (`keep`) or become empty (`empty`). */
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
 	/**
@@ -80,4 +82,12 @@ export class BuildError extends Error {
 		this.pointer = pointer;
 		this.hint = hint;
 	}
+}
+
+/** A condition, and the handler that runs if it is the first to hold. */
+export interface Branch {
+	readonly when: Matcher | undefined;
+	/** Undefined if the branch has no condition. */
+	readonly predicate: Predicate | undefined;
+	readonly handler: Handler;
 }

@@ -5,7 +5,8 @@
 import type { Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
-import { type Branch, compileBranchTable, fitsTable } from './branch-table.ts';
+import { compileBranchTable, fitsTable } from './branch-table.ts';
+import type { Branch } from './compile-context.ts';
 import { HANDLERS } from './handlers.ts';
 import { withWholeBody } from './request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';

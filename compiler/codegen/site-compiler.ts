@@ -7,7 +7,8 @@ import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leas
 import type { PageWork } from '../exchange/page-work.ts';
 import type { StepTraits } from '../modules/directives/traits.ts';
 import { MATCHERS } from '../modules/matchers/index.ts';
-import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
+import { compileBranchTable, firstThatHolds, fitsTable } from './branch-table.ts';
+import { type Branch, BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './compile-named-routes.ts';
 import { compilePipeline } from './compile-pipeline.ts';
 import { HANDLERS } from './handlers.ts';
@@ -93,6 +94,11 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	get traced(): boolean {
 		return this.scope.tracer !== undefined;
+	}
+
+	firstBranch(branches: readonly Branch[], otherwise: Handler): Handler {
+		if (!this.traced && fitsTable(branches)) return compileBranchTable(branches, otherwise);
+		return x => (firstThatHolds(branches, x)?.handler ?? otherwise)(x);
 	}
 
 	get wholeSite(): Handler {

@@ -1,9 +1,7 @@
 /** The configuration as JSON, the only interface between text and runtime. Field names are those of the schema. */
 
-import type { SiteTls } from '../codegen/tls/site-tls.ts';
-import type { LogSampling } from '../lower/log-settings.ts';
-import type { LogFormat } from '../modules/providers/log-formats/log-format.ts';
-import type { LogOutput } from '../modules/providers/log-writers/log-output.ts';
+import type { LogFormat, LogOutput, LogSampling } from './log-settings.ts';
+import type { SiteTls } from './tls-settings.ts';
 
 /** A tagged matcher: `{"type":"path","patterns":["/api/*"]}`, `{"type":"all","of":[…]}`, `{"type":"any","of":[…]}`, `{"type":"not","of":{…}}`. */
 export interface Matcher {

@@ -1,9 +1,7 @@
 /** Determines which logs receive the entries of which loggers, and where a site's access log entries go. */
 
-import type { LogSampling } from '../lower/log-settings.ts';
-import type { LogFormat } from '../modules/providers/log-formats/log-format.ts';
-import type { LogOutput } from '../modules/providers/log-writers/log-output.ts';
 import type { Settings, SiteLog } from './document.ts';
+import type { LogFormat, LogOutput, LogSampling } from './log-settings.ts';
 
 declare module '../exchange/leases.ts' {
 	interface LeaseKinds {

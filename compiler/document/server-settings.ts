@@ -1,5 +1,4 @@
 /** Selects the item of `settings.servers` that applies to a listener. */
-import type { ListenerWrapper } from '../modules/options/servers/listener-wrappers.ts';
 import type { Settings } from './document.ts';
 
 /** Timeouts in milliseconds, rates in bytes per second, and a size in bytes. 0 means no limit. */
@@ -90,4 +89,20 @@ export function serverSettingsFor(settings: Settings, place: ListenerPlace): Ser
 		if ((found?.listener?.length ?? -1) < server.listener.length) found = server;
 	}
 	return found ?? NONE;
+}
+
+/** An item of `settings.servers[].listener_wrappers`; `tls` marks where TLS starts. */
+export type ListenerWrapper =
+	| ProxyProtocolWrapper
+	| { readonly wrapper: 'http_redirect' }
+	| { readonly wrapper: 'tls' };
+
+export interface ProxyProtocolWrapper {
+	readonly wrapper: 'proxy_protocol';
+	/** Milliseconds to wait for the header; default 5000, 0 for no limit. */
+	readonly timeout?: number;
+	readonly allow?: readonly string[];
+	readonly deny?: readonly string[];
+	/** Default `ignore`. */
+	readonly fallback_policy?: ProxyPolicy;
 }

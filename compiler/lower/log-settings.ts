@@ -1,23 +1,15 @@
 /** The settings of a `log`, in a site and in the global block: output, format, level and sampling. */
+
+import type { LogFormat, LogOutput, LogSampling } from '../document/log-settings.ts';
 import type { Schema } from '../modules/directives/directive.ts';
-import { LOG_FORMAT_REFERENCE, type LogFormat, lowerLogFormat } from '../modules/providers/log-formats/log-format.ts';
-import { LOG_OUTPUT, type LogOutput, lowerLogOutput } from '../modules/providers/log-writers/log-output.ts';
+import { LOG_FORMAT_REFERENCE, lowerLogFormat } from '../modules/providers/log-formats/log-format.ts';
+import { LOG_OUTPUT, lowerLogOutput } from '../modules/providers/log-writers/log-output.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { unavailableMessage } from './unavailable.ts';
 
 /** Levels in ascending order, as written in the document. */
 const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
-
-/** Sampling of entries with one message: the first `first` of each interval, then every `thereafter`-th. */
-export interface LogSampling {
-	/** Milliseconds; default 1000. */
-	readonly interval?: number;
-	/** Default 100. */
-	readonly first?: number;
-	/** Default 100; 0 drops the rest of the interval. */
-	readonly thereafter?: number;
-}
 
 /** The properties of a log in the document. */
 export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {

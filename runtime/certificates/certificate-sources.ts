@@ -1,6 +1,6 @@
 /** `get_certificate` managers: external programs that provide certificates during handshakes. */
 import { X509Certificate } from 'node:crypto';
-import type { CertificateSource } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { CertificateSource } from '../../compiler/document/tls-settings.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
 import { readKey } from './certificate-keys.ts';
 

@@ -1,5 +1,5 @@
 /** The issuer `internal`: certificates from an internal CA. */
-import type { IssuerSettings } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { IssuerSettings } from '../../compiler/document/tls-settings.ts';
 import { type Authority, AuthorityError } from './authority.ts';
 import { keyPem, makePrivateKey, readKey } from './certificate-keys.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, setting } from './issuer.ts';

@@ -1,5 +1,5 @@
 /** The interface of issuers, which provide certificates for names. */
-import type { IssuerSettings } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { IssuerSettings } from '../../compiler/document/tls-settings.ts';
 import type { KeyType } from './certificate-keys.ts';
 
 /** A request for one certificate. */

@@ -1,8 +1,7 @@
 /** One listening socket of one worker thread. Every thread binds the same address, and the kernel distributes connections. */
 import type { AddressInfo, Socket } from 'node:net';
-import type { ServerSettings } from '../../compiler/document/server-settings.ts';
+import type { ProxyProtocolWrapper, ServerSettings } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_KEEPALIVE } from '../../compiler/modules/options/servers/keepalive.ts';
-import type { ProxyProtocolWrapper } from '../../compiler/modules/options/servers/listener-wrappers.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';

@@ -1,5 +1,5 @@
 /** The log formats `json` and `console`. A value can never start a new line or control a terminal. */
-import type { PlainLogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
+import type { PlainLogFormat } from '../../compiler/document/log-settings.ts';
 import type { LogLevel } from './log-entry.ts';
 import { wallTime, writeTime } from './time-text.ts';
 

@@ -20,7 +20,7 @@ import {
 } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { FileOutput } from '../../compiler/modules/providers/log-writers/file-output.ts';
+import type { FileOutput } from '../../compiler/document/log-settings.ts';
 import { ROLLING_DEFAULTS } from '../../compiler/modules/providers/log-writers/file-output.ts';
 import { cutFile } from './line-writes.ts';
 import { linesIn } from './log-losses.ts';

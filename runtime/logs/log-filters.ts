@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { compileRegexp } from '../../compiler/codegen/regexp.ts';
 import { compileReplacement } from '../../compiler/codegen/replacement.ts';
 import { constantTemplate } from '../../compiler/codegen/template.ts';
+import type { LogFilter, ParameterAction } from '../../compiler/document/log-settings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { maskedAddress } from '../../compiler/exchange/ip-ranges.ts';
 import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
-import type { LogFilter, ParameterAction } from '../../compiler/modules/providers/log-formats/log-filter.ts';
 
 /** Edits the fields of one entry. */
 export type FieldEdit = (fields: { [name: string]: unknown }) => void;

@@ -1,5 +1,5 @@
 /** Compiles a log's format: the encoder of a line, and the edits of its fields. */
-import type { LogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
+import type { LogFormat } from '../../compiler/document/log-settings.ts';
 import { encoderOf, members, plainEncoder } from './encoders.ts';
 import type { LogLevel } from './log-entry.ts';
 import { compileLogFilters, type FieldEdit } from './log-filters.ts';

@@ -1,5 +1,5 @@
 /** Log sampling: of similar entries, the first ones in an interval, then every n-th. */
-import type { LogSampling } from '../../compiler/lower/log-settings.ts';
+import type { LogSampling } from '../../compiler/document/log-settings.ts';
 
 /** Number of counters; kinds of entries share them by hash. */
 const KINDS = 16;

@@ -1,6 +1,6 @@
 /** The reference-counted writers that logs share, opened before the configuration that names them is activated. */
 
-import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
+import type { LogOutput } from '../../compiler/document/log-settings.ts';
 import {
 	type CollectorAddress,
 	parseCollectorAddress,

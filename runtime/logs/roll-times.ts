@@ -1,5 +1,5 @@
 /** Computes when a log file is rolled by time. */
-import type { LogRolling } from '../../compiler/modules/providers/log-writers/file-output.ts';
+import type { LogRolling } from '../../compiler/document/log-settings.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

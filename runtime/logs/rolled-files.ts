@@ -4,7 +4,8 @@ import { chmod, readdir, rename, stat, unlink, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, createZstdCompress } from 'node:zlib';
-import { type LogRolling, ROLLING_DEFAULTS } from '../../compiler/modules/providers/log-writers/file-output.ts';
+import type { LogRolling } from '../../compiler/document/log-settings.ts';
+import { ROLLING_DEFAULTS } from '../../compiler/modules/providers/log-writers/file-output.ts';
 import { formatTime, timePattern } from '../../compiler/modules/templates/time-layout.ts';
 
 const SUFFIXES = { none: '', gzip: '.gz', zstd: '.zst' } as const;

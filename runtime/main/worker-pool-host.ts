@@ -1,5 +1,5 @@
 /** The interface between the pool of worker threads and the runtime. */
-import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
+import type { LogOutput } from '../../compiler/document/log-settings.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { PostedLines } from '../logs/log-segment.ts';

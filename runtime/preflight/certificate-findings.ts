@@ -1,9 +1,8 @@
 /** Preflight check of certificate management and client verification. It finds what the compiler cannot. */
 import type { Plan } from '../../compiler/codegen/plan.ts';
-import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
-import type { TrustPool } from '../../compiler/modules/providers/trust-pools/trust-pool.ts';
+import type { ClientAuth, TrustPool } from '../../compiler/document/tls-settings.ts';
 import { issuerProblem } from '../certificates/manager/issuers.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { clientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';

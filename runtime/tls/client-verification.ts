@@ -1,8 +1,8 @@
 /** Checks a client's certificate after the handshake. Fails closed. */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
 /** Why a client was rejected. */

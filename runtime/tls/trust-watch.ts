@@ -1,8 +1,7 @@
 /** Loads the certificates that verify clients and reloads them when files or other sources change. */
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
-import type { TrustPool } from '../../compiler/modules/providers/trust-pools/trust-pool.ts';
+import type { ClientAuth, TrustPool } from '../../compiler/document/tls-settings.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import { clientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';

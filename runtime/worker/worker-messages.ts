@@ -1,8 +1,8 @@
 /** Messages between the main thread and worker threads: strings and small arrays, because cloning deep objects would block the main thread. */
 import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
+import type { LogOutput } from '../../compiler/document/log-settings.ts';
 import type { SharedPool } from '../../compiler/document/shared-pools.ts';
-import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { LogEntry } from '../logs/log-entry.ts';

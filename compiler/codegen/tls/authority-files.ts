@@ -2,13 +2,14 @@
 import { X509Certificate } from 'node:crypto';
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document, Step } from '../../document/document.ts';
+import type { IssuerSettings } from '../../document/tls-settings.ts';
 import { escapePointer } from '../../document/validate.ts';
 import type { PkiSettings } from '../../modules/options/pki.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
 import { HANDLERS } from '../handlers.ts';
 import { isMistake } from './certificate-check.ts';
 import { certificatesIn } from './certificate-files.ts';
-import type { CertificatePlan, IssuerSettings } from './certificate-plan.ts';
+import type { CertificatePlan } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
 /** Matches references to environment variables in issuers' settings. */

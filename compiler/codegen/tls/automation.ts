@@ -2,11 +2,12 @@
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Settings } from '../../document/document.ts';
-import type { AutomationPolicy, CertificatePlan, IssuerSettings } from './certificate-plan.ts';
+import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
+import type { AutomationPolicy, CertificatePlan } from './certificate-plan.ts';
 import { authoritiesOf, issuersOf } from './issuers.ts';
 import type { TlsAddress } from './served-names.ts';
 import { coveringWildcards, isInternalName, qualifies } from './server-names.ts';
-import type { LoadedCertificate, SiteTls } from './site-tls.ts';
+import type { LoadedCertificate } from './site-tls.ts';
 
 /** Which parts of automatic HTTPS are disabled. */
 export interface AutoHttpsModes {

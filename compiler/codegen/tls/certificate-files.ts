@@ -3,10 +3,10 @@ import { X509Certificate } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document } from '../../document/document.ts';
-import type { TrustPool } from '../../modules/providers/trust-pools/trust-pool.ts';
+import type { TrustedLeaves, TrustPool } from '../../document/tls-settings.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
 import { type CertificateCheck, isMistake } from './certificate-check.ts';
-import type { LoadedCertificate, TrustedLeaves } from './site-tls.ts';
+import type { LoadedCertificate } from './site-tls.ts';
 
 /** The certificate files that a document names. */
 export interface DocumentFiles {

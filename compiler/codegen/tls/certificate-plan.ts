@@ -1,10 +1,5 @@
 /** The plan for the certificate manager: which names get certificates and how, according to automatic HTTPS. */
-
-/** One issuer in a document: `{"issuer":"acme",…}`. */
-export interface IssuerSettings {
-	readonly issuer: string;
-	readonly [setting: string]: unknown;
-}
+import type { CertificateSource, IssuerSettings } from '../../document/tls-settings.ts';
 
 /** How the certificates of some names are obtained and maintained. */
 export interface AutomationPolicy {
@@ -21,12 +16,6 @@ export interface AutomationPolicy {
 	readonly renewal_window_ratio?: number | undefined;
 	/** Queried for a certificate during the handshake, before any issuer and in this order: `{"manager":"http","url":…}`. */
 	readonly managers?: readonly CertificateSource[] | undefined;
-}
-
-/** One `get_certificate` of a site. */
-export interface CertificateSource {
-	readonly manager: string;
-	readonly [setting: string]: unknown;
 }
 
 /** All certificates to be managed for a document. */

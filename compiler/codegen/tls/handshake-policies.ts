@@ -2,9 +2,10 @@
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Settings } from '../../document/document.ts';
 import type { ServerSettings } from '../../document/server-settings.ts';
+import type { SiteTls } from '../../document/tls-settings.ts';
 import type { TlsAddress } from './served-names.ts';
 import { coveringWildcards } from './server-names.ts';
-import type { HandshakePolicy, ListenerTls, SiteTls } from './site-tls.ts';
+import type { HandshakePolicy, ListenerTls } from './site-tls.ts';
 
 /** Returns the policy of a site; `certificates` are the IDs of its loaded certificates. */
 export function handshakePolicy(tls: SiteTls, certificates: readonly string[]): HandshakePolicy {

@@ -1,9 +1,8 @@
 /** Selects the issuers of a name's certificate: those of its site, otherwise those of the process, otherwise the defaults. */
 import type { Settings } from '../../document/document.ts';
+import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
 import { FALLBACK_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
-import type { IssuerSettings } from './certificate-plan.ts';
 import { isInternalName } from './server-names.ts';
-import type { SiteTls } from './site-tls.ts';
 
 const INTERNAL: readonly IssuerSettings[] = [{ issuer: 'internal' }];
 

@@ -4,6 +4,7 @@ import type { Report } from '../../diagnostics/diagnostic.ts';
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Document } from '../../document/document.ts';
 import { serverSettingsFor } from '../../document/server-settings.ts';
+import type { ClientAuth } from '../../document/tls-settings.ts';
 import type { Reader } from '../../source/reader.ts';
 import type { HostFacts } from '../placeholders/placeholder.ts';
 import type { ListenedSite } from '../plan.ts';
@@ -15,7 +16,7 @@ import type { CertificatePlan } from './certificate-plan.ts';
 import { handshakePolicy, planHandshakes } from './handshake-policies.ts';
 import { planRedirects } from './redirects.ts';
 import type { TlsAddress } from './served-names.ts';
-import type { ClientAuth, HandshakePolicy, ListenerTls, LoadedCertificate } from './site-tls.ts';
+import type { HandshakePolicy, ListenerTls, LoadedCertificate } from './site-tls.ts';
 
 /** The certificates that a document requires from the process, in addition to its listeners. */
 export interface PlannedCertificates {

@@ -1,5 +1,5 @@
 /** The input to automatic HTTPS: the sites of a document as its TLS listeners serve them. */
-import type { SiteTls } from './site-tls.ts';
+import type { SiteTls } from '../../document/tls-settings.ts';
 
 /** One address of a site on a TLS listener. */
 export interface TlsAddress {

@@ -1,54 +1,5 @@
 /** The TLS settings of a site and of a listener, as in documents and plans. */
-import type { TrustPool } from '../../modules/providers/trust-pools/trust-pool.ts';
-import type { CertificateSource, IssuerSettings } from './certificate-plan.ts';
-
-/** A certificate and its key in PEM files, given by absolute paths. */
-export interface CertificateFiles {
-	readonly certificate: string;
-	readonly key: string;
-}
-
-/** How clients authenticate with certificates. */
-export interface ClientAuth {
-	readonly mode: 'request' | 'require' | 'verify_if_given' | 'require_and_verify';
-	readonly trust_pool?: TrustPool;
-	/** Restricts authentication to certain client certificates. */
-	readonly trusted_leaves?: TrustedLeaves;
-}
-
-/** Client certificates that are trusted individually. */
-export interface TrustedLeaves {
-	/** DER in base64. */
-	readonly certificates?: readonly string[];
-	readonly files?: readonly string[];
-	readonly folders?: readonly string[];
-	readonly pem?: readonly string[];
-}
-
-export interface SiteTls {
-	readonly certificates?: readonly CertificateFiles[];
-	/** Folders with PEM bundles. */
-	readonly load?: readonly string[];
-	readonly min_version?: 'tls1.2' | 'tls1.3';
-	readonly max_version?: 'tls1.2' | 'tls1.3';
-	/** IANA names. */
-	readonly ciphers?: readonly string[];
-	readonly curves?: readonly string[];
-	readonly alpn?: readonly string[];
-	readonly key_type?: string;
-	/** In order of preference. */
-	readonly issuers?: readonly IssuerSettings[];
-	/** Changes to the default ACME issuers, for sites that name no issuer. */
-	readonly acme?: { readonly [setting: string]: unknown };
-	readonly managers?: readonly CertificateSource[];
-	readonly on_demand?: boolean;
-	readonly force_automate?: boolean;
-	readonly reuse_private_keys?: boolean;
-	readonly renewal_window_ratio?: number;
-	readonly client_auth?: ClientAuth;
-	/** File to which the secrets of every connection are written (NSS key log). */
-	readonly insecure_secrets_log?: string;
-}
+import type { ClientAuth } from '../../document/tls-settings.ts';
 
 /** The parameters of a handshake. */
 export interface HandshakePolicy {

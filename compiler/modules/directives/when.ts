@@ -1,6 +1,5 @@
 /** `when … else when … else`: runs the first branch whose matcher expression holds. */
 
-import { compileBranchTable, firstThatHolds, fitsTable } from '../../codegen/branch-table.ts';
 import type { Matcher, Step } from '../../document/document.ts';
 import { MATCHER, PIPELINE } from '../../document/references.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
@@ -78,8 +77,7 @@ export const when = handlerDirective<FirstMatchStep>({
 			predicate: when && cx.matcher(when, `branches/${at}/when`),
 			handler: cx.pipeline(pipeline, next, `branches/${at}/pipeline`),
 		}));
-		if (!cx.traced && fitsTable(branches)) return compileBranchTable(branches, next);
-		return x => (firstThatHolds(branches, x)?.handler ?? next)(x);
+		return cx.firstBranch(branches, next);
 	},
 });
 

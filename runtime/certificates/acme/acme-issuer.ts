@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
-import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-plan.ts';
+import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';
 import { DEFAULT_DIRECTORY } from '../../../compiler/modules/providers/issuers/acme.ts';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { keySegment } from '../../storage/store.ts';

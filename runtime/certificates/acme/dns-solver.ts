@@ -1,6 +1,6 @@
 /** Answers DNS-01 challenges: finds the zone, creates the record, and waits until it is visible. */
 import { Resolver } from 'node:dns/promises';
-import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-plan.ts';
+import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';
 import type { DnsProvider } from '../dns/dns-provider.ts';
 import { createDnsProvider } from '../dns/dns-providers.ts';
 import { IssueError, setting } from '../issuer.ts';

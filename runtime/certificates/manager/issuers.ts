@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-plan.ts';
 import { canonicalJson } from '../../../compiler/document/canonical-json.ts';
+import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';
 import { internalIssuer } from '../internal-issuer.ts';
 import { IssueError, type Issuer } from '../issuer.ts';
 import type { IssuerDeps } from '../issuer-deps.ts';

@@ -1,6 +1,7 @@
 /** TLS material that the main thread provides: authorities that are not in files, and managed certificates. */
+
+import type { TrustPool } from '../../../compiler/document/tls-settings.ts';
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
-import type { TrustPool } from '../../../compiler/modules/providers/trust-pools/trust-pool.ts';
 
 /** A request for material. */
 export interface TlsWanted {

@@ -1,7 +1,8 @@
 /** Routing by the first path segment selects the same branch as evaluating the branches one after another. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Branch, compileBranchTable, firstThatHolds, fitsTable } from '../../../compiler/codegen/branch-table.ts';
+import { compileBranchTable, firstThatHolds, fitsTable } from '../../../compiler/codegen/branch-table.ts';
+import type { Branch } from '../../../compiler/codegen/compile-context.ts';
 import type { Matcher } from '../../../compiler/document/document.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import { compilePathPatterns } from '../../../compiler/modules/matchers/path-pattern.ts';

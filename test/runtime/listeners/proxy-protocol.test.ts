@@ -4,7 +4,7 @@
 import { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProxyProtocolWrapper } from '../../../compiler/modules/options/servers/listener-wrappers.ts';
+import type { ProxyProtocolWrapper } from '../../../compiler/document/server-settings.ts';
 import { ProxyReader } from '../../../runtime/listeners/proxy-reader.ts';
 import { freePorts, pace } from '../../harness.ts';
 import { open, type Wire } from '../protocols/http1/wire.ts';

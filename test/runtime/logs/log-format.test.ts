@@ -1,8 +1,7 @@
 /** Log formats with settings, field filters, and sampling. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { LogFilter } from '../../../compiler/modules/providers/log-formats/log-filter.ts';
-import type { LogFormat } from '../../../compiler/modules/providers/log-formats/log-format.ts';
+import type { LogFilter, LogFormat } from '../../../compiler/document/log-settings.ts';
 import { members } from '../../../runtime/logs/encoders.ts';
 import { compileLogFilters } from '../../../runtime/logs/log-filters.ts';
 import { compileLogFormat, UnknownEncoder } from '../../../runtime/logs/log-format.ts';

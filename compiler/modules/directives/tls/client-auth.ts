@@ -1,9 +1,9 @@
 /** `client_auth` of `tls`: client certificates. */
 import { X509Certificate } from 'node:crypto';
-import type { ClientAuth, TrustedLeaves } from '../../../codegen/tls/site-tls.ts';
+import type { ClientAuth, TrustedLeaves, TrustPool } from '../../../document/tls-settings.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import { derOf, lowerTrustPool, TRUST_POOL, type TrustPool } from '../../providers/trust-pools/trust-pool.ts';
+import { derOf, lowerTrustPool, TRUST_POOL } from '../../providers/trust-pools/trust-pool.ts';
 import type { Schema } from '../directive.ts';
 
 const MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;

@@ -1,7 +1,12 @@
 /** `tls`: a site's certificates, how they are obtained, and the parameters of its connections. */
 
-import type { CertificateSource, IssuerSettings } from '../../../codegen/tls/certificate-plan.ts';
-import type { CertificateFiles, ClientAuth, SiteTls } from '../../../codegen/tls/site-tls.ts';
+import type {
+	CertificateFiles,
+	CertificateSource,
+	ClientAuth,
+	IssuerSettings,
+	SiteTls,
+} from '../../../document/tls-settings.ts';
 import { didYouMean } from '../../../lower/did-you-mean.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';

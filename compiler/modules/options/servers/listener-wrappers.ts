@@ -1,4 +1,5 @@
 /** `listener_wrappers` inside `servers`: what is read from a connection before HTTP, such as a PROXY header. */
+import type { ListenerWrapper, ProxyProtocolWrapper } from '../../../document/server-settings.ts';
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -8,22 +9,6 @@ import type { ServerOption } from './server-option.ts';
 const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
 
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
-
-export interface ProxyProtocolWrapper {
-	readonly wrapper: 'proxy_protocol';
-	/** Milliseconds to wait for the header; default 5000, 0 for no limit. */
-	readonly timeout?: number;
-	readonly allow?: readonly string[];
-	readonly deny?: readonly string[];
-	/** Default `ignore`. */
-	readonly fallback_policy?: ProxyPolicy;
-}
-
-/** An item of `settings.servers[].listener_wrappers`; `tls` marks where TLS starts. */
-export type ListenerWrapper =
-	| ProxyProtocolWrapper
-	| { readonly wrapper: 'http_redirect' }
-	| { readonly wrapper: 'tls' };
 
 const RANGES = { type: 'array', items: { type: 'string' } };
 

@@ -1,6 +1,6 @@
 /** The registry of issuers. */
 
-import type { IssuerSettings } from '../../../codegen/tls/certificate-plan.ts';
+import type { IssuerSettings } from '../../../document/tls-settings.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import { unavailableMessage } from '../../../lower/unavailable.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';

@@ -1,32 +1,9 @@
 /** Filters of `format filter`, which edit single log fields: lowering and schema. */
 
+import type { FilterReplacement, LogFilter, ParameterAction } from '../../../document/log-settings.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
-
-/** The action on a query parameter or cookie. */
-export interface ParameterAction {
-	readonly action: 'replace' | 'hash' | 'delete';
-	readonly name: string;
-	/** The replacement, for `replace`. */
-	readonly value?: string;
-}
-
-/** A regular expression replacement. */
-export interface FilterReplacement {
-	readonly find: string;
-	readonly replace: string;
-}
-
-/** A filter in the document. */
-export type LogFilter =
-	| { readonly filter: 'delete' }
-	| { readonly filter: 'hash' }
-	| { readonly filter: 'rename'; readonly name: string }
-	| { readonly filter: 'replace'; readonly value: string }
-	| { readonly filter: 'ip_mask'; readonly ipv4?: number; readonly ipv6?: number }
-	| { readonly filter: 'query' | 'cookie' | 'set_cookie'; readonly actions: readonly ParameterAction[] }
-	| { readonly filter: 'regexp'; readonly rules: readonly FilterReplacement[] };
 
 function variant(filter: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
 	return {

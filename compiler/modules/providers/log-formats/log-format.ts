@@ -1,10 +1,12 @@
 /** Formats of log entries: `console`, `json`, and formats that wrap another one; lowering and schema. */
 
+import type { LogFormat } from '../../../document/log-settings.ts';
+import { DURATION_FORMATS, LEVEL_FORMATS, LOG_KEY_SETTINGS, type LogFilter } from '../../../document/log-settings.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 import { readScalar } from '../../directives/vars.ts';
-import { LOG_FILTER, type LogFilter, lowerFilterFields } from './log-filter.ts';
+import { LOG_FILTER, lowerFilterFields } from './log-filter.ts';
 
 /** Named time formats; any other value is a layout, such as `2006-01-02`. */
 const TIME_FORMATS = [
@@ -12,46 +14,13 @@ const TIME_FORMATS = [
 	...(['wall', 'wall_milli', 'wall_nano', 'common_log'] as const),
 ] as const;
 
-/** Formats of durations: seconds or milliseconds as numbers, nanoseconds, or text such as `1.5ms`. */
-const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
-/** Formats of levels. */
-const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
-
-const KEYS = ['message_key', 'level_key', 'time_key', 'name_key', 'caller_key', 'stacktrace_key'] as const;
-
-/** Settings of `console` and `json`. */
-export type PlainLogFormat = {
-	readonly encoder: 'console' | 'json' | 'default';
-	readonly line_ending?: string;
-	readonly time_format?: string;
-	readonly time_local?: boolean;
-	readonly duration_format?: (typeof DURATION_FORMATS)[number];
-	readonly level_format?: (typeof LEVEL_FORMATS)[number];
-} & { readonly [key in (typeof KEYS)[number]]?: string };
-
-/** A format in the document. Without `wrap`, the wrapped format depends on the output. */
-export type LogFormat =
-	| PlainLogFormat
-	| {
-			readonly encoder: 'filter';
-			readonly wrap?: LogFormat;
-			/** Filters by the path of the field they edit, such as `request>headers>Cookie`. */
-			readonly fields: { readonly [path: string]: LogFilter };
-	  }
-	| {
-			readonly encoder: 'append';
-			readonly wrap?: LogFormat;
-			readonly fields: { readonly [name: string]: string | number | boolean };
-	  }
-	| { readonly encoder: 'journald'; readonly wrap?: LogFormat };
-
 /** Names of formats in configurations. */
 const LOG_ENCODERS = ['console', 'json', 'filter', 'append', 'journald'] as const;
 
 /** Reference to the schema of a format: `$defs.log_format` of the document. */
 export const LOG_FORMAT_REFERENCE: Schema = { $ref: '#/$defs/log_format' };
 
-const KEY_SUMMARIES: { readonly [key in (typeof KEYS)[number]]: string } = {
+const KEY_SUMMARIES: { readonly [key in (typeof LOG_KEY_SETTINGS)[number]]: string } = {
 	message_key: 'Name of the message field; an empty name omits it.',
 	level_key: 'Name of the level field; an empty name omits it.',
 	time_key: 'Name of the time field; an empty name omits it.',
@@ -61,7 +30,7 @@ const KEY_SUMMARIES: { readonly [key in (typeof KEYS)[number]]: string } = {
 };
 
 const PLAIN_PROPERTIES: { readonly [name: string]: Schema } = {
-	...Object.fromEntries(KEYS.map(key => [key, { type: 'string', description: KEY_SUMMARIES[key] }])),
+	...Object.fromEntries(LOG_KEY_SETTINGS.map(key => [key, { type: 'string', description: KEY_SUMMARIES[key] }])),
 	line_ending: { type: 'string', default: '\n', description: 'Text that ends an entry; default a line feed.' },
 	time_format: { type: 'string', minLength: 1, description: `One of ${TIME_FORMATS.join(', ')}, or a layout.` },
 	time_local: { type: 'boolean', default: false, description: 'Uses the time zone of the process instead of UTC.' },
@@ -157,7 +126,7 @@ function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): 
 			if (value !== undefined) settings[name] = value;
 		};
 	const known: { [name: string]: Subdirective } = {};
-	for (const key of [...KEYS, 'line_ending', 'time_format']) known[key] = one(key, ({ text }) => text);
+	for (const key of [...LOG_KEY_SETTINGS, 'line_ending', 'time_format']) known[key] = one(key, ({ text }) => text);
 	known.duration_format = one('duration_format', word =>
 		cx.oneOf(durationWord(word), DURATION_FORMATS, 'duration format'),
 	);

@@ -1,41 +1,9 @@
 /** Log output `file`: a file that is rolled by size or time. */
 
+import type { FileOutput, LogRolling } from '../../../document/log-settings.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
-
-/** How a log file is rolled; all fields have defaults. */
-export interface LogRolling {
-	/** Maximum bytes of a file; default 100 MiB. */
-	readonly size?: number;
-	/** Compression of rolled files; default `gzip`. */
-	readonly compression?: 'none' | 'gzip' | 'zstd';
-	/** True to use local time in file names instead of UTC. */
-	readonly local_time?: true;
-	/** Maximum number of rolled files; default 10, 0 for no limit. */
-	readonly keep?: number;
-	/** Milliseconds for which rolled files are kept; default 90 days, 0 for no limit. */
-	readonly keep_for?: number;
-	/** Milliseconds after which a file is rolled, whatever its size; default never. */
-	readonly interval?: number;
-	/** Minutes of each hour, 0 to 59, at which the file is rolled. */
-	readonly minutes?: readonly number[];
-	/** Times of day, `HH:MM`, at which the file is rolled. */
-	readonly at?: readonly string[];
-	/** Layout of the time in names of rolled files; default `2006-01-02T15-04-05.000`. */
-	readonly time_format?: string;
-}
-
-/** Fields of an output whose writer is `file`. */
-export interface FileOutput {
-	readonly path?: string;
-	/** Permissions of the file, in octal; default `0600`. */
-	readonly mode?: string;
-	/** Permissions of created folders, in octal, or `inherit` or `from_file`; default `0700`. */
-	readonly dir_mode?: string;
-	/** False to let the file grow without limit. */
-	readonly rolling?: false | LogRolling;
-}
 
 /** Defaults of {@link LogRolling}. */
 export const ROLLING_DEFAULTS = {
@@ -50,8 +18,11 @@ export const ROLLING_DEFAULTS = {
 export const FILE_USAGE = 'file <path> [{ mode … dir_mode … roll_… }]';
 
 const MODE = '^0?[0-7]{3}$';
+
 const TIME_OF_DAY = '^(?:[01]?\\d|2[0-3]):[0-5]\\d$';
+
 const MIB = 1024 ** 2;
+
 const DAY = 86_400_000;
 
 const ROLLING: Schema = {

@@ -1,19 +1,14 @@
 /** Log outputs: where entries are written; lowering and schema. */
 
+import type { LogOutput } from '../../../document/log-settings.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
-import { FILE_PROPERTIES, FILE_USAGE, type FileOutput, lowerFileOutput } from './file-output.ts';
-import { lowerNetOutput, NET_PROPERTIES, NET_USAGE, type NetOutput } from './net-output.ts';
+import { FILE_PROPERTIES, FILE_USAGE, lowerFileOutput } from './file-output.ts';
+import { lowerNetOutput, NET_PROPERTIES, NET_USAGE } from './net-output.ts';
 
 /** Names of writers. */
 const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
-
-/** A log output in the document; the fields of files and of connections are present only for those writers. */
-export interface LogOutput extends FileOutput, NetOutput {
-	/** One of {@link LOG_WRITERS}. */
-	readonly writer: string;
-}
 
 /** Schema of an output. */
 export const LOG_OUTPUT: Schema = {

@@ -1,18 +1,9 @@
 /** Log output `net`: sends entries to a collector over TCP, UDP or a Unix socket. */
 
+import type { NetOutput } from '../../../document/log-settings.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
-
-/** Fields of an output whose writer is `net`. */
-export interface NetOutput {
-	/** `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` means TCP. */
-	readonly address?: string;
-	/** Milliseconds to connect; default 10000. */
-	readonly dial_timeout?: number;
-	/** True to start even if the collector cannot be reached: entries go to standard error until it can. */
-	readonly soft_start?: true;
-}
 
 /** The parts of {@link NetOutput.address}. */
 export type CollectorAddress =

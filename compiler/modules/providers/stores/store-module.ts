@@ -1,14 +1,7 @@
 /** The definition of a certificate store in the compiler: its name, lowering and schema. */
-
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
-
-/** A store in documents: `{"store":"file_system",…}`. */
-export interface StoreSettings {
-	readonly store: string;
-	readonly [setting: string]: unknown;
-}
 
 /** A kind of store; the module ID is `storage.<id>`. */
 export interface StoreModule {

@@ -1,30 +1,16 @@
 /** Trust pools: the certificate authorities for verifying the certificates of clients and upstreams. */
 import { X509Certificate } from 'node:crypto';
+import type { StoreSettings } from '../../../document/store-settings.ts';
+import type { TrustPool } from '../../../document/tls-settings.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { Schema } from '../../directives/directive.ts';
 import { STORE, storeById, stores } from '../stores/index.ts';
-import type { StoreSettings } from '../stores/store-module.ts';
-
-/** A trust pool in documents. */
-export type TrustPool =
-	/** Inline certificates, DER in base64. */
-	| { readonly source: 'inline'; readonly certificates: readonly string[] }
-	/** PEM files. */
-	| { readonly source: 'file'; readonly files: readonly string[] }
-	/** The system's authorities. */
-	| { readonly source: 'system' }
-	/** Root or intermediate certificates of internal authorities, by ID. */
-	| { readonly source: 'pki_root' | 'pki_intermediate'; readonly authorities: readonly string[] }
-	/** PEM values with these keys in a certificate store, by default the server's own. */
-	| { readonly source: 'storage'; readonly keys: readonly string[]; readonly storage?: StoreSettings }
-	/** PEM from these URLs, fetched when the configuration is loaded. */
-	| { readonly source: 'http'; readonly endpoints: readonly string[] }
-	/** The union of several pools. */
-	| { readonly source: 'combined'; readonly of: readonly TrustPool[] };
 
 const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
+
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
+
 const HTTP_URL: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
 
 /** Schema of a pool, built recursively: `combined` contains pools of the same schema, at most two levels deep. */

@@ -1,7 +1,7 @@
 /** Reads and checks the certificates and keys for TLS to upstreams, through an injected reader. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { weaknessOf } from '../../../../codegen/tls/key-strength.ts';
-import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
+import type { TrustPool } from '../../../../document/tls-settings.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
 /** The contents of certificate and key files, in the form that a TLS connection needs. */

@@ -1,5 +1,5 @@
 /** The settings of transports in documents: how requests reach the upstreams of a pool. */
-import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
+import type { TrustPool } from '../../../../document/tls-settings.ts';
 
 /** HTTP over TCP or Unix sockets, with or without TLS. Times in milliseconds; absent means no limit unless noted. */
 export interface HttpTransportSettings {

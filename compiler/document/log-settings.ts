@@ -1,0 +1,126 @@
+/** Settings of logs, as in documents. */
+
+/** The action on a query parameter or cookie. */
+export interface ParameterAction {
+	readonly action: 'replace' | 'hash' | 'delete';
+	readonly name: string;
+	/** The replacement, for `replace`. */
+	readonly value?: string;
+}
+
+/** A regular expression replacement. */
+export interface FilterReplacement {
+	readonly find: string;
+	readonly replace: string;
+}
+
+/** A filter in the document. */
+export type LogFilter =
+	| { readonly filter: 'delete' }
+	| { readonly filter: 'hash' }
+	| { readonly filter: 'rename'; readonly name: string }
+	| { readonly filter: 'replace'; readonly value: string }
+	| { readonly filter: 'ip_mask'; readonly ipv4?: number; readonly ipv6?: number }
+	| { readonly filter: 'query' | 'cookie' | 'set_cookie'; readonly actions: readonly ParameterAction[] }
+	| { readonly filter: 'regexp'; readonly rules: readonly FilterReplacement[] };
+
+/** Formats of durations: seconds or milliseconds as numbers, nanoseconds, or text such as `1.5ms`. */
+export const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
+
+/** Formats of levels. */
+export const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
+
+/** Settings that rename the keys of an entry. */
+export const LOG_KEY_SETTINGS = [
+	'message_key',
+	'level_key',
+	'time_key',
+	'name_key',
+	'caller_key',
+	'stacktrace_key',
+] as const;
+
+/** Settings of `console` and `json`. */
+export type PlainLogFormat = {
+	readonly encoder: 'console' | 'json' | 'default';
+	readonly line_ending?: string;
+	readonly time_format?: string;
+	readonly time_local?: boolean;
+	readonly duration_format?: (typeof DURATION_FORMATS)[number];
+	readonly level_format?: (typeof LEVEL_FORMATS)[number];
+} & { readonly [key in (typeof LOG_KEY_SETTINGS)[number]]?: string };
+
+/** A format in the document. Without `wrap`, the wrapped format depends on the output. */
+export type LogFormat =
+	| PlainLogFormat
+	| {
+			readonly encoder: 'filter';
+			readonly wrap?: LogFormat;
+			/** Filters by the path of the field they edit, such as `request>headers>Cookie`. */
+			readonly fields: { readonly [path: string]: LogFilter };
+	  }
+	| {
+			readonly encoder: 'append';
+			readonly wrap?: LogFormat;
+			readonly fields: { readonly [name: string]: string | number | boolean };
+	  }
+	| { readonly encoder: 'journald'; readonly wrap?: LogFormat };
+
+/** How a log file is rolled; all fields have defaults. */
+export interface LogRolling {
+	/** Maximum bytes of a file; default 100 MiB. */
+	readonly size?: number;
+	/** Compression of rolled files; default `gzip`. */
+	readonly compression?: 'none' | 'gzip' | 'zstd';
+	/** True to use local time in file names instead of UTC. */
+	readonly local_time?: true;
+	/** Maximum number of rolled files; default 10, 0 for no limit. */
+	readonly keep?: number;
+	/** Milliseconds for which rolled files are kept; default 90 days, 0 for no limit. */
+	readonly keep_for?: number;
+	/** Milliseconds after which a file is rolled, whatever its size; default never. */
+	readonly interval?: number;
+	/** Minutes of each hour, 0 to 59, at which the file is rolled. */
+	readonly minutes?: readonly number[];
+	/** Times of day, `HH:MM`, at which the file is rolled. */
+	readonly at?: readonly string[];
+	/** Layout of the time in names of rolled files; default `2006-01-02T15-04-05.000`. */
+	readonly time_format?: string;
+}
+
+/** Fields of an output whose writer is `file`. */
+export interface FileOutput {
+	readonly path?: string;
+	/** Permissions of the file, in octal; default `0600`. */
+	readonly mode?: string;
+	/** Permissions of created folders, in octal, or `inherit` or `from_file`; default `0700`. */
+	readonly dir_mode?: string;
+	/** False to let the file grow without limit. */
+	readonly rolling?: false | LogRolling;
+}
+
+/** Fields of an output whose writer is `net`. */
+export interface NetOutput {
+	/** `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` means TCP. */
+	readonly address?: string;
+	/** Milliseconds to connect; default 10000. */
+	readonly dial_timeout?: number;
+	/** True to start even if the collector cannot be reached: entries go to standard error until it can. */
+	readonly soft_start?: true;
+}
+
+/** A log output in the document; the fields of files and of connections are present only for those writers. */
+export interface LogOutput extends FileOutput, NetOutput {
+	/** One of {@link LOG_WRITERS}. */
+	readonly writer: string;
+}
+
+/** Sampling of entries with one message: the first `first` of each interval, then every `thereafter`-th. */
+export interface LogSampling {
+	/** Milliseconds; default 1000. */
+	readonly interval?: number;
+	/** Default 100. */
+	readonly first?: number;
+	/** Default 100; 0 drops the rest of the interval. */
+	readonly thereafter?: number;
+}
