@@ -1,5 +1,5 @@
 /** Preflight check of the Admin API's address: what would keep it from listening, found without listening. */
-import type { Plan } from '../compiler/codegen/plan.ts';
+import type { Plan } from '../compiler/codegen/plan/plan.ts';
 import { unixSocketProblem } from '../runtime/listeners/listener-sockets.ts';
 import type { Finding } from '../runtime/preflight/finding.ts';
 import { hostProblem } from '../runtime/preflight/listener-findings.ts';

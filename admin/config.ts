@@ -18,8 +18,9 @@
  * A replacement value may contain `[redacted]` where a secret was read: the stored secret is kept. Anywhere else, and
  * in a POST of the whole document, `[redacted]` is refused. Writes are serialized, so that none is lost.
  */
-import type { EditMethod } from '../compiler/document/edit-document.ts';
+
 import type { Exchange } from '../compiler/exchange/exchange.ts';
+import type { EditMethod } from '../compiler/schema/edit-document.ts';
 import { type AdminContext, type AdminEndpoint, type AdminOperation, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode } from './errors.ts';
 import { answerOutcome, CHANGE_ERRORS, editError, OUTCOME } from './outcome.ts';

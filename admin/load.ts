@@ -37,7 +37,7 @@
  */
 import type { ConfigFormat } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import { parseDuration } from '../compiler/lower/values.ts';
+import { parseDuration } from '../compiler/lower/context/values.ts';
 import type { ConfirmationTerms } from './confirmation.ts';
 import {
 	type AdminContext,

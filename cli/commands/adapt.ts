@@ -29,13 +29,13 @@ export const adapt: Command = {
 	async run(invocation) {
 		const indent = invocation.flag('pretty') ? 2 : undefined;
 		if (invocation.flag('schema')) {
-			const { exportedSchema } = await import('../../compiler/document/exported-schema.ts');
+			const { exportedSchema } = await import('../../compiler/schema/exported-schema.ts');
 			print(`${JSON.stringify(exportedSchema(), undefined, indent)}\n`);
 			return EXIT.ok;
 		}
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../configuration/compilation.ts');
-		const { printedForm } = await import('../../compiler/document/printed-form.ts');
+		const { printedForm } = await import('../../compiler/schema/printed-form.ts');
 		const { document, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);
 		print(`${JSON.stringify(printedForm(document), undefined, indent)}\n`);

@@ -59,9 +59,9 @@ async function allModules(): Promise<Module[]> {
 		{ dnsProviders },
 		{ stores },
 	] = await Promise.all([
-		import('../../compiler/modules/directives/index.ts'),
-		import('../../compiler/modules/matchers/index.ts'),
-		import('../../compiler/modules/options/index.ts'),
+		import('../../compiler/modules/registry/directives.ts'),
+		import('../../compiler/modules/registry/matchers.ts'),
+		import('../../compiler/modules/registry/options.ts'),
 		import('../../compiler/modules/providers/balancers/index.ts'),
 		import('../../compiler/lint/index.ts'),
 		import('../../compiler/modules/providers/issuers/index.ts'),

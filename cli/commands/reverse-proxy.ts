@@ -1,7 +1,7 @@
 /** `svc reverse-proxy`. */
 
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
-import { withSchemes } from '../../compiler/modules/directives/reverse-proxy/transports/schemes.ts';
+import { withSchemes } from '../../compiler/modules/directives/reverse-proxy/schemes.ts';
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { quoted } from '../command/arguments.ts';

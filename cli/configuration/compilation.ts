@@ -1,5 +1,5 @@
 /** Compiles a configuration for a command, and prints the diagnostics. */
-import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { type Compiled, createCompiler } from '../../compiler/compiler.ts';
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';

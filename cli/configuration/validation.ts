@@ -1,5 +1,5 @@
 /** Checks a configuration in every way available: the compiler, lint rules, preflight checks, and its own tests. */
-import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { type Compiled, compile } from '../../compiler/compiler.ts';
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { Findings } from '../../compiler/diagnostics/formats/findings.ts';

@@ -1,13 +1,13 @@
 /** `svc-configfile.5`: the language, with the documentation of every directive, matcher and global option from its definition. */
 
 import { lintRules } from '../../compiler/lint/index.ts';
-import { directives } from '../../compiler/modules/directives/index.ts';
-import { matchers } from '../../compiler/modules/matchers/index.ts';
-import { options } from '../../compiler/modules/options/index.ts';
 import { balancers } from '../../compiler/modules/providers/balancers/index.ts';
 import { dnsProviders } from '../../compiler/modules/providers/dns/index.ts';
 import { issuers } from '../../compiler/modules/providers/issuers/index.ts';
 import { stores } from '../../compiler/modules/providers/stores/index.ts';
+import { directives } from '../../compiler/modules/registry/directives.ts';
+import { matchers } from '../../compiler/modules/registry/matchers.ts';
+import { options } from '../../compiler/modules/registry/options.ts';
 import { code, codeParagraph, type ManualPage, markdown, paragraph, section, subsection } from './roff.ts';
 
 /** The documentation in a definition. */

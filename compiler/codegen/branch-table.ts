@@ -8,9 +8,9 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { loweredPath } from '../exchange/request-path.ts';
 import { TextTable } from '../exchange/text-table.ts';
-import { pathsOf } from '../modules/matchers/index.ts';
+import type { Branch } from '../modules/contract/compile-context.ts';
 import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
-import type { Branch } from './compile-context.ts';
+import { pathsOf } from '../modules/registry/matchers.ts';
 
 /** Minimum number of branches limited to certain path segments: with fewer, evaluating each costs less than a lookup. */
 const TABLE_FROM = 4;

@@ -6,15 +6,15 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
 import type { Leases } from '../exchange/leases.ts';
+import { BuildError } from '../modules/contract/compile-context.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
 import type { BuiltSite } from './built-site.ts';
-import { BuildError } from './compile-context.ts';
-import { HANDLERS } from './handlers.ts';
+import { compileStatuses } from './context/statuses.ts';
+import { StepNumbers } from './context/step-numbers.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import type { SharedCode } from './shared-code.ts';
 import { type BuildTracer, SiteCompiler, type SiteScope, unanswered } from './site-compiler.ts';
 import { type LogChoice, SiteLogs } from './site-logs.ts';
-import { compileStatuses } from './statuses.ts';
-import { StepNumbers } from './step-numbers.ts';
 
 /** Dependencies of building a site. */
 export interface BuildEnvironment {

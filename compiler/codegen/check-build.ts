@@ -4,13 +4,13 @@
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
+import { BuildError } from '../modules/contract/compile-context.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 import { type BuildEnvironment, buildSite } from './build-site.ts';
-import { checkServers } from './check-servers.ts';
 import { checkingLeases } from './checking-leases.ts';
-import { BuildError } from './compile-context.ts';
 import { NO_FACTS } from './placeholders/index.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
+import { checkServers } from './plan/check-servers.ts';
 
 /** Sites known to build with the same settings, upstreams and routes, each with its recorded file reads. */
 export type BuiltSites = WeakMap<Site, readonly Asked[]>;

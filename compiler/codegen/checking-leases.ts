@@ -3,7 +3,7 @@
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';
 import { readTlsMaterial } from '../modules/directives/reverse-proxy/transports/tls-material.ts';
 import type { Reader } from '../source/reader.ts';
-import { fakeLeases } from './fake-leases.ts';
+import { fakeLeases } from './context/fake-leases.ts';
 
 /**
  * Returns fakes that read through the compiler's reader. They throw MaterialError for unusable certificates. `live`: values

@@ -5,10 +5,10 @@
 import type { Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
+import type { Branch } from '../modules/contract/compile-context.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
 import { compileBranchTable, fitsTable } from './branch-table.ts';
-import type { Branch } from './compile-context.ts';
-import { HANDLERS } from './handlers.ts';
-import { withWholeBody } from './request-body.ts';
+import { withWholeBody } from './context/request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';
 
 /** Bits of `x.exclusive` that a signed 32-bit integer provides. */

@@ -5,20 +5,26 @@ import { decodeFieldText } from '../exchange/field-syntax.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import type { PageWork } from '../exchange/page-work.ts';
-import type { StepTraits } from '../modules/directives/traits.ts';
-import { MATCHERS } from '../modules/matchers/index.ts';
+import {
+	type Branch,
+	BuildError,
+	type CompileContext,
+	type Template,
+	type ValueEscape,
+} from '../modules/contract/compile-context.ts';
+import type { StepTraits } from '../modules/contract/traits.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
+import { MATCHERS } from '../modules/registry/matchers.ts';
 import { compileBranchTable, firstThatHolds, fitsTable } from './branch-table.ts';
-import { type Branch, BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './compile-named-routes.ts';
 import { compilePipeline } from './compile-pipeline.ts';
-import { HANDLERS } from './handlers.ts';
+import type { StepNumbers } from './context/step-numbers.ts';
 import { compilePlaceholder, holdsBytes } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
-import { compileRegexp, REQUESTED, RegexpError, RegexpTooLarge } from './regexp.ts';
+import { compileTemplate, hasPlaceholders, TemplateError } from './placeholders/template.ts';
+import { compileRegexp, REQUESTED, RegexpError, RegexpTooLarge } from './regexp/regexp.ts';
 import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
-import type { StepNumbers } from './step-numbers.ts';
-import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
 
 /** Observes every closure while the handler graph is built, and may replace it. Used by `explain`. */
 export interface BuildTracer {

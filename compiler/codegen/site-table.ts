@@ -2,7 +2,7 @@
 import type { Request } from '../exchange/exchange.ts';
 import { TextTable } from '../exchange/text-table.ts';
 import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
-import type { ListenedSite } from './plan.ts';
+import type { ListenedSite } from './plan/plan.ts';
 
 /** One host of a site. */
 interface Candidate {

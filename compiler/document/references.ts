@@ -1,5 +1,5 @@
 /** References to the recursive parts of the document's schema, for modules whose steps or matchers contain others. */
-import type { Schema } from '../modules/directives/directive.ts';
+import type { Schema } from './schema-type.ts';
 
 /** An array of steps. */
 export const PIPELINE: Schema = { $ref: '#/$defs/pipeline' };

@@ -1,5 +1,5 @@
 /** Finds the values of a document that its schema marks with a custom keyword. */
-import type { Schema } from '../modules/directives/directive.ts';
+import type { Schema } from './schema-type.ts';
 
 /** Called for a value whose schema has the keyword. `path` holds the keys from the document to it; the array is reused. */
 export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[]) => void;

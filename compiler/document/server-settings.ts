@@ -106,3 +106,8 @@ export interface ProxyProtocolWrapper {
 	/** Default `ignore`. */
 	readonly fallback_policy?: ProxyPolicy;
 }
+
+export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
+
+/** What to do with a PROXY header from a peer in neither `allow` nor `deny`. */
+export const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;

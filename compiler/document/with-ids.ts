@@ -1,5 +1,5 @@
 /** Adds `@id` to the schema: every object of a document may have one. */
-import type { Schema } from '../modules/directives/directive.ts';
+import type { Schema } from './schema-type.ts';
 
 const ID: Schema = {
 	type: 'string',

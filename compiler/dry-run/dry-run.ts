@@ -1,12 +1,12 @@
 /** Answers requests without a network. It runs the handler graph that would be served, with fakes for its dependencies. */
 import { type BuildEnvironment, buildSite } from '../codegen/build-site.ts';
 import type { BuiltSite } from '../codegen/built-site.ts';
-import { fakeLeases } from '../codegen/fake-leases.ts';
+import { fakeLeases } from '../codegen/context/fake-leases.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
-import type { ListenerSpec, Plan } from '../codegen/plan.ts';
+import { redirectToHttps } from '../codegen/plan/https-redirect.ts';
+import type { ListenerSpec, Plan } from '../codegen/plan/plan.ts';
 import type { BuildTracer } from '../codegen/site-compiler.ts';
 import { redirectPort, SiteTable } from '../codegen/site-table.ts';
-import { redirectToHttps } from '../codegen/tls/https-redirect.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
 import { failResponse } from '../exchange/failed-response.ts';
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';

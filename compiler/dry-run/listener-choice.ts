@@ -1,5 +1,6 @@
 /** Finds the listener for a URL, and explains why a particular site of that listener serves a request. */
-import type { ListenedSite, ListenerSpec, Plan } from '../codegen/plan.ts';
+import type { ListenedSite, ListenerSpec, Plan } from '../codegen/plan/plan.ts';
+
 import { hostMatches } from '../exchange/authority.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 import type { RequestUrl } from './dry-run-request.ts';

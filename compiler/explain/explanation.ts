@@ -3,13 +3,13 @@ import type { Compiled } from '../compiler.ts';
 import type { Document, Matcher } from '../document/document.ts';
 import { isSecretHeader } from '../document/secret-names.ts';
 import { REDACTED } from '../document/secret-parts.ts';
-import { findSecrets, pointerOf, redact } from '../document/secrets.ts';
-import { valueAt } from '../document/validate.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
 import type { SentRequest } from '../dry-run/fake-exchange.ts';
 import { siteReason } from '../dry-run/listener-choice.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
+import { findSecrets, pointerOf, redact } from '../schema/secrets.ts';
+import { valueAt } from '../schema/validate.ts';
 import { GraphTracer, type MatcherEvent, type RequestTarget, type Trace, type TraceEvent } from './graph-tracer.ts';
 import { matcherText } from './matcher-text.ts';
 

@@ -1,6 +1,6 @@
 /** Formats a matcher of the document as one line in the style of a Configfile. */
 import type { Matcher } from '../document/document.ts';
-import { MATCHERS } from '../modules/matchers/index.ts';
+import { MATCHERS } from '../modules/registry/matchers.ts';
 
 /** Precedence of operators: an operand of lower precedence needs parentheses. */
 const WEAKEST = 0;

@@ -1,8 +1,8 @@
 /** Renders an explanation as text: one line per event, preceded by its place. */
 
-import { HANDLERS } from '../codegen/handlers.ts';
-import { HTTPS_REDIRECT } from '../codegen/tls/https-redirect.ts';
+import { HTTPS_REDIRECT } from '../codegen/plan/https-redirect.ts';
 import { printable } from '../diagnostics/terminal-text.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
 import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
 
 /** Maximum columns of a quoted configuration line. */

@@ -1,6 +1,6 @@
 /** Compiles one configuration repeatedly, and reuses the results for what has not changed. */
 import type { BuiltSites } from '../codegen/check-build.ts';
-import type { Plan } from '../codegen/plan.ts';
+import type { Plan } from '../codegen/plan/plan.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
 import type { Document, Site } from '../document/document.ts';

@@ -1,12 +1,12 @@
 /** The phases after lowering, as a session runs them: results for unchanged sites are remembered. */
 import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
-import type { Plan } from '../codegen/plan.ts';
-import { planDocument } from '../codegen/plan-document.ts';
-import { CertificateCheck } from '../codegen/tls/certificate-check.ts';
+import { CertificateCheck } from '../codegen/plan/certificate-check.ts';
+import type { Plan } from '../codegen/plan/plan.ts';
+import { planDocument } from '../codegen/plan/plan-document.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
-import { checkDocument } from '../document/validate.ts';
+import { checkDocument } from '../schema/validate.ts';
 import type { Reader } from '../source/reader.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 

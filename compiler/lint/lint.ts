@@ -1,5 +1,5 @@
 /** Runs the lint rules over a configuration that compiles. */
-import type { Plan } from '../codegen/plan.ts';
+import type { Plan } from '../codegen/plan/plan.ts';
 import type { Compiled } from '../compiler.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';

@@ -1,8 +1,8 @@
 /** The order in which a Compatfile runs directives, whatever their order in the file. */
 import type { Matcher } from '../document/document.ts';
-import type { HandlerDirective } from '../modules/directives/directive.ts';
-import { directives } from '../modules/directives/index.ts';
-import { pathsOf } from '../modules/matchers/index.ts';
+import type { HandlerDirective } from '../modules/contract/directive.ts';
+import { directives } from '../modules/registry/directives.ts';
+import { pathsOf } from '../modules/registry/matchers.ts';
 import { stableSort } from './stable-sort.ts';
 
 /** Directives in default order, by rank. Obsolete names come directly before the current one. */

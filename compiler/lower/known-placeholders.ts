@@ -1,7 +1,7 @@
 /** The interface through which lowering queries code generation's placeholder table. */
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
-import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp.ts';
+import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp/regexp.ts';
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 

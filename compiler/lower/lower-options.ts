@@ -1,13 +1,14 @@
 /** Lowers the global block to settings and the resulting order of directives. */
-import type { SettingsDraft } from '../modules/options/option.ts';
+
+import { foreignHint } from '../modules/contract/foreign-words.ts';
+import type { SettingsDraft } from '../modules/contract/option.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line } from '../syntax/ast.ts';
-import { didYouMean } from './did-you-mean.ts';
+import { didYouMean } from './context/did-you-mean.ts';
+import { UNAVAILABLE_OPTIONS, unavailableHint, unavailableMessage } from './context/unavailable.ts';
 import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
-import { foreignHint } from './foreign-words.ts';
 import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
-import { UNAVAILABLE_OPTIONS, unavailableHint, unavailableMessage } from './unavailable.ts';
 
 /** Lowers the global block; returns the resulting order of directives. */
 export function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {

@@ -2,17 +2,17 @@
 
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
-import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/directives/directive.ts';
+import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/contract/directive.ts';
+import { foreignHint } from '../modules/contract/foreign-words.ts';
 import { group } from '../modules/directives/route.ts';
 import { firstMatch } from '../modules/directives/when.ts';
 import { pathMatcher } from '../modules/matchers/path.ts';
 import type { Line, Word } from '../syntax/ast.ts';
-import { didYouMean } from './did-you-mean.ts';
+import { didYouMean } from './context/did-you-mean.ts';
+import { spanOfWords } from './context/sentences.ts';
 import { sortDirectives } from './directive-order.ts';
-import { foreignHint } from './foreign-words.ts';
 import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
-import { spanOfWords } from './sentences.ts';
 
 /** `sorted`: the sites and blocks of a Compatfile; `written`: a Configfile; `route`: a `route` block in either. */
 export type LineOrder = 'sorted' | 'written' | 'route';

@@ -4,12 +4,14 @@ import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts'
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
+import { foreignHint } from '../modules/contract/foreign-words.ts';
+import type { LowerContext, Subdirective, UnknownSubdirective } from '../modules/contract/lower-context.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { compatibleMessage } from './compatible-message.ts';
-import { didYouMean, wordsOf } from './did-you-mean.ts';
-import { foreignHint } from './foreign-words.ts';
-import type { LowerContext, Subdirective, UnknownSubdirective } from './lower-context.ts';
+import { didYouMean, wordsOf } from './context/did-you-mean.ts';
+import { sentenceList, spanOfWords } from './context/sentences.ts';
+import { parseBoolean, parseDuration, parseSize, parseStatus } from './context/values.ts';
 import type { NamedRoutes } from './lower-named-routes.ts';
 import { lowerLines } from './lower-pipeline.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
@@ -18,9 +20,7 @@ import type { MatcherScope } from './matcher-scope.ts';
 import type { Origins } from './origins.ts';
 import type { Placeholders } from './placeholders.ts';
 import type { Registry } from './registry.ts';
-import { sentenceList, spanOfWords } from './sentences.ts';
 import type { SiteWatch } from './site-watch.ts';
-import { parseBoolean, parseDuration, parseSize, parseStatus } from './values.ts';
 
 /** The input of lowering other than the tree. */
 export interface LoweringEnvironment {

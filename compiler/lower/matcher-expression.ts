@@ -3,13 +3,13 @@
  * dialects.
  */
 import type { Matcher } from '../document/document.ts';
+import type { MatcherModule } from '../modules/contract/matcher.ts';
 import { expression } from '../modules/matchers/expression/expression.ts';
-import type { MatcherModule } from '../modules/matchers/matcher.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
-import { didYouMean } from './did-you-mean.ts';
+import { didYouMean } from './context/did-you-mean.ts';
+import { sentenceList, spanOfWords } from './context/sentences.ts';
 import type { Lowering } from './lowering.ts';
 import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
-import { sentenceList, spanOfWords } from './sentences.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
 

@@ -1,11 +1,11 @@
 /** The directives, matchers and options of one dialect, by their words. */
 import type { Dialect } from '../dialects/dialect.ts';
-import type { Directive } from '../modules/directives/directive.ts';
-import { directives } from '../modules/directives/index.ts';
-import { matchers } from '../modules/matchers/index.ts';
-import type { MatcherModule } from '../modules/matchers/matcher.ts';
-import { options } from '../modules/options/index.ts';
-import type { GlobalOption } from '../modules/options/option.ts';
+import type { Directive } from '../modules/contract/directive.ts';
+import type { MatcherModule } from '../modules/contract/matcher.ts';
+import type { GlobalOption } from '../modules/contract/option.ts';
+import { directives } from '../modules/registry/directives.ts';
+import { matchers } from '../modules/registry/matchers.ts';
+import { options } from '../modules/registry/options.ts';
 
 /** The modules of one dialect. */
 export interface Registry {

@@ -1,6 +1,6 @@
 /** The places of a document's steps in its text, for logs: `Configfile:12`, with files relative to the main one's folder. */
 import { dirname, relative } from 'node:path';
-import { eachStep } from '../codegen/step-numbers.ts';
+import { eachStep } from '../codegen/context/step-numbers.ts';
 import type { Document } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Origins } from './origins.ts';

@@ -1,12 +1,13 @@
 /** The words of `expect`, each with its arguments and its check in one object. */
-import { HANDLERS } from '../codegen/handlers.ts';
-import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
+
+import { compileRegexp, RegexpError } from '../codegen/regexp/regexp.ts';
 import { formatSiteAddress, isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
 import { encodeFieldText, isToken } from '../exchange/field-syntax.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
-import { didYouMean } from '../lower/did-you-mean.ts';
-import { directives } from '../modules/directives/index.ts';
+import { didYouMean } from '../lower/context/did-you-mean.ts';
+import { directives } from '../modules/registry/directives.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { Expectation, Mismatch } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';

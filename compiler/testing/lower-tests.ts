@@ -11,8 +11,8 @@ import {
 	type RequestUrl,
 } from '../dry-run/dry-run-request.ts';
 import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
-import { didYouMean } from '../lower/did-you-mean.ts';
-import { sentenceList, spanOfWords } from '../lower/sentences.ts';
+import { didYouMean } from '../lower/context/did-you-mean.ts';
+import { sentenceList, spanOfWords } from '../lower/context/sentences.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
 import { EXPECTATIONS } from './expectations.ts';

@@ -1,5 +1,5 @@
 /** Runs the tests of a configuration, each on the compiled handler graph. */
-import type { Plan } from '../codegen/plan.ts';
+import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import { listenersText } from '../dry-run/listener-choice.ts';

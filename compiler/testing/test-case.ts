@@ -1,5 +1,5 @@
 /** The compiled form of a `test` block: requests in order, and the expectations for each response. */
-import type { Plan } from '../codegen/plan.ts';
+import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';

@@ -1,6 +1,6 @@
 /** The certificate manager on the main thread, and the sink through which its certificates reach every data-plane thread. */
 
-import type { CertificatePlan } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { CertificatePlan } from '../../compiler/codegen/plan/certificate-plan.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type {
 	AcmeServerAnswer,

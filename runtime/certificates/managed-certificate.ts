@@ -1,5 +1,5 @@
 /** The state of one managed name: its certificate, when work is due, and past failures. */
-import type { AutomationPolicy } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { AutomationPolicy } from '../../compiler/codegen/plan/certificate-plan.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 import { type KeyType, keyTypeOf } from './certificate-keys.ts';
 import type { CertificateRecord } from './certificate-records.ts';

@@ -1,5 +1,5 @@
 /** Permission for certificates on demand, by the endpoint of the option `on_demand_tls`. */
-import type { AutomationPolicy } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { AutomationPolicy } from '../../compiler/codegen/plan/certificate-plan.ts';
 
 /** The option `on_demand_tls`. */
 export interface PermissionSettings {

@@ -1,8 +1,8 @@
 /** Applies an Admin API change to the running document: makes the text of a candidate, or says why not. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import { editDocument, isIndex } from '../../compiler/document/edit-document.ts';
-import { objectIds } from '../../compiler/document/object-ids.ts';
-import { restoreSecrets } from '../../compiler/document/secrets.ts';
+import { editDocument, isIndex } from '../../compiler/schema/edit-document.ts';
+import { objectIds } from '../../compiler/schema/object-ids.ts';
+import { restoreSecrets } from '../../compiler/schema/secrets.ts';
 import type { ConfigEdit, EditRefused } from './load-results.ts';
 
 /** Returns the value at a path of member names and array indices, or undefined. */

@@ -1,7 +1,7 @@
 /** Changes of the running configuration as the compile thread judges them: what was asked, what it would do, why it cannot be done. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
-import type { Change } from '../../compiler/document/difference.ts';
-import type { EditMethod } from '../../compiler/document/edit-document.ts';
+import type { Change } from '../../compiler/schema/difference.ts';
+import type { EditMethod } from '../../compiler/schema/edit-document.ts';
 
 /** Why a change requires a restart. */
 export interface RestartReason {

@@ -1,7 +1,7 @@
 /** Determines which changes of a document a running process cannot make (service specification, rules for loads). */
-import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { Document } from '../../compiler/document/document.ts';
-import { startupChanges } from '../../compiler/document/startup-settings.ts';
+import { startupChanges } from '../../compiler/schema/startup-settings.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { DocumentImage } from '../worker/document-image.ts';
 import type { RestartReason } from './load-results.ts';

@@ -1,6 +1,6 @@
 /** Checks on the main thread whether UDP can be bound beside a TCP listener, because the threads' shared binding would not fail. */
 import { isIP } from 'node:net';
-import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { ListenerAddress } from './listener-address.ts';

@@ -1,6 +1,6 @@
 /** A socket to listen on, as the main thread describes it to worker threads. */
-import type { Http3Wish } from '../../compiler/codegen/http3-at.ts';
-import type { PlannedSocket } from '../../compiler/codegen/planned-socket.ts';
+import type { Http3Wish } from '../../compiler/codegen/plan/http3-at.ts';
+import type { PlannedSocket } from '../../compiler/codegen/plan/planned-socket.ts';
 
 /** A socket to listen on. `port` is 0 until the main thread has chosen one. */
 export interface ListenerAddress extends PlannedSocket {

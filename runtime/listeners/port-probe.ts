@@ -1,6 +1,6 @@
 /** Checks on the main thread that an address is free, because the workers' shared binding would not fail. */
 import net, { type AddressInfo } from 'node:net';
-import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import { bindBriefly } from '../sockets/port-binding.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { NotPassed } from './passed-sockets.ts';

@@ -1,8 +1,7 @@
 /** Reads a connection's PROXY header before anything else, and decides whether to trust it. */
 import type { Socket } from 'node:net';
-import type { ProxyProtocolWrapper } from '../../compiler/document/server-settings.ts';
+import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/document/server-settings.ts';
 import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
-import type { ProxyPolicy } from '../../compiler/modules/options/servers/listener-wrappers.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { parseProxyHeader } from './proxy-header.ts';

@@ -1,10 +1,10 @@
 /** Access logs on a worker thread: each exchange becomes a line, and lines are sent to the main thread in batches. */
 
+import { type ProxyFacts, proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
 import { UUID_VARIABLE } from '../../compiler/codegen/placeholders/request.ts';
 import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { AccessLog } from '../../compiler/exchange/leases.ts';
-import { type ProxyFacts, proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
 import { flat, LEVEL_RANK, levelRank, members, text } from './encoders.ts';
 import { HeaderFields } from './header-fields.ts';
 import { LineTemplate } from './line-template.ts';

@@ -1,8 +1,8 @@
 /** Filters of log fields: remove, hash and shorten values before an entry is written. */
 import { createHash } from 'node:crypto';
-import { compileRegexp } from '../../compiler/codegen/regexp.ts';
-import { compileReplacement } from '../../compiler/codegen/replacement.ts';
-import { constantTemplate } from '../../compiler/codegen/template.ts';
+import { compileReplacement } from '../../compiler/codegen/context/replacement.ts';
+import { constantTemplate } from '../../compiler/codegen/placeholders/template.ts';
+import { compileRegexp } from '../../compiler/codegen/regexp/regexp.ts';
 import type { LogFilter, ParameterAction } from '../../compiler/document/log-settings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { maskedAddress } from '../../compiler/exchange/ip-ranges.ts';

@@ -1,7 +1,7 @@
 /** The running server: compiles, applies, counts, logs and stops. The root of all state. */
 
 import { randomBytes } from 'node:crypto';
-import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../../compiler/document/document.ts';

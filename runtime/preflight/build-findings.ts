@@ -1,6 +1,6 @@
 /** Preflight check that builds a generation as a worker thread would, with real leases whose resources are not connected yet. */
 
-import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
 import { machineText } from '../logs/machine-text.ts';

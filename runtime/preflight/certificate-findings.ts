@@ -1,5 +1,5 @@
 /** Preflight check of certificate management and client verification. It finds what the compiler cannot. */
-import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
 import type { ClientAuth, TrustPool } from '../../compiler/document/tls-settings.ts';

@@ -1,5 +1,5 @@
 /** Preflight check of HTTP/3: whether this machine can serve it where the document enables it. */
-import { http3Pointers } from '../../compiler/codegen/http3-pointers.ts';
+import { http3Pointers } from '../../compiler/codegen/plan/http3-pointers.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { chooseIoMode } from '../sockets/io-mode.ts';
 import { findLibrary } from '../sockets/quic/quic-library.ts';

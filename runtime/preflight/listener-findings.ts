@@ -1,8 +1,8 @@
 /** Preflight check of listen addresses, without binding them. */
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
-import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import type { ListenerSpec, Plan } from '../../compiler/codegen/plan/plan.ts';
+import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import { parseListenHost } from '../../compiler/document/listen-host.ts';
 import { unixSocketProblem } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';

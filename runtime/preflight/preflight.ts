@@ -4,8 +4,8 @@
  * runs as are left to the start or reported as warnings.
  */
 
-import { http3Pointers } from '../../compiler/codegen/http3-pointers.ts';
-import type { Plan } from '../../compiler/codegen/plan.ts';
+import { http3Pointers } from '../../compiler/codegen/plan/http3-pointers.ts';
+import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import type { Finding, Machine } from './finding.ts';
 
 /** Returns what a start would reject or warn about. Loads each check's code only if there is something to check. */

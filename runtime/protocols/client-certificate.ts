@@ -1,6 +1,6 @@
 /** A client certificate's fields, for placeholders and logs. */
 import { createHash, type X509Certificate } from 'node:crypto';
-import { alternativeNames } from '../../compiler/codegen/tls/certificate-check.ts';
+import { alternativeNames } from '../../compiler/codegen/plan/certificate-check.ts';
 import type { ClientCertificate } from '../../compiler/exchange/exchange.ts';
 
 /** A client certificate received in a TLS handshake. Its fields are computed on access. */

@@ -1,7 +1,7 @@
 /** Certificates from files, read when a document is loaded and again whenever the files change. */
 import { readFileSync, statSync } from 'node:fs';
-import { checkPair, isMistake, pairDigest } from '../../compiler/codegen/tls/certificate-check.ts';
-import type { LoadedCertificate } from '../../compiler/codegen/tls/site-tls.ts';
+import { checkPair, isMistake, pairDigest } from '../../compiler/codegen/plan/certificate-check.ts';
+import type { LoadedCertificate } from '../../compiler/codegen/plan/site-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import type { CertificateSample } from '../certificates/certificate-metrics.ts';

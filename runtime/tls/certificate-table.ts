@@ -1,5 +1,5 @@
 /** The certificates of one thread, looked up by exact name or wildcard in constant time. */
-import { lookUpName } from '../../compiler/codegen/tls/server-names.ts';
+import { lookUpName } from '../../compiler/codegen/plan/server-names.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import { type ClientAbilities, certificateFor, TableCertificate } from './table-certificate.ts';
 

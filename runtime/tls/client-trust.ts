@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { getCACertificates } from 'node:tls';
-import { certificatesIn } from '../../compiler/codegen/tls/certificate-files.ts';
+import { certificatesIn } from '../../compiler/codegen/plan/certificate-files.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { withoutUrlSecrets } from '../../compiler/document/secret-parts.ts';
 import type { ClientAuth, TrustedLeaves, TrustPool } from '../../compiler/document/tls-settings.ts';

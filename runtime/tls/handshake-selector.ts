@@ -1,6 +1,6 @@
 /** Selects the policy and the certificate for a ClientHello, by one listener configuration. */
-import { lookUpName } from '../../compiler/codegen/tls/server-names.ts';
-import type { HandshakePolicy, ListenerTls } from '../../compiler/codegen/tls/site-tls.ts';
+import { lookUpName } from '../../compiler/codegen/plan/server-names.ts';
+import type { HandshakePolicy, ListenerTls } from '../../compiler/codegen/plan/site-tls.ts';
 import type { CertificateTable } from './certificate-table.ts';
 import type { ClientHello } from './client-hello.ts';
 import type { HandshakerCache } from './handshaker-cache.ts';

@@ -1,7 +1,7 @@
 /** Translates a handshake policy into OpenSSL settings. */
 import { constants } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
-import type { HandshakePolicy } from '../../compiler/codegen/tls/site-tls.ts';
+import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { CIPHERS, CURVES } from '../../compiler/modules/directives/tls/handshake-words.ts';
 
 /** All TLS 1.3 cipher suites, AES first for clients with hardware support. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { appendFile } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
-import type { HandshakePolicy } from '../../compiler/codegen/tls/site-tls.ts';
+import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';

@@ -1,5 +1,5 @@
 /** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
-import type { HandshakePolicy } from '../../compiler/codegen/tls/site-tls.ts';
+import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { CURVES } from '../../compiler/modules/directives/tls/handshake-words.ts';
 import type { CertificateQuestion } from '../certificates/certificate-feed.ts';
 import type { QuicCertificate, QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';

@@ -1,6 +1,6 @@
 /** TLS on the main thread: distributes certificates, challenges, ticket keys and client trust to all threads. */
 
-import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
+import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { IssuerSettings } from '../../compiler/document/tls-settings.ts';
 import type {

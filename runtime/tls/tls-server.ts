@@ -5,7 +5,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { ListenerTls } from '../../compiler/codegen/tls/site-tls.ts';
+import type { ListenerTls } from '../../compiler/codegen/plan/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';

@@ -1,6 +1,7 @@
 /** Active health checks of a pool, made once per process, on the main thread. */
-import { compileRegexp } from '../../compiler/codegen/regexp.ts';
-import { compileStatuses } from '../../compiler/codegen/statuses.ts';
+
+import { compileStatuses } from '../../compiler/codegen/context/statuses.ts';
+import { compileRegexp } from '../../compiler/codegen/regexp/regexp.ts';
 import type {
 	HealthCheckSettings,
 	UpstreamSettings,

@@ -1,5 +1,5 @@
 /** Passive health settings of a pool: which results of requests are failures. */
-import { compileStatuses } from '../../compiler/codegen/statuses.ts';
+import { compileStatuses } from '../../compiler/codegen/context/statuses.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 
 /** Conditions under which failed requests make an upstream unavailable. */

@@ -1,5 +1,6 @@
 /** One request to an upstream, from selecting a connection to the end of the response. */
 import { performance } from 'node:perf_hooks';
+import { proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type {
@@ -8,7 +9,6 @@ import type {
 	UpstreamRequest,
 	UpstreamResponse,
 } from '../../compiler/exchange/leases.ts';
-import { proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
 import { type AttemptSpan, beginAttemptSpan } from './attempt-span.ts';
 import { gunzipped } from './gunzipped-response.ts';

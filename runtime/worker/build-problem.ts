@@ -1,5 +1,5 @@
 /** The user-facing error of a generation that could not be built. */
-import { BuildError } from '../../compiler/codegen/compile-context.ts';
+import { BuildError } from '../../compiler/modules/contract/compile-context.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { UnknownEncoder } from '../logs/log-format.ts';
 import { MemoryRefused } from './generation-builder.ts';

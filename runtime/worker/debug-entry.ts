@@ -1,7 +1,7 @@
 /** The debug log entry of a finished exchange: which step decided, its place, and which upstream was used. */
 
+import { proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import { proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 
 /** Returns the entry. `at` is the place of the deciding step. Omits header fields and the query, which may contain secrets. */

@@ -1,7 +1,7 @@
 /** A compiled document cut into pieces for transfer and comparison: a JSON text per site, its dependencies, and its listeners. */
-import { http3At } from '../../compiler/codegen/http3-at.ts';
-import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
-import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
+import { http3At } from '../../compiler/codegen/plan/http3-at.ts';
+import type { ListenerSpec, Plan } from '../../compiler/codegen/plan/plan.ts';
+import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings, Site } from '../../compiler/document/document.ts';
 import { sharedPools } from '../../compiler/document/shared-pools.ts';

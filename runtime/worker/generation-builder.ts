@@ -1,7 +1,7 @@
 /** Builds a generation from the previous one and a delta, a few milliseconds at a time between requests. */
 import { buildSite } from '../../compiler/codegen/build-site.ts';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
-import type { ListenedSite } from '../../compiler/codegen/plan.ts';
+import type { ListenedSite } from '../../compiler/codegen/plan/plan.ts';
 import { SharedCode } from '../../compiler/codegen/shared-code.ts';
 import { SiteTable } from '../../compiler/codegen/site-table.ts';
 import type { Settings, Site, Step } from '../../compiler/document/document.ts';

@@ -1,7 +1,7 @@
 /** Receives exchanges from a listener's protocol: finds the site in the current generation, runs it, and records the end. */
 
+import { redirectToHttps } from '../../compiler/codegen/plan/https-redirect.ts';
 import { redirectPort } from '../../compiler/codegen/site-table.ts';
-import { redirectToHttps } from '../../compiler/codegen/tls/https-redirect.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { failResponse } from '../../compiler/exchange/failed-response.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';

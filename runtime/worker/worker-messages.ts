@@ -1,5 +1,5 @@
 /** Messages between the main thread and worker threads: strings and small arrays, because cloning deep objects would block the main thread. */
-import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
+import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/document/log-settings.ts';
 import type { SharedPool } from '../../compiler/document/shared-pools.ts';

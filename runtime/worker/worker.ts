@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
-import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import { serverSettingsFor } from '../../compiler/document/server-settings.ts';
 import { compileClientIp, compilePeerTrust } from '../../compiler/exchange/client-ip.ts';

@@ -4,13 +4,13 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { lintRules } from '../../compiler/lint/index.ts';
-import { directives } from '../../compiler/modules/directives/index.ts';
-import { matchers } from '../../compiler/modules/matchers/index.ts';
-import { options } from '../../compiler/modules/options/index.ts';
 import { balancers } from '../../compiler/modules/providers/balancers/index.ts';
 import { dnsProviders } from '../../compiler/modules/providers/dns/index.ts';
 import { issuers } from '../../compiler/modules/providers/issuers/index.ts';
 import { stores } from '../../compiler/modules/providers/stores/index.ts';
+import { directives } from '../../compiler/modules/registry/directives.ts';
+import { matchers } from '../../compiler/modules/registry/matchers.ts';
+import { options } from '../../compiler/modules/registry/options.ts';
 import { ROOT, runCommand } from '../harness.ts';
 
 async function list(...args: string[]): Promise<string[]> {

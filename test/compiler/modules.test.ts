@@ -2,10 +2,10 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
-import { HEADER_EDITS_PROPERTIES } from '../../compiler/modules/directives/header-edits.ts';
-import { directives } from '../../compiler/modules/directives/index.ts';
-import { matchers } from '../../compiler/modules/matchers/index.ts';
-import { options } from '../../compiler/modules/options/index.ts';
+import { directives } from '../../compiler/modules/registry/directives.ts';
+import { matchers } from '../../compiler/modules/registry/matchers.ts';
+import { options } from '../../compiler/modules/registry/options.ts';
+import { HEADER_EDITS_PROPERTIES } from '../../compiler/modules/words/header-edits.ts';
 import type { Reader } from '../../compiler/source/reader.ts';
 
 const reader: Reader = {

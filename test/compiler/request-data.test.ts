@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
 import { DryRun, type DryRunResult } from '../../compiler/dry-run/dry-run.ts';
 import { isRequestUrl, parseRequestUrl } from '../../compiler/dry-run/dry-run-request.ts';
-import { directives } from '../../compiler/modules/directives/index.ts';
+import { directives } from '../../compiler/modules/registry/directives.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { temporaryFolder } from '../harness.ts';

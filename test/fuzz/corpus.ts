@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
-import { directives } from '../../compiler/modules/directives/index.ts';
-import { matchers } from '../../compiler/modules/matchers/index.ts';
-import { options } from '../../compiler/modules/options/index.ts';
+import { directives } from '../../compiler/modules/registry/directives.ts';
+import { matchers } from '../../compiler/modules/registry/matchers.ts';
+import { options } from '../../compiler/modules/registry/options.ts';
 import { ROOT } from '../harness.ts';
 
 /** A text to start from. */

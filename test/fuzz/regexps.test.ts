@@ -1,7 +1,7 @@
 /** Random regular expressions: matching takes linear time on any input, with the same results as a backtracking engine. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { compileRegexp, RegexpError } from '../../compiler/codegen/regexp.ts';
+import { compileRegexp, RegexpError } from '../../compiler/codegen/regexp/regexp.ts';
 import { Chance } from './chance.ts';
 import { bothEngines, harmfulText, randomRegexp, randomText } from './regexps.ts';
 

@@ -1,7 +1,7 @@
 /** The registry of placeholders, with lookup by full name. */
 
-import { fakeLeases } from '../fake-leases.ts';
-import { MAPPED, mappedValue } from '../mapped-names.ts';
+import { fakeLeases } from '../context/fake-leases.ts';
+import { MAPPED, mappedValue } from '../context/mapped-names.ts';
 import { HANDLED_PLACEHOLDERS } from './handled.ts';
 import { MACHINE_PLACEHOLDERS } from './machine.ts';
 import { OUTCOME_PLACEHOLDERS } from './outcome.ts';

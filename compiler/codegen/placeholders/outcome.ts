@@ -6,7 +6,6 @@ import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
-import { proxyFactsOf } from '../../modules/directives/reverse-proxy/proxy-facts.ts';
 import {
 	FILE_MATCH,
 	type FileMatch,
@@ -14,7 +13,8 @@ import {
 	NAMED_CAPTURES,
 	URL_PATTERN_GROUPS,
 	type UrlPatternGroups,
-} from '../captures.ts';
+} from '../context/captures.ts';
+import { proxyFactsOf } from '../context/proxy-facts.ts';
 import { family, type Placeholder, plain } from './placeholder.ts';
 
 const ERROR_ID_VARIABLE = 'http.error.id';

@@ -2,7 +2,7 @@
 import { sentHost } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { maskedAddress } from '../../exchange/ip-ranges.ts';
-import { requestBodyBytes } from '../request-body.ts';
+import { requestBodyBytes } from '../context/request-body.ts';
 import { family, type Placeholder, plain } from './placeholder.ts';
 import { URI_PLACEHOLDERS } from './uri.ts';
 

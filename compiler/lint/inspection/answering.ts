@@ -1,9 +1,9 @@
 /** Derives facts about steps from the traits of their handlers: whether they answer requests, and what they change. */
 
-import { HANDLERS } from '../../codegen/handlers.ts';
 import type { Step } from '../../document/document.ts';
-import type { HandlerDirective } from '../../modules/directives/directive.ts';
-import type { StepBranch } from '../../modules/directives/traits.ts';
+import type { HandlerDirective } from '../../modules/contract/directive.ts';
+import type { StepBranch } from '../../modules/contract/traits.ts';
+import { HANDLERS } from '../../modules/registry/handlers.ts';
 
 /** Traits of a step with an unknown handler. */
 const NONE: Partial<HandlerDirective> = {};

@@ -5,8 +5,8 @@
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Matcher } from '../../document/document.ts';
 import { hostMatches } from '../../exchange/authority.ts';
-import { listOf } from '../../modules/matchers/index.ts';
-import type { ListedValue } from '../../modules/matchers/matcher.ts';
+import type { ListedValue } from '../../modules/contract/matcher.ts';
+import { listOf } from '../../modules/registry/matchers.ts';
 
 /** Returns true only if `wide` certainly matches whenever `narrow` does. Undefined matches every request. */
 export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {

@@ -1,5 +1,6 @@
 /** Lists the header fields that a document sets or removes, whichever handlers do it. */
-import type { EditedMessage } from '../../modules/directives/traits.ts';
+import type { EditedMessage } from '../../modules/contract/traits.ts';
+
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument, WalkedStep } from './walk-document.ts';
 

@@ -1,5 +1,6 @@
 /** The input to a lint rule: the syntax trees, the resulting document, its plan, and a dry run of it. */
-import type { Plan } from '../../codegen/plan.ts';
+import type { Plan } from '../../codegen/plan/plan.ts';
+
 import type { Diagnostic, TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../../dialects/dialect.ts';
 import type { Document } from '../../document/document.ts';

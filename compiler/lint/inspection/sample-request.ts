@@ -1,10 +1,10 @@
 /** Builds sample requests for the hosts and paths that patterns describe. */
-import type { ListenerSpec, Plan } from '../../codegen/plan.ts';
+import type { ListenerSpec, Plan } from '../../codegen/plan/plan.ts';
 import type { Matcher } from '../../document/document.ts';
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../dry-run/dry-run-request.ts';
 import { fakeExchange } from '../../dry-run/fake-exchange.ts';
 import type { Request } from '../../exchange/exchange.ts';
-import { pathsOf } from '../../modules/matchers/index.ts';
+import { pathsOf } from '../../modules/registry/matchers.ts';
 import { asserted, type WalkedStep } from './walk-document.ts';
 
 /** Returns a host that a pattern matches; for '', a host that no pattern names. */

@@ -1,7 +1,7 @@
 /** Collects the pipelines, steps and matchers of a document, whichever module holds them. */
 import type { Document, Matcher, Step } from '../../document/document.ts';
-import { escapePointer } from '../../document/validate.ts';
-import { MATCHERS } from '../../modules/matchers/index.ts';
+import { MATCHERS } from '../../modules/registry/matchers.ts';
+import { escapePointer } from '../../schema/validate.ts';
 
 /** A list of steps that run in order. */
 export interface WalkedPipeline {

@@ -1,5 +1,5 @@
 /** `environment/unset`. */
-import { escapePointer } from '../../document/validate.ts';
+import { escapePointer } from '../../schema/validate.ts';
 import { scanComments } from '../../syntax/scan-comments.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';

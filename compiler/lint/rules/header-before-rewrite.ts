@@ -1,6 +1,6 @@
 /** `header/before-rewrite`. */
 import type { Matcher } from '../../document/document.ts';
-import { MATCHERS } from '../../modules/matchers/index.ts';
+import { MATCHERS } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
 import { editsOf, type FieldEdit, isLong } from '../inspection/header-fields.ts';
 import { laterStep } from '../inspection/later-step.ts';

@@ -1,5 +1,5 @@
 /** `host/never-matches`. */
-import { listOf } from '../../modules/matchers/index.ts';
+import { listOf } from '../../modules/registry/matchers.ts';
 import { coversHost } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { asserted } from '../inspection/walk-document.ts';

@@ -1,5 +1,5 @@
 /** `matcher/repeats-itself`. */
-import { pathsOf } from '../../modules/matchers/index.ts';
+import { pathsOf } from '../../modules/registry/matchers.ts';
 import { coversPath } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';

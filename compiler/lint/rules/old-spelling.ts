@@ -1,5 +1,5 @@
 /** `directive/old-spelling`. */
-import { directives } from '../../modules/directives/index.ts';
+import { directives } from '../../modules/registry/directives.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 

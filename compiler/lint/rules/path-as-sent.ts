@@ -1,6 +1,6 @@
 /** `path/as-sent`. */
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
-import { MATCHERS } from '../../modules/matchers/index.ts';
+import { MATCHERS } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';
 

@@ -1,6 +1,6 @@
 /** `path/prefix-without-slash`. */
 
-import { pathsOf } from '../../modules/matchers/index.ts';
+import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';
 

@@ -1,6 +1,7 @@
 /** `placeholder/unknown`. */
+
+import { mappedNamesOf } from '../../lower/context/mapped-placeholders.ts';
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
-import { mappedNamesOf } from '../../lower/mapped-placeholders.ts';
 import { registryOf } from '../../lower/registry.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';

@@ -1,5 +1,5 @@
 /** `root/unused`. */
-import { matchers } from '../../modules/matchers/index.ts';
+import { matchers } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 

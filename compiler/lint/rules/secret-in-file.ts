@@ -1,6 +1,6 @@
 /** `secret/in-file`. */
-import { findSecrets, pointerOf, type Secret } from '../../document/secrets.ts';
-import { valueAt } from '../../document/validate.ts';
+import { findSecrets, pointerOf, type Secret } from '../../schema/secrets.ts';
+import { valueAt } from '../../schema/validate.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 

@@ -1,6 +1,6 @@
 /** `abort`: drops the connection. */
 import type { Step } from '../../document/document.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 /** `abort [matcher]`. */
 export const abort = handlerDirective<Step>({

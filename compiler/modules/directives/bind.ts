@@ -1,8 +1,8 @@
 /** `bind`: the interfaces on which a site listens. */
 
 import type { SiteBind } from '../../document/document.ts';
-import { LISTEN_HOSTS, lowerListenHosts } from '../../lower/lower-listen-host.ts';
-import type { SiteDirective } from './directive.ts';
+import type { SiteDirective } from '../contract/directive.ts';
+import { LISTEN_HOSTS, lowerListenHosts } from '../words/lower-listen-host.ts';
 
 /** The interfaces of a site. */
 export const bind: SiteDirective = {

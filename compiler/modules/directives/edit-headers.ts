@@ -1,14 +1,15 @@
 /**
  * The handler `edit_headers`: edits header fields of the request and the response, immediately or when the response is ready.
  */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import type { Step } from '../../document/document.ts';
 import { parseAuthority } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
 import { compileResponseMatcher, RESPONSE_MATCHER, type ResponseMatcher } from '../matchers/response-matcher.ts';
-import { handlerDirective } from './directive.ts';
-import { compileHeaderEdits, HEADER_EDITS, HEADER_EDITS_PROPERTIES, type HeaderEdits } from './header-edits.ts';
+import { compileHeaderEdits, HEADER_EDITS, HEADER_EDITS_PROPERTIES, type HeaderEdits } from '../words/header-edits.ts';
 
 export interface ResponseEdits extends HeaderEdits {
 	/** True to make the edits after later handlers have answered, not before they run. */

@@ -2,8 +2,8 @@
 import type { Step } from '../../document/document.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import type { Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
-import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from './step-status.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
 
 interface FailStep extends Step {
 	readonly handler: 'fail';

@@ -1,9 +1,9 @@
 /** `forward_auth`: asks another server whether a request may continue. */
 import type { Step } from '../../document/document.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 import { lowerProxy } from './reverse-proxy/lower-proxy.ts';
 
 const USAGE = 'forward_auth [matcher] <upstream>… { uri <uri>; copy_headers <field>[><name>]…; … }';

@@ -1,7 +1,8 @@
 /** `fs`: the file system from which files are served. */
-import type { LowerContext } from '../../lower/lower-context.ts';
+
 import type { Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 import type { SetVariablesStep } from './vars.ts';
 
 /** Reports whether a word names the only file system, `default`; reports a mistake for any other. */

@@ -2,8 +2,8 @@
 
 import type { ErrorRoute } from '../../document/document.ts';
 import { PIPELINE } from '../../document/references.ts';
-import { requireBlock } from '../../lower/require-block.ts';
-import type { SiteDirective } from './directive.ts';
+import { requireBlock } from '../../lower/context/require-block.ts';
+import type { SiteDirective } from '../contract/directive.ts';
 
 /** The error routes of a site. */
 export const handleErrors: SiteDirective = {

@@ -1,7 +1,7 @@
 /** `handle_path`: a `handle` for a path prefix that is stripped before its directives run. */
 import type { Step } from '../../document/document.ts';
-import { requireBlock } from '../../lower/require-block.ts';
-import { handlerDirective } from './directive.ts';
+import { requireBlock } from '../../lower/context/require-block.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 /** Sugar for a `group` whose first step strips the prefix. */
 export const handlePath = handlerDirective<Step>({

@@ -1,7 +1,7 @@
 /** `handle`: a block of directives. Of adjacent `handle`s, only the first one that matches runs. */
 import type { Step } from '../../document/document.ts';
-import { requireBlock } from '../../lower/require-block.ts';
-import { handlerDirective } from './directive.ts';
+import { requireBlock } from '../../lower/context/require-block.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 /** Sugar for a `group`, or for a branch of a `first_match`. */
 export const handle = handlerDirective<Step>({

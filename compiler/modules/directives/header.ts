@@ -1,10 +1,11 @@
 /** Lowers `header` and `request_header`. */
-import type { LowerContext } from '../../lower/lower-context.ts';
+
 import type { Line, Word } from '../../syntax/ast.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 import { lowerResponseMatcher, type ResponseMatcher } from '../matchers/response-matcher.ts';
-import { handlerDirective } from './directive.ts';
+import { type HeaderEdits, lowerHeaderEdit } from '../words/header-edits.ts';
 import type { EditHeadersStep } from './edit-headers.ts';
-import { type HeaderEdits, lowerHeaderEdit } from './header-edits.ts';
 
 const HEADER_USAGE = 'header [matcher] [+|-|?|>]<field> [<value>|<regexp> [<replacement>]] [{ … }]';
 const REQUEST_USAGE = 'request_header [matcher] [+|-]<field> [<value>|<regexp> [<replacement>]]';

@@ -1,6 +1,6 @@
 /** `invoke`: runs a named route. */
 import type { Step } from '../../document/document.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface RunRouteStep extends Step {
 	readonly handler: 'run_route';

@@ -1,10 +1,11 @@
 /** `log_append`: adds custom fields to access log entries. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import type { Step } from '../../document/document.ts';
 import { type Body, type BodySource, isStream } from '../../exchange/body.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
-import { handlerDirective } from './directive.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface AddLogFieldStep extends Step {
 	readonly handler: 'add_log_field';

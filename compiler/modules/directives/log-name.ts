@@ -1,6 +1,6 @@
 /** `log_name`: selects the access logs for a request's entry. */
 import type { Step } from '../../document/document.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface ChooseAccessLogsStep extends Step {
 	readonly handler: 'choose_access_logs';

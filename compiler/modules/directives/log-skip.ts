@@ -1,6 +1,6 @@
 /** `log_skip`: suppresses the request's access log entry. */
 import type { Step } from '../../document/document.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface SkipAccessLogStep extends Step {
 	readonly handler: 'skip_access_log';

@@ -1,7 +1,7 @@
 /** `log`: the access logs of a site. */
 import type { SiteLog } from '../../document/document.ts';
-import { LOG_PROPERTIES, lowerLogBlock } from '../../lower/log-settings.ts';
-import type { SiteDirective } from './directive.ts';
+import type { SiteDirective } from '../contract/directive.ts';
+import { LOG_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
 
 /** The access logs of a site. */
 export const log: SiteDirective = {

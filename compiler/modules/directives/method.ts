@@ -2,7 +2,7 @@
 import type { Step } from '../../document/document.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
 import { HttpError } from '../../exchange/http-error.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface SetMethodStep extends Step {
 	readonly handler: 'set_method';

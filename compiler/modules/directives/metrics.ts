@@ -1,7 +1,7 @@
 /** `metrics`: serves the process metrics on a site. */
 import type { Step } from '../../document/document.ts';
 import { METRICS_TYPES, metricsFormat } from '../../exchange/metrics-format.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface ExposeMetricsStep extends Step {
 	readonly handler: 'expose_metrics';

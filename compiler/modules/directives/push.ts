@@ -1,15 +1,15 @@
 /** `push`: tells the client which resources it will need, before the response is ready. */
 
-import type { CompileContext } from '../../codegen/compile-context.ts';
-import { compileFieldValue } from '../../codegen/field-template.ts';
+import { compileFieldValue } from '../../codegen/placeholders/field-template.ts';
 import type { Step } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import { HeaderList } from '../../exchange/header-list.ts';
 import { escapePathWhereNeeded } from '../../exchange/uri-escape.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 
 interface HintResourcesStep extends Step {
 	readonly handler: 'hint_resources';

@@ -1,13 +1,14 @@
 /** `redir`: redirects the client. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
-import { compileFieldValue } from '../../codegen/field-template.ts';
+
+import { compileFieldValue } from '../../codegen/placeholders/field-template.ts';
 import type { Severity, TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { Step } from '../../document/document.ts';
 import type { Handler } from '../../exchange/handler.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
-import { compileStepStatus, STEP_STATUS } from './step-status.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+import { compileStepStatus, STEP_STATUS } from '../words/step-status.ts';
 
 interface RedirectStep extends Step {
 	readonly handler: 'redirect';

@@ -3,7 +3,7 @@ import type { Step } from '../../document/document.ts';
 import { type Body, type BodySource, bodyLength, isStream } from '../../exchange/body.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { HttpError } from '../../exchange/http-error.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface RequestContentStep extends Step {
 	readonly handler: 'request_content';

@@ -1,12 +1,13 @@
 /** `respond`: a fixed response. */
-import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+
 import type { Step } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
-import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from './step-status.ts';
+import type { CompileContext, Template } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
 import { markData, type Page, pageOf, splitMarked } from './templates/page-source.ts';
 
 interface RespondStep extends Step {

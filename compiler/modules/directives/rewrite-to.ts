@@ -1,5 +1,5 @@
 /** The target of a rewrite: a string whose components (path, query) replace those of the request. */
-import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+
 import type { Exchange } from '../../exchange/exchange.ts';
 import {
 	escapePathText,
@@ -7,6 +7,7 @@ import {
 	escapeQueryText,
 	escapeQueryWhereNeeded,
 } from '../../exchange/uri-escape.ts';
+import type { CompileContext, Template } from '../contract/compile-context.ts';
 
 const URI_PATH = 'http.request.uri.path';
 const URI_QUERY = 'http.request.uri.query';

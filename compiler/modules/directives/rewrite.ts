@@ -1,8 +1,10 @@
 /** `rewrite`, and the handler `rewrite_target` to which it and `uri` lower: changes the request's path and query. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import type { Step } from '../../document/document.ts';
+import type { Schema } from '../../document/schema-type.ts';
 import type { Handler } from '../../exchange/handler.ts';
-import { handlerDirective, type Schema } from './directive.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
 import { compileRewriteTo, type UriEdit } from './rewrite-to.ts';
 import { soleArgument } from './sole-argument.ts';
 import {

@@ -1,5 +1,5 @@
 /** `root`: the folder from which files are served. */
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
 import { soleArgument } from './sole-argument.ts';
 import type { SetVariablesStep } from './vars.ts';
 

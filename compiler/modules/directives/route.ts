@@ -2,8 +2,8 @@
 
 import type { Step } from '../../document/document.ts';
 import { PIPELINE } from '../../document/references.ts';
-import { requireBlock } from '../../lower/require-block.ts';
-import { handlerDirective } from './directive.ts';
+import { requireBlock } from '../../lower/context/require-block.ts';
+import { handlerDirective } from '../contract/directive.ts';
 
 interface GroupStep extends Step {
 	readonly handler: 'group';

@@ -1,7 +1,8 @@
 /** Parses the argument of directives that accept a matcher only in addition to an argument: `root`, `rewrite`. */
-import type { LowerContext } from '../../lower/lower-context.ts';
+
 import type { Word } from '../../syntax/ast.ts';
-import type { DirectiveLine } from './directive.ts';
+import type { DirectiveLine } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 
 /**
  * Returns the argument, or undefined after reporting that there is none or more than one. `what` is what the compatible server

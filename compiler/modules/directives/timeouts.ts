@@ -1,9 +1,9 @@
 /** `timeouts`: limits how long a route waits for its clients, overriding the listener's settings. */
 import type { Step } from '../../document/document.ts';
 import type { TransferBounds } from '../../exchange/exchange.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 
 interface TransferTimesStep extends Step {
 	readonly handler: 'transfer_times';

@@ -1,7 +1,7 @@
 /** `try_files`: rewrites to the first of several files that exists. */
 import type { Step } from '../../document/document.ts';
+import { handlerDirective } from '../contract/directive.ts';
 import { checkStatus, type FileMatcher, lowerTryPolicy } from '../matchers/file.ts';
-import { handlerDirective } from './directive.ts';
 
 const USAGE = 'try_files <file>… [{ policy <policy> }]';
 

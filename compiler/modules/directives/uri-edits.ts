@@ -1,6 +1,6 @@
 /** Single edits of the request's path and query: prefixes, replacements, parameters. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
-import { compileReplacement, compileSearch } from '../../codegen/replacement.ts';
+
+import { compileReplacement, compileSearch } from '../../codegen/context/replacement.ts';
 import { withoutPrefix, withoutSuffix } from '../../exchange/escaped-affix.ts';
 import type { Request } from '../../exchange/exchange.ts';
 import { escapedCleanPath } from '../../exchange/request-path.ts';
@@ -10,6 +10,7 @@ import {
 	formatQuery,
 	parseQueryLeniently,
 } from '../../exchange/uri-escape.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
 import type { UriEdit } from './rewrite-to.ts';
 
 /** A replacement of literal text. */

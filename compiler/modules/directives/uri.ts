@@ -1,7 +1,8 @@
 /** `uri`: makes single edits of the request's path and query. */
-import type { LowerContext } from '../../lower/lower-context.ts';
+
 import type { Line, Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 import type { RewriteTargetStep } from './rewrite.ts';
 import type { QueryEdits } from './uri-edits.ts';
 

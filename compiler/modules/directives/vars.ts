@@ -1,14 +1,13 @@
 /** `vars`: sets variables of the request. */
-import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
-
-/** A variable's value; strings may contain placeholders. */
-export type VariableValue = string | number | boolean;
+import type { CompileContext, Template } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+import type { VariableValue } from '../words/read-scalar.ts';
+import { readScalar } from '../words/read-scalar.ts';
 
 /** The step of `vars` and `root`. */
 export interface SetVariablesStep extends Step {
@@ -73,16 +72,6 @@ function assign(variables: { [name: string]: VariableValue }, name: Word, word: 
 	const value = typeof read === 'string' ? cx.template(word) : read;
 	// `__proto__` is a name like any other.
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
-}
-
-/** Parses an unquoted word as the first type that fits: integer, floating-point number, boolean, string. */
-export function readScalar(text: string): VariableValue {
-	if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
-	if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text)))
-		return Number(text);
-	if (/^(?:t|T|true|True|TRUE)$/.test(text)) return true;
-	if (/^(?:f|F|false|False|FALSE)$/.test(text)) return false;
-	return text;
 }
 
 function compileSetVariables(step: SetVariablesStep, cx: CompileContext, next: Handler): Handler {

@@ -2,10 +2,10 @@
 
 import type { Matcher, Step } from '../../document/document.ts';
 import { MATCHER, PIPELINE } from '../../document/references.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
-import { requireBlock } from '../../lower/require-block.ts';
+import { requireBlock } from '../../lower/context/require-block.ts';
 import type { Line } from '../../syntax/ast.ts';
-import { handlerDirective } from './directive.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 
 /** A pipeline and its condition, if any. */
 export interface Branch {

@@ -2,7 +2,7 @@
 import type { Matcher } from '../../document/document.ts';
 import { MATCHER } from '../../document/references.ts';
 import type { Predicate } from '../../exchange/handler.ts';
-import { requestMatcher } from './matcher.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 
 interface ListMatcher extends Matcher {
 	readonly of: readonly Matcher[];

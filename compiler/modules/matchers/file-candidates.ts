@@ -1,12 +1,12 @@
 /** Compiles the `file` matcher: expands entries to candidates below a root, from which a policy selects one. */
-import { FILE_MATCH, type FileMatch } from '../../codegen/captures.ts';
-import type { CompileContext, Template } from '../../codegen/compile-context.ts';
-import { compileRoot } from '../../codegen/file-root.ts';
+import { FILE_MATCH, type FileMatch } from '../../codegen/context/captures.ts';
+import { compileRoot } from '../../codegen/context/file-root.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import type { FileFacts, FileReader } from '../../exchange/leases.ts';
 import { cleanPath } from '../../exchange/request-path.ts';
+import type { CompileContext, Template } from '../contract/compile-context.ts';
 import type { FileMatcher } from './file.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 

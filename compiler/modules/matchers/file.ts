@@ -1,9 +1,9 @@
 /** `file`: matches if files or folders exist. */
 import type { Matcher } from '../../document/document.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import { compileFileMatcher, REQUEST_PATH } from './file-candidates.ts';
-import { requestMatcher } from './matcher.ts';
 
 /** How one of several files is selected. */
 export const TRY_POLICIES = [

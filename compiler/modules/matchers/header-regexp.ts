@@ -1,7 +1,7 @@
 /** `header_regexp`: matches a request field with a regular expression, with captures. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText, isToken } from '../../exchange/field-syntax.ts';
-import { requestMatcher } from './matcher.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,

@@ -1,10 +1,11 @@
 /** Rules about one field of a message: present, absent, or with one of some values; for requests and responses. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
+import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line } from '../../syntax/ast.ts';
-import type { Schema } from '../directives/directive.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 import { compileWildcardText } from './words.ts';
 
 /** A rule with exactly one of `values`, `present` and `absent`. */

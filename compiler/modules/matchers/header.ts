@@ -1,6 +1,7 @@
 /** `header`: matches a request field. */
 import type { Matcher } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import {
 	compileHeaderRule,
 	HEADER_RULE_PROPERTIES,
@@ -8,7 +9,6 @@ import {
 	lowerHeaderRule,
 	mergeHeaderRules,
 } from './header-rule.ts';
-import { requestMatcher } from './matcher.ts';
 
 interface HeaderMatcher extends Matcher, HeaderRule {
 	readonly type: 'header';

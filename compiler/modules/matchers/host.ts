@@ -1,9 +1,10 @@
 /** `host`: matches the requested host. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import type { Matcher } from '../../document/document.ts';
 import { canonicalHost, hostMatches } from '../../exchange/authority.ts';
 import type { Predicate } from '../../exchange/handler.ts';
-import { requestMatcher } from './matcher.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import { joined, matcherArguments, textsSchema } from './words.ts';
 
 interface HostMatcher extends Matcher {

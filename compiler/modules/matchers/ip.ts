@@ -1,10 +1,11 @@
 /** `remote_ip` and `client_ip`: match addresses by ranges. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import type { Matcher } from '../../document/document.ts';
 import { IpRanges, parseIpRange } from '../../exchange/ip-ranges.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line } from '../../syntax/ast.ts';
-import { requestMatcher } from './matcher.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import { joined, matcherArguments, textsSchema } from './words.ts';
 
 interface IpMatcher extends Matcher {

@@ -1,7 +1,7 @@
 /** `method`: matches the request method. */
 import type { Matcher } from '../../document/document.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
-import { requestMatcher } from './matcher.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import { joined, matcherArguments, textsSchema } from './words.ts';
 
 interface MethodMatcher extends Matcher {

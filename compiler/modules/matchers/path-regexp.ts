@@ -1,6 +1,6 @@
 /** `path_regexp`: matches the request path with a regular expression, with captures. */
 import { normalizedPath } from '../../exchange/request-path.ts';
-import { requestMatcher } from './matcher.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,

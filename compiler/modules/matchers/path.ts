@@ -1,11 +1,12 @@
 /** `path`: matches the request path by exact text, prefix, suffix, substring or glob. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import { suggest } from '../../diagnostics/suggest.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { loweredPath } from '../../exchange/request-path.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
-import { requestMatcher } from './matcher.ts';
 import { compilePathPatterns, PathPatternError, splitPattern } from './path-pattern.ts';
 import { joined, matcherArguments, textsSchema } from './words.ts';
 

@@ -1,8 +1,8 @@
 /** `protocol`: matches the request's protocol and version. */
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
-import { didYouMean } from '../../lower/did-you-mean.ts';
-import { requestMatcher } from './matcher.ts';
+import { didYouMean } from '../../lower/context/did-you-mean.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 
 interface ProtocolMatcher extends Matcher {
 	readonly type: 'protocol';

@@ -1,9 +1,10 @@
 /** `query`: matches query parameters. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { parseQuery } from '../../exchange/uri-escape.ts';
-import { requestMatcher } from './matcher.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 
 interface QueryMatcher extends Matcher {
 	readonly type: 'query';

@@ -1,11 +1,11 @@
 /** The arguments, fields and captures of the regular expression matchers: `[<name>] [<of>] <regexp>`. */
-import { keepCaptures, NAMED_CAPTURES } from '../../codegen/captures.ts';
-import type { CompileContext } from '../../codegen/compile-context.ts';
+import { keepCaptures, NAMED_CAPTURES } from '../../codegen/context/captures.ts';
 import type { Matcher } from '../../document/document.ts';
+import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import type { Schema } from '../directives/directive.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 
 /** The fields of every regular expression matcher. */
 export interface RegexpMatcher extends Matcher {

@@ -1,11 +1,12 @@
 /** Response matchers: statuses and fields, as in `header { match … }` and the blocks of proxies. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
-import { compileStatuses } from '../../codegen/statuses.ts';
+
+import { compileStatuses } from '../../codegen/context/statuses.ts';
+import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Block, Line, Word } from '../../syntax/ast.ts';
-import type { Schema } from '../directives/directive.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 import {
 	compileHeaderRule,
 	HEADER_RULE_PROPERTIES,

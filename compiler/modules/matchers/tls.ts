@@ -1,6 +1,6 @@
 /** `tls`: matches requests over TLS. */
 import type { Matcher } from '../../document/document.ts';
-import { requestMatcher } from './matcher.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 
 interface TlsMatcher extends Matcher {
 	readonly type: 'tls';

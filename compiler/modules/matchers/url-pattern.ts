@@ -1,13 +1,13 @@
 /** `url_pattern`: matches the request URL with a WHATWG URL Pattern, with named groups. */
 
-import { URL_PATTERN_GROUPS, UrlPatternGroups } from '../../codegen/captures.ts';
-import type { CompileContext } from '../../codegen/compile-context.ts';
+import { URL_PATTERN_GROUPS, UrlPatternGroups } from '../../codegen/context/captures.ts';
 import { parseRegexp } from '../../codegen/regexp/parse-regexp.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { normalizedPath, normalizedPathWithSlashes } from '../../exchange/request-path.ts';
-import { requestMatcher } from './matcher.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import { componentExpression } from './url-pattern-parts.ts';
 
 interface UrlPatternMatcher extends Matcher {

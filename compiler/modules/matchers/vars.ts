@@ -1,11 +1,12 @@
 /** `vars` and `vars_regexp`: match request variables or placeholders, by exact value and by regular expression. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
+
 import { valueText } from '../../codegen/placeholders/placeholder.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import type { Matcher } from '../../document/document.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
-import { requestMatcher } from './matcher.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,

@@ -1,10 +1,11 @@
 /** Arguments of matchers, and predicates that compare values with strings that may contain placeholders. */
-import type { CompileContext } from '../../codegen/compile-context.ts';
-import { compileFieldBytes } from '../../codegen/field-template.ts';
+
+import { compileFieldBytes } from '../../codegen/placeholders/field-template.ts';
+import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
-import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import type { Schema } from '../directives/directive.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
 
 /** Returns the arguments of a matcher's line, at least one. Reports missing ones and a block. */
 export function matcherArguments(line: Line, cx: LowerContext, usage: string): readonly Word[] | undefined {

@@ -1,6 +1,6 @@
 /** Global option `admin`: the address of the Admin API and who may use it. */
 import type { Word } from '../../syntax/ast.ts';
-import type { GlobalOption } from './option.ts';
+import type { GlobalOption } from '../contract/option.ts';
 
 /** Default address of the Admin API. */
 const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';

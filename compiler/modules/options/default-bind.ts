@@ -1,7 +1,7 @@
 /** Global option `default_bind`: the interfaces of sites without `bind`. */
 import type { SiteBind } from '../../document/document.ts';
-import { LISTEN_HOSTS, lowerListenHosts } from '../../lower/lower-listen-host.ts';
-import type { GlobalOption } from './option.ts';
+import type { GlobalOption } from '../contract/option.ts';
+import { LISTEN_HOSTS, lowerListenHosts } from '../words/lower-listen-host.ts';
 
 /** Global option; sets `settings.default_bind` in the document. */
 export const defaultBind: GlobalOption = {

@@ -1,7 +1,7 @@
 /** Global option `log`: the process logs. */
 import type { SiteLog } from '../../document/document.ts';
-import { LOG_PROPERTIES, lowerLogBlock } from '../../lower/log-settings.ts';
-import type { GlobalOption } from './option.ts';
+import type { GlobalOption } from '../contract/option.ts';
+import { LOG_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
 
 /** Global option; sets `settings.logs` in the document. */
 export const log: GlobalOption = {

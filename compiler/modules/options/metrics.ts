@@ -1,6 +1,6 @@
 /** Global option `metrics`: collects metrics of requests. */
-import { unavailableMessage } from '../../lower/unavailable.ts';
-import type { GlobalOption } from './option.ts';
+import { unavailableMessage } from '../../lower/context/unavailable.ts';
+import type { GlobalOption } from '../contract/option.ts';
 
 /** Global option; sets `settings.metrics` in the document. */
 export const metrics: GlobalOption = {

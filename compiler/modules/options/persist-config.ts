@@ -1,5 +1,5 @@
 /** `persist_config`: whether changes through the Admin API are saved. */
-import type { GlobalOption } from './option.ts';
+import type { GlobalOption } from '../contract/option.ts';
 
 /** Global option; sets `settings.persist_config` in the document. */
 export const persistConfig: GlobalOption = {

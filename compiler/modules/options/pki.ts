@@ -1,9 +1,9 @@
 /** Global option `pki`: the internal certificate authorities. */
 
-import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
+import type { Schema } from '../../document/schema-type.ts';
 import type { Line } from '../../syntax/ast.ts';
-import type { Schema } from '../directives/directive.ts';
-import type { GlobalOption } from './option.ts';
+import type { LowerContext, Subdirective } from '../contract/lower-context.ts';
+import type { GlobalOption } from '../contract/option.ts';
 
 /** Files of a certificate and its key. */
 export interface AuthorityFiles {

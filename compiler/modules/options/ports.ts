@@ -1,5 +1,5 @@
 /** Global options `http_port` and `https_port`: the default ports of the schemes. */
-import type { GlobalOption } from './option.ts';
+import type { GlobalOption } from '../contract/option.ts';
 
 /** Global option; sets `settings.http_port` in the document. */
 export const httpPort: GlobalOption = portOption(

@@ -1,5 +1,5 @@
 /** Global options of the process: `threads`, `io`, `grace_period`, `shutdown_delay`, `debug`. */
-import type { GlobalOption } from './option.ts';
+import type { GlobalOption } from '../contract/option.ts';
 
 /** Values of `io`. */
 const IO_MODES = ['direct', 'node'] as const;

@@ -1,12 +1,12 @@
 /** Global option `servers`: settings of listeners, all or a single one; its options are in options/servers/. */
 
+import type { Schema } from '../../document/schema-type.ts';
 import { parseServerListener } from '../../document/server-settings.ts';
-import type { Subdirective } from '../../lower/lower-context.ts';
-import { UNAVAILABLE_SERVER_OPTIONS, unavailableMessage } from '../../lower/unavailable.ts';
-import type { Schema } from '../directives/directive.ts';
-import type { GlobalOption } from './option.ts';
+import { UNAVAILABLE_SERVER_OPTIONS, unavailableMessage } from '../../lower/context/unavailable.ts';
+import type { Subdirective } from '../contract/lower-context.ts';
+import type { GlobalOption } from '../contract/option.ts';
+import type { ServerDraft } from '../contract/server-option.ts';
 import { serverOptions } from './servers/index.ts';
-import type { ServerDraft } from './servers/server-option.ts';
 
 /** Global option; sets `settings.servers` in the document. */
 export const servers: GlobalOption = {

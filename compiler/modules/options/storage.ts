@@ -1,6 +1,7 @@
 /** Global options `storage`, `storage_check` and `storage_clean_interval`: where certificates are kept. */
+
+import type { GlobalOption } from '../contract/option.ts';
 import { STORE, storeById, stores } from '../providers/stores/index.ts';
-import type { GlobalOption } from './option.ts';
 
 /** Global option; sets `settings.storage` in the document. */
 export const storage: GlobalOption = {

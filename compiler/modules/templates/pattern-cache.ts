@@ -1,5 +1,5 @@
 /** A cache of compiled regular expressions for templates. */
-import { compileRegexp, REQUESTED, RegexpError } from '../../codegen/regexp.ts';
+import { compileRegexp, REQUESTED, RegexpError } from '../../codegen/regexp/regexp.ts';
 import { FunctionError } from './template-error.ts';
 
 /** Maximum cached expressions, so that templates which build them from data cannot exhaust memory. */

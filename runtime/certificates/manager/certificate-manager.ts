@@ -1,7 +1,7 @@
 /** The certificate manager: keeps every name of the active document supplied with a valid certificate. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AutomationPolicy, CertificatePlan } from '../../../compiler/codegen/tls/certificate-plan.ts';
+import type { AutomationPolicy, CertificatePlan } from '../../../compiler/codegen/plan/certificate-plan.ts';
 import { canonicalJson } from '../../../compiler/document/canonical-json.ts';
 import type { Settings } from '../../../compiler/document/document.ts';
 import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { COMMANDS } from '../../../cli/commands/index.ts';
-import { directives } from '../../../compiler/modules/directives/index.ts';
-import { matchers } from '../../../compiler/modules/matchers/index.ts';
-import { options } from '../../../compiler/modules/options/index.ts';
 import { balancers } from '../../../compiler/modules/providers/balancers/index.ts';
+import { directives } from '../../../compiler/modules/registry/directives.ts';
+import { matchers } from '../../../compiler/modules/registry/matchers.ts';
+import { options } from '../../../compiler/modules/registry/options.ts';
 import { runCommand, temporaryFolder } from '../../harness.ts';
 
 const folder = temporaryFolder();

@@ -2,9 +2,9 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileBranchTable, firstThatHolds, fitsTable } from '../../../compiler/codegen/branch-table.ts';
-import type { Branch } from '../../../compiler/codegen/compile-context.ts';
 import type { Matcher } from '../../../compiler/document/document.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
+import type { Branch } from '../../../compiler/modules/contract/compile-context.ts';
 import { compilePathPatterns } from '../../../compiler/modules/matchers/path-pattern.ts';
 import { fakeExchange } from '../fake-exchange.ts';
 import { Random } from '../syntax/random-text.ts';

@@ -2,11 +2,11 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../compiler/codegen/build-site.ts';
-import { BuildError } from '../../../compiler/codegen/compile-context.ts';
 import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
 import type { ErrorRoute, Matcher, Step } from '../../../compiler/document/document.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { AccessLog } from '../../../compiler/exchange/leases.ts';
+import { BuildError } from '../../../compiler/modules/contract/compile-context.ts';
 import { bodyText, builtSite, fakeExchange, NO_LEASES, responseLines, served } from '../fake-exchange.ts';
 
 const path = (...patterns: string[]): Matcher => ({ type: 'path', patterns });

@@ -1,7 +1,7 @@
 /** Plans: listeners, the order of their sites, and invalid documents. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { planDocument } from '../../../compiler/codegen/plan-document.ts';
+import { planDocument } from '../../../compiler/codegen/plan/plan-document.ts';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
 import type { Settings, Site } from '../../../compiler/document/document.ts';
 

@@ -1,7 +1,7 @@
 /** Regular expressions: the syntax of RE2 on the JavaScript engine, and what is refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { compileRegexp, RegexpError, RegexpTooLarge } from '../../../compiler/codegen/regexp.ts';
+import { compileRegexp, RegexpError, RegexpTooLarge } from '../../../compiler/codegen/regexp/regexp.ts';
 
 const test = suite('regexp');
 

@@ -1,7 +1,7 @@
 /** The site that serves a request: order, wildcards, address paths, and hosts that cannot be disguised. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ListenedSite } from '../../../compiler/codegen/plan.ts';
+import type { ListenedSite } from '../../../compiler/codegen/plan/plan.ts';
 import { SiteTable } from '../../../compiler/codegen/site-table.ts';
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { fakeExchange } from '../fake-exchange.ts';

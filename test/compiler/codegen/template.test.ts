@@ -1,7 +1,7 @@
 /** Templates and placeholders: syntax, constant folding, every name, and no expansion of values. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { fakeLeases } from '../../../compiler/codegen/fake-leases.ts';
+import { fakeLeases } from '../../../compiler/codegen/context/fake-leases.ts';
 import {
 	isKnownPlaceholder,
 	NO_FACTS,
@@ -10,7 +10,7 @@ import {
 } from '../../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts, PlaceholderScope } from '../../../compiler/codegen/placeholders/placeholder.ts';
 import { expandShorthands, SHORTHANDS } from '../../../compiler/codegen/placeholders/shorthands.ts';
-import { compileTemplate, TemplateError } from '../../../compiler/codegen/template.ts';
+import { compileTemplate, TemplateError } from '../../../compiler/codegen/placeholders/template.ts';
 import { bodyText, fakeExchange, type RequestFields, served } from '../fake-exchange.ts';
 
 const facts: HostFacts = {

@@ -1,9 +1,9 @@
 /** Test helpers for the documentation of the compatible language: the errors, document and responses of a text. */
 import { type Compiled, compile } from '../../../compiler/compiler.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
-import { printedForm } from '../../../compiler/document/printed-form.ts';
 import { DryRun, type DryRunResult } from '../../../compiler/dry-run/dry-run.ts';
 import { isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
+import { printedForm } from '../../../compiler/schema/printed-form.ts';
 import type { Reader } from '../../../compiler/source/reader.ts';
 import { diskReader } from '../../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';

@@ -1,5 +1,5 @@
 /** Rewrites a current document in the format used before 0.2.0, wherever the schema allows steps and matchers. */
-import { documentSchema } from '../../../compiler/document/schema.ts';
+import { documentSchema } from '../../../compiler/schema/schema.ts';
 
 type Fields = { readonly [key: string]: unknown };
 

@@ -1,9 +1,9 @@
 /** Edits of a document at a path. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { documentDifference } from '../../../compiler/document/difference.ts';
-import { editDocument } from '../../../compiler/document/edit-document.ts';
-import { restoreSecrets } from '../../../compiler/document/secrets.ts';
+import { documentDifference } from '../../../compiler/schema/difference.ts';
+import { editDocument } from '../../../compiler/schema/edit-document.ts';
+import { restoreSecrets } from '../../../compiler/schema/secrets.ts';
 
 const DOCUMENT = { settings: { threads: 1 }, sites: [{ a: 1 }, { b: [1, 2] }] };
 

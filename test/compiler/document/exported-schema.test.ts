@@ -2,7 +2,7 @@
 import { Ajv } from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { exportedSchema } from '../../../compiler/document/exported-schema.ts';
+import { exportedSchema } from '../../../compiler/schema/exported-schema.ts';
 
 type Fields = { readonly [word: string]: unknown };
 

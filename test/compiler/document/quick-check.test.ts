@@ -4,9 +4,9 @@ import path from 'node:path';
 import { Ajv } from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QuickChecks } from '../../../compiler/document/quick-check.ts';
-import { documentSchema } from '../../../compiler/document/schema.ts';
 import { withIds } from '../../../compiler/document/with-ids.ts';
+import { QuickChecks } from '../../../compiler/schema/quick-check.ts';
+import { documentSchema } from '../../../compiler/schema/schema.ts';
 import { ROOT } from '../../harness.ts';
 import { Random } from '../syntax/random-text.ts';
 

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
 import { isSecretHeader, isSecretVariable } from '../../../compiler/document/secret-names.ts';
 import { withoutUrlSecrets } from '../../../compiler/document/secret-parts.ts';
-import { redact, refuseRedacted, restoreSecrets } from '../../../compiler/document/secrets.ts';
+import { redact, refuseRedacted, restoreSecrets } from '../../../compiler/schema/secrets.ts';
 
 const DOCUMENT = {
 	settings: { admin: { listen: '127.0.0.1:2019', token: 'sesame' } },

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Settings } from '../../../compiler/document/document.ts';
-import { startupChanges } from '../../../compiler/document/startup-settings.ts';
+import { startupChanges } from '../../../compiler/schema/startup-settings.ts';
 
 function changed(before: Settings | undefined, after: Settings | undefined): string[] {
 	const document = (settings: Settings | undefined): Document => (settings ? { settings } : {});

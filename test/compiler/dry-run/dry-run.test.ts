@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
-import { planDocument } from '../../../compiler/codegen/plan-document.ts';
+import { planDocument } from '../../../compiler/codegen/plan/plan-document.ts';
 import type { Document, Site } from '../../../compiler/document/document.ts';
 import { DryRun, type DryRunResult } from '../../../compiler/dry-run/dry-run.ts';
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';

@@ -9,7 +9,7 @@ import {
 	sortDirectives,
 } from '../../../compiler/lower/directive-order.ts';
 import { registryOf } from '../../../compiler/lower/registry.ts';
-import type { HandlerDirective } from '../../../compiler/modules/directives/directive.ts';
+import type { HandlerDirective } from '../../../compiler/modules/contract/directive.ts';
 
 const path = (...patterns: string[]): Matcher => ({ type: 'path', patterns });
 const modules = registryOf('compatfile').directives;

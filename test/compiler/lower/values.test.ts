@@ -1,7 +1,7 @@
 /** Value types of both languages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseBoolean, parseDuration, parseSize, parseStatus } from '../../../compiler/lower/values.ts';
+import { parseBoolean, parseDuration, parseSize, parseStatus } from '../../../compiler/lower/context/values.ts';
 
 const values = suite('values');
 

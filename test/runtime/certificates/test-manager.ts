@@ -1,6 +1,6 @@
 /** Certificate managers over temporary stores, with a fake sink that records what they publish. */
 
-import type { AutomationPolicy, CertificatePlan } from '../../../compiler/codegen/tls/certificate-plan.ts';
+import type { AutomationPolicy, CertificatePlan } from '../../../compiler/codegen/plan/certificate-plan.ts';
 import type { Settings } from '../../../compiler/document/document.ts';
 import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';
 import type {

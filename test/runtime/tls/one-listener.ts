@@ -1,6 +1,6 @@
 /** A TLS listener on one thread without a runtime, for tests of handshakes. */
 import { createServer, type Socket } from 'node:net';
-import type { ListenerTls } from '../../../compiler/codegen/tls/site-tls.ts';
+import type { ListenerTls } from '../../../compiler/codegen/plan/site-tls.ts';
 import type { PublishedCertificate } from '../../../runtime/certificates/certificate-feed.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';

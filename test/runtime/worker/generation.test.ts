@@ -4,7 +4,7 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Plan } from '../../../compiler/codegen/plan.ts';
+import type { Plan } from '../../../compiler/codegen/plan/plan.ts';
 import type { Document, Site } from '../../../compiler/document/document.ts';
 import type { LeaseKinds } from '../../../compiler/exchange/leases.ts';
 import { CONTROL_SLOTS } from '../../../runtime/threads/control-words.ts';

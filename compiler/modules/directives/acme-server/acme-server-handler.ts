@@ -1,10 +1,11 @@
 /** The closure of `acme_server`: takes requests below its path and passes them to the authority's thread for an answer. */
-import type { CompileContext } from '../../../codegen/compile-context.ts';
+
 import type { Step } from '../../../document/document.ts';
 import { isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
 import { INTERMEDIATE_LIFETIME, type PkiSettings } from '../../options/pki.ts';
 
 declare module '../../../exchange/leases.ts' {

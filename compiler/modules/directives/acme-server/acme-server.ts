@@ -2,9 +2,9 @@
 
 import { parseIp } from '../../../exchange/ip-address.ts';
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
-import type { Subdirective } from '../../../lower/lower-context.ts';
+import { handlerDirective } from '../../contract/directive.ts';
+import type { Subdirective } from '../../contract/lower-context.ts';
 import { SIGNING_PROPERTIES, signingSubdirectives } from '../../providers/issuers/signing-words.ts';
-import { handlerDirective } from '../directive.ts';
 import { type AcmeServerStep, CHALLENGE_TYPES, compileAcmeServer, type NameRules } from './acme-server-handler.ts';
 
 const USAGE =

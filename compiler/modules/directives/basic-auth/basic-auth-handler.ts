@@ -1,10 +1,10 @@
 /** The closure of `basic_auth`: reads the credentials, has the password verified, and admits or rejects the request. */
 import { createHmac } from 'node:crypto';
-import type { CompileContext } from '../../../codegen/compile-context.ts';
 import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
 import { readCredentials } from './credentials.ts';
 import { decoyOf, type HashAlgorithm, type PasswordHash, parsePasswordHash } from './password-hash.ts';
 

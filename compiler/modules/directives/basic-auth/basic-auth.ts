@@ -1,6 +1,6 @@
 /** `basic_auth`: admits requests with the name and password of an account. */
 import type { Word } from '../../../syntax/ast.ts';
-import { handlerDirective } from '../directive.ts';
+import { handlerDirective } from '../../contract/directive.ts';
 import { type Account, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
 import { HASH_ALGORITHMS, type HashAlgorithm, parsePasswordHash } from './password-hash.ts';
 

@@ -1,7 +1,8 @@
 /** The settings that the directive `cache` and the global option `cache` have in common: lifetimes and the use of responses. */
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Block, Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import { isNeverKept } from './storable.ts';
 
 /** The document's fields for these settings; times in milliseconds. */

@@ -1,11 +1,12 @@
 /** `cache`: stores the responses of later directives and answers with them. */
-import type { CompileContext } from '../../../codegen/compile-context.ts';
+
 import type { Matcher, Step } from '../../../document/document.ts';
 import { MATCHER } from '../../../document/references.ts';
 import type { Handler } from '../../../exchange/handler.ts';
-import { type CacheDefaults, cacheDefaults } from '../../options/cache.ts';
-import { handlerDirective } from '../directive.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
+import { handlerDirective } from '../../contract/directive.ts';
 import { cacheHandler } from './cache-handler.ts';
+import { type CacheDefaults, cacheDefaults } from './cache-option.ts';
 import { CEILING, lowerCacheRules, lowerCeiling, RULES_PROPERTIES, type RuleFields } from './cache-words.ts';
 
 /** A caching step. */

@@ -1,7 +1,7 @@
 /** Computes a response's age and freshness lifetime, and how it may be used (RFC 9111 §4.2, RFC 5861). */
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedHead } from '../../../exchange/response-cache.ts';
-import { parseHttpDate } from '../file-server/conditional.ts';
+import { parseHttpDate } from '../../representations/conditional.ts';
 import { type Directives, parseDirectives, parseTargetedDirectives, timeOf } from './cache-control.ts';
 
 /** Configured lifetimes of responses without an explicit one; times in milliseconds. */

@@ -3,7 +3,7 @@ import { bodyLength, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { FetchTicket } from '../../../exchange/response-cache.ts';
-import { evaluatePreconditions, omitContentFields } from '../file-server/conditional.ts';
+import { evaluatePreconditions, omitContentFields } from '../../representations/conditional.ts';
 import type { CacheRules } from './cache-handler.ts';
 import { type ClientWishes, freshnessLifetime, isValidatedAlways, responseDirectives } from './freshness.ts';
 import { selectingNames, selectingValues } from './selection.ts';

@@ -2,7 +2,7 @@
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
-import { contentType } from '../file-server/content-type.ts';
+import { contentType } from '../../representations/content-type.ts';
 import type { Directives } from './cache-control.ts';
 import { isCacheableByDefault, type Lifetime } from './freshness.ts';
 import { MAX_SELECTING } from './selection.ts';

@@ -9,8 +9,8 @@ import {
 	parseHttpDate,
 	rangeApplies,
 	type Validators,
-} from '../file-server/conditional.ts';
-import { contentRange, multipartRanges, parseRange } from '../file-server/ranges.ts';
+} from '../../representations/conditional.ts';
+import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
 import { currentAge } from './freshness.ts';
 
 /** Answers with a stored response. Returns false if it has been evicted. `note` is the `Cache-Status` member, '' for none. */

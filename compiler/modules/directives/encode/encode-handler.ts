@@ -1,13 +1,14 @@
 /** The handler `compress`: compresses the responses of later handlers while they are sent to the client. */
-import type { CompileContext } from '../../../codegen/compile-context.ts';
+
 import { bodyLength, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { type HeaderList, sameName } from '../../../exchange/header-list.ts';
 import type { Coding, Compressor, EncodedResult } from '../../../exchange/leases.ts';
 import { PendingAnswer } from '../../../exchange/pending-answer.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileResponseMatcher } from '../../matchers/response-matcher.ts';
-import { preferredCoding } from './accept-encoding.ts';
+import { preferredCoding } from '../../representations/accept-encoding.ts';
 import { isEncodable } from './encodable-media.ts';
 import type { CompressStep } from './encode.ts';
 import { encodedTag, TagConditions, UnencodedTags } from './tag-conditions.ts';

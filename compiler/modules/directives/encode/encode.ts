@@ -1,11 +1,11 @@
 /** `encode`: compresses responses for clients that accept it. */
 import type { Step } from '../../../document/document.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Coding, CodingName } from '../../../exchange/leases.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
+import { handlerDirective } from '../../contract/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { lowerResponseMatcher, RESPONSE_MATCHER, type ResponseMatcher } from '../../matchers/response-matcher.ts';
-import type { Schema } from '../directive.ts';
-import { handlerDirective } from '../directive.ts';
 import { compileEncode } from './encode-handler.ts';
 
 /** A step of the handler `compress`. */

@@ -6,8 +6,8 @@
 import { isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
-import { etagListHas, omitContentFields, tagsOf } from '../file-server/conditional.ts';
-import { contentType } from '../file-server/content-type.ts';
+import { etagListHas, omitContentFields, tagsOf } from '../../representations/conditional.ts';
+import { contentType } from '../../representations/content-type.ts';
 import { isEncodable } from './encodable-media.ts';
 
 /** Maximum tags that one step remembers on one thread, and maximum characters of a URL with its tag. */

@@ -1,10 +1,10 @@
 /** `php_fastcgi`: serves a PHP site with a front controller, in one line. */
 import type { Matcher, Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
+import { handlerDirective } from '../../contract/directive.ts';
 import { COMPATIBLE_FALLBACK } from '../../matchers/file.ts';
-import { handlerDirective } from '../directive.ts';
+import { type FastcgiDraft, fastcgiOptions } from '../reverse-proxy/lower-fastcgi-transport.ts';
 import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
-import { type FastcgiDraft, fastcgiOptions } from '../reverse-proxy/transports/lower-fastcgi-transport.ts';
 
 const USAGE = 'php_fastcgi [matcher] <upstream>… [{ … }]';
 

@@ -1,6 +1,6 @@
 /** The response fields of a file, computed once per cached file. */
 import type { OpenFile } from '../../../exchange/leases.ts';
-import { contentType } from './content-type.ts';
+import { contentType } from '../../representations/content-type.ts';
 import { FileTimes } from './file-times.ts';
 
 export interface FileFacts {

@@ -1,8 +1,8 @@
 /** `file_server`: serves static files below a root folder. */
 import type { Step } from '../../../document/document.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import { type DirectiveLine, handlerDirective } from '../directive.ts';
+import { type DirectiveLine, handlerDirective } from '../../contract/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { isFileSystem } from '../fs.ts';
 import { BROWSE, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
 import { compileFiles } from './files-handler.ts';

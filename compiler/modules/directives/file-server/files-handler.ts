@@ -1,22 +1,22 @@
 /** The handler `files`: maps a request to an open file and answers with it. */
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
-import { compileRoot } from '../../../codegen/file-root.ts';
+import { compileRoot } from '../../../codegen/context/file-root.ts';
 import type { BodySource } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { FileError, type FileReader, type OpenFile } from '../../../exchange/leases.ts';
+import type { CompileContext, Template } from '../../contract/compile-context.ts';
+import { evaluatePreconditions, rangeApplies, type Validators } from '../../representations/conditional.ts';
+import { contentType } from '../../representations/content-type.ts';
+import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
 import { type Browser, compileBrowse, type HidesEntry } from './browse/browse-handler.ts';
-import { evaluatePreconditions, rangeApplies, type Validators } from './conditional.ts';
-import { contentType } from './content-type.ts';
 import { type FileFacts, KnownFacts } from './file-facts.ts';
 import { type FilePath, filePath } from './file-path.ts';
 import type { FilesStep } from './file-server.ts';
 import { canHide, escapeGlob, type Hides, hasWildcard, hides } from './hidden.ts';
 import { openSidecar, type SidecarCoding, sidecarTag } from './precompressed.ts';
-import { contentRange, multipartRanges, parseRange } from './ranges.ts';
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
 

@@ -1,7 +1,7 @@
 /** Sidecars: files next to a file with its compressed form or its entity tag. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { FileError, type FileReader, type OpenFile } from '../../../exchange/leases.ts';
-import { preferredCoding } from '../encode/accept-encoding.ts';
+import { preferredCoding } from '../../representations/accept-encoding.ts';
 
 /** Codings of sidecars, in default order of preference. */
 export const SIDECAR_CODINGS = ['br', 'zstd', 'gzip'] as const;

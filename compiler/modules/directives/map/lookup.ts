@@ -1,8 +1,9 @@
 /** Compiles a `lookup` step: one closure per destination, called when its placeholder is used. */
-import type { CompileContext } from '../../../codegen/compile-context.ts';
-import { MAPPED, type MappedValue } from '../../../codegen/mapped-names.ts';
+
+import { MAPPED, type MappedValue } from '../../../codegen/context/mapped-names.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
 /** Returns the value for a source string; undefined if a mapping does not match it. */

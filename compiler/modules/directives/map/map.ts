@@ -1,11 +1,11 @@
 /** `map`: defines placeholders whose values are looked up by a source string. */
 import type { Step } from '../../../document/document.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
-import { isPlaceholder } from '../../../lower/mapped-placeholders.ts';
-import { requireBlock } from '../../../lower/require-block.ts';
+import { isPlaceholder } from '../../../lower/context/mapped-placeholders.ts';
+import { requireBlock } from '../../../lower/context/require-block.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import { handlerDirective } from '../directive.ts';
-import { readScalar } from '../vars.ts';
+import { handlerDirective } from '../../contract/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import { readScalar } from '../../words/read-scalar.ts';
 import { compileLookup } from './lookup.ts';
 
 /** An output; null defers to later mappings. */

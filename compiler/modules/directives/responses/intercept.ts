@@ -1,12 +1,13 @@
 /** `intercept`: inspects the responses of later directives before they are sent. */
-import type { CompileContext } from '../../../codegen/compile-context.ts';
+
 import { INTERCEPTED_VARIABLE, type InterceptedResponse } from '../../../codegen/placeholders/handled.ts';
 import type { Step } from '../../../document/document.ts';
 import { isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
-import { handlerDirective } from '../directive.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
+import { handlerDirective } from '../../contract/directive.ts';
 import {
 	compileResponseRules,
 	RESPONSE_RULES,

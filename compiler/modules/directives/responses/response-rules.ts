@@ -1,12 +1,14 @@
 /** Rules about responses, shared by `intercept` and `reverse_proxy`: lowering, schema and closure. */
-import type { CompileContext } from '../../../codegen/compile-context.ts';
+
 import type { Step } from '../../../document/document.ts';
 import { PIPELINE } from '../../../document/references.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import {
 	compileResponseMatcher,
 	lowerResponseMatcher,
@@ -14,8 +16,7 @@ import {
 	type ResponseMatcher,
 	type ResponseTest,
 } from '../../matchers/response-matcher.ts';
-import type { Schema } from '../directive.ts';
-import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../step-status.ts';
+import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../../words/step-status.ts';
 
 /** One rule: a replacement status, or steps that answer instead. */
 export interface ResponseRule {

@@ -1,8 +1,8 @@
 /** `copy_response` and `copy_response_headers`: copy the upstream's response in routes of `handle_response`. */
 import type { Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import { handlerDirective } from '../directive.ts';
-import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../step-status.ts';
+import { handlerDirective } from '../../contract/directive.ts';
+import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../../words/step-status.ts';
 import { handledResponse } from './handled-response.ts';
 
 interface CopyResponseStep extends Step {

@@ -1,6 +1,7 @@
 /** Lowers `lb_policy`, and the policies to which other policies fall back. */
-import type { LowerContext } from '../../../lower/lower-context.ts';
+
 import type { Line, Word } from '../../../syntax/ast.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import type { BalanceSettings } from '../../providers/balancers/balancer.ts';
 import { balancers } from '../../providers/balancers/index.ts';
 

@@ -1,8 +1,8 @@
 /** Lowers `dynamic`: where a pool's addresses are looked up. */
 
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import { onePeriod, oneWord } from './single-value.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import { onePeriod, oneWord } from '../../words/single-value.ts';
 import type { DynamicSource } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,8 +1,8 @@
 /** Lowers the sub-directives about upstream health: active checks, passive checks, circuit breakers. */
 import { isToken } from '../../../exchange/field-syntax.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import { oneInteger, onePeriod, oneWord, ratioOf } from './single-value.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import { oneInteger, onePeriod, oneWord, ratioOf } from '../../words/single-value.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { CircuitSettings, HealthCheckSettings } from './upstream-pool.ts';
 

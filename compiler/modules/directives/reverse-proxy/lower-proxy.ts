@@ -2,17 +2,17 @@
 
 import type { Step } from '../../../document/document.ts';
 import { parseIpRange } from '../../../exchange/ip-ranges.ts';
-import { FOREIGN_PROXY_WORDS } from '../../../lower/foreign-words.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { DirectiveLine } from '../directive.ts';
-import { type HeaderEdits, lowerHeaderEdit } from '../header-edits.ts';
+import type { DirectiveLine } from '../../contract/directive.ts';
+import { FOREIGN_PROXY_WORDS } from '../../contract/foreign-words.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import { type HeaderEdits, lowerHeaderEdit } from '../../words/header-edits.ts';
+import { noEffect, onePeriod, oneWord } from '../../words/single-value.ts';
 import { type ResponseRule, ResponseRulesDraft } from '../responses/response-rules.ts';
 import { settleHealth } from './lower-health.ts';
+import { settleSchemes } from './lower-transport.ts';
 import { lowerAddresses, poolSubdirectives, SOURCES, type UpstreamDraft } from './lower-upstream.ts';
 import type { ProxyStep } from './proxy-handler.ts';
-import { noEffect, onePeriod, oneWord } from './single-value.ts';
-import { settleSchemes } from './transports/lower-transport.ts';
 import type { UpstreamSettings } from './upstream-pool.ts';
 
 const NAMED = 'upstream://';

@@ -1,13 +1,13 @@
 /** Lowers the settings of a pool of upstreams, in `reverse_proxy` and in `upstream <name> { … }`. */
 
-import { FOREIGN_PROXY_WORDS } from '../../../lower/foreign-words.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, NamedBlock, Word } from '../../../syntax/ast.ts';
+import { FOREIGN_PROXY_WORDS } from '../../contract/foreign-words.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import { lowerBalance } from './lower-balance.ts';
 import { dynamicSubdirective } from './lower-dynamic.ts';
 import { type HealthDraft, healthSubdirectives, settleHealth } from './lower-health.ts';
-import { type RetryDraft, retrySubdirectives } from './retries/lower-retries.ts';
-import { commonScheme, lowerTransport, settleSchemes } from './transports/lower-transport.ts';
+import { type RetryDraft, retrySubdirectives } from './lower-retries.ts';
+import { commonScheme, lowerTransport, settleSchemes } from './lower-transport.ts';
 import type { TransportSettings } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource } from './upstream-pool.ts';

@@ -1,7 +1,7 @@
 /** Schema of a pool apart from its addresses and its transport: lookups, health, circuit breakers, retries. */
-import type { Schema } from '../directive.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import { RESOLVER } from './lower-dynamic.ts';
-import { RETRY } from './retries/retry-predicate.ts';
+import { RETRY } from './retry-predicate.ts';
 
 const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 const COUNT: Schema = { type: 'integer', minimum: 1, maximum: 1_000_000 };

@@ -1,15 +1,15 @@
 /** Answers with the upstream's response, or runs routes in its place. */
 import { performance } from 'node:perf_hooks';
+import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
+import { VIA, VIA_NAME } from '../../../exchange/forwarded-request.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../exchange/leases.ts';
 import { type RuleFinder, statusOf } from '../responses/response-rules.ts';
 import { bufferedBody } from './buffered-body.ts';
-import { VIA, VIA_NAME } from './forwarded-request.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
-import type { ProxyFacts } from './proxy-facts.ts';
 import { splice } from './splice.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 

@@ -1,11 +1,12 @@
 /** Tries upstreams one after another until one answers, according to the retry policy. */
+
+import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
 import { type Body, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../exchange/leases.ts';
 import { bufferedBody, UntouchedBody } from './buffered-body.ts';
-import type { ProxyFacts } from './proxy-facts.ts';
-import type { RetryPredicate } from './retries/retry-predicate.ts';
+import type { RetryPredicate } from './retry-predicate.ts';
 import { parseResolvedUpstream } from './upstream-address.ts';
 import { sendToUpstream, type UpstreamPool } from './upstream-pool.ts';
 

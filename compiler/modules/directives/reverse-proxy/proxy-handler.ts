@@ -1,29 +1,29 @@
 /** The closure of `proxy`: chooses an upstream, forwards the request, and answers with its response. */
 import { performance } from 'node:perf_hooks';
-import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
+import { ProxyFacts, proxyFactsOf } from '../../../codegen/context/proxy-facts.ts';
 import type { Step } from '../../../document/document.ts';
 import type { Body } from '../../../exchange/body.ts';
 import { compilePeerTrust } from '../../../exchange/client-ip.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { fieldValueKind, isToken } from '../../../exchange/field-syntax.ts';
+import { forwardedFields } from '../../../exchange/forwarded-request.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { Upstream, UpstreamRequest } from '../../../exchange/leases.ts';
+import type { CompileContext, Template } from '../../contract/compile-context.ts';
 import { compileBalance } from '../../providers/balancers/index.ts';
-import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
+import { compileHeaderEdits, type HeaderEdits } from '../../words/header-edits.ts';
 import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
-import { forwardedFields } from './forwarded-request.ts';
 import { answersLastForward, countForward, countsForwards } from './max-forwards.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import { type AttemptSettings, attempt, noUpstream } from './proxy-attempts.ts';
-import { ProxyFacts, proxyFactsOf } from './proxy-facts.ts';
-import { compileRetryPredicate } from './retries/retry-predicate.ts';
+import { compileRetryPredicate } from './retry-predicate.ts';
+import { withSchemes } from './schemes.ts';
 import { SingleAttempt } from './single-attempt.ts';
-import { withSchemes } from './transports/schemes.ts';
+import { compileTransportValues } from './transport-values.ts';
 import { MaterialError } from './transports/tls-material.ts';
 import { asksForGzip, usesTls } from './transports/transport-settings.ts';
-import { compileTransportValues } from './transports/transport-values.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource, UpstreamPool, UpstreamSettings } from './upstream-pool.ts';
 

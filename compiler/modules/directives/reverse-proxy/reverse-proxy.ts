@@ -1,11 +1,13 @@
 /** `reverse_proxy`: forwards requests to other servers. */
-import { handlerDirective, type Schema } from '../directive.ts';
-import { HEADER_EDITS } from '../header-edits.ts';
+
+import type { Schema } from '../../../document/schema-type.ts';
+import { handlerDirective } from '../../contract/directive.ts';
+import { HEADER_EDITS } from '../../words/header-edits.ts';
 import { RESPONSE_RULES } from '../responses/response-rules.ts';
 import { lowerProxy } from './lower-proxy.ts';
 import { POOL_PAGE } from './pool-page.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
-import { RETRY } from './retries/retry-predicate.ts';
+import { RETRY } from './retry-predicate.ts';
 import { TRANSPORT_PAGE } from './transports/transport-page.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';

@@ -1,4 +1,6 @@
 /** The single attempt of a proxy without retries, the most common case. */
+
+import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type {
@@ -10,7 +12,6 @@ import type {
 } from '../../../exchange/leases.ts';
 import { PendingAnswer } from '../../../exchange/pending-answer.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
-import type { ProxyFacts } from './proxy-facts.ts';
 
 /** Sends a request to an upstream once, and builds the response from the result. */
 export class SingleAttempt implements UpstreamOutcome {

@@ -1,5 +1,5 @@
 /** Schema of a pool of upstreams in the document, for `upstreams.<name>` and for the pool in a `proxy` step. */
-import type { Schema } from '../directive.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import { POOL_PROPERTIES } from './pool-schema.ts';
 import { transportSchema } from './transports/transport-schema.ts';
 

@@ -1,5 +1,5 @@
 /** The functions available in pages, in addition to the built-in functions and those of sprig. */
-import { withWholeBody } from '../../../codegen/request-body.ts';
+import { withWholeBody } from '../../../codegen/context/request-body.ts';
 import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { formatValue, textOf } from '../../templates/format-value.ts';

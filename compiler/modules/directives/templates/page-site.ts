@@ -1,12 +1,12 @@
 /** The part of a `templates` step that all its pages share, including a bounded cache of compiled templates. */
 
-import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
-import { compileRoot } from '../../../codegen/file-root.ts';
+import { compileRoot } from '../../../codegen/context/file-root.ts';
 import { compatibleName } from '../../../codegen/placeholders/shorthands.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { FileReader } from '../../../exchange/leases.ts';
 import type { PageWork } from '../../../exchange/page-work.ts';
+import type { CompileContext, Template } from '../../contract/compile-context.ts';
 import { BUILTINS } from '../../templates/builtins.ts';
 import type { FunctionTable } from '../../templates/function.ts';
 import type { TemplateSource } from '../../templates/lexer.ts';

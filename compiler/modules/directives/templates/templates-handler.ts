@@ -1,10 +1,10 @@
 /** The handler `render`: buffers the response of later handlers, executes it, and answers with the output. */
 import { isUtf8 } from 'node:buffer';
-import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
 import { Suspension } from '../../templates/template-error.ts';
 import { executeTextTemplate } from '../../templates/text-template.ts';
 import { asPageError } from './page-functions.ts';

@@ -1,6 +1,6 @@
 /** `templates`: responses executed as templates before they are sent. */
 import type { Step } from '../../../document/document.ts';
-import { handlerDirective } from '../directive.ts';
+import { handlerDirective } from '../../contract/directive.ts';
 import { compileTemplates } from './templates-handler.ts';
 
 /** A step of the handler `render`. */

@@ -1,10 +1,10 @@
 /** `client_auth` of `tls`: client certificates. */
 import { X509Certificate } from 'node:crypto';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { ClientAuth, TrustedLeaves, TrustPool } from '../../../document/tls-settings.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { derOf, lowerTrustPool, TRUST_POOL } from '../../providers/trust-pools/trust-pool.ts';
-import type { Schema } from '../directive.ts';
 
 const MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };

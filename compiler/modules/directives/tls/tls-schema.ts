@@ -1,5 +1,5 @@
 /** Schema of a site's `tls`. */
-import type { Schema } from '../directive.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import { CLIENT_AUTH } from './client-auth.ts';
 import { CIPHERS, CURVES, KEY_TYPES, TLS_VERSIONS } from './handshake-words.ts';
 

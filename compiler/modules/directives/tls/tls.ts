@@ -7,12 +7,12 @@ import type {
 	IssuerSettings,
 	SiteTls,
 } from '../../../document/tls-settings.ts';
-import { didYouMean } from '../../../lower/did-you-mean.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import { didYouMean } from '../../../lower/context/did-you-mean.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
+import type { SiteDirective } from '../../contract/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import { DNS_DETAILS, dnsSubdirectives } from '../../providers/issuers/dns-challenge.ts';
 import { lowerIssuer } from '../../providers/issuers/index.ts';
-import type { SiteDirective } from '../directive.ts';
 import { lowerClientAuth } from './client-auth.ts';
 import { CIPHERS, CURVES, KEY_TYPES, TLS_VERSIONS, TLS13_CIPHERS } from './handshake-words.ts';
 import { SITE_TLS } from './tls-schema.ts';

@@ -2,12 +2,13 @@
  * The handler `trace_request`: continues or starts a trace, propagates it to upstreams, and reports the span when the exchange
  * has ended.
  */
-import type { CompileContext } from '../../../codegen/compile-context.ts';
+
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
 import { readTraceContext, SAMPLED, type TraceParent, writeTraceContext } from '../../../exchange/trace-context.ts';
 import { enterTraceScope, TraceScope } from '../../../exchange/trace-scope.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
 import { boundedValue, methodName, requestAttributes } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
 

@@ -1,6 +1,6 @@
 /** `tracing`: records a span for each request, in its caller's trace or a new one. */
 import type { Step } from '../../../document/document.ts';
-import { handlerDirective } from '../directive.ts';
+import { handlerDirective } from '../../contract/directive.ts';
 import { compileTracing } from './tracing-handler.ts';
 
 /** A step of the handler `trace_request`. */

@@ -1,10 +1,10 @@
 /** Compiles an expression: parses it, resolves its matchers and placeholders, checks its types, and plans its evaluation. */
 import type { CelFunc, CelInput } from '@bufbuild/cel';
-import type { CompileContext } from '../../../codegen/compile-context.ts';
 import { valueText } from '../../../codegen/placeholders/placeholder.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Predicate } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
 import { extensionFunctions, SORT_BY } from './cel-extensions.ts';
 import { type Cel, loadCel } from './cel-library.ts';
 import { CelTypeError, type Expr, nameOf, typeOf } from './cel-type-check.ts';

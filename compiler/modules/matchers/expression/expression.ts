@@ -1,10 +1,10 @@
 /** `expression`: a condition in CEL, the Common Expression Language. */
 import type { Matcher } from '../../../document/document.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import { requestMatcher } from '../../contract/matcher.ts';
 import { COMPATIBLE_FALLBACK } from '../file.ts';
 import { REQUEST_PATH } from '../file-candidates.ts';
-import { requestMatcher } from '../matcher.ts';
 import { compileExpression } from './compile-expression.ts';
 import { comparedPlaceholders } from './placeholder-calls.ts';
 

@@ -1,6 +1,6 @@
 /** Replaces placeholders in the text of an expression: `{http.request.method}` becomes a function call that CEL can parse. */
 import { fullPlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
-import type { ComparedPlaceholder } from '../matcher.ts';
+import type { ComparedPlaceholder } from '../../contract/matcher.ts';
 
 /** The function that replaces a placeholder; its argument is the placeholder's number. */
 export const PLACEHOLDER_FUNCTION = 'placeholder__';

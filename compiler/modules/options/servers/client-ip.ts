@@ -3,8 +3,8 @@
  * determined.
  */
 import { isToken } from '../../../exchange/field-syntax.ts';
-import type { GlobalOption } from '../option.ts';
-import type { ServerOption } from './server-option.ts';
+import type { GlobalOption } from '../../contract/option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 const EVERYWHERE = 'Applies to all listeners. Changing it needs a restart.';
 

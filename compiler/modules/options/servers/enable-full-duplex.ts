@@ -1,5 +1,5 @@
 /** `enable_full_duplex` inside `servers`: accepted, because this server always does it. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Accepted for compatibility; it has no effect. */
 export const enableFullDuplex: ServerOption = {

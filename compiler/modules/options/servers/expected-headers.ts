@@ -1,6 +1,6 @@
 /** `expected_underscore_headers` and `expected_dot_headers` inside `servers`: field names with `_` or `.` to keep. */
 import { isToken } from '../../../exchange/field-syntax.ts';
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /**
  * Names of fields that determine framing or routing. A program behind this server must not receive lookalikes of them, such as

@@ -1,5 +1,6 @@
 /** The registry of options inside `servers`, one line each. */
 
+import type { ServerOption } from '../../contract/server-option.ts';
 import { clientIpHeaders, trustedProxiesStrict, trustedProxiesUnix } from './client-ip.ts';
 import { enableFullDuplex } from './enable-full-duplex.ts';
 import { expectedDotHeaders, expectedUnderscoreHeaders } from './expected-headers.ts';
@@ -11,7 +12,6 @@ import { maxHeaderSize } from './max-header-size.ts';
 import { serverMetrics } from './metrics.ts';
 import { name } from './name.ts';
 import { protocols } from './protocols.ts';
-import type { ServerOption } from './server-option.ts';
 import { earlyData, strictSniHost } from './strict-sni-host.ts';
 import { timeouts } from './timeouts.ts';
 import { trace } from './trace.ts';

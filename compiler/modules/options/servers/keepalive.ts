@@ -1,5 +1,5 @@
 /** `keepalive_interval`, `keepalive_idle` and `keepalive_count` inside `servers`: TCP keep-alive, which detects dead peers. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Default milliseconds of silence before the first probe, and between probes. */
 export const DEFAULT_KEEPALIVE = 15_000;

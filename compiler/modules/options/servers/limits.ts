@@ -1,7 +1,8 @@
 /** `limits` inside `servers`: limits on concurrent use by clients, and what happens beyond them. */
-import type { LowerContext } from '../../../lower/lower-context.ts';
+
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { ServerOption } from './server-option.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Default length of the queue if `requests` is set. */
 export const DEFAULT_QUEUE = 1000;

@@ -1,14 +1,10 @@
 /** `listener_wrappers` inside `servers`: what is read from a connection before HTTP, such as a PROXY header. */
-import type { ListenerWrapper, ProxyProtocolWrapper } from '../../../document/server-settings.ts';
+import type { ListenerWrapper, ProxyPolicy, ProxyProtocolWrapper } from '../../../document/server-settings.ts';
+import { PROXY_POLICIES } from '../../../document/server-settings.ts';
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { ServerOption } from './server-option.ts';
-
-/** What to do with a PROXY header from a peer in neither `allow` nor `deny`. */
-const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
-
-export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
+import type { LowerContext } from '../../contract/lower-context.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 const RANGES = { type: 'array', items: { type: 'string' } };
 

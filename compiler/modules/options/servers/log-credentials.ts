@@ -1,5 +1,5 @@
 /** `log_credentials` inside `servers`: shows credentials in access logs. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Shows credentials in access log entries. */
 export const logCredentials: ServerOption = {

@@ -1,5 +1,5 @@
 /** `max_header_size` inside `servers`: maximum bytes of a request head. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Maximum: a request head is stored in one block of memory, and no real request head is larger. */
 const LARGEST_HEADER_SIZE: number = 16 * 1024 * 1024;

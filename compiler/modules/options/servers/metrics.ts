@@ -1,5 +1,5 @@
 /** `metrics` inside `servers`: the obsolete place of the global option. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Option inside `servers`; sets `settings.metrics` in the document. */
 export const serverMetrics: ServerOption = {

@@ -1,5 +1,5 @@
 /** `name` inside `servers`: the name of a listener in logs and metrics. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Option inside `servers`; sets `settings.servers[].name` in the document. */
 export const name: ServerOption = {

@@ -1,7 +1,8 @@
 /** `protocols` inside `servers`: the HTTP versions of a listener. */
-import type { LowerContext } from '../../../lower/lower-context.ts';
+
 import type { Word } from '../../../syntax/ast.ts';
-import type { ServerOption } from './server-option.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** The versions that configurations may name. */
 const KNOWN: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];

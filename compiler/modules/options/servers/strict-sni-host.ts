@@ -1,5 +1,5 @@
 /** `strict_sni_host` and `0rtt` inside `servers`. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Option inside `servers`; sets `settings.servers[].strict_sni_host` in the document. */
 export const strictSniHost: ServerOption = {

@@ -1,7 +1,8 @@
 /** `timeouts` inside `servers`: time limits for clients. */
-import type { LowerContext } from '../../../lower/lower-context.ts';
+
 import type { Word } from '../../../syntax/ast.ts';
-import type { ServerOption } from './server-option.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Maximum timeout in milliseconds: ten years, which does not overflow any clock in use. */
 const LONGEST = 10 * 365 * 86_400_000;

@@ -1,5 +1,5 @@
 /** `trace` inside `servers`: a debug entry for every handler that a request runs. */
-import type { ServerOption } from './server-option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Writes debug entries of `http.trace` for the handlers that ran. */
 export const trace: ServerOption = {

@@ -1,9 +1,9 @@
 /** `trusted_proxies` inside `servers`: the proxies whose forwarded addresses are trusted. */
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import type { GlobalOption } from '../option.ts';
-import type { ServerOption } from './server-option.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import type { GlobalOption } from '../../contract/option.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Option inside `servers`; sets `settings.trusted_proxies` in the document. */
 export const trustedProxies: ServerOption = {

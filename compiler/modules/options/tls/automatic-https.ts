@@ -1,5 +1,5 @@
 /** Global options of automatic HTTPS: `auto_https`, `local_certs`, `skip_install_trust`, `default_sni`, `fallback_sni`. */
-import type { GlobalOption } from '../option.ts';
+import type { GlobalOption } from '../../contract/option.ts';
 import { flagOption, serverName, valueOption } from './words.ts';
 
 const MODES = ['off', 'disable_redirects', 'disable_certs', 'ignore_loaded_certs'] as const;

@@ -1,10 +1,11 @@
 /** Global options for obtaining certificates: issuers, accounts, keys, renewal. */
+
+import type { GlobalOption } from '../../contract/option.ts';
 import { KEY_TYPES } from '../../directives/tls/handshake-words.ts';
 import { ratioOf } from '../../directives/tls/tls.ts';
 import { DNS_PROVIDER, DNS_PROVIDER_OR_DEFAULT, lowerDnsProvider } from '../../providers/dns/index.ts';
 import { lowerIssuer } from '../../providers/issuers/index.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS } from '../../providers/issuers/preferred-chains.ts';
-import type { GlobalOption } from '../option.ts';
 import { httpUrl, positiveDuration, valueOption } from './words.ts';
 
 /** Global option; sets `settings.email` in the document. */

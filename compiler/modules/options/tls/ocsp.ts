@@ -1,6 +1,6 @@
 /** Global options for OCSP and on-demand certificates, and `ech`, which this build rejects by name. */
 import type { Line } from '../../../syntax/ast.ts';
-import type { GlobalOption } from '../option.ts';
+import type { GlobalOption } from '../../contract/option.ts';
 import { httpUrl, positiveDuration, valueOption } from './words.ts';
 
 /** Global option; sets `settings.ocsp_interval` in the document. */

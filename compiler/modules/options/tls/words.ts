@@ -1,9 +1,9 @@
 /** Helpers for simple options: a flag, a single value, a duration. */
 
-import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
-import type { GlobalOption } from '../option.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import type { GlobalOption } from '../../contract/option.ts';
 
 /** The ID and documentation of a simple option. */
 export interface OptionTexts {

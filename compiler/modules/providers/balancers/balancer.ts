@@ -1,9 +1,9 @@
 /** The definition of a load-balancing policy: its name, lowering, schema and selection, in one object. */
 
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 
 /** The upstreams of a pool as seen by a policy. All counts are for the whole process. */
 export interface BalancerView {

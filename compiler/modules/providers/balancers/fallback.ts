@@ -1,8 +1,8 @@
 /** The fallback of policies whose key is missing from a request. */
 
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import type { BalanceSettings } from './balancer.ts';
 
 /** Schema of `fallback`. */

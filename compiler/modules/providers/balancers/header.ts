@@ -1,7 +1,7 @@
 /** Load-balancing policy `header`: selects by the value of a request field. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
-import { FORWARDED_VALUES } from '../../directives/reverse-proxy/forwarded-request.ts';
+import { FORWARDED_VALUES } from '../../../exchange/forwarded-request.ts';
 import type { Balancer, BalancerContext, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
 import { chooserByKey } from './rendezvous.ts';

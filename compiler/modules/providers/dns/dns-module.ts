@@ -2,9 +2,9 @@
  * The definition of a DNS provider in the compiler: its name, schema and manual page, derived from a table of its settings.
  */
 
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 
 /** A DNS provider in a document: `{"provider":"cloudflare",…}`. */
 export interface DnsProviderSettings {

@@ -1,8 +1,8 @@
 /** The registry of DNS providers. */
 
-import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { cloudflare } from './cloudflare.ts';
 import { digitalocean } from './digitalocean.ts';
 import { type DnsModule, type DnsProviderSettings, lowerSettings, settingProperties } from './dns-module.ts';

@@ -1,5 +1,5 @@
 /** Issuer `acme`: any authority that supports ACME (RFC 8555). */
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import { DNS_PROPERTIES, dnsSubdirectives, type IssuerDraft } from './dns-challenge.ts';
 import type { IssuerModule } from './issuer-module.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS } from './preferred-chains.ts';

@@ -1,10 +1,10 @@
 /** Options for DNS challenges, shared by issuers and the directive `tls`. */
 
+import type { Schema } from '../../../document/schema-type.ts';
 import { parseIp } from '../../../exchange/ip-address.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
-import { parseDuration } from '../../../lower/values.ts';
+import { parseDuration } from '../../../lower/context/values.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
 
 /** An issuer's settings during lowering. */

@@ -1,10 +1,10 @@
 /** The registry of issuers. */
 
+import type { Schema } from '../../../document/schema-type.ts';
 import type { IssuerSettings } from '../../../document/tls-settings.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
-import { unavailableMessage } from '../../../lower/unavailable.ts';
+import { unavailableMessage } from '../../../lower/context/unavailable.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { acme, FALLBACK_DIRECTORY } from './acme.ts';
 import { internal } from './internal.ts';
 import type { IssuerModule } from './issuer-module.ts';

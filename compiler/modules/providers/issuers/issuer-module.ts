@@ -1,8 +1,8 @@
 /** The definition of an issuer in the compiler: its name, lowering, schema and manual page. */
 
-import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 
 /** An issuer; the module ID is `tls.issuance.<id>`. */
 export interface IssuerModule {

@@ -1,8 +1,8 @@
 /** `preferred_chains`: selects among several certificate chains that an issuer offers. */
 
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 
 /** `preferred_chains` in documents; exactly one field is set. */
 export interface PreferredChains {

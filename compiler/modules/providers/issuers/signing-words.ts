@@ -1,7 +1,7 @@
 /** Options for signing with an internal authority, shared by the issuer `internal` and `acme_server`. */
 
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { Schema } from '../../../document/schema-type.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import { AUTHORITY_ID } from '../../options/pki.ts';
 
 /** The internal authority that signs, and how. */

@@ -1,9 +1,9 @@
 /** Filters of `format filter`, which edit single log fields: lowering and schema. */
 
 import type { FilterReplacement, LogFilter, ParameterAction } from '../../../document/log-settings.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 
 function variant(filter: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
 	return {

@@ -2,10 +2,10 @@
 
 import type { LogFormat } from '../../../document/log-settings.ts';
 import { DURATION_FORMATS, LEVEL_FORMATS, LOG_KEY_SETTINGS, type LogFilter } from '../../../document/log-settings.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
-import { readScalar } from '../../directives/vars.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import { readScalar } from '../../words/read-scalar.ts';
 import { LOG_FILTER, lowerFilterFields } from './log-filter.ts';
 
 /** Named time formats; any other value is a layout, such as `2006-01-02`. */

@@ -1,9 +1,9 @@
 /** Log output `file`: a file that is rolled by size or time. */
 
 import type { FileOutput, LogRolling } from '../../../document/log-settings.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 
 /** Defaults of {@link LogRolling}. */
 export const ROLLING_DEFAULTS = {

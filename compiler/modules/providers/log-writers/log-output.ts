@@ -1,9 +1,9 @@
 /** Log outputs: where entries are written; lowering and schema. */
 
 import type { LogOutput } from '../../../document/log-settings.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { FILE_PROPERTIES, FILE_USAGE, lowerFileOutput } from './file-output.ts';
 import { lowerNetOutput, NET_PROPERTIES, NET_USAGE } from './net-output.ts';
 

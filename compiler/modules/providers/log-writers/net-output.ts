@@ -1,9 +1,9 @@
 /** Log output `net`: sends entries to a collector over TCP, UDP or a Unix socket. */
 
 import type { NetOutput } from '../../../document/log-settings.ts';
-import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 
 /** The parts of {@link NetOutput.address}. */
 export type CollectorAddress =

@@ -1,5 +1,5 @@
 /** The registry of stores. */
-import type { Schema } from '../../directives/directive.ts';
+import type { Schema } from '../../../document/schema-type.ts';
 import { fileSystem } from './file-system.ts';
 import type { StoreModule } from './store-module.ts';
 

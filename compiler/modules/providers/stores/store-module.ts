@@ -1,7 +1,8 @@
 /** The definition of a certificate store in the compiler: its name, lowering and schema. */
-import type { LowerContext } from '../../../lower/lower-context.ts';
+
+import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 
 /** A kind of store; the module ID is `storage.<id>`. */
 export interface StoreModule {

@@ -1,10 +1,10 @@
 /** Trust pools: the certificate authorities for verifying the certificates of clients and upstreams. */
 import { X509Certificate } from 'node:crypto';
+import type { Schema } from '../../../document/schema-type.ts';
 import type { StoreSettings } from '../../../document/store-settings.ts';
 import type { TrustPool } from '../../../document/tls-settings.ts';
-import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { Schema } from '../../directives/directive.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
 import { STORE, storeById, stores } from '../stores/index.ts';
 
 const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;

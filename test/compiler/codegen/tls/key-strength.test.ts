@@ -2,8 +2,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { checkPair } from '../../../../compiler/codegen/tls/certificate-check.ts';
-import { weaknessOf } from '../../../../compiler/codegen/tls/key-strength.ts';
+import { weaknessOf } from '../../../../compiler/codegen/context/key-strength.ts';
+import { checkPair } from '../../../../compiler/codegen/plan/certificate-check.ts';
 import {
 	MaterialError,
 	readTlsMaterial,

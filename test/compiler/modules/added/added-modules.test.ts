@@ -7,13 +7,13 @@ import { spawnSync } from 'node:child_process';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ConfigFormat } from '../../../../compiler/dialects/dialect.ts';
-import type { Schema } from '../../../../compiler/modules/directives/directive.ts';
+import type { Schema } from '../../../../compiler/document/schema-type.ts';
 import { ROOT, temporaryFolder } from '../../../harness.ts';
 
 // Code that imports a registry must be loaded after the test modules are added.
 const { compile } = await import('../../../../compiler/compiler.ts');
 const { lint } = await import('../../../../compiler/lint/lint.ts');
-const { documentSchema } = await import('../../../../compiler/document/schema.ts');
+const { documentSchema } = await import('../../../../compiler/schema/schema.ts');
 const { DEFAULT_ORDER } = await import('../../../../compiler/lower/directive-order.ts');
 const { Explainer } = await import('../../../../compiler/explain/explanation.ts');
 const { renderExplanation } = await import('../../../../compiler/explain/render-explanation.ts');

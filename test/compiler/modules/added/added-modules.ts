@@ -5,9 +5,9 @@ import {
 	type Directive,
 	type HandlerDirective,
 	handlerDirective,
-} from '../../../../compiler/modules/directives/directive.ts';
-import { compileHeaderEdits, HEADER_EDITS } from '../../../../compiler/modules/directives/header-edits.ts';
-import { type MatcherModule, requestMatcher } from '../../../../compiler/modules/matchers/matcher.ts';
+} from '../../../../compiler/modules/contract/directive.ts';
+import { type MatcherModule, requestMatcher } from '../../../../compiler/modules/contract/matcher.ts';
+import { compileHeaderEdits, HEADER_EDITS } from '../../../../compiler/modules/words/header-edits.ts';
 
 /** Returns a directive whose name and handler are `name` and whose only argument is the field `to`. */
 function directive(name: string, traits: Partial<HandlerDirective>): Directive {

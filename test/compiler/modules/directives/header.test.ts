@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
-import type { HeaderEdits } from '../../../../compiler/modules/directives/header-edits.ts';
+import type { HeaderEdits } from '../../../../compiler/modules/words/header-edits.ts';
 import { builtSite, fakeExchange, responseLines, served } from '../../fake-exchange.ts';
 
 const test = suite('header edits');

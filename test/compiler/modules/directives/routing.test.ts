@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
-import { fakeLeases } from '../../../../compiler/codegen/fake-leases.ts';
+import { fakeLeases } from '../../../../compiler/codegen/context/fake-leases.ts';
 import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
 import type { Matcher, Site, Step } from '../../../../compiler/document/document.ts';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
-import { matchers } from '../../../../compiler/modules/matchers/index.ts';
+import { matchers } from '../../../../compiler/modules/registry/matchers.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import { type Asked, Served } from '../../compatfile/page.ts';
 import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';

@@ -1,7 +1,7 @@
 /** CEL expressions: their values, checks and runtime errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { fakeLeases } from '../../../../compiler/codegen/fake-leases.ts';
+import { fakeLeases } from '../../../../compiler/codegen/context/fake-leases.ts';
 import type { Matcher } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
 import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';

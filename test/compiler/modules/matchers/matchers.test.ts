@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher, Settings } from '../../../../compiler/document/document.ts';
-import { matchers } from '../../../../compiler/modules/matchers/index.ts';
+import { matchers } from '../../../../compiler/modules/registry/matchers.ts';
 import { bodyText, builtSite, fakeExchange, type RequestFields, served } from '../../fake-exchange.ts';
 
 function holds(when: Matcher, request: RequestFields = {}, settings: Settings = {}): boolean {

@@ -1,7 +1,7 @@
 /** url_pattern compared with the built-in `URLPattern`, from whose components it compiles its own expressions. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { compileRegexp } from '../../../../compiler/codegen/regexp.ts';
+import { compileRegexp } from '../../../../compiler/codegen/regexp/regexp.ts';
 import { componentExpression } from '../../../../compiler/modules/matchers/url-pattern-parts.ts';
 import { Chance } from '../../../fuzz/chance.ts';
 

@@ -2,10 +2,10 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../../compiler/compiler.ts';
-import { redact } from '../../../../compiler/document/secrets.ts';
 import { dnsProviders } from '../../../../compiler/modules/providers/dns/index.ts';
 import { issuers } from '../../../../compiler/modules/providers/issuers/index.ts';
 import { stores } from '../../../../compiler/modules/providers/stores/index.ts';
+import { redact } from '../../../../compiler/schema/secrets.ts';
 import type { Reader } from '../../../../compiler/source/reader.ts';
 
 const reader: Reader = {

@@ -1,11 +1,12 @@
 /** Answers with the listing of a folder as a page, JSON or text, depending on the request. */
-import type { CompileContext } from '../../../../codegen/compile-context.ts';
+
 import type { Exchange } from '../../../../exchange/exchange.ts';
 import { HttpError } from '../../../../exchange/http-error.ts';
 import type { FileReader, FolderEntry } from '../../../../exchange/leases.ts';
 import { decodePercent } from '../../../../exchange/request-path.ts';
+import type { CompileContext } from '../../../contract/compile-context.ts';
+import { evaluatePreconditions } from '../../../representations/conditional.ts';
 import { cookieNamed } from '../../templates/request-objects.ts';
-import { evaluatePreconditions } from '../conditional.ts';
 import type { BrowseSettings } from './browse-settings.ts';
 import { LISTING_SORTS, type Listing, type ListingSort, type ListingView, listingOf } from './listing.ts';
 import { listingJson, listingText } from './listing-data.ts';

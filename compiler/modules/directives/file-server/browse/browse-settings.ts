@@ -1,7 +1,8 @@
 /** The block `browse` of `file_server`: lowering and schema. */
-import type { LowerContext } from '../../../../lower/lower-context.ts';
+
+import type { Schema } from '../../../../document/schema-type.ts';
 import type { Line, Word } from '../../../../syntax/ast.ts';
-import type { Schema } from '../../directive.ts';
+import type { LowerContext } from '../../../contract/lower-context.ts';
 import { LISTING_SORTS, type ListingOrder, type ListingSort } from './listing.ts';
 
 /** How folders without an index are listed. */

@@ -1,8 +1,9 @@
 /** Renders listings with a custom template. */
-import type { CompileContext } from '../../../../codegen/compile-context.ts';
+
 import type { Exchange } from '../../../../exchange/exchange.ts';
 import { HttpError } from '../../../../exchange/http-error.ts';
 import type { FolderEntry } from '../../../../exchange/leases.ts';
+import type { CompileContext } from '../../../contract/compile-context.ts';
 import { Suspension } from '../../../templates/template-error.ts';
 import { executeTextTemplate } from '../../../templates/text-template.ts';
 import { method, TimeValue } from '../../../templates/time-value.ts';

@@ -1,8 +1,8 @@
 /** Lowers the options of `transport http` that begin with `tls`. */
 
 import type { TrustPool } from '../../../../document/tls-settings.ts';
-import type { LowerContext, Subdirective } from '../../../../lower/lower-context.ts';
 import type { Word } from '../../../../syntax/ast.ts';
+import type { LowerContext, Subdirective } from '../../../contract/lower-context.ts';
 import { lowerTrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 import { transportDuration } from './transport-duration.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';

@@ -1,6 +1,6 @@
 /** Reads and checks the certificates and keys for TLS to upstreams, through an injected reader. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { weaknessOf } from '../../../../codegen/tls/key-strength.ts';
+import { weaknessOf } from '../../../../codegen/context/key-strength.ts';
 import type { TrustPool } from '../../../../document/tls-settings.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 

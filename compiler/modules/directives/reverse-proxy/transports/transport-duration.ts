@@ -1,6 +1,7 @@
 /** Parses durations in transport options. */
-import type { LowerContext } from '../../../../lower/lower-context.ts';
+
 import type { Line, Word } from '../../../../syntax/ast.ts';
+import type { LowerContext } from '../../../contract/lower-context.ts';
 
 /** Parses the only argument of a line to milliseconds, from 0 to the maximum of a timer. */
 export function transportDuration(words: readonly Word[], line: Line, cx: LowerContext): number | undefined {

@@ -1,6 +1,7 @@
 /** Schema of a pool's transport in the document. */
+
+import type { Schema } from '../../../../document/schema-type.ts';
 import { TRUST_POOL } from '../../../providers/trust-pools/trust-pool.ts';
-import type { Schema } from '../../directive.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
 import { MAX_READ, MIN_READ } from './transport-settings.ts';
 

@@ -1,8 +1,8 @@
 /** The content coding chosen for a client. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { preferredCoding } from '../../../../../compiler/modules/directives/encode/accept-encoding.ts';
 import { isEncodable } from '../../../../../compiler/modules/directives/encode/encodable-media.ts';
+import { preferredCoding } from '../../../../../compiler/modules/representations/accept-encoding.ts';
 
 const codings = suite('preferred coding');
 

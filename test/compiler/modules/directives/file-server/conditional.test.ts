@@ -7,7 +7,7 @@ import {
 	evaluatePreconditions,
 	parseHttpDate,
 	rangeApplies,
-} from '../../../../../compiler/modules/directives/file-server/conditional.ts';
+} from '../../../../../compiler/modules/representations/conditional.ts';
 
 const NOW = Date.UTC(2026, 0, 15);
 const MODIFIED = 784111777;

@@ -2,11 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../../compiler/exchange/body.ts';
-import {
-	contentRange,
-	multipartRanges,
-	parseRange,
-} from '../../../../../compiler/modules/directives/file-server/ranges.ts';
+import { contentRange, multipartRanges, parseRange } from '../../../../../compiler/modules/representations/ranges.ts';
 
 const parsing = suite('range fields');
 const many = (count: number) => Array.from({ length: count }, (_, i) => `${i * 200}-${i * 200}`).join(',');

@@ -1,0 +1,46 @@
+/** Stores the captures of regular expressions, as `RegExpExecArray`s among the variables of an exchange. */
+import type { Exchange } from '../../exchange/exchange.ts';
+
+/** Variable with the last match of any expression: `{http.regexp.1}`. */
+export const LAST_CAPTURES = 'http.regexp';
+/** Prefix of variables with the match of a named expression: `{http.regexp.NAME.1}`. */
+export const NAMED_CAPTURES = 'http.regexp.';
+
+/** Variable with the groups of the last matching URL pattern: {@link UrlPatternGroups}. */
+export const URL_PATTERN_GROUPS = 'http.url_pattern';
+
+/** The groups of a matching URL pattern. */
+export class UrlPatternGroups {
+	readonly #components = new Map<string, { readonly names: readonly string[]; readonly match: readonly string[] }>();
+
+	/** Adds a component: the names of its groups in order, and its match. */
+	add(component: string, names: readonly string[], match: readonly string[]): void {
+		this.#components.set(component, { names, match });
+	}
+
+	/** Returns the text that a group matched; empty if the group took no part in the match. */
+	get(component: string, name: string): string {
+		const found = this.#components.get(component);
+		const at = found?.names.indexOf(name) ?? -1;
+		return at === -1 ? '' : (found?.match[at + 1] ?? '');
+	}
+}
+
+/** Variable with the result of the last `file` matcher: `{http.matchers.file.relative}`. */
+export const FILE_MATCH = 'http.matchers.file';
+
+/** The result of a `file` matcher. */
+export interface FileMatch {
+	/** Path below the root, with a leading slash. */
+	readonly relative: string;
+	readonly absolute: string;
+	readonly type: 'file' | 'directory';
+	/** The part cut off by `split_path`. */
+	readonly remainder: string;
+}
+
+/** Stores a match; `key` is NAMED_CAPTURES and the name, or '' for an unnamed expression. */
+export function keepCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
+	x.variables.set(LAST_CAPTURES, match);
+	if (key !== '') x.variables.set(key, match);
+}

@@ -1,0 +1,43 @@
+/** Leases that connect to nothing. Building the handler graph with them shows whether it can be built. */
+import { EmptyCache } from '../../exchange/empty-cache.ts';
+import type { LeaseKinds, Leases } from '../../exchange/leases.ts';
+import { UpstreamError } from '../../exchange/leases.ts';
+
+type FakeLeases = { readonly [K in keyof LeaseKinds]: (settings: LeaseKinds[K]['settings']) => LeaseKinds[K]['lease'] };
+
+const FAKE_LEASES: FakeLeases = {
+	upstreams: settings => ({
+		settings,
+		select: () => undefined,
+		mayRetry: () => false,
+		waiting: () => {},
+		joined: () => () => {},
+		send: () => Promise.reject(new UpstreamError('connect', 'There is no network while a configuration is checked.')),
+	}),
+	files: () => ({
+		open: () => Promise.reject(new Error('There are no files while a configuration is checked.')),
+		kind: () => undefined,
+		stat: () => undefined,
+		list: () => [],
+		entries: () => Promise.reject(new Error('There are no files while a configuration is checked.')),
+		readStart: () => undefined,
+	}),
+	access_log: () => ({ record: () => {} }),
+	password_verifier: () => ({ live: false, verify: () => false }),
+	// Always the same IDs, so that the results of dry runs can be compared.
+	tracer: () => ({
+		newTraceId: () => '00000000000000000000000000000001',
+		newSpanId: () => '0000000000000001',
+		samples: (_traceId, parentSampled) => parentSampled ?? true,
+		record: () => {},
+	}),
+	cache: () => new EmptyCache(),
+	metrics: () => ({ render: () => Promise.resolve('') }),
+	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
+	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
+};
+
+/** Returns a fake of every kind. */
+export const fakeLeases: Leases = {
+	lease: (kind, settings) => FAKE_LEASES[kind](settings),
+};

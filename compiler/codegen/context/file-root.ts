@@ -1,0 +1,36 @@
+/** The root folder for a request's files: as written, with placeholders, or from the variable `root`. */
+import { resolve } from 'node:path';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { HttpError } from '../../exchange/http-error.ts';
+import type { CompileContext } from '../../modules/contract/compile-context.ts';
+
+/** Compiles a root. The default is the variable `root`, otherwise the working directory. */
+export function compileRoot(root: string | undefined, cx: CompileContext): (x: Exchange) => string {
+	if (root === undefined) {
+		const workingDirectory = resolve('.');
+		// Most sites have one root, so it is resolved again only if the variable changes.
+		let last = '';
+		let lastRoot = workingDirectory;
+		return x => {
+			const variable = x.variable('root');
+			if (typeof variable !== 'string' || variable === '') return workingDirectory;
+			if (variable !== last) {
+				lastRoot = rootOfRequest(variable);
+				last = variable;
+			}
+			return lastRoot;
+		};
+	}
+	const template = cx.template(root, 'empty');
+	if (template.constant === undefined) return x => rootOfRequest(template.render(x));
+	const constant = resolve(template.constant);
+	return () => constant;
+}
+
+/** A root with client data, such as a host named `..`, must not climb out of its parent folders. */
+function rootOfRequest(root: string): string {
+	if (root.includes('/..') && root.split('/').includes('..', 1)) {
+		throw new HttpError(400, 'The file root for this request contains `..`.');
+	}
+	return resolve(root);
+}

@@ -1,0 +1,84 @@
+/** Replacement text for matches of a regular expression, with `$1`, `${name}` and placeholders. */
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { CompileContext, Template } from '../../modules/contract/compile-context.ts';
+
+/** Replaces the matches of a global expression in a subject. */
+export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => string;
+
+/** One part of a replacement: text, or the number or name of a group. */
+type Piece = { readonly text: Template } | { readonly group: string };
+
+/**
+ * Compiles a replacement. The name in `$name` extends over as many word characters as possible, `${name}` is delimited, `$$` is a
+ * dollar sign, and a missing group is empty. Placeholder values are data: a `$` in them is literal.
+ */
+export function compileReplacement(
+	text: string,
+	cx: Pick<CompileContext, 'template'>,
+	unknown: 'keep' | 'empty',
+): Replacement {
+	const pieces: Piece[] = [];
+	let from = 0;
+	let literal = '';
+	for (const found of text.matchAll(/\$(?:(\$)|(\w+)|\{(\w+)\})/g)) {
+		literal += text.slice(from, found.index) + (found[1] ?? '');
+		from = found.index + found[0].length;
+		const group = found[2] ?? found[3];
+		if (group === undefined) continue;
+		if (literal !== '') pieces.push({ text: cx.template(literal, unknown) });
+		literal = '';
+		pieces.push({ group });
+	}
+	literal += text.slice(from);
+	if (literal !== '') pieces.push({ text: cx.template(literal, unknown) });
+	return (subject, regexp, x) => {
+		regexp.lastIndex = 0;
+		// Rendered once, not for each match.
+		const texts = pieces.map(piece => ('text' in piece ? piece.text.render(x) : ''));
+		return subject.replace(regexp, (...match: unknown[]) => {
+			let out = '';
+			for (let i = 0; i < pieces.length; i++) {
+				const piece = pieces[i]!;
+				out += 'text' in piece ? texts[i] : groupText(match, piece.group);
+			}
+			return out;
+		});
+	};
+}
+
+/**
+ * Returns the text of a group. `match` holds a replacer's arguments: whole match, groups, offset, subject, maybe named groups.
+ */
+function groupText(match: readonly unknown[], group: string): string {
+	const last = match.at(-1);
+	const named =
+		typeof last === 'object' && last !== null ? (last as { [name: string]: string | undefined }) : undefined;
+	if (!/^\d+$/.test(group)) return named?.[group] ?? '';
+	const count = match.length - (named ? 3 : 2);
+	return Number(group) < count ? ((match[Number(group)] as string | undefined) ?? '') : '';
+}
+
+/**
+ * Compiles the expression to search for. An expression with placeholders is compiled for each request, with the values inserted
+ * verbatim. If the result is invalid, the function returns undefined and nothing is replaced.
+ */
+export function compileSearch(source: string, cx: CompileContext): (x: Exchange) => RegExp | undefined {
+	if (!cx.hasPlaceholders(source)) {
+		const regexp = cx.regexp(source, 'g');
+		return () => regexp;
+	}
+	const template = cx.template(source, 'keep');
+	let last = '';
+	let compiled: RegExp | undefined;
+	return x => {
+		const text = template.render(x);
+		if (text === last) return compiled;
+		last = text;
+		try {
+			compiled = cx.requestedRegexp(text, 'g');
+		} catch {
+			compiled = undefined;
+		}
+		return compiled;
+	};
+}

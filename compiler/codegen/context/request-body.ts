@@ -1,0 +1,45 @@
+/** Buffers the whole request body in memory for `{http.request.body}`. It is read once and kept for later handlers. */
+import { isStream } from '../../exchange/body.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import { HttpError } from '../../exchange/http-error.ts';
+
+/** Maximum bytes of a buffered body; larger ones are rejected with 413. */
+const MAX_BODY = 10 * 1024 * 1024;
+
+const EMPTY = new Uint8Array(0);
+
+/** Returns a handler that reads the whole body before `handler` runs. Requests without a body stay synchronous. */
+export function withWholeBody(handler: Handler): Handler {
+	return x => {
+		if (!isStream(x.request.body)) return handler(x);
+		return readWhole(x).then(() => handler(x));
+	};
+}
+
+async function readWhole(x: Exchange): Promise<void> {
+	const body = x.request.body;
+	if (!isStream(body)) return;
+	const pieces: Uint8Array[] = [];
+	let size = 0;
+	for (;;) {
+		const pulled = body.pull();
+		const piece = pulled instanceof Promise ? await pulled : pulled;
+		if (piece === null) break;
+		size += piece.byteLength;
+		if (size > MAX_BODY) {
+			body.cancel();
+			throw new HttpError(413, 'The request body is too large to be used as a placeholder.');
+		}
+		// The bytes are valid only until the next pull.
+		pieces.push(Uint8Array.prototype.slice.call(piece));
+	}
+	x.request.body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, size);
+}
+
+/** Returns the bytes of a buffered body. */
+export function requestBodyBytes(x: Exchange): Uint8Array {
+	const body = x.request.body;
+	if (body === null || isStream(body)) return EMPTY;
+	return typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
+}

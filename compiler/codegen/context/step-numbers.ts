@@ -1,0 +1,42 @@
+/** Numbers the steps that a site may run: its own from 0, and those of named routes from FIRST_ROUTE_STEP. */
+import type { Site, Step } from '../../document/document.ts';
+import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
+
+/** Calls `take` for every step within a value, with its JSON pointer. Outer steps come before the steps nested in them. */
+export function eachStep(value: object, pointer: string, take: (step: Step, pointer: string) => void): void {
+	if ('handler' in value) take(value as Step, pointer);
+	for (const [name, inner] of Object.entries(value)) {
+		if (typeof inner !== 'object' || inner === null) continue;
+		eachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, take);
+	}
+}
+
+/** The numbers, assigned on first use. */
+export class StepNumbers {
+	readonly #site: Site;
+	readonly #routes: { readonly [name: string]: readonly Step[] };
+	#numbers: Map<object, number> | undefined;
+
+	constructor(site: Site, routes: { readonly [name: string]: readonly Step[] }) {
+		this.#site = site;
+		this.#routes = routes;
+	}
+
+	/** Returns the number of a step; 0 if the step is not in the document. */
+	of(step: Step): number {
+		this.#numbers ??= this.#counted();
+		return this.#numbers.get(step) ?? 0;
+	}
+
+	#counted(): Map<object, number> {
+		const numbers = new Map<object, number>();
+		let next = 0;
+		const take = (step: Step): void => {
+			numbers.set(step, next++);
+		};
+		eachStep(this.#site, '', take);
+		next = FIRST_ROUTE_STEP;
+		eachStep(this.#routes, '', take);
+		return numbers;
+	}
+}

@@ -1,0 +1,43 @@
+/** Templates of field values: no placeholder value can end the line or corrupt the bytes. */
+import { encodeFieldText, fieldValueKind } from '../../exchange/field-syntax.ts';
+import type { CompileContext, Template } from '../../modules/contract/compile-context.ts';
+import { holdsBytes } from './index.ts';
+import { asBytes } from './template.ts';
+
+/** Matches placeholders and the text between them. */
+const OUTSIDE_PLACEHOLDERS = /\{[^{}]*\}|[^{}]+/g;
+/**
+ * The control characters except HTAB. Some would end the line or the message, and no field value may contain any of them
+ * (RFC 9110 §5.5).
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matching control characters is the purpose
+const CONTROLS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
+
+/**
+ * Compiles a string to the bytes of a field, one character per byte. Configured text and decoded placeholder values are sent as
+ * UTF-8; values that come from fields are sent unchanged.
+ */
+export function compileFieldBytes(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
+	const wire = text.replace(OUTSIDE_PLACEHOLDERS, piece => (piece.startsWith('{') ? piece : encodeFieldText(piece)));
+	return cx.template(wire, unknown, name => (holdsBytes(name) ? asBytes : encodeFieldText));
+}
+
+/**
+ * Compiles a field value. Control characters (CR and LF above all) become spaces, so that a value cannot split the response.
+ */
+export function compileFieldValue(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
+	const template = compileFieldBytes(text, cx, unknown);
+	if (template.constant !== undefined) {
+		const constant = safeFieldValue(template.constant);
+		return { constant, render: () => constant };
+	}
+	return { constant: undefined, render: x => safeFieldValue(template.render(x)) };
+}
+
+/** Converts a string to a field value: control characters become spaces, and characters above U+00FF are sent as UTF-8. */
+export function safeFieldValue(text: string): string {
+	const kind = fieldValueKind(text);
+	if (kind === 'bytes') return text;
+	const clean = kind === 'invalid' ? text.replace(CONTROLS, ' ') : text;
+	return fieldValueKind(clean) === 'text' ? encodeFieldText(clean) : clean;
+}

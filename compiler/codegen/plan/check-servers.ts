@@ -1,0 +1,34 @@
+/** Checks `settings.servers` beyond what a schema can express: addresses, ranges, and uniqueness. */
+import type { Report } from '../../diagnostics/diagnostic.ts';
+import type { Document } from '../../document/document.ts';
+import { parseServerListener, type ServerSettings } from '../../document/server-settings.ts';
+import { parseIpRange } from '../../exchange/ip-ranges.ts';
+
+/** Reports invalid items of `settings.servers`, each at `/settings/servers/N`. */
+export function checkServers(document: Document, report: Report): void {
+	const servers = (document.settings?.servers as readonly ServerSettings[] | undefined) ?? [];
+	servers.forEach((server, index) => {
+		const at = `/settings/servers/${index}`;
+		const problem = (code: string, pointer: string, message: string): void => {
+			report({ code, severity: 'error', pointer: at + pointer, message });
+		};
+		const { listener } = server;
+		if (listener !== undefined && !parseServerListener(listener)) {
+			problem('servers/listener', '/listener', `\`${listener.slice(0, 200)}\` is not a listener address.`);
+		}
+		if (servers.findIndex(other => other.listener === listener) < index) {
+			const message = `cannot have 'servers' global options with duplicate listener addresses: ${listener ?? ''}`;
+			problem('servers/listener', listener === undefined ? '' : '/listener', message);
+		}
+		(server.listener_wrappers ?? []).forEach((wrapped, order) => {
+			if (wrapped.wrapper !== 'proxy_protocol') return;
+			for (const list of ['allow', 'deny'] as const) {
+				(wrapped[list] ?? []).forEach((range, item) => {
+					if (parseIpRange(range)) return;
+					const message = `\`${range.slice(0, 200)}\` is not an address or range.`;
+					problem('value/not-a-range', `/listener_wrappers/${order}/${list}/${item}`, message);
+				});
+			}
+		});
+	});
+}

@@ -1,0 +1,19 @@
+/** Decides whether a listener serves HTTP/3. */
+import type { Settings } from '../../document/document.ts';
+import { serverSettingsFor } from '../../document/server-settings.ts';
+import { DEFAULT_PROTOCOLS } from '../../modules/options/servers/protocols.ts';
+import type { ListenerSpec } from './plan.ts';
+
+/** `named`: the document lists `h3`. `default`: the document lists no protocols, so HTTP/3 is served where possible. */
+export type Http3Wish = 'named' | 'default';
+
+/**
+ * Reports whether a listener serves HTTP/3, and why. HTTP/3 needs UDP on the same address and port, so only TCP listeners
+ * qualify.
+ */
+export function http3At(listener: Omit<ListenerSpec, 'sites'>, settings: Settings): Http3Wish | undefined {
+	if (listener.scheme !== 'https' || listener.host.includes('/')) return undefined;
+	const named = listener.protocols ?? serverSettingsFor(settings, listener).protocols;
+	if (!(named ?? DEFAULT_PROTOCOLS).includes('h3')) return undefined;
+	return named === undefined ? 'default' : 'named';
+}

@@ -1,0 +1,114 @@
+/** Plans the TLS of a document: its TLS listeners, their policies, the certificates to manage, and the redirects. */
+
+import type { Report } from '../../diagnostics/diagnostic.ts';
+import { canonicalJson } from '../../document/canonical-json.ts';
+import type { Document } from '../../document/document.ts';
+import { serverSettingsFor } from '../../document/server-settings.ts';
+import type { ClientAuth } from '../../document/tls-settings.ts';
+import type { Reader } from '../../source/reader.ts';
+import type { HostFacts } from '../placeholders/placeholder.ts';
+import { checkAuthorityFiles } from './authority-files.ts';
+import { autoHttpsModes, planCertificates } from './automation.ts';
+import type { CertificateCheck } from './certificate-check.ts';
+import { readDocumentFiles } from './certificate-files.ts';
+import type { CertificatePlan } from './certificate-plan.ts';
+import { handshakePolicy, planHandshakes } from './handshake-policies.ts';
+import type { ListenedSite } from './plan.ts';
+import { planRedirects } from './redirects.ts';
+import type { TlsAddress } from './served-names.ts';
+import type { HandshakePolicy, ListenerTls, LoadedCertificate } from './site-tls.ts';
+
+/** The certificates that a document requires from the process, in addition to its listeners. */
+export interface PlannedCertificates {
+	readonly managed: CertificatePlan;
+	/** Certificates from files. */
+	readonly loaded: readonly LoadedCertificate[];
+	/** Names served over TLS, sorted; adding one needs a restart. */
+	readonly names: readonly string[];
+	/** Listeners that request client certificates, as `host:port`. */
+	readonly mutual: readonly string[];
+	/** All different client certificate settings in use. */
+	readonly client_auth: readonly ClientAuth[];
+}
+
+/** The file access that a plan needs. */
+export interface PlanFiles {
+	readonly reader: Reader;
+	readonly check: CertificateCheck;
+	/** Facts about the machine that will serve the document, if known. */
+	readonly facts?: HostFacts | undefined;
+}
+
+/** The TLS parts of a plan. */
+export interface PlannedTls {
+	readonly certificates: PlannedCertificates;
+	/** TLS parameters by the listener's key. */
+	readonly listeners: ReadonlyMap<string, ListenerTls>;
+	/** Redirects by the host to which their listeners are bound; empty if there are none. */
+	readonly redirects: ReadonlyMap<string, readonly ListenedSite[]>;
+}
+
+/** TLS addresses of one listener, in order of precedence. */
+export interface TlsListener {
+	readonly key: string;
+	readonly host: string;
+	readonly port: number;
+	readonly addresses: readonly TlsAddress[];
+}
+
+/** Plans TLS. Without `files`, certificate files are assumed to exist but to contain no names. */
+export function planTls(
+	document: Document,
+	listeners: readonly TlsListener[],
+	files: PlanFiles | undefined,
+	report: Report,
+): PlannedTls {
+	const settings = document.settings ?? {};
+	const { loaded, bySite } = files
+		? readDocumentFiles(document, files.reader, files.check, report)
+		: { loaded: [], bySite: new Map<number, readonly string[]>() };
+	const policies = new Map<number, HandshakePolicy>();
+	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
+		if (!tls) return undefined;
+		let policy = policies.get(site);
+		if (!policy) {
+			policy = handshakePolicy(tls, bySite.get(site) ?? []);
+			policies.set(site, policy);
+		}
+		return policy;
+	};
+	const planned = new Map<string, ListenerTls>();
+	for (const { key, host, port, addresses } of listeners) {
+		const server = serverSettingsFor(settings, { host, port });
+		const tls = planHandshakes(addresses, policyOf, settings, server, ({ address, fields }) => {
+			const message = `two policies with same match criteria have conflicting ${fields.map(field => `\`${field}\``).join(', ')}`;
+			const hint = 'Sites that share a name on a listener must use the same TLS settings.';
+			report({
+				code: 'tls/conflicting-policies',
+				severity: 'error',
+				pointer: `/sites/${address.site}/tls`,
+				message,
+				hint,
+			});
+		});
+		planned.set(key, tls);
+	}
+	const all = listeners.flatMap(({ addresses }) => addresses);
+	const managed = planCertificates(all, settings, loaded, report);
+	if (files) checkAuthorityFiles(document, managed, files, report);
+	const ports = { http: managed.http_port, https: managed.https_port };
+	const redirects = autoHttpsModes(settings).redirects
+		? planRedirects(all, ports)
+		: new Map<string, readonly ListenedSite[]>();
+	const mutual = listeners
+		.filter(({ key }) => planned.get(key)!.policies.some(policy => policy.client_auth !== undefined))
+		.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`);
+	const names = [...new Set(all.map(({ host }) => host))].filter(host => host !== '').sort();
+	const asked = [...planned.values()].flatMap(({ policies: all }) => all.flatMap(policy => policy.client_auth ?? []));
+	const clientAuth = [...new Map(asked.map(auth => [canonicalJson(auth), auth])).values()];
+	return {
+		certificates: { managed, loaded, names, mutual, client_auth: clientAuth },
+		listeners: planned,
+		redirects,
+	};
+}

@@ -1,0 +1,52 @@
+/** The plan of a document: everything that is known before it runs. It holds the listeners, and the sites that each serves. */
+
+import type { Document } from '../../document/document.ts';
+import type { PlannedCertificates } from './plan-tls.ts';
+import type { PlannedSocket } from './planned-socket.ts';
+import type { ListenerTls } from './site-tls.ts';
+
+/** A listener. Two documents need the same sockets if they have the same set of listener keys. */
+export interface ListenerSpec extends PlannedSocket {
+	readonly scheme: 'http' | 'https';
+	/** Sites served there, in order of precedence: most specific host first, catch-all last. */
+	readonly sites: readonly ListenedSite[];
+	/** TLS parameters; present if the scheme is `https`. */
+	readonly tls?: ListenerTls;
+	/** `h1`, `h2`, `h2c`, `h3`: set by sites' `bind`s instead of `settings.servers`. */
+	readonly protocols?: readonly string[];
+}
+
+/** A site as served by one listener. */
+export interface ListenedSite {
+	/** Index in `document.sites`; −1 for a redirect. */
+	readonly site: number;
+	/** Lower-case hosts: exact, or with `*` labels; empty matches every host. */
+	readonly hosts: readonly string[];
+	/** Deprecated path of a Compatfile address. */
+	readonly paths: readonly string[];
+	/** Port of the HTTPS URL to which requests for the hosts are redirected; 0 omits it. Undefined for an ordinary site. */
+	readonly redirect?: number;
+}
+
+/**
+ * The files that a document names and that are read when the configuration is loaded. Each is represented by a string that is
+ * the same if and only if the contents are.
+ */
+export interface NamedFiles {
+	/** A string for all of them together: two equal documents are the same configuration only if this is equal, too. */
+	readonly identity: string;
+	/** By site, a string for the files that are read when its handlers are built; '' if there are none. */
+	readonly sites: readonly string[];
+	/** A string for each file, by its path as written in the document. */
+	readonly contents: { readonly [path: string]: string };
+}
+
+/** A checked document with its listeners. */
+export interface Plan {
+	readonly document: Document;
+	readonly listeners: readonly ListenerSpec[];
+	/** Absent if there are none. */
+	readonly certificates?: PlannedCertificates;
+	/** Undefined if the document names no files. */
+	readonly files?: NamedFiles;
+}

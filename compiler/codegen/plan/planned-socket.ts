@@ -1,0 +1,45 @@
+/** The socket of a listener, as named in a document. */
+import type { ListenHost } from '../../document/listen-host.ts';
+
+/** What to bind, and how the socket is identified. */
+export interface PlannedSocket {
+	/**
+	 * `tcp/127.0.0.1:8080`, `tcp6/[::]:80`, `unix//run/svc.sock` or `fd/3`: identifies the listener across reloads of the
+	 * configuration.
+	 */
+	readonly key: string;
+	/** Address to bind, '' for every interface of both families; `unix//path` and `fd/3` for sockets other than TCP. */
+	readonly host: string;
+	/** 0 for sockets other than TCP. */
+	readonly port: number;
+	/** IPv6 clients only. */
+	readonly only6?: true;
+	/** Permissions of a Unix socket's file. */
+	readonly mode?: number;
+}
+
+/** Returns the socket of a host; the port applies to TCP only. */
+export function plannedSocket(at: ListenHost, port: number): PlannedSocket {
+	switch (at.network) {
+		case 'tcp': {
+			const shown = hostText(at.host);
+			if (at.only6) return { key: `tcp6/${shown}:${port}`, host: at.host, port, only6: true };
+			return { key: `tcp/${shown}:${port}`, host: at.host, port };
+		}
+		case 'unix': {
+			const key = `unix/${at.path}`;
+			return { key, host: key, port: 0, ...(at.mode === undefined ? {} : { mode: at.mode }) };
+		}
+		case 'fd':
+			return { key: `fd/${at.descriptor}`, host: `fd/${at.descriptor}`, port: 0 };
+	}
+}
+
+/** Formats a socket for messages: `127.0.0.1:8080`, `[::1]:8080`, `:8080`, `unix//run/svc.sock`. */
+export function socketText({ host, port }: { readonly host: string; readonly port: number }): string {
+	return host.includes('/') ? host : `${hostText(host)}:${port}`;
+}
+
+function hostText(host: string): string {
+	return host.includes(':') ? `[${host}]` : host;
+}

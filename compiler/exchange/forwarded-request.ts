@@ -1,0 +1,209 @@
+/** Builds the request to an upstream from the received one (RFC 9110 §7.6). */
+import type { Exchange, ProtocolName } from './exchange.ts';
+import { HeaderList, sameName } from './header-list.ts';
+
+/** This server's pseudonym in `Via` (RFC 9110 §7.6.3). */
+export const VIA_NAME = 'svc';
+
+/** The protocol in `Via` for a message received by each protocol. */
+export const VIA: { readonly [protocol in ProtocolName]: string } = {
+	'HTTP/1.0': `1.0 ${VIA_NAME}`,
+	'HTTP/1.1': `1.1 ${VIA_NAME}`,
+	'HTTP/2.0': `2.0 ${VIA_NAME}`,
+	'HTTP/3.0': `3.0 ${VIA_NAME}`,
+};
+
+/** The fields to send, and the upgrade that the client requested. */
+export interface ForwardedFields {
+	readonly headers: HeaderList;
+	readonly upgrade: string | undefined;
+}
+
+/**
+ * Copies the end-to-end fields, `Host` first, and adds `X-Forwarded-*` and `Via`.
+ * @param trusted True if the peer's own `X-Forwarded-*` are trusted.
+ * @param upstreamHost `Host` for a request received without one (HTTP/1.0).
+ * @param forwarded True to add `Forwarded` too, after what a trusted peer sent.
+ * @param upstreamNames True to replace the received host by `upstreamHost`, so that the host of the request is the one verified
+ * by TLS.
+ */
+export function forwardedFields(
+	x: Exchange,
+	trusted: boolean,
+	upstreamHost: string,
+	upstreamNames: boolean,
+	forwarded: boolean,
+): ForwardedFields {
+	const { request } = x;
+	const received = request.headers;
+	const items: string[] = ['Host', upstreamNames || request.authority === '' ? upstreamHost : request.authority];
+	let connection: string | undefined;
+	let upgrade: string | undefined;
+	let trailers = false;
+	let forwardedFor: string | undefined;
+	let forwardedProto: string | undefined;
+	let forwardedHost: string | undefined;
+	let receivedForwarded: string | undefined;
+	for (let i = 0, size = received.size; i < size; i++) {
+		const name = received.nameAt(i);
+		switch (name.length) {
+			case 9:
+				if (forwarded && sameName(name, 'forwarded')) {
+					const value = received.valueAt(i);
+					receivedForwarded = receivedForwarded === undefined ? value : `${receivedForwarded}, ${value}`;
+					continue;
+				}
+				break;
+			case 2:
+				if (sameName(name, 'te')) {
+					trailers ||= /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(received.valueAt(i));
+					continue;
+				}
+				break;
+			case 4:
+				// `Host` is skipped, because the request has the authority in a field of its own.
+				if (sameName(name, 'host')) continue;
+				break;
+			case 7:
+				if (sameName(name, 'upgrade')) {
+					upgrade = upgrade === undefined ? received.valueAt(i) : `${upgrade}, ${received.valueAt(i)}`;
+					continue;
+				}
+				break;
+			case 10:
+				if (sameName(name, 'connection')) {
+					connection = connection === undefined ? received.valueAt(i) : `${connection}, ${received.valueAt(i)}`;
+					continue;
+				}
+				if (sameName(name, 'keep-alive')) continue;
+				break;
+			case 14:
+				if (sameName(name, 'content-length')) continue;
+				break;
+			case 15:
+				if (sameName(name, 'x-forwarded-for')) {
+					const value = received.valueAt(i);
+					forwardedFor = forwardedFor === undefined ? value : `${forwardedFor}, ${value}`;
+					continue;
+				}
+				break;
+			case 16:
+				if (sameName(name, 'proxy-connection')) continue;
+				if (sameName(name, 'x-forwarded-host')) {
+					forwardedHost = received.valueAt(i);
+					continue;
+				}
+				break;
+			case 17:
+				if (sameName(name, 'transfer-encoding')) continue;
+				if (sameName(name, 'x-forwarded-proto')) {
+					forwardedProto = received.valueAt(i);
+					continue;
+				}
+				break;
+			case 18:
+				if (sameName(name, 'proxy-authenticate')) continue;
+				break;
+			case 19:
+				if (sameName(name, 'proxy-authorization')) continue;
+				break;
+		}
+		items.push(name, received.valueAt(i));
+	}
+	const headers = new HeaderList(items);
+	const upgrades = connection !== undefined && readConnection(connection, headers);
+	// A client's `Connection` field cannot remove `Host`.
+	if (trailers) headers.add('TE', 'trailers');
+	addForwarded(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
+	if (forwarded) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
+	headers.add('Via', VIA[x.protocol]);
+	return { headers, upgrade: upgrades && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
+}
+
+/** Removes the fields that `Connection` names; returns true if it names `upgrade`. */
+function readConnection(connection: string, headers: HeaderList): boolean {
+	switch (connection) {
+		case 'keep-alive':
+		case 'close':
+			return false;
+		case 'Upgrade':
+			return true;
+	}
+	let upgrades = false;
+	for (const part of connection.toLowerCase().split(',')) {
+		const option = part.trim();
+		if (option === 'upgrade') upgrades = true;
+		else if (option !== '' && option !== 'close' && option !== 'keep-alive' && option !== 'host')
+			headers.delete(option);
+	}
+	return upgrades;
+}
+
+/**
+ * Reports whether an upgrade is forwarded. A request with a body is not upgraded: the new protocol would begin in the middle of
+ * it. An upgrade to HTTP/2 is not forwarded either: the requests inside would bypass every rule here (RFC 9113 §3.1).
+ */
+function mayUpgrade(x: Exchange, upgrade: string): boolean {
+	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
+}
+
+function addForwarded(
+	x: Exchange,
+	headers: HeaderList,
+	trusted: boolean,
+	receivedFor: string | undefined,
+	receivedProto: string | undefined,
+	receivedHost: string | undefined,
+): void {
+	const peer = x.connection.remoteAddress;
+	if (!trusted) {
+		if (peer === '') return;
+		headers.add('X-Forwarded-For', peer);
+		headers.add('X-Forwarded-Proto', x.request.scheme);
+		headers.add('X-Forwarded-Host', x.request.authority);
+		return;
+	}
+	const chain = forwardedFor(receivedFor, peer);
+	if (chain !== '') headers.add('X-Forwarded-For', chain);
+	headers.add('X-Forwarded-Proto', lastItem(receivedProto) ?? x.request.scheme);
+	headers.add('X-Forwarded-Host', lastItem(receivedHost) ?? x.request.authority);
+}
+
+/** Returns `X-Forwarded-For`: the received addresses, followed by the peer's. */
+function forwardedFor(received: string | undefined, peer: string): string {
+	return received === undefined || received === '' ? peer : peer === '' ? received : `${received}, ${peer}`;
+}
+
+/** The `X-Forwarded-*` values that are sent, by lower-case name, for code that needs them before the request is built. */
+export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, trusted: boolean) => string> = new Map([
+	[
+		'x-forwarded-for',
+		(x, trusted) =>
+			forwardedFor(trusted ? x.request.headers.combined('x-forwarded-for') : undefined, x.connection.remoteAddress),
+	],
+	[
+		'x-forwarded-proto',
+		(x, trusted) =>
+			(trusted ? lastItem(x.request.headers.getAll('x-forwarded-proto').at(-1)) : undefined) ?? x.request.scheme,
+	],
+	[
+		'x-forwarded-host',
+		(x, trusted) =>
+			(trusted ? lastItem(x.request.headers.getAll('x-forwarded-host').at(-1)) : undefined) ?? x.request.authority,
+	],
+]);
+
+/** Returns `Forwarded`: the elements of earlier hops, followed by one for this hop (RFC 7239 §4). */
+function forwardedValue(x: Exchange, before: string | undefined): string {
+	const peer = x.connection.remoteAddress;
+	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;
+	const host = x.request.authority.replace(/["\\]/g, '');
+	const element = `for=${node};host="${host}";proto=${x.request.scheme}`;
+	return before === undefined || before === '' ? element : `${before}, ${element}`;
+}
+
+function lastItem(value: string | undefined): string | undefined {
+	if (value === undefined) return undefined;
+	const item = value.slice(value.lastIndexOf(',') + 1).trim();
+	return item === '' ? undefined : item;
+}

@@ -1,0 +1,93 @@
+/** The interface passed to the `compile` of directives and matchers. */
+import type { Matcher, Settings, Step } from '../../document/document.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler, Predicate } from '../../exchange/handler.ts';
+import type { AccessLog, Leases } from '../../exchange/leases.ts';
+import type { StepTraits } from './traits.ts';
+
+/** A compiled string with placeholders. */
+export interface Template {
+	/** The rendered string, if it contains no placeholders and is therefore the same for every request; otherwise undefined. */
+	readonly constant: string | undefined;
+	/** Renders the text. Values are inserted as data and never expanded again. */
+	render(x: Exchange): string;
+}
+
+/**
+ * Returns the function that escapes a placeholder's value for the place where it is inserted (a path, a query, a page), given
+ * the placeholder's full name. Undefined inserts the value unchanged.
+ */
+export type ValueEscape = (name: string) => ((value: string) => string) | undefined;
+
+/** The context for compiling one place in the document. */
+export interface CompileContext extends Leases {
+	readonly settings: Settings;
+	/** Named upstreams of the document. */
+	readonly upstreams: { readonly [name: string]: unknown };
+	/** JSON pointer of the step or matcher being compiled. */
+	readonly pointer: string;
+	/** Number of the step for `x.answered`, counted from the start of its pipeline, because sites may share the pipeline. */
+	readonly step: number;
+	/** Compiles steps. Each continues with the one after it, and the last one with `next`. */
+	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
+	matcher(matcher: Matcher, field?: string): Predicate;
+	/**
+	 * Returns a function that runs a named route and continues with its argument if the route did not answer. Throws BuildError
+	 * for an unknown name.
+	 */
+	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
+	/** Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. */
+	firstBranch(branches: readonly Branch[], otherwise: Handler): Handler;
+	/** Compiles a string with placeholders. Unknown ones stay as written (`keep`) or become empty (`empty`). */
+	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
+	/**
+	 * Returns a function that reads the value of the placeholder with this full name, not converted to text, or undefined
+	 * if it does not exist.
+	 */
+	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
+	/** Reports whether the text contains a placeholder whose value can differ between requests. */
+	hasPlaceholders(text: string): boolean;
+	/** Returns the access logs for a logger name: those of the site, otherwise the process logs that include this logger. */
+	accessLogs(name: string): readonly AccessLog[];
+	/** Whether every condition on a request's path must be evaluated and observed, as `explain` requires. */
+	readonly traced: boolean;
+	/**
+	 * The whole site, including error routes, for requests that a handler makes to its own site. Must not be called at build
+	 * time.
+	 */
+	readonly wholeSite: Handler;
+	/** Returns the client's address as determined through `trusted_proxies`, the value of `{client_ip}`. */
+	readonly clientIp: (x: Exchange) => string;
+	/** The traits of all handlers in this build, by handler name. */
+	readonly handlers: ReadonlyMap<string, StepTraits>;
+	/** Compiles a regular expression in RE2 syntax, see {@link compileRegexp}. Throws BuildError. */
+	regexp(source: string, flags?: string): RegExp;
+	/** Compiles a regular expression that contains request data. Throws RegexpError. */
+	requestedRegexp(source: string, flags?: string): RegExp;
+	/** Rejects the document: throws a BuildError at this place. */
+	refuse(message: string, code?: string, hint?: string): never;
+}
+
+/** A document that matches the schema but cannot be built, at `pointer`. */
+export class BuildError extends Error {
+	readonly code: string;
+	readonly pointer: string;
+	/** What to do about it. */
+	readonly hint: string | undefined;
+
+	constructor(code: string, pointer: string, message: string, hint?: string) {
+		super(message);
+		this.name = 'BuildError';
+		this.code = code;
+		this.pointer = pointer;
+		this.hint = hint;
+	}
+}
+
+/** A condition, and the handler that runs if it is the first to hold. */
+export interface Branch {
+	readonly when: Matcher | undefined;
+	/** Undefined if the branch has no condition. */
+	readonly predicate: Predicate | undefined;
+	readonly handler: Handler;
+}

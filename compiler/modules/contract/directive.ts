@@ -1,0 +1,92 @@
+/** The definition of a directive: its names, lowering, schema, closure and manual page, in one object. */
+
+import type { Step } from '../../document/document.ts';
+import type { Schema } from '../../document/schema-type.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import type { CompileContext } from './compile-context.ts';
+import type { LowerContext } from './lower-context.ts';
+import type { StepTraits, WordTraits } from './traits.ts';
+
+/** A directive's line with its matcher token already removed. */
+export interface DirectiveLine {
+	readonly line: Line;
+	/** The directive's name. */
+	readonly name: Word;
+	/** Words after the name and the matcher token. */
+	readonly args: readonly Word[];
+}
+
+/** How a directive treats a first argument that could be a matcher token. */
+export type MatcherToken =
+	/** Used as the matcher whenever it looks like one. */
+	| 'optional'
+	/** Used as the matcher only if at least two arguments follow: `root /srv` and `rewrite /x` have none. */
+	| 'with-more-arguments'
+	/** Never used as a matcher. */
+	| 'none';
+
+/** A directive that lowers to steps of a pipeline. Registered by one line in directives/index.ts. */
+export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, WordTraits {
+	readonly kind: 'handler';
+	/**
+	 * Handler name in the document, such as `respond`; the module ID is `http.handlers.<id>`. Empty for sugar that lowers to
+	 * other handlers.
+	 */
+	readonly id: string;
+	/**
+	 * The directive's names in each dialect. The first is the current one, the others are obsolete but accepted. Empty if the
+	 * dialect does not have the directive.
+	 */
+	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
+	/** `respond [matcher] <status> | <body> [<status>] [{ … }]`. */
+	readonly usage: string;
+	/** One sentence. */
+	readonly summary: string;
+	/** Paragraphs and examples for the manual, Markdown. */
+	readonly documentation: string;
+	readonly matcherToken: MatcherToken;
+	/**
+	 * Lowers the directive's line to steps, without `when`, which the caller adds. After reporting a mistake, it returns whatever
+	 * is still usable.
+	 */
+	readonly lower: (line: DirectiveLine, cx: LowerContext) => S | readonly Step[] | undefined;
+	/**
+	 * Properties of the step in the document besides `handler`, `when`, `exclusive` and `@id`; `required` lists the mandatory
+	 * ones.
+	 */
+	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
+	/** Compiles a step to a closure; `when` is already handled. Undefined for sugar. */
+	readonly compile: ((step: S, cx: CompileContext, next: Handler) => Handler) | undefined;
+}
+
+/** A directive that configures the site itself (`log`, `bind`, `handle_errors`): allowed only at site level. */
+export interface SiteDirective {
+	readonly kind: 'site';
+	/** The site's field in the document. */
+	readonly id: string;
+	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
+	readonly usage: string;
+	readonly summary: string;
+	readonly documentation: string;
+	/** True if the directive's block contains directives. */
+	readonly isBlock?: true;
+	/** Adds the directive to the site being lowered. */
+	readonly lower: (line: DirectiveLine, site: SiteDraft, cx: LowerContext) => void;
+	/** Schema of the site's field. */
+	readonly schema: Schema;
+}
+
+/** A site during lowering. */
+export interface SiteDraft {
+	addresses: string[];
+	[field: string]: unknown;
+}
+
+/** Every kind of directive. */
+export type Directive = HandlerDirective | SiteDirective;
+
+/** Erases a handler directive's step type, for the registry. */
+export function handlerDirective<S extends Step>(directive: HandlerDirective<S>): HandlerDirective {
+	return directive as unknown as HandlerDirective;
+}

@@ -1,0 +1,66 @@
+/** The definition of a request matcher, in one object. Registered by one line in matchers/index.ts. */
+
+import type { Matcher } from '../../document/document.ts';
+import type { Schema } from '../../document/schema-type.ts';
+import type { Predicate } from '../../exchange/handler.ts';
+import type { Line } from '../../syntax/ast.ts';
+import type { CompileContext } from './compile-context.ts';
+import type { LowerContext } from './lower-context.ts';
+
+/** A placeholder that a matcher compares. */
+export interface ComparedPlaceholder {
+	/** The placeholder's full name. */
+	readonly name: string;
+	/** The string that it is compared with, if that is constant. */
+	readonly text: string | undefined;
+	/** The field of the matcher that contains the placeholder. */
+	readonly field: string;
+}
+
+/** Kinds of values that a matcher can list; see {@link MatcherTraits.lists}. */
+export type ListedValue = 'path' | 'host' | 'method';
+
+/** Properties that a matcher declares, so that no other code needs to refer to it by name. All are optional. */
+export interface MatcherTraits<M extends Matcher = Matcher> {
+	/**
+	 * The field that lists alternative values, and their kind: patterns as for `path` or `host`, or methods. Only for a matcher
+	 * that depends on nothing but these values: they are used to compare conditions, and to compile many path matchers to one table.
+	 */
+	readonly lists?: { readonly field: string; readonly of: ListedValue };
+	/** What the matcher depends on: the request's path, or which files exist below `root`. */
+	readonly judges?: 'path' | 'files';
+	/** Returns the placeholders that a matcher compares with strings. */
+	readonly compares?: (matcher: M) => readonly ComparedPlaceholder[];
+	/** True if the matcher may have no values in a Compatfile; it then matches nothing. */
+	readonly valuesOptional?: true;
+	/** Returns the words after the matcher's name, as a person would write them. If omitted: the values of its fields. */
+	readonly wordsOf?: (matcher: M) => readonly string[];
+}
+
+/** A request matcher. */
+export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTraits<M> {
+	/** `type` in the document and name in both dialects; the module ID is `http.matchers.<id>`. */
+	readonly id: string;
+	readonly usage: string;
+	readonly summary: string;
+	readonly documentation: string;
+	/**
+	 * Lowers `line`, which has the matcher's name, arguments and block. `name` is that of the `@name` being defined, if any;
+	 * captures use it.
+	 */
+	readonly lower: (line: Line, cx: LowerContext, name: string | undefined) => M | undefined;
+	/**
+	 * Merges two matchers of one set into one with the values of both as alternatives. Returns undefined if they have to stay
+	 * separate, so that both must match.
+	 */
+	readonly merge?: (a: M, b: M) => M | undefined;
+	/** Returns the compatible server's message if two matchers of this kind cannot be in one set; undefined if they can. */
+	readonly conflict?: (a: M, b: M) => string | undefined;
+	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
+	readonly compile: (matcher: M, cx: CompileContext) => Predicate;
+}
+
+/** Erases a matcher's type, for the registry. */
+export function requestMatcher<M extends Matcher>(matcher: MatcherModule<M>): MatcherModule {
+	return matcher as unknown as MatcherModule;
+}

@@ -1,0 +1,119 @@
+/** Global option `cache`: the store shared by all `cache` directives, and their defaults. */
+
+import type { Settings } from '../../../document/document.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import type { GlobalOption } from '../../contract/option.ts';
+import { CEILING, lowerCacheRules, lowerCeiling, RULES_PROPERTIES, type RuleFields } from './cache-words.ts';
+
+/** Default bytes of the common store: 128 MiB. */
+const DEFAULT_CEILING: number = 128 * 1024 ** 2;
+
+/** Default, minimum and maximum bytes of the store on disk; the default is 1 GiB. */
+const DEFAULT_DISK = 1024 ** 3;
+const MIN_DISK = 4 * 1024 ** 2;
+const MAX_DISK = 1024 ** 4;
+
+/** Defaults for all `cache` directives. */
+export interface CacheDefaults extends RuleFields {
+	/** Maximum bytes of the common store. */
+	readonly ceiling: number;
+	/** Folder and maximum bytes of the part of the store that is on disk. */
+	readonly disk?: { readonly folder: string; readonly size: number };
+}
+
+/** Reads `settings.cache`. */
+export function cacheDefaults(settings: Settings): CacheDefaults {
+	const { ceiling = DEFAULT_CEILING, disk, ...rules } = (settings.cache ?? {}) as Partial<CacheDefaults>;
+	return { ceiling, ...(disk && { disk: { folder: disk.folder, size: disk.size ?? DEFAULT_DISK } }), ...rules };
+}
+
+/** Global option; sets `settings.cache` in the document. */
+export const cacheOption: GlobalOption = {
+	id: 'cache',
+	names: { configfile: ['cache'], compatfile: ['cache'] },
+	usage: 'cache { ceiling <size>; … }',
+	summary: 'Configures the store of `cache` directives, and their defaults.',
+	documentation: [
+		'`ceiling` (128MiB) is the memory that the process uses for stored bodies and metadata together;',
+		`it is allocated as needed. Changing it starts with an empty store. The other options are the directive's:`,
+		'`ttl`, `stale`, `heuristic`, `max_body`, `collapse`, `client_control`, `status_header`.',
+		'',
+		'`disk FOLDER [SIZE]` (1GiB) keeps the common store across restarts: responses are written in the background and read back',
+		'when they are not in memory. Every record has checksums; incomplete or damaged records are not',
+		'served. The oldest are removed when the files would exceed the size; bodies larger than 16 MiB stay in memory only. Purges',
+		'and invalidations apply to the disk too, and are recorded before they are acknowledged. The folder is created with mode 700, its',
+		'files with 600. Only one process at a time uses it: another one runs without it until it is free, and then removes whatever',
+		'was purged in the meantime. A response that is revalidated repeatedly is written at most once a minute, and of the variants of',
+		'one URL the last 64 are kept. A full disk is reported in the log and in',
+		'`svc_cache_disk_failures_total`; requests are not affected, but a purge that can be recorded neither in the segments nor in a file next to them',
+		'is rejected (`purge_not_kept`). Each response on disk takes about 60 bytes of memory. Stores with their own',
+		'`ceiling` have no disk.',
+		'',
+		'```',
+		'{',
+		'	cache {',
+		'		ceiling 1GiB',
+		'		ttl 404 10s',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		cx.count(line, line.words.slice(1), 0, 0, cacheOption.usage);
+		const fields: { [field: string]: unknown } = {};
+		lowerCacheRules(line.block, fields, cx, {
+			of: 'cache',
+			more: {
+				ceiling: lowerCeiling(fields, cx),
+				disk: (words, at) => {
+					cx.noBlock(at);
+					if (!cx.count(at, words, 1, 2, 'disk <folder> [<size>]')) return;
+					const [folder, size] = words as [Word, Word?];
+					const bytes = size && cx.size(size);
+					if (bytes !== undefined && (bytes < MIN_DISK || bytes > MAX_DISK)) {
+						cx.problem('error', 'cache/disk', size!.span, `\`${size!.text}\` is not a valid size on disk.`, {
+							hint: 'Write a size from 4MiB to 1TiB.',
+						});
+						return;
+					}
+					fields.disk = {
+						folder: cx.filePath(folder.text, folder.span),
+						...(bytes !== undefined && { size: bytes }),
+					};
+				},
+			},
+		});
+		settings.cache = cx.origin(fields, line.span);
+	},
+	schema: {
+		type: 'object',
+		description: 'The common store of `cache` steps, and their defaults.',
+		properties: {
+			ceiling: {
+				...CEILING,
+				default: DEFAULT_CEILING,
+				description: 'Bytes of memory, for bodies and metadata together.',
+			},
+			disk: {
+				type: 'object',
+				description: 'A folder that keeps the common store across restarts.',
+				properties: {
+					folder: { type: 'string', minLength: 1, description: 'Its path.' },
+					size: {
+						type: 'integer',
+						minimum: MIN_DISK,
+						maximum: MAX_DISK,
+						default: DEFAULT_DISK,
+						description: 'Maximum bytes of its files.',
+					},
+				},
+				required: ['folder'],
+				additionalProperties: false,
+			},
+			...RULES_PROPERTIES,
+			'@id': { type: 'string' },
+		},
+		additionalProperties: false,
+	},
+	startup: false,
+};

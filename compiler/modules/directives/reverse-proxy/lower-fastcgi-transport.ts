@@ -1,0 +1,64 @@
+/** Lowers the options of FastCGI, for `transport fastcgi` and `php_fastcgi`. */
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { UpstreamDraft } from './lower-upstream.ts';
+import { transportDuration } from './transports/transport-duration.ts';
+import type { FastcgiTransportSettings } from './transports/transport-settings.ts';
+
+/** FastCGI settings during lowering. */
+export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: FastcgiTransportSettings[K] };
+
+/** Returns the options. Those of connections, such as keep-alive, are stored in the pool's draft. */
+export function fastcgiOptions(
+	draft: FastcgiDraft,
+	pool: UpstreamDraft,
+	cx: LowerContext,
+): { [option: string]: Subdirective } {
+	return {
+		root: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'root <folder>')) return;
+			draft.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
+		},
+		split: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'split <extension>…')) return;
+			for (const word of words) {
+				if (/^[\x21-\x7e]+$/.test(word.text)) continue;
+				const message = `\`${word.text}\` cannot split a path: use visible ASCII characters.`;
+				cx.problem('error', 'fastcgi/split', word.span, message);
+				return;
+			}
+			draft.split = words.map(({ text }) => text);
+		},
+		env: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 2, 2, 'env <name> <value>')) return;
+			const [name, value] = words as [(typeof words)[0], (typeof words)[0]];
+			if (!/^[^\0=]+$/.test(name.text)) {
+				cx.problem('error', 'fastcgi/env', name.span, `\`${name.text}\` is not a variable name.`);
+				return;
+			}
+			const entry = cx.origin({ name: name.text, value: cx.template(value) }, at.span);
+			draft.env = [...(draft.env ?? []).filter(one => one.name !== name.text), entry];
+		},
+		resolve_root_symlink: (words, at) => {
+			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'resolve_root_symlink')) draft.resolve_root_symlink = true;
+		},
+		capture_stderr: (words, at) => {
+			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'capture_stderr')) draft.capture_stderr = true;
+		},
+		keepalive: (words, at) => {
+			const value = words.length === 1 && words[0]!.text === 'off' ? 0 : transportDuration(words, at, cx);
+			if (value !== undefined) pool.keepalive = value;
+		},
+		dial_timeout: (words, at) => {
+			const value = transportDuration(words, at, cx);
+			if (value !== undefined) pool.connect_timeout = value;
+		},
+		read_timeout: (words, at) => {
+			const value = transportDuration(words, at, cx);
+			if (value !== undefined) draft.read_timeout = value;
+		},
+		write_timeout: (words, at) => {
+			const value = transportDuration(words, at, cx);
+			if (value !== undefined) draft.write_timeout = value;
+		},
+	};
+}

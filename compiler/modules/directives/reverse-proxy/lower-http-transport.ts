@@ -1,0 +1,196 @@
+/** Lowers `transport http { … }`. */
+import { parseIp } from '../../../exchange/ip-address.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import { noEffect } from '../../words/single-value.ts';
+import type { UpstreamDraft } from './lower-upstream.ts';
+import { parseForwardProxy } from './transports/forward-proxy.ts';
+import { type ClientTlsDraft, clientTlsOptions } from './transports/lower-client-tls.ts';
+import { transportDuration } from './transports/transport-duration.ts';
+import {
+	type HttpTransportSettings,
+	type HttpTransportVersion,
+	MAX_READ,
+	MIN_READ,
+} from './transports/transport-settings.ts';
+
+type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
+
+/**
+ * Lowers the block into the pool's draft: connection settings common to all transports, and `transport` if there are others.
+ */
+export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerContext): void {
+	const draft: HttpDraft = { type: 'http' };
+	let tls: ClientTlsDraft | undefined;
+	const one = (words: readonly Word[], at: Line, usage: string): Word | undefined =>
+		cx.noBlock(at) && cx.count(at, words, 1, 1, usage) ? words[0] : undefined;
+	const duration =
+		(
+			name: 'read_timeout' | 'write_timeout' | 'expect_continue_timeout' | 'dial_fallback_delay' | 'keepalive_interval',
+		): Subdirective =>
+		(words, at) => {
+			const value = transportDuration(words, at, cx);
+			if (value !== undefined) draft[name] = value;
+		};
+	const poolDuration =
+		(name: 'connect_timeout' | 'response_header_timeout' | 'keepalive'): Subdirective =>
+		(words, at) => {
+			const value = transportDuration(words, at, cx);
+			if (value !== undefined) pool[name] = value;
+		};
+	const sizeOf = (words: readonly Word[], at: Line): number | undefined => {
+		const word = one(words, at, `${at.words[0]!.text} <size>`);
+		return word && cx.size(word);
+	};
+	const forwardProxy = (word: Word): void => {
+		const parsed = parseForwardProxy(word.text);
+		if (typeof parsed !== 'string') draft.forward_proxy = parsed;
+		else cx.problem('error', 'upstream/forward-proxy', word.span, parsed, { hint: 'Write http://host:port.' });
+	};
+	const count = (words: readonly Word[], at: Line, min: number): number | undefined => {
+		const word = one(words, at, `${at.words[0]!.text} <number>`);
+		return word && cx.integer(word, min, 1_000_000);
+	};
+	const known: { [option: string]: Subdirective } = {
+		dial_timeout: poolDuration('connect_timeout'),
+		dial_fallback_delay: (words, at) => {
+			if (words.length === 1 && words[0]!.text.startsWith('-')) draft.dial_fallback_delay = -1;
+			else duration('dial_fallback_delay')(words, at);
+		},
+		response_header_timeout: poolDuration('response_header_timeout'),
+		expect_continue_timeout: duration('expect_continue_timeout'),
+		read_timeout: duration('read_timeout'),
+		write_timeout: duration('write_timeout'),
+		read_buffer: (words, at) => {
+			const size = sizeOf(words, at);
+			if (size !== undefined) draft.read_buffer = Math.min(Math.max(size, MIN_READ), MAX_READ);
+		},
+		write_buffer: (words, at) => {
+			if (sizeOf(words, at) !== undefined) noEffect(at, 'data is sent immediately', cx);
+		},
+		max_response_header: (words, at) => {
+			const size = sizeOf(words, at);
+			if (size !== undefined) pool.max_response_header = Math.max(size, 1024);
+		},
+		keepalive: (words, at) => {
+			if (words.length === 1 && words[0]!.text === 'off') pool.keepalive = 0;
+			else poolDuration('keepalive')(words, at);
+		},
+		keepalive_interval: duration('keepalive_interval'),
+		keepalive_idle_conns: (words, at) => {
+			const value = count(words, at, 0);
+			if (value !== undefined) draft.keepalive_idle_conns_total = value;
+		},
+		keepalive_idle_conns_per_host: (words, at) => {
+			const value = count(words, at, 0);
+			if (value !== undefined) pool.keepalive_idle_conns = value;
+		},
+		max_conns_per_host: (words, at) => {
+			const value = count(words, at, 0);
+			if (value) draft.max_conns_per_host = value;
+		},
+		versions: (words, at) => {
+			const versions = lowerVersions(words, at, cx);
+			if (versions) draft.versions = versions;
+		},
+		compression: (words, at) => {
+			// Existing Compatfiles contain `compression` without arguments, which sets the default.
+			if (words.length === 0 && cx.dialect === 'compatfile') return;
+			const word = one(words, at, 'compression on|off');
+			const value = word && cx.boolean(word);
+			if (value !== undefined) draft.compression = value;
+		},
+		proxy_protocol: (words, at) => {
+			const word = one(words, at, 'proxy_protocol v1|v2');
+			if (!word) return;
+			if (word.text === 'v1' || word.text === 'v2') draft.proxy_protocol = word.text;
+			else {
+				const message = `invalid proxy protocol version '${word.text}'`;
+				cx.problem('error', 'upstream/proxy-protocol', word.span, message, { hint: 'Write v1 or v2.' });
+			}
+		},
+		network_proxy: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'network_proxy none | network_proxy url <url>')) return;
+			const kind = cx.oneOf(words[0]!, ['none', 'url'], 'kind of proxy');
+			if (kind === 'none' && cx.count(at, words, 1, 1, 'network_proxy none')) draft.forward_proxy = 'none';
+			else if (kind === 'url' && cx.count(at, words, 2, 2, 'network_proxy url <url>')) forwardProxy(words[1]!);
+		},
+		resolvers: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…')) return;
+			const servers = words.map(word => lowerResolver(word, cx)).filter(server => server !== undefined);
+			draft.resolvers = [...(draft.resolvers ?? []), ...servers];
+		},
+		local_address: (words, at) => {
+			const word = one(words, at, 'local_address <ip>');
+			if (!word) return;
+			if (parseIp(word.text)) draft.local_address = word.text;
+			else cx.problem('error', 'value/not-an-address', word.span, `\`${word.text}\` is not an IP address.`);
+		},
+		...clientTlsOptions(() => {
+			tls ??= {};
+			return tls;
+		}, cx),
+	};
+	/** An obsolete option, for existing Compatfiles. */
+	const forwardProxyUrl: Subdirective = (words, at) => {
+		if (cx.dialect === 'configfile') {
+			const message = '`forward_proxy_url` is written `network_proxy url` here.';
+			cx.problem('error', 'directive/old-spelling', at.words[0]!.span, message);
+			return;
+		}
+		const word = one(words, at, 'forward_proxy_url <url>');
+		if (word?.text === 'none') draft.forward_proxy = 'none';
+		else if (word) forwardProxy(word);
+	};
+	Object.defineProperty(known, 'forward_proxy_url', { value: forwardProxyUrl, enumerable: false });
+	cx.subdirectives(line.block, known, 'transport http');
+	if (tls) draft.tls = tls;
+	if (draft.versions?.includes('h2c') && tls && cx.dialect === 'compatfile' && draft.versions.length > 1) {
+		draft.versions = withoutPlainText(draft.versions);
+	} else if (draft.versions?.includes('h2c') && tls) {
+		const message = 'HTTP/2 in plain text (`h2c`) cannot be combined with TLS.';
+		cx.problem('error', 'upstream/h2c-over-tls', line.words[0]!.span, message, {
+			hint: 'Over TLS, write `versions 2`.',
+		});
+	}
+	if (Object.keys(draft).length > 1) pool.transport = draft;
+}
+
+/** Returns the versions available over TLS. The compatible server ignores `h2c` there. */
+export function withoutPlainText(versions: readonly HttpTransportVersion[]): HttpTransportVersion[] {
+	return versions.filter(version => version !== 'h2c');
+}
+
+function lowerVersions(words: readonly Word[], line: Line, cx: LowerContext): HttpTransportVersion[] | undefined {
+	if (!cx.noBlock(line) || !cx.count(line, words, 1, 4, 'versions 1.1|2|h2c…')) return undefined;
+	const versions = new Set<HttpTransportVersion>();
+	for (const word of words) {
+		const version = cx.oneOf(word, ['1.1', '2', 'h2c', '3'], 'version of HTTP');
+		if (version === '3') {
+			const message = 'HTTP version `3` to upstreams is not supported by this build yet.';
+			cx.problem('error', 'directive/unavailable', word.span, message);
+			return undefined;
+		}
+		if (version === undefined) return undefined;
+		versions.add(version);
+	}
+	return [...versions].sort();
+}
+
+function lowerResolver(word: Word, cx: LowerContext): string | undefined {
+	const text = word.text.replace(/^udp\//, '');
+	const bracketed = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
+	const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
+	const bare = parseIp(text)?.v4 === false;
+	const host = bare ? text : (bracketed?.[1] ?? plain?.[1] ?? '');
+	const port = Number((bare ? undefined : (bracketed?.[2] ?? plain?.[2])) ?? 53);
+	const address = parseIp(host);
+	if (!address || port < 1 || port > 65535) {
+		const message = `\`${word.text}\` is not the address of a DNS server.`;
+		cx.problem('error', 'value/not-an-address', word.span, message, {
+			hint: 'Write an IP address, with or without a port.',
+		});
+		return undefined;
+	}
+	return !address.v4 ? `[${host}]:${port}` : `${host}:${port}`;
+}

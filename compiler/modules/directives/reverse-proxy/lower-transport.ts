@@ -1,0 +1,69 @@
+/** Lowers `transport <name> { … }`, and the effect of address schemes on the transport. */
+
+import type { SourceSpan } from '../../../source/source.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import { type FastcgiDraft, fastcgiOptions } from './lower-fastcgi-transport.ts';
+import { lowerHttpTransport, withoutPlainText } from './lower-http-transport.ts';
+import type { UpstreamDraft } from './lower-upstream.ts';
+import type { HttpTransportSettings } from './transports/transport-settings.ts';
+
+/** Lowers the line into the pool's draft. */
+export function lowerTransport(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {
+	if (!cx.count(line, args, 1, 1, 'transport http|fastcgi { … }')) return;
+	switch (cx.oneOf(args[0]!, ['http', 'fastcgi'], 'transport')) {
+		case 'http':
+			lowerHttpTransport(line, draft, cx);
+			return;
+		case 'fastcgi': {
+			const transport: FastcgiDraft = { type: 'fastcgi' };
+			cx.subdirectives(line.block, fastcgiOptions(transport, draft, cx), 'transport fastcgi');
+			draft.transport = transport;
+			return;
+		}
+	}
+}
+
+const SCHEME = /^(https?|h2c):\/\//;
+
+/** Returns the scheme of a draft's addresses so far; '' if none. */
+export function commonScheme(draft: UpstreamDraft): string {
+	for (const text of draft.to) {
+		const scheme = SCHEME.exec(text);
+		if (scheme) return scheme[1]!;
+	}
+	return '';
+}
+
+/** Called after all lines: removes the schemes from the addresses and applies them to the transport. */
+export function settleSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
+	const scheme = commonScheme(draft);
+	draft.to = draft.to.map(text => text.replace(SCHEME, ''));
+	const { transport } = draft;
+	const problem = (message: string): void => cx.problem('error', 'upstream/scheme-and-transport', span, message);
+	switch (scheme) {
+		case 'https':
+			if (transport?.type === 'fastcgi') {
+				problem('upstreams are configured for HTTPS but transport module does not support TLS: fastcgi');
+			} else if (transport?.versions?.includes('h2c') && cx.dialect === 'compatfile' && transport.versions.length > 1) {
+				draft.transport = { ...transport, versions: withoutPlainText(transport.versions), tls: transport.tls ?? {} };
+			} else if (transport?.versions?.includes('h2c')) {
+				problem('upstreams are configured for HTTPS, over which there is no `h2c`: write `versions 2`');
+			} else draft.transport = { ...(transport ?? { type: 'http' }), tls: transport?.tls ?? {} };
+			return;
+		case 'h2c':
+			if (transport?.type === 'fastcgi') {
+				problem('upstreams are configured for HTTP/2 but the transport is fastcgi');
+			} else if (transport?.tls) {
+				problem('upstream address scheme is H2C but transport is configured for HTTP+TLS (HTTPS)');
+			} else {
+				const rest: HttpTransportSettings = transport ?? { type: 'http' };
+				draft.transport = { ...rest, versions: rest.versions?.includes('h2c') ? rest.versions : ['2', 'h2c'] };
+			}
+			return;
+		case 'http':
+			if (transport?.type === 'http' && transport.tls) {
+				problem('upstream address scheme is HTTP but transport is configured for HTTP+TLS (HTTPS)');
+			}
+	}
+}

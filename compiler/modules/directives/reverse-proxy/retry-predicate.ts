@@ -1,0 +1,122 @@
+/** The predicate of a retry policy: which failures and responses of an upstream are retried. */
+
+import { compileStatuses } from '../../../codegen/context/statuses.ts';
+import type { Matcher } from '../../../document/document.ts';
+import type { Schema } from '../../../document/schema-type.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { UpstreamError, UpstreamResponse } from '../../../exchange/leases.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
+import { compileHeaderRule, HEADER_RULE_PROPERTIES, type HeaderRule } from '../../matchers/header-rule.ts';
+
+/** The result of an attempt: exactly one of the two is present. */
+export interface AttemptOutcome {
+	readonly error: UpstreamError | undefined;
+	readonly response: UpstreamResponse | undefined;
+}
+
+/** Decides whether an attempt with this result is retried. */
+export type RetryPredicate = (x: Exchange, outcome: AttemptOutcome) => boolean;
+
+/** Reference to the predicate's schema. */
+export const RETRY: Schema = { $ref: '#/$defs/retry' };
+
+const PARTS: Schema = { type: 'array', items: RETRY, description: 'The parts.' };
+
+/** Predicate kinds available in addition to the request matchers, with their properties. */
+export const RETRY_KINDS: readonly {
+	readonly id: string;
+	readonly summary: string;
+	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
+}[] = [
+	{
+		id: 'all',
+		summary: 'Holds if all of its parts hold.',
+		schema: { properties: { of: PARTS }, required: ['of'] },
+	},
+	{
+		id: 'any',
+		summary: 'Holds if any of its parts holds.',
+		schema: { properties: { of: PARTS }, required: ['of'] },
+	},
+	{ id: 'not', summary: 'Holds if its part does not.', schema: { properties: { of: RETRY }, required: ['of'] } },
+	{
+		id: 'status',
+		summary: 'Holds for responses with one of these statuses.',
+		schema: {
+			properties: {
+				codes: {
+					type: 'array',
+					items: {
+						anyOf: [
+							{ type: 'integer', minimum: 100, maximum: 599 },
+							{ type: 'string', pattern: '^[1-5](\\d\\d|xx)$' },
+						],
+					},
+					minItems: 1,
+					description: 'Statuses and classes: `503`, `5xx`.',
+				},
+			},
+			required: ['codes'],
+		},
+	},
+	{
+		id: 'response_header',
+		summary: 'Holds for responses with a given field value.',
+		schema: { properties: HEADER_RULE_PROPERTIES, required: ['name'] },
+	},
+	{
+		id: 'connect_error',
+		summary: 'Holds if the request cannot have had any effect: the upstream could not be reached.',
+		schema: { properties: {} },
+	},
+	{
+		id: 'transport_error',
+		summary: 'Holds if there was no response, for whatever reason.',
+		schema: { properties: {} },
+	},
+];
+
+/** Compiles a predicate; request matchers in it see the client's request. */
+export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate {
+	switch (predicate.type) {
+		case 'all': {
+			const parts = partsOf(predicate, cx, field);
+			return (x, outcome) => parts.every(part => part(x, outcome));
+		}
+		case 'any': {
+			const parts = partsOf(predicate, cx, field);
+			return (x, outcome) => parts.some(part => part(x, outcome));
+		}
+		case 'not': {
+			const part = compileRetryPredicate(predicate.of as Matcher, cx, `${field}/of`);
+			return (x, outcome) => !part(x, outcome);
+		}
+		case 'status': {
+			const covers = compileStatuses(predicate.codes as readonly (string | number)[], cx);
+			return (_x, { response }) => response !== undefined && covers(response.status);
+		}
+		case 'response_header': {
+			const rule = predicate as Matcher & HeaderRule;
+			const name = rule.name.toLowerCase();
+			let values: readonly string[] = [];
+			const test = compileHeaderRule(rule, cx, () => values);
+			return (x, { response }) => {
+				if (response === undefined) return false;
+				values = response.headers.getAll(name);
+				return test(x);
+			};
+		}
+		case 'connect_error':
+			return (_x, { error }) => error?.unsent === true;
+		case 'transport_error':
+			return (_x, { error }) => error !== undefined;
+		default: {
+			const holds = cx.matcher(predicate, field);
+			return x => holds(x);
+		}
+	}
+}
+
+function partsOf(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate[] {
+	return (predicate.of as readonly Matcher[]).map((part, i) => compileRetryPredicate(part, cx, `${field}/of/${i}`));
+}

@@ -1,0 +1,129 @@
+/** The settings of a `log`, in a site and in the global block: output, format, level and sampling. */
+
+import type { LogFormat, LogOutput, LogSampling } from '../../document/log-settings.ts';
+import type { Schema } from '../../document/schema-type.ts';
+import { unavailableMessage } from '../../lower/context/unavailable.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import type { LowerContext, Subdirective } from '../contract/lower-context.ts';
+import { LOG_FORMAT_REFERENCE, lowerLogFormat } from './log-formats/log-format.ts';
+import { LOG_OUTPUT, lowerLogOutput } from './log-writers/log-output.ts';
+
+/** Levels in ascending order, as written in the document. */
+const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
+
+/** The properties of a log in the document. */
+export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {
+	name: { type: 'string', description: 'Logger name. Several sites may share it.' },
+	output: LOG_OUTPUT,
+	format: LOG_FORMAT_REFERENCE,
+	level: { enum: LOG_LEVELS, description: 'The lowest level that is written; default `INFO`.' },
+	sampling: {
+		type: 'object',
+		description: 'Writes only some of the entries with the same message and level.',
+		properties: {
+			interval: { type: 'integer', minimum: 1, default: 1000, description: 'Milliseconds; default 1000.' },
+			first: {
+				type: 'integer',
+				minimum: 0,
+				default: 100,
+				description: 'Entries written per interval before sampling starts; default 100.',
+			},
+			thereafter: {
+				type: 'integer',
+				minimum: 0,
+				default: 100,
+				description: 'After those, every Nth entry is written, or none if 0; default 100.',
+			},
+		},
+		additionalProperties: false,
+	},
+	'@id': { type: 'string' },
+};
+
+/** A log during lowering. */
+export interface LogDraft {
+	output?: LogOutput;
+	format?: LogFormat;
+	level?: string;
+	sampling?: LogSampling;
+}
+
+/** Lowers the block of a `log`; `more` holds sub-directives specific to one place. */
+export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [name: string]: Subdirective }): LogDraft {
+	const draft: LogDraft = {};
+	const once = onlyOnce('log', cx);
+	cx.subdirectives(
+		line.block,
+		{
+			output: once('output', (args, at) => {
+				const output = lowerLogOutput(args, at, cx);
+				if (output) draft.output = output;
+			}),
+			format: once('format', (args, at) => {
+				const format = lowerLogFormat(args, at, cx);
+				if (format) draft.format = cx.origin(format, at.span);
+			}),
+			level: once('level', (args, at) => {
+				const level = cx.count(at, args, 1, 1, 'level DEBUG|INFO|WARN|ERROR') ? lowerLevel(args[0]!, cx) : undefined;
+				if (level) draft.level = level;
+			}),
+			...more,
+			sampling: once('sampling', (args, at) => {
+				cx.count(at, args, 0, 0, 'sampling { interval <duration>; first <number>; thereafter <number> }');
+				draft.sampling = lowerSampling(at, cx);
+			}),
+			core: (_args, at) => {
+				cx.problem('error', 'directive/unavailable', at.words[0]!.span, unavailableMessage('core'));
+			},
+		},
+		'log',
+	);
+	return draft;
+}
+
+/** Reports sub-directives that appear twice in one block. */
+function onlyOnce(block: 'log' | 'sampling', cx: LowerContext): (name: string, lower: Subdirective) => Subdirective {
+	const seen = new Set<string>();
+	return (name, lower) => (args, at) => {
+		if (seen.has(name)) {
+			const what = block === 'log' ? `'${name}' subdirective` : `'${name}'`;
+			const message = `${what} specified more than once in the same ${block} block`;
+			cx.problem('error', 'log/repeated', at.words[0]!.span, message);
+		}
+		seen.add(name);
+		lower(args, at);
+	};
+}
+
+function lowerSampling(line: Line, cx: LowerContext): LogSampling {
+	const sampling: { interval?: number; first?: number; thereafter?: number } = {};
+	const once = onlyOnce('sampling', cx);
+	const number =
+		(name: 'first' | 'thereafter'): Subdirective =>
+		(args, at) => {
+			const value = cx.count(at, args, 1, 1, `${name} <number>`) ? cx.integer(args[0]!, 0, 2 ** 31 - 1) : undefined;
+			if (value !== undefined) sampling[name] = value;
+		};
+	cx.subdirectives(
+		line.block,
+		{
+			interval: once('interval', (args, at) => {
+				const value = cx.count(at, args, 1, 1, 'interval <duration>') ? cx.duration(args[0]!) : undefined;
+				if (value !== undefined) sampling.interval = Math.max(1, Math.round(value));
+			}),
+			first: once('first', number('first')),
+			thereafter: once('thereafter', number('thereafter')),
+		},
+		'sampling',
+	);
+	return sampling;
+}
+
+function lowerLevel(word: Word, cx: LowerContext): string | undefined {
+	const level = LOG_LEVELS.find(known => known === word.text.toUpperCase());
+	if (level) return level;
+	cx.problem('error', 'log/unknown-level', word.span, `\`${word.text}\` is not a log level.`, {
+		hint: `Write one of ${LOG_LEVELS.join(', ')}.`,
+	});
+	return undefined;
+}

@@ -1,0 +1,93 @@
+/** The registry of directives, one line each. */
+
+import type { Directive } from '../contract/directive.ts';
+import { abort } from '../directives/abort.ts';
+import { acmeServer } from '../directives/acme-server/acme-server.ts';
+import { basicAuth } from '../directives/basic-auth/basic-auth.ts';
+import { bind } from '../directives/bind.ts';
+import { cache } from '../directives/cache/cache.ts';
+import { editHeaders } from '../directives/edit-headers.ts';
+import { encode } from '../directives/encode/encode.ts';
+import { error } from '../directives/error.ts';
+import { phpFastcgi } from '../directives/fastcgi/php-fastcgi.ts';
+import { fileServer } from '../directives/file-server/file-server.ts';
+import { forwardAuth } from '../directives/forward-auth.ts';
+import { fs } from '../directives/fs.ts';
+import { handle } from '../directives/handle.ts';
+import { handleErrors } from '../directives/handle-errors.ts';
+import { handlePath } from '../directives/handle-path.ts';
+import { header, requestHeader } from '../directives/header.ts';
+import { invoke } from '../directives/invoke.ts';
+import { log } from '../directives/log.ts';
+import { logAppend } from '../directives/log-append.ts';
+import { logName } from '../directives/log-name.ts';
+import { logSkip } from '../directives/log-skip.ts';
+import { map } from '../directives/map/map.ts';
+import { methodDirective } from '../directives/method.ts';
+import { metricsEndpoint } from '../directives/metrics.ts';
+import { push } from '../directives/push.ts';
+import { redir } from '../directives/redir.ts';
+import { requestBody } from '../directives/request-body.ts';
+import { respond } from '../directives/respond.ts';
+import { intercept } from '../directives/responses/intercept.ts';
+import { copyResponse, copyResponseHeaders } from '../directives/reverse-proxy/copy-response.ts';
+import { reverseProxy } from '../directives/reverse-proxy/reverse-proxy.ts';
+import { rewrite } from '../directives/rewrite.ts';
+import { root } from '../directives/root.ts';
+import { route } from '../directives/route.ts';
+import { templates } from '../directives/templates/templates.ts';
+import { timeouts } from '../directives/timeouts.ts';
+import { tls } from '../directives/tls/tls.ts';
+import { tracing } from '../directives/tracing/tracing.ts';
+import { tryFiles } from '../directives/try-files.ts';
+import { uri } from '../directives/uri.ts';
+import { vars } from '../directives/vars.ts';
+import { when } from '../directives/when.ts';
+
+/** All directives, in the order of `list-modules` and the manual. */
+export const directives: readonly Directive[] = [
+	abort,
+	acmeServer,
+	basicAuth,
+	bind,
+	cache,
+	copyResponse,
+	copyResponseHeaders,
+	editHeaders,
+	encode,
+	error,
+	fileServer,
+	fs,
+	handle,
+	handleErrors,
+	handlePath,
+	header,
+	invoke,
+	intercept,
+	log,
+	logAppend,
+	logName,
+	logSkip,
+	metricsEndpoint,
+	map,
+	methodDirective,
+	push,
+	redir,
+	requestBody,
+	requestHeader,
+	respond,
+	reverseProxy,
+	phpFastcgi,
+	forwardAuth,
+	rewrite,
+	root,
+	route,
+	templates,
+	timeouts,
+	tracing,
+	tls,
+	tryFiles,
+	uri,
+	vars,
+	when,
+];

@@ -1,0 +1,58 @@
+/** The registry of request matchers, one line each. */
+import type { Matcher } from '../../document/document.ts';
+import type { ListedValue, MatcherModule } from '../contract/matcher.ts';
+import { all, any, not } from '../matchers/combinators.ts';
+import { expression } from '../matchers/expression/expression.ts';
+import { file } from '../matchers/file.ts';
+import { header } from '../matchers/header.ts';
+import { headerRegexp } from '../matchers/header-regexp.ts';
+import { host } from '../matchers/host.ts';
+import { clientIp, remoteIp } from '../matchers/ip.ts';
+import { method } from '../matchers/method.ts';
+import { path } from '../matchers/path.ts';
+import { pathRegexp } from '../matchers/path-regexp.ts';
+import { protocol } from '../matchers/protocol.ts';
+import { query } from '../matchers/query.ts';
+import { tls } from '../matchers/tls.ts';
+import { urlPattern } from '../matchers/url-pattern.ts';
+import { varsMatcher, varsRegexp } from '../matchers/vars.ts';
+
+/** All request matchers, in the order of `list-modules` and the manual. */
+export const matchers: readonly MatcherModule[] = [
+	all,
+	any,
+	clientIp,
+	expression,
+	file,
+	header,
+	headerRegexp,
+	host,
+	method,
+	not,
+	path,
+	pathRegexp,
+	protocol,
+	query,
+	remoteIp,
+	tls,
+	urlPattern,
+	varsMatcher,
+	varsRegexp,
+];
+
+/** All request matchers, by `type` in the document. */
+export const MATCHERS: ReadonlyMap<string, MatcherModule> = new Map(matchers.map(matcher => [matcher.id, matcher]));
+
+/** Returns the values of a matcher that only lists alternatives (see `lists` in matcher.ts); undefined for any other. */
+export function listOf(
+	matcher: Matcher,
+): { readonly of: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
+	const lists = MATCHERS.get(matcher.type)?.lists;
+	return lists && { ...lists, values: matcher[lists.field] as readonly string[] };
+}
+
+/** Returns the patterns of a matcher that only lists paths; undefined for any other. */
+export function pathsOf(matcher: Matcher): { readonly field: string; readonly values: readonly string[] } | undefined {
+	const list = listOf(matcher);
+	return list?.of === 'path' ? list : undefined;
+}

@@ -1,0 +1,149 @@
+/** Conditional requests: entity tags, HTTP dates and the precedence of preconditions (RFC 9110 §13). */
+import type { HeaderList } from '../../exchange/header-list.ts';
+
+/** The validators of a representation. */
+export interface Validators {
+	/** Entity tag with its quotes, or undefined if the response has no tag. */
+	readonly etag: string | undefined;
+	/** Last modification in whole seconds since the epoch; undefined when unknown. */
+	readonly modified: number | undefined;
+}
+
+/** `proceed`: answer as usual; `not-modified`: 304; `failed`: 412. */
+export type Precondition = 'proceed' | 'not-modified' | 'failed';
+
+const DAY_NAMES = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const MONTH = `(${MONTHS.join('|')})`;
+const TIME = '(\\d{2}):(\\d{2}):(\\d{2})';
+const IMF_FIXDATE = new RegExp(`^${DAY_NAMES}, (\\d{2}) ${MONTH} (\\d{4}) ${TIME} GMT$`, 'i');
+const RFC850_DATE = new RegExp(
+	`^(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday), (\\d{2})-${MONTH}-(\\d{2}) ${TIME} GMT$`,
+	'i',
+);
+const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH} ([ \\d]\\d) ${TIME} (\\d{4})$`, 'i');
+
+/**
+ * Returns the seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined for other text.
+ * Names are case-insensitive, as required of caches (RFC 9111 §4.2). `now`, in milliseconds, determines the century of a
+ * two-digit year.
+ */
+export function parseHttpDate(text: string, now: number): number | undefined {
+	let match = IMF_FIXDATE.exec(text);
+	if (match) return seconds(Number(match[3]), match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
+	match = RFC850_DATE.exec(text);
+	if (match) {
+		const thisYear = new Date(now).getUTCFullYear();
+		let year = Math.floor(thisYear / 100) * 100 + Number(match[3]);
+		if (year > thisYear + 50) year -= 100;
+		return seconds(year, match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
+	}
+	match = ASCTIME_DATE.exec(text);
+	if (match) return seconds(Number(match[6]), match[1]!, match[2]!, match[3]!, match[4]!, match[5]!);
+	return undefined;
+}
+
+function seconds(
+	year: number,
+	month: string,
+	day: string,
+	hour: string,
+	minute: string,
+	second: string,
+): number | undefined {
+	if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
+	const date = new Date(0);
+	date.setUTCFullYear(year, MONTHS.indexOf(month.toLowerCase()), Number(day));
+	if (date.getUTCDate() !== Number(day)) return undefined;
+	date.setUTCHours(Number(hour), Number(minute), Number(second));
+	return date.getTime() / 1000;
+}
+
+/**
+ * Reports whether a list of entity tags (`*`, `"a", W/"b"`) contains the given one. `strong` compares as If-Match does: a weak
+ * tag equals nothing; otherwise only the opaque parts count (RFC 9110 §8.8.3.2). Parsing stops at the first malformed member.
+ */
+export function etagListHas(list: string, etag: string | undefined, strong: boolean): boolean {
+	const text = list.trim();
+	if (text === '*') return true;
+	if (etag === undefined) return false;
+	const weak = etag.startsWith('W/');
+	if (strong && weak) return false;
+	const opaque = weak ? etag.slice(2) : etag;
+	let at = 0;
+	while (at < text.length) {
+		const char = text[at];
+		if (char === ' ' || char === '\t' || char === ',') {
+			at += 1;
+			continue;
+		}
+		const memberIsWeak = text.startsWith('W/', at);
+		const open = memberIsWeak ? at + 2 : at;
+		if (text[open] !== '"') return false;
+		const close = text.indexOf('"', open + 1);
+		if (close === -1) return false;
+		if (!(strong && memberIsWeak) && text.slice(open, close + 1) === opaque) return true;
+		at = close + 1;
+	}
+	return false;
+}
+
+/** Returns the tags of a list verbatim; none for `*`. Parsing stops at the first malformed member. */
+export function tagsOf(list: string): string[] {
+	const tags: string[] = [];
+	const member = /[ \t,]*((?:W\/)?"[^"]*")/y;
+	for (let match = member.exec(list); match; match = member.exec(list)) tags.push(match[1]!);
+	return tags;
+}
+
+/** Fields that a 304 omits because they describe content that is not sent (RFC 9110 §15.4.5). */
+const OF_CONTENT: ReadonlySet<string> = new Set([
+	...['content-type', 'content-encoding', 'content-language', 'content-range', 'content-disposition', 'accept-ranges'],
+	...['content-length', 'content-md5', 'content-digest', 'digest'],
+]);
+
+/** Removes the fields that describe content which is not sent after all. */
+export function omitContentFields(headers: HeaderList): void {
+	headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
+}
+
+/**
+ * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or otherwise If-Unmodified-Since,
+ * then If-None-Match or otherwise If-Modified-Since. An unreadable date counts as absent. `now` is in milliseconds.
+ */
+export function evaluatePreconditions(headers: HeaderList, validators: Validators, now: number): Precondition {
+	const ifMatch = headers.combined('if-match');
+	if (ifMatch !== undefined) {
+		if (!etagListHas(ifMatch, validators.etag, true)) return 'failed';
+	} else {
+		const since = singleDate(headers, 'if-unmodified-since', now);
+		if (since !== undefined && validators.modified !== undefined && validators.modified > since) return 'failed';
+	}
+	const ifNoneMatch = headers.combined('if-none-match');
+	if (ifNoneMatch !== undefined) {
+		return etagListHas(ifNoneMatch, validators.etag, false) ? 'not-modified' : 'proceed';
+	}
+	const since = singleDate(headers, 'if-modified-since', now);
+	if (since !== undefined && validators.modified !== undefined && validators.modified <= since) return 'not-modified';
+	return 'proceed';
+}
+
+/** Parses a date field. A repeated field is a list and not a date, so it is ignored (RFC 9110 §13.1.3). */
+function singleDate(headers: HeaderList, lowerName: string, now: number): number | undefined {
+	const text = headers.combined(lowerName);
+	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
+}
+
+/**
+ * Reports whether the Range field applies: there is no If-Range, or it identifies this very representation. Tags compare
+ * strongly; a date must be equal and at least a second in the past, otherwise it is not a strong validator (RFC 9110 §13.1.5,
+ * §8.8.2.2).
+ */
+export function rangeApplies(headers: HeaderList, validators: Validators, now: number): boolean {
+	const ifRange = headers.combined('if-range')?.trim();
+	if (ifRange === undefined) return true;
+	if (ifRange.startsWith('"')) return ifRange === validators.etag;
+	if (validators.modified === undefined) return false;
+	const date = parseHttpDate(ifRange, now);
+	return date === validators.modified && now / 1000 - date >= 1;
+}

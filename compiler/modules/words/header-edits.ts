@@ -1,0 +1,246 @@
+/** Edits of header fields: schema, lowering and closure shared by `header`, `request_header`, `header_up` and `header_down`. */
+
+import { compileReplacement, compileSearch } from '../../codegen/context/replacement.ts';
+import { compileFieldValue, safeFieldValue } from '../../codegen/placeholders/field-template.ts';
+import type { Schema } from '../../document/schema-type.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { decodeFieldText, encodeFieldText, isToken } from '../../exchange/field-syntax.ts';
+import { type HeaderList, sameName } from '../../exchange/header-list.ts';
+import type { Word } from '../../syntax/ast.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+
+/** A field and its value, both templates. */
+export interface FieldValue {
+	readonly name: string;
+	readonly value: string;
+}
+
+/**
+ * A replacement in every value of a field; `*` means every field. `find` is a regular expression; `$1` and `${name}` insert
+ * groups.
+ */
+export interface FieldReplacement {
+	readonly name: string;
+	readonly find: string;
+	readonly replace: string;
+}
+
+/** Edits, made in this order: clear, add, set, delete, replace, default. */
+export interface HeaderEdits {
+	readonly clear?: true;
+	readonly add?: readonly FieldValue[];
+	readonly set?: readonly FieldValue[];
+	/** Names of the fields to remove; a `*` at the beginning or the end matches any text. */
+	readonly delete?: readonly string[];
+	readonly replace?: readonly FieldReplacement[];
+	/** Fields that are set only if they are absent. */
+	readonly default?: readonly FieldValue[];
+}
+
+const PAIRS: Schema = {
+	type: 'array',
+	items: {
+		type: 'object',
+		properties: {
+			name: { type: 'string', minLength: 1, description: 'Name of the field.' },
+			value: { type: 'string', secret: 'by-name', description: 'Its value, with placeholders.' },
+		},
+		required: ['name', 'value'],
+		additionalProperties: false,
+	},
+};
+
+/** Properties of {@link HeaderEdits} in the document. */
+export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
+	clear: { const: true, description: 'Removes every field first.' },
+	add: { ...PAIRS, description: 'Fields to add.' },
+	set: { ...PAIRS, description: 'Fields to set, replacing existing ones of that name.' },
+	delete: {
+		type: 'array',
+		items: { type: 'string', minLength: 1 },
+		description: 'Names of fields to remove; `*` at either end matches any text.',
+	},
+	replace: {
+		type: 'array',
+		items: {
+			type: 'object',
+			properties: {
+				name: { type: 'string', minLength: 1, description: 'Name of the field; `*` means every field.' },
+				find: { type: 'string', secret: 'by-name', description: 'Regular expression.' },
+				replace: {
+					type: 'string',
+					secret: 'by-name',
+					description: 'Replacement text; `$1` inserts a group.',
+				},
+			},
+			required: ['name', 'find', 'replace'],
+			additionalProperties: false,
+		},
+		description: 'Regular expression replacements in values; the name `*` means every field.',
+	},
+	default: { ...PAIRS, description: 'Fields to set if they are absent.' },
+};
+
+/** Schema of {@link HeaderEdits}. */
+export const HEADER_EDITS: Schema = {
+	type: 'object',
+	description: 'Edits of header fields, made in this order: clear, add, set, delete, replace, default.',
+	properties: HEADER_EDITS_PROPERTIES,
+	additionalProperties: false,
+};
+
+/**
+ * Lowers `[+|-|?]FIELD [VALUE | REGEXP REPLACEMENT]` and returns the edits with this one added. The caller has checked that
+ * there are one to three words. `?` is only for responses.
+ */
+export function lowerHeaderEdit(
+	words: readonly Word[],
+	edits: HeaderEdits | undefined,
+	of: 'request' | 'response',
+	cx: LowerContext,
+): HeaderEdits {
+	const [first, second, third] = words as [Word, Word | undefined, Word | undefined];
+	const written = cx.template(first).replace(/:$/, '');
+	const compat = cx.dialect === 'compatfile';
+	// `>` defers an edit; it has no effect where edits cannot be deferred.
+	const text = compat && /^>./.test(written) ? written.slice(1) : written;
+	const sign = /^[+?-]./.test(text) ? text[0] : '';
+	const name = sign === '' ? text : text.slice(1);
+	const kept = edits ?? {};
+	if (name === '' || !isFieldName(name, sign === '-' || third !== undefined)) {
+		cx.problem('error', 'header/invalid-name', first.span, `\`${name}\` is not the name of a header field.`);
+		return kept;
+	}
+	if (sign === '-') {
+		if (second) {
+			// Existing Compatfiles contain such values; they are ignored.
+			cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', second.span, 'Removing a field takes no value.', {
+				hint: `Write only \`${first.text}\`.`,
+			});
+		}
+		return name === '*' ? { ...kept, clear: true } : { ...kept, delete: [...(kept.delete ?? []), name] };
+	}
+	if (sign === '?' && of === 'request') {
+		const message = `${text}: the default header modifier ('?') can only be used on response headers; for conditional manipulation of request headers, use matchers`;
+		cx.problem('error', 'header/default-on-request', first.span, message);
+		return kept;
+	}
+	if (third && sign !== '') {
+		cx.problem(
+			compat ? 'warning' : 'error',
+			'arguments/too-many',
+			third.span,
+			`\`${first.text}\` takes only one value.`,
+		);
+		if (!compat) return kept;
+	} else if (third) {
+		// An expression with a placeholder is compiled per request. The braces of a repetition (`a{2}`) are not a placeholder.
+		const search = cx.template(second!);
+		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(second!);
+		if (find === undefined) return kept;
+		return { ...kept, replace: [...(kept.replace ?? []), { name, find, replace: cx.template(third) }] };
+	}
+	if (!second && !compat) {
+		cx.problem('error', 'header/no-value', first.span, `\`${name}\` has no value.`, {
+			hint: `Write \`${name} ""\` for an empty value, or \`-${name}\` to remove the field.`,
+		});
+		return kept;
+	}
+	const pair = { name, value: second ? cx.template(second) : '' };
+	if (sign === '+') return { ...kept, add: [...(kept.add ?? []), pair] };
+	if (sign === '?') return { ...kept, default: [...(kept.default ?? []), pair] };
+	return { ...kept, set: [...(kept.set ?? []), pair] };
+}
+
+/** Applies the edits to a list of fields. */
+export type HeaderEdit = (x: Exchange, headers: HeaderList) => void;
+
+/** Compiles edits to one closure. Control characters in placeholder values become spaces; text is sent as UTF-8. */
+export function compileHeaderEdits(edits: HeaderEdits, cx: CompileContext): HeaderEdit {
+	const steps: HeaderEdit[] = [];
+	if (edits.clear) steps.push((_x, headers) => headers.clear());
+	for (const pair of edits.add ?? [])
+		steps.push(compilePair(pair, cx, (headers, name, value) => headers.add(name, value)));
+	for (const pair of edits.set ?? [])
+		steps.push(compilePair(pair, cx, (headers, name, value) => headers.set(name, value)));
+	for (const pattern of edits.delete ?? []) steps.push(compileDelete(pattern, cx));
+	for (const replacement of edits.replace ?? []) steps.push(compileReplace(replacement, cx));
+	for (const pair of edits.default ?? []) {
+		steps.push(
+			compilePair(pair, cx, (headers, name, value) => {
+				if (!headers.has(name.toLowerCase())) headers.add(name, value);
+			}),
+		);
+	}
+	if (steps.length === 1) return steps[0]!;
+	return (x, headers) => {
+		for (let i = 0; i < steps.length; i++) steps[i]!(x, headers);
+	};
+}
+
+type PairEdit = (headers: HeaderList, name: string, value: string) => void;
+
+function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: PairEdit): HeaderEdit {
+	const names = cx.template(name, 'keep');
+	const values = compileFieldValue(value, cx, 'keep');
+	const field = names.constant;
+	// The value of an environment variable is known only on the machine that runs the server.
+	if (field === undefined || (name.includes('{') && !isToken(field))) {
+		return (x, headers) => {
+			const rendered = names.render(x);
+			// A name built from request data is skipped if it is invalid.
+			if (isToken(rendered)) edit(headers, rendered, values.render(x));
+		};
+	}
+	if (!isToken(field)) return cx.refuse(`\`${field}\` is not the name of a header field.`, 'header/invalid-name');
+	const { constant } = values;
+	if (constant !== undefined) return (_x, headers) => edit(headers, field, constant);
+	return (x, headers) => edit(headers, field, values.render(x));
+}
+
+function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
+	// Only stars written in the configuration are wildcards, not those in a placeholder's value.
+	const first = pattern.startsWith('*');
+	const last = pattern.length > 1 && pattern.endsWith('*');
+	const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'keep');
+	const constant = template.constant?.toLowerCase();
+	if (!first && !last) return (x, headers) => void headers.delete(constant ?? template.render(x).toLowerCase());
+	return (x, headers) => {
+		const text = constant ?? template.render(x).toLowerCase();
+		headers.filter(name => {
+			const lower = name.toLowerCase();
+			if (first && last) return !lower.includes(text);
+			return first ? !lower.endsWith(text) : !lower.startsWith(text);
+		});
+	};
+}
+
+function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileContext): HeaderEdit {
+	const names = cx.template(name, 'keep');
+	const constant = names.constant?.toLowerCase();
+	const search = compileSearch(find, cx);
+	const replacement = compileReplacement(replace, cx, 'keep');
+	return (x, headers) => {
+		const expression = search(x);
+		if (!expression) return;
+		const lower = constant ?? names.render(x).toLowerCase();
+		headers.map((field, value) => {
+			if (name !== '*' && !sameName(field, lower)) return value;
+			// Bytes that are not valid UTF-8 can be searched, and are preserved.
+			const text = decodeFieldText(value);
+			const replaced = replacement(text, expression, x);
+			return safeFieldValue(text === value && !isAscii(value) ? replaced : encodeFieldText(replaced));
+		});
+	};
+}
+
+function isAscii(text: string): boolean {
+	for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
+	return true;
+}
+
+function isFieldName(name: string, wildcards: boolean): boolean {
+	if (name.includes('{')) return true;
+	return isToken(wildcards && name !== '*' ? name.replace(/^\*|\*$/g, '') : name);
+}

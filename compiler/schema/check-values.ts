@@ -1,0 +1,123 @@
+/** Finds values that match the schema but can never be used, before anything is started. */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import type { Document, SiteBind, SiteLog } from '../document/document.ts';
+import { isListenHost, parseListenHost } from '../document/listen-host.ts';
+import { isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
+import { parseIpRange } from '../exchange/ip-ranges.ts';
+import { compilePathPatterns, PathPatternError } from '../modules/matchers/path-pattern.ts';
+import type { Reader } from '../source/reader.ts';
+import { escapePointer } from './validate.ts';
+
+/**
+ * Reports invalid hosts to listen on, invalid ranges of addresses, logs without a name, and a required DNS provider that is
+ * missing.
+ */
+export function checkValues(document: Document, report: Report): void {
+	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
+	if (acmeDns?.provider === 'default' && document.settings?.dns === undefined) {
+		report({
+			code: 'tls/no-dns-provider',
+			severity: 'error',
+			pointer: '/settings/acme_dns',
+			message: "acme_dns specified without DNS provider config, but no provider specified with 'dns' global option",
+			hint: 'Name a provider here, or with the option `dns`.',
+		});
+	}
+	const hosts = (list: unknown, pointer: string): void => {
+		if (!Array.isArray(list)) return;
+		list.forEach((host: unknown, index) => {
+			if (typeof host !== 'string') return;
+			const parsed = parseListenHost(host);
+			if (!isListenHost(parsed)) report({ ...parsed, severity: 'error', pointer: `${pointer}/${index}` });
+		});
+	};
+	const everywhere = document.settings?.default_bind;
+	if (Array.isArray(everywhere)) hosts(everywhere.map(bindHost), '/settings/default_bind');
+	for (const [name, log] of Object.entries(document.settings?.logs ?? {})) {
+		checkOutput(log, `/settings/logs/${escapePointer(name)}`, report);
+	}
+	(document.sites ?? []).forEach(({ bind, addresses, logs }, index) => {
+		addresses.forEach((address, at) => {
+			const mistake = address.includes('/') && /[[\\%]/.test(address) ? pathMistake(address) : undefined;
+			if (mistake === undefined) return;
+			const pointer = `/sites/${index}/addresses/${at}`;
+			report({ code: 'path/invalid-pattern', severity: 'error', pointer, message: mistake });
+		});
+		// Values other than lists are reported elsewhere.
+		if (Array.isArray(bind)) hosts(bind.map(bindHost), `/sites/${index}/bind`);
+		if (Array.isArray(logs)) {
+			for (const [at, log] of logs.entries()) checkOutput(log, `/sites/${index}/logs/${at}`, report);
+		}
+	});
+	const ranges = document.settings?.trusted_proxies as unknown;
+	// Building a site reports invalid ranges, so they are reported here only if there is no site.
+	if (!Array.isArray(ranges) || (document.sites ?? []).length > 0) return;
+	ranges.forEach((range: unknown, index) => {
+		if (typeof range !== 'string' || parseIpRange(range)) return;
+		const message = `\`${range}\` is not an IP address or range.`;
+		const pointer = `/settings/trusted_proxies/${index}`;
+		report({ code: 'value/not-an-ip-range', severity: 'error', pointer, message });
+	});
+}
+
+/** Reports outputs that depend on a request: a log is opened when the configuration is loaded. */
+function checkOutput(log: SiteLog, pointer: string, report: Report): void {
+	for (const field of ['path', 'address'] as const) {
+		const text = (log.output as { readonly [field: string]: unknown } | undefined)?.[field];
+		if (typeof text !== 'string') continue;
+		const of = text
+			.match(/(?<!\\)\{[^{}]*\}/g)
+			?.find(one => !/^\{(?:(?:env|system|file|time)\.|time\.now\})/.test(one));
+		if (of === undefined) continue;
+		report({
+			code: 'log/output',
+			severity: 'error',
+			pointer: `${pointer}/output/${field}`,
+			message: `\`${text}\` cannot be used here: ${of} has no value outside of a request.`,
+			hint: 'Write the name, or use a value of the machine: {env.NAME}, {system.hostname}.',
+		});
+	}
+}
+
+/** Returns the host of an entry of `bind`. */
+export function bindHost(entry: SiteBind): string {
+	return typeof entry === 'object' && entry !== null ? entry.host : entry;
+}
+
+/** Returns why the path of an address is not a valid pattern; undefined if it is valid, or if the address has other mistakes. */
+function pathMistake(text: string): string | undefined {
+	const address = parseSiteAddress(text);
+	if (!isSiteAddress(address) || address.path === '') return undefined;
+	try {
+		compilePathPatterns([address.path]);
+		return undefined;
+	} catch (error) {
+		if (error instanceof PathPatternError) return error.message;
+		throw error;
+	}
+}
+
+/** Reports log files that are folders. */
+export function checkLogFiles(document: Document, reader: Reader, report: Report): void {
+	const kinds = new Map<string, boolean>();
+	const log = ({ output }: SiteLog, pointer: string): void => {
+		const path = output?.path;
+		if (output?.writer !== 'file' || typeof path !== 'string' || path.includes('{')) return;
+		let folder = kinds.get(path);
+		if (folder === undefined) {
+			folder = reader.kind(path) === 'directory';
+			kinds.set(path, folder);
+		}
+		if (!folder) return;
+		const message = `The log file \`${path}\` is a folder.`;
+		report({ code: 'log/folder', severity: 'error', pointer: `${pointer}/output/path`, message });
+	};
+	for (const [name, one] of Object.entries(document.settings?.logs ?? {})) {
+		log(one, `/settings/logs/${escapePointer(name)}`);
+	}
+	(document.sites ?? []).forEach(({ logs }, site) => {
+		logs?.forEach((one, index) => {
+			log(one, `/sites/${site}/logs/${index}`);
+		});
+	});
+}

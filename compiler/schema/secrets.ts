@@ -1,0 +1,191 @@
+/**
+ * The secrets in a document. They are found by marks in the schema, redacted when the document is read, and rejected if they are
+ * written back redacted.
+ *  `secret: true` marks a value; other marks say what makes a value, or a part of it, a secret:
+ *
+ * | Mark | A secret is |
+ * | --- | --- |
+ * | `by-name` | a value next to the `name` of a credential, as in a header edit |
+ * | `by-variable` | the same, for names of variables and parameters |
+ * | `by-key` | the value of a property with such a name |
+ * | `by-field`, `by-source` | a value compared with the `field`, `variable` or `source` of a credential |
+ * | `by-destination` | an output for a placeholder with such a name |
+ * | `expression` | a CEL literal that is compared with a credential |
+ * | `argument` | a command argument, or a part of it |
+ * | `url` | a password or token in a URL; this rule also applies to all other values |
+ */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import { SchemaMarks } from '../document/schema-marks.ts';
+import { isSecretHeader, isSecretVariable, refersToSecret } from '../document/secret-names.ts';
+import {
+	hideParts,
+	REDACTED,
+	secretsOfArgument,
+	secretsOfExpression,
+	secretsOfUrl,
+	type TextPart,
+} from '../document/secret-parts.ts';
+import { documentSchema } from './schema.ts';
+import { escapePointer, valueAt } from './validate.ts';
+
+/** A string in a document that is a secret or contains some. */
+export interface Secret {
+	/** The keys that lead to the string. */
+	readonly path: readonly string[];
+	/** The parts of the string that are secrets. One part may be the whole string. */
+	readonly parts: readonly TextPart[];
+	/** The redacted string. */
+	readonly shown: string;
+	readonly mark: unknown;
+}
+
+/** Prepared once, because the marks in the schema depend only on the modules in this build. */
+const secretMarks: () => SchemaMarks = preparedOnce(() => new SchemaMarks(documentSchema(), 'secret'));
+
+function preparedOnce<T extends object>(prepare: () => T): () => T {
+	let prepared: T | undefined;
+	return () => {
+		prepared ??= prepare();
+		return prepared;
+	};
+}
+
+/** Returns every non-empty string in a document that is a secret or contains one. */
+export function findSecrets(document: unknown): Secret[] {
+	const secrets: Secret[] = [];
+	const add = (mark: unknown, path: readonly string[], value: unknown, parent: object): void => {
+		if (Array.isArray(value)) {
+			for (let at = 0; at < value.length; at++) add(mark, [...path, String(at)], value[at], value);
+			return;
+		}
+		if (typeof value !== 'string' || value === '') return;
+		const parts = partsOf(mark, path, value, parent, document);
+		if (parts.length > 0) secrets.push({ path: [...path], parts, shown: hideParts(value, parts), mark });
+	};
+	secretMarks().find(document, (mark, parent, path) => {
+		add(mark, path, (parent as { [key: string]: unknown })[path[path.length - 1]!], parent);
+	});
+	return secrets;
+}
+
+function partsOf(
+	mark: unknown,
+	path: readonly string[],
+	value: string,
+	parent: object,
+	document: unknown,
+): readonly TextPart[] {
+	if (mark === 'expression') return secretsOfExpression(value);
+	if (mark === 'argument') return secretsOfArgument(parent as readonly unknown[], Number(path.at(-1)));
+	const isWhole = mark === true || isSecretByItsPlace(mark, path, document);
+	return isWhole ? [{ start: 0, end: value.length }] : secretsOfUrl(value);
+}
+
+/** Reports whether the context of a value makes it a secret. */
+function isSecretByItsPlace(mark: unknown, path: readonly string[], document: unknown): boolean {
+	// The mark of a list applies to its elements.
+	const own = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
+	const holder = (levels: number): { readonly [key: string]: unknown } =>
+		valueAtPath(document, own.slice(0, own.length - levels)) as { [key: string]: unknown };
+	const test = (name: unknown, isSecret: (name: string) => boolean): boolean =>
+		typeof name === 'string' && isSecret(name);
+	switch (mark) {
+		case 'by-name':
+			return test(holder(1).name, isSecretHeader);
+		case 'by-variable':
+			return test(holder(1).name, isSecretVariable);
+		case 'by-key':
+			return isSecretKey(own.at(-1)!);
+		case 'by-field':
+			return test(holder(1).field, isSecretHeader) || test(holder(1).variable, isSecretKey);
+		case 'by-source':
+			return test(holder(3).source, refersToSecret);
+		case 'by-destination': {
+			const { destinations } = holder(own.at(-1) === 'defaults' ? 1 : 3);
+			return Array.isArray(destinations) && test(destinations[Number(path.at(-1))], isSecretVariable);
+		}
+		default:
+			return false;
+	}
+}
+
+/** Reports whether a key (the name of a variable, or a placeholder in braces) indicates a credential. */
+function isSecretKey(name: string): boolean {
+	return name.startsWith('{') ? refersToSecret(name) : isSecretVariable(name);
+}
+
+function valueAtPath(document: unknown, path: readonly string[]): unknown {
+	return valueAt(document, pointerOf(path));
+}
+
+/** Returns the JSON pointer of a path. */
+export function pointerOf(path: readonly string[]): string {
+	return path.map(key => `/${escapePointer(key)}`).join('');
+}
+
+/** Returns the document with every secret redacted. Parts without secrets are shared with the original. */
+export function redact<T>(document: T): T {
+	const copies = new Set<object>();
+	const holder: { document: T } = { document };
+	for (const { path, shown } of findSecrets(document)) {
+		let at = holder as { [key: string]: unknown };
+		let key = 'document';
+		for (const next of path) {
+			at = ownCopy(at, key, copies);
+			key = next;
+		}
+		at[key] = shown;
+	}
+	return holder.document;
+}
+
+/** Returns a copy of the object or array under a key, and stores it there. An existing copy is returned as it is. */
+function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
+	const value = holder[key] as { [key: string]: unknown };
+	if (copies.has(value)) return value;
+	const copy = (Array.isArray(value) ? [...value] : { ...value }) as { [key: string]: unknown };
+	copies.add(copy);
+	holder[key] = copy;
+	return copy;
+}
+
+/**
+ * Returns the document with redacted strings at or below a path replaced by the secrets that the stored document has at the same
+ * place. A client can thus read a value, change a part and write it back without knowing its secrets. A redacted string that
+ * differs from the stored one's redacted form stays, and is rejected later.
+ */
+export function restoreSecrets<T>(document: T, stored: unknown, below: readonly string[]): T {
+	const hidden = findSecrets(document).filter(({ path }) => below.every((segment, at) => path[at] === segment));
+	const copies = new Set<object>();
+	const holder: { document: T } = { document };
+	const known = new Map(findSecrets(stored).map(({ path, shown }) => [pointerOf(path), shown]));
+	for (const { path } of hidden) {
+		const pointer = pointerOf(path);
+		const value = valueAt(document, pointer);
+		if (!String(value).includes(REDACTED) || known.get(pointer) !== value) continue;
+		let at = holder as { [key: string]: unknown };
+		let key = 'document';
+		for (const next of path) {
+			at = ownCopy(at, key, copies);
+			key = next;
+		}
+		at[key] = valueAt(stored, pointer);
+	}
+	return holder.document;
+}
+
+/** Reports every redacted secret, which means that the document was read earlier and is now being loaded again. */
+export function refuseRedacted(document: unknown, report: Report): void {
+	for (const { path, parts } of findSecrets(document)) {
+		const pointer = pointerOf(path);
+		const value = String(valueAt(document, pointer));
+		if (!parts.some(({ start, end }) => value.slice(start, end).includes(REDACTED))) continue;
+		report({
+			code: 'document/redacted-secret',
+			severity: 'error',
+			pointer,
+			message: `\`${REDACTED}\` is not a valid secret.`,
+			hint: 'The Admin API redacts the secrets of documents; insert the real one here.',
+		});
+	}
+}

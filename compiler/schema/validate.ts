@@ -1,0 +1,333 @@
+/** Validates a document against its schema and rewords ajv's errors as diagnostics. */
+import { createRequire } from 'node:module';
+import type { ErrorObject, ValidateFunction } from 'ajv';
+import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
+import { nearest } from '../diagnostics/suggest.ts';
+import type { Document, Site } from '../document/document.ts';
+import { withoutUrlSecrets } from '../document/secret-parts.ts';
+import { withIds } from '../document/with-ids.ts';
+import { didYouMean } from '../lower/context/did-you-mean.ts';
+import { type QuickCheck, QuickChecks } from './quick-check.ts';
+import { documentSchema } from './schema.ts';
+
+/** Maximum number of names that a hint lists in full. */
+const MAX_NAMES = 8;
+
+/** Maximum number of errors processed. This is more than are shown, but sorting them takes quadratic time. */
+const MAX_ERRORS = 4000;
+
+/**
+ * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
+ * because it depends only on this build's modules. `valid` holds sites known to be valid, and receives those found valid.
+ */
+export function checkDocument(document: unknown, report: Report, valid?: WeakSet<object>): boolean {
+	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {
+		report(otherSchema());
+		return false;
+	}
+	if (valid ? isValid(document, valid) : quickValidator()(document)) return true;
+	const validate = thoroughValidator();
+	if (validate(document)) return true;
+	const places = new Set<string>();
+	for (const error of ofOneMistakeEach((validate.errors ?? []).slice(0, MAX_ERRORS))) {
+		const diagnostic = describe(error, document);
+		const place = `${diagnostic.code} ${diagnostic.pointer} ${diagnostic.message}`;
+		if (places.has(place)) continue;
+		places.add(place);
+		report(diagnostic);
+	}
+	return false;
+}
+
+/** Checks a document without describing mistakes, which makes the usual case, a valid document, the cheapest. */
+const quickValidator: () => QuickCheck = lazily(() => quickChecks().root);
+
+/** Like {@link quickValidator}, for one site. */
+const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definition('site'));
+
+const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
+
+/** Finds every mistake, with all the information needed to describe it. */
+const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
+
+function isValid(document: unknown, known: WeakSet<object>): boolean {
+	const { sites, ...rest } = (document ?? {}) as Document;
+	const check = quickSiteValidator();
+	if (!Array.isArray(sites) || Array.isArray(document) || !quickValidator()(rest)) return false;
+	for (const site of sites as readonly Site[]) {
+		if (known.has(site)) continue;
+		if (!check(site)) return false;
+		known.add(site);
+	}
+	return true;
+}
+
+/** Returns a function that creates a value on first use and then returns the same one. */
+function lazily<T>(make: () => T): () => T {
+	let made: { value: T } | undefined;
+	return () => {
+		made ??= { value: make() };
+		return made.value;
+	};
+}
+
+/** Loads ajv. Called only for invalid documents, because for a small one, loading it takes as long as everything else. */
+function loadAjv(): typeof import('ajv') {
+	// The bundle contains ajv, so there is no module to resolve there: its own `require` returns it.
+	return typeof require === 'function' ? require('ajv') : createRequire(import.meta.url)('ajv');
+}
+
+function compileSchema(): ValidateFunction {
+	const { Ajv } = loadAjv();
+	const ajv = new Ajv({
+		allErrors: true,
+		verbose: true,
+		discriminator: true,
+		strict: false,
+		// `1e999` parses as infinity, which JSON cannot represent.
+		strictNumbers: true,
+		validateSchema: false,
+		messages: false,
+		meta: false,
+		inlineRefs: false,
+		// Optimizing the generated code takes longer than it saves on one document.
+		code: { optimize: false },
+	});
+	ajv.addKeyword('secret');
+	ajv.addKeyword('startup');
+	return ajv.compile(withIds(documentSchema()));
+}
+
+/**
+ * Reduces the errors about a union to one. If a value matches none of several schemas, ajv reports why it does not match each
+ * one, and that it matches none. This function keeps the most specific error: why a value of a possible type does not match or,
+ * if no type fits, which types are possible.
+ */
+function ofOneMistakeEach(errors: readonly ErrorObject[]): ErrorObject[] {
+	const kept = new Set(errors);
+	for (const any of errors) {
+		if (any.keyword !== 'anyOf') continue;
+		const parts = errors.filter(error => error.schemaPath.startsWith(`${any.schemaPath}/`) && within(error, any));
+		const types = parts.filter(error => error.keyword === 'type' && error.instancePath === any.instancePath);
+		if (parts.length === 0) continue;
+		kept.delete(any);
+		for (const type of types) kept.delete(type);
+		if (types.length < parts.length) continue;
+		const type = types.flatMap(error => error.params.type as string | string[]).join(',');
+		kept.add({ ...types[0]!, params: { type } });
+	}
+	return [...kept];
+}
+
+function within(inner: ErrorObject, outer: ErrorObject): boolean {
+	return inner.instancePath === outer.instancePath || inner.instancePath.startsWith(`${outer.instancePath}/`);
+}
+
+function describe(error: ErrorObject, document: unknown): Diagnostic {
+	const pointer = error.instancePath;
+	const params = error.params as { [name: string]: unknown };
+	const base = { severity: 'error' as const, pointer };
+	switch (error.keyword) {
+		case 'additionalProperties': {
+			const key = String(params.additionalProperty);
+			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
+			// Every object accepts `@id`, so it says nothing about this one.
+			const named = known.filter(one => one !== '@id');
+			return {
+				...base,
+				code: 'document/unknown-key',
+				pointer: `${pointer}/${escapePointer(key)}`,
+				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
+				label: didYouMean(key, known),
+				hint: named.length > 0 ? listed('keys', key, named) : undefined,
+			};
+		}
+		case 'required': {
+			const key = String(params.missingProperty);
+			return {
+				...base,
+				code: 'document/missing-key',
+				message: `\`${key}\` is missing in ${describePlace(pointer, document)}.`,
+			};
+		}
+		case 'discriminator':
+			return describeTag(error, base);
+		case 'type':
+			return {
+				...base,
+				code: 'document/wrong-type',
+				message: `${quoteOf(error)} is not ${article(String(params.type))}.`,
+			};
+		case 'enum': {
+			const allowed = params.allowedValues as readonly unknown[];
+			return {
+				...base,
+				code: 'document/unknown-value',
+				message: `${quoteOf(error)} is not allowed here.`,
+				label: typeof error.data === 'string' ? didYouMean(error.data, allowed.map(String)) : undefined,
+				hint: `Write one of ${allowed.map(value => JSON.stringify(value)).join(', ')}.`,
+			};
+		}
+		case 'const':
+			return {
+				...base,
+				code: 'document/unknown-value',
+				message: `${quoteOf(error)} is not allowed here.`,
+				hint: `Write ${JSON.stringify(params.allowedValue)}.`,
+			};
+		case 'minimum':
+		case 'maximum':
+		case 'exclusiveMinimum':
+		case 'exclusiveMaximum':
+			return {
+				...base,
+				code: 'document/out-of-range',
+				message: `${quoteOf(error)} is out of range: it must be ${String(params.comparison)} ${String(params.limit)}.`,
+			};
+		case 'minItems':
+			return {
+				...base,
+				code: 'document/too-few',
+				message: `This list needs at least ${String(params.limit)} item${params.limit === 1 ? '' : 's'}.`,
+			};
+		case 'minLength':
+			return { ...base, code: 'document/empty', message: 'This text cannot be empty.' };
+		case 'pattern':
+			return {
+				...base,
+				code: 'document/malformed',
+				message: `${quoteOf(error)} does not have the required form.`,
+				hint: `It must match ${String(params.pattern)}.`,
+			};
+		case 'minProperties':
+			return { ...base, code: 'document/empty', message: 'This object cannot be empty.' };
+		default:
+			return {
+				...base,
+				code: 'document/invalid',
+				message: `${quoteOf(error)} violates the schema here (${error.keyword}).`,
+			};
+	}
+}
+
+/** A variant of a union: a definition named for its tag, or the schema itself. */
+type TaggedSchema =
+	| { readonly $ref: string }
+	| { readonly properties: { readonly [tag: string]: { readonly const: string } } };
+
+function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: string }): Diagnostic {
+	const { tag, tagValue } = error.params as { tag: string; tagValue: unknown };
+	const variants = ((error.parentSchema?.oneOf ?? []) as readonly TaggedSchema[]).map(variant =>
+		'$ref' in variant ? variant.$ref.slice(`#/$defs/${tag}.`.length) : variant.properties[tag]!.const,
+	);
+	const { what, plural, holder, code } = TAGS[tag] ?? {
+		what: tag,
+		plural: `values of \`${tag}\``,
+		holder: 'object',
+		code: 'document/unknown-value',
+	};
+	if (typeof tagValue !== 'string') {
+		const hint = listed(`values of \`${tag}\``, '', variants);
+		return { ...base, code: 'document/missing-key', message: `\`${tag}\` is missing in this ${holder}.`, hint };
+	}
+	return {
+		...base,
+		pointer: `${base.pointer}/${tag}`,
+		code,
+		message: `\`${tagValue}\` is not a ${what} of this server.`,
+		label: didYouMean(tagValue, variants),
+		hint: listed(plural, tagValue, variants),
+	};
+}
+
+const TAGS: {
+	readonly [tag: string]: {
+		readonly what: string;
+		readonly plural: string;
+		readonly holder: string;
+		readonly code: string;
+	};
+} = {
+	handler: { what: 'handler', plural: 'handlers', holder: 'step', code: 'document/unknown-handler' },
+	type: { what: 'matcher type', plural: 'matcher types', holder: 'matcher', code: 'document/unknown-matcher' },
+	policy: { what: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
+};
+
+/** Lists the known names or, if there are too many, those most similar to the one written. */
+function listed(what: string, written: string, known: readonly string[]): string {
+	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
+	if (known.length <= MAX_NAMES) return `The ${what} are ${quoted(known)}.`;
+	const all = `\`svc adapt --schema\` lists all ${known.length}`;
+	return written === '' ? `${all} ${what}.` : `The nearest ${what} are ${quoted(nearest(written, known, 5))}; ${all}.`;
+}
+
+/** Describes a document in the compatible server's JSON schema with one mistake instead of a list of unknown keys. */
+function otherSchema(): Diagnostic {
+	return {
+		code: 'document/other-schema',
+		severity: 'error',
+		pointer: '/apps',
+		message:
+			"This document has the key `apps`, which belongs to another server's schema. svc expects the keys `settings`, `upstreams`, `routes` and `sites`.",
+		hint: 'Convert the Caddyfile with `svc adapt`, or load it directly as `text/caddyfile`.',
+	};
+}
+
+function describePlace(pointer: string, document: unknown): string {
+	if (pointer === '') return 'the document';
+	const value = valueAt(document, pointer) as { handler?: unknown; type?: unknown } | undefined;
+	if (typeof value?.handler === 'string') return `the handler \`${value.handler}\``;
+	if (typeof value?.type === 'string') return `the matcher \`${value.type}\``;
+	const segments = pointer.split('/');
+	const last = segments[segments.length - 1]!;
+	return /^\d+$/.test(last) ? `an item of \`${segments[segments.length - 2]}\`` : `\`${last}\``;
+}
+
+/** Returns the value at a JSON pointer (RFC 6901). */
+export function valueAt(document: unknown, pointer: string): unknown {
+	let value = document;
+	if (pointer === '') return value;
+	for (const segment of pointer.slice(1).split('/')) {
+		if (typeof value !== 'object' || value === null) return undefined;
+		const key = segment.replaceAll('~1', '/').replaceAll('~0', '~');
+		if (!Object.hasOwn(value, key)) return undefined;
+		value = (value as { [key: string]: unknown })[key];
+	}
+	return value;
+}
+
+/** Escapes one segment of a JSON pointer. */
+export function escapePointer(segment: string): string {
+	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** Quotes the invalid value, unless its place is marked as secret: a secret of the wrong type is still a secret. */
+function quoteOf({ data, parentSchema }: ErrorObject): string {
+	const mark = parentSchema?.secret;
+	if (mark === undefined) return quote(data);
+	if (mark === 'url' && typeof data === 'string') return quote(withoutUrlSecrets(data));
+	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
+}
+
+/** Marks of values that usually contain more than a secret. */
+const PARTLY_SECRET: ReadonlySet<unknown> = new Set(['url', 'argument', 'expression', 'by-key', 'by-destination']);
+
+function quote(value: unknown): string {
+	const text = JSON.stringify(value) ?? 'nothing';
+	return `\`${text.length > 60 ? `${text.slice(0, 57)}…` : text}\``;
+}
+
+function article(type: string): string {
+	const names: { [type: string]: string } = {
+		object: 'an object',
+		array: 'a list',
+		integer: 'a whole number',
+		string: 'a text',
+		number: 'a number',
+		boolean: 'true or false',
+	};
+	return type
+		.split(',')
+		.map(name => names[name] ?? name)
+		.join(' or ');
+}
