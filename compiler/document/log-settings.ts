@@ -115,12 +115,12 @@ export interface LogOutput extends FileOutput, NetOutput {
 	readonly writer: string;
 }
 
-/** Sampling of entries with one message: the first `first` of each interval, then every `thereafter`-th. */
+/** Sampling of entries with the same message: records the first `first` of each interval, then every `thereafter`-th. */
 export interface LogSampling {
 	/** Milliseconds; default 1000. */
 	readonly interval?: number;
 	/** Default 100. */
 	readonly first?: number;
-	/** Default 100; 0 drops the rest of the interval. */
+	/** Default 100; 0 drops all further entries of the interval. */
 	readonly thereafter?: number;
 }

@@ -154,16 +154,13 @@ export interface FolderEntry {
 export interface FileReader {
 	/**
 	 * Opens a file below `root`. `path` is decoded, slash-separated and starts with `/`. A byte that is not UTF-8 is represented
-	 * by
-	 * U+DC00 plus the byte (a lone surrogate), so that every name can be expressed. Neither the path nor, unless
-	 * `followSymlinks`,
-	 * a symbolic link can lead out of the root. Throws FileError.
+	 * by U+DC00 plus the byte (a lone surrogate), so that every name can be expressed. Neither the path nor, unless
+	 * `followSymlinks`, a symbolic link can lead out of the root. Throws FileError.
 	 */
 	open(root: string, path: string, followSymlinks: boolean): OpenFile | Promise<OpenFile>;
 	/**
 	 * Returns the type of a path below `root` without opening it; undefined if it does not exist. Throws FileError if it cannot
-	 * be
-	 * determined for another reason.
+	 * be determined for another reason.
 	 */
 	kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined;
 	/** Like `kind`, but returns the size and time, too. Returns undefined for anything inaccessible. Never throws. */
@@ -173,8 +170,7 @@ export interface FileReader {
 	/**
 	 * Returns at most `most` files and folders in a folder below `root`, unsorted, and the modification time of the folder itself
 	 * in nanoseconds. Omits links that lead out of the root (unless followed), inaccessible entries, anything other than files
-	 * and
-	 * folders, and names that are not UTF-8. Throws FileError.
+	 * and folders, and names that are not UTF-8. Throws FileError.
 	 */
 	entries(
 		root: string,
@@ -270,10 +266,8 @@ export interface Coding {
 export interface Compressor {
 	/**
 	 * Returns the body to send instead of `body`, which must no longer be used. The result is not `encoded` if the body turned
-	 * out
-	 * to have at most `minimum` bytes, or if too many bodies are being compressed. `flush`: send what has been read before
-	 * waiting
-	 * for more. `identity`: the file whose complete content the body is, so that the compressed form may be cached.
+	 * out to have at most `minimum` bytes, or if too many bodies are being compressed. `flush`: send what has been read before
+	 * waiting for more. `identity`: the file whose complete content the body is, so that the compressed form may be cached.
 	 */
 	encode(
 		body: Exclude<Body, null>,

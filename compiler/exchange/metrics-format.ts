@@ -13,8 +13,7 @@ const WILDCARD = /^(?:text\/plain|text\/\*|\*\/\*)$/;
 
 /**
  * Returns the format that an `Accept` field prefers (RFC 9110 §12.5.1). This is OpenMetrics for clients that name it, in version
- * 1
- * or without a version, with at least the weight of plain text; otherwise Prometheus.
+ * 1 or without a version, with at least the weight of plain text; otherwise Prometheus.
  */
 export function metricsFormat(accept: string | undefined): MetricsFormat {
 	if (accept === undefined) return 'prometheus';

@@ -102,8 +102,7 @@ export class PendingAnswer {
 
 	/**
 	 * For the creator, once the work has started: returns what the handler should return, which is nothing if the work has
-	 * already
-	 * ended.
+	 * already ended.
 	 * @throws the error with which it failed
 	 */
 	started(): void | Promise<void> {

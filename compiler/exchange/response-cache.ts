@@ -14,8 +14,7 @@ export interface CachedHead {
 	readonly fields: readonly string[];
 	/**
 	 * Response fields that were set before the handlers after the cache ran, and the lower-case names of those that these
-	 * handlers
-	 * removed.
+	 * handlers removed.
 	 */
 	readonly before: readonly string[];
 	readonly removed: readonly string[];
@@ -68,8 +67,7 @@ export interface FetchTicket {
 
 /**
  * The result of a fetch, for the requests that wait for it. `stored`: the response is in the cache. `private`: the response
- * serves
- * only this request, so waiting is pointless. `failed`: there is no response.
+ * serves only this request, so waiting is pointless. `failed`: there is no response.
  */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
 

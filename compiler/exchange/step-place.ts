@@ -1,7 +1,6 @@
 /**
  * The place of the step that decided a request. Closures identify steps by number, because equal sites share closures, and
- * because
- * closures stay in use when the lines of their steps change. A number is converted to a place when a log needs it.
+ * because closures stay in use when the lines of their steps change. A number is converted to a place when a log needs it.
  */
 
 /** Step numbers in named routes start here; those in sites are lower. */

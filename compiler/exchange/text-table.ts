@@ -10,8 +10,7 @@ const SLOT = 4;
 export class TextTable<T> {
 	/**
 	 * Each slot holds a hash (0 if empty), the index of the value, the key's position in `units`, and its length. Everything that
-	 * a
-	 * lookup needs is adjacent, because with thousands of keys most slots are not in the processor's cache.
+	 * a lookup needs is adjacent, because with thousands of keys most slots are not in the processor's cache.
 	 */
 	readonly #slots: Int32Array;
 	/** The UTF-16 units of all keys, concatenated. */

@@ -1,7 +1,6 @@
 /**
  * Decides which fields are allowed in trailers. A recipient may merge trailers into the head, where a forbidden field would
- * escape
- * every rule that has already examined the head (RFC 9110 §6.5.1).
+ * escape every rule that has already examined the head (RFC 9110 §6.5.1).
  */
 import type { HeaderList } from './header-list.ts';
 

@@ -21,8 +21,7 @@ import { lowerPieces, type TextKnowledge } from './text-compilation.ts';
 
 /**
  * A compiler that remembers earlier results. Each result equals that of `compile` for the same input and files. Unchanged sites
- * are
- * the same objects as in the previous result.
+ * are the same objects as in the previous result.
  */
 export class CompilerSession {
 	readonly #reader: Reader;

@@ -43,8 +43,7 @@ export interface TextPass {
 
 /**
  * Runs one pass. Returns `again` if a wrong assumption was made about a piece, which the next pass will not repeat, and `whole`
- * if
- * the text must be parsed as a whole.
+ * if the text must be parsed as a whole.
  */
 export function lowerPieces(pass: TextPass): LoweredText | 'again' | 'whole' {
 	const { input, dialect, reader, known } = pass;

@@ -1,7 +1,7 @@
 /**
- * Comments that silence findings: `# lint: off rule/name other/*` at the end of a line for that line; on a line of its own for
- * the next line and the block that it opens; `# lint: off-file …` for the whole file. Reasons follow ` -- `. Errors are never
- * silenced.
+ * Comments that silence findings. `# lint: off rule/name other/*` at the end of a line applies to that line; on a line of its
+ * own, to the next line and the block that it opens. `# lint: off-file …` applies to the whole file. A reason may follow ` -- `.
+ * Errors cannot be silenced.
  */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import { suggest } from '../diagnostics/suggest.ts';
@@ -9,9 +9,9 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import { endOfExtent, scanComments } from '../syntax/scan-comments.ts';
 
-/** A name in a comment, and the span of text to which it applies. */
+/** One name in a silencing comment, and the span of text to which it applies. */
 interface Silence {
-	/** A rule, `area/*`, or `*`. */
+	/** A rule, all rules of an area (`area/*`), or `*`. */
 	readonly name: string;
 	readonly span: SourceSpan;
 	readonly from: number;
@@ -21,7 +21,7 @@ interface Silence {
 
 const COMMENT = /^#\s*lint:\s*(off-file|off)\b([^\n]*?)(?:\s--(?:\s[^\n]*)?)?\s*$/;
 
-/** The silencing comments of texts, each text scanned once. */
+/** The silencing comments of all files. Each file is scanned once. */
 export class Silences {
 	readonly #dialect: Dialect;
 	readonly #known = new Map<string, readonly Silence[]>();
@@ -30,7 +30,7 @@ export class Silences {
 		this.#dialect = dialect;
 	}
 
-	/** Scans the comments of a text and includes them in {@link unused}. */
+	/** Scans the comments of a file, so that {@link unused} covers it. */
 	add(source: Source): void {
 		this.#of(source);
 	}
@@ -40,7 +40,7 @@ export class Silences {
 		return diagnostics.filter(one => one.severity === 'error' || !this.#silenced(one));
 	}
 
-	/** Reports names of unknown rules and names that silenced nothing. */
+	/** Reports names of unknown rules, and names that silenced no finding. */
 	unused(rules: readonly string[], report: Report): void {
 		for (const silences of this.#known.values()) {
 			for (const { name, span, used } of silences) {

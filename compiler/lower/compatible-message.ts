@@ -1,14 +1,14 @@
-/** Words the mistakes of a Compatfile as the compatible server does, so that searching for its messages finds them. */
+/** Words the mistakes in a Compatfile as the compatible server does, so that users can search for its messages. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 
-/** Outside of any directive, these messages have their place in front instead of at the end. */
+/** Messages outside of any directive that begin with their place instead of ending with it. */
 const PLACE_FIRST = ['unrecognized directive: ', 'unrecognized global option: '];
 const NESTED = 'are you sure your Compatfile structure (nesting and braces) is correct?';
 
 /**
- * Adds the directive or option in which a mistake was found, and says where its place goes. Sentences of our own, for which the
- * compatible server has no counterpart, are left unchanged: they contain backticks or end with a period.
+ * Adds the directive or option in which a mistake was found, and determines where its place goes. Messages for which the
+ * compatible server has no counterpart contain backticks or end with a period; they are left unchanged.
  */
 export function compatibleMessage(
 	message: string,
@@ -21,7 +21,7 @@ export function compatibleMessage(
 	return { message, place: first ? 'before' : 'behind' };
 }
 
-/** Inserts the place into the message. Done last, because only then is the line certain. */
+/** Inserts the place into the message. This is done last, because only then is the line final. */
 export function withPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...rest } = diagnostic;
 	const { message, span } = rest;

@@ -1,13 +1,13 @@
-/** Collects the diagnostics of all phases and drops those that only repeat an earlier phase's. */
+/** Collects the diagnostics of all phases, and drops those that only repeat one of an earlier phase. */
 import type { Diagnostic, Severity } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
 import { withPlace } from './compatible-message.ts';
 
-/** Maximum errors, and maximum warnings, of one compilation: nobody reads more, and each is rendered with its code frame. */
+/** Maximum number of errors, and of warnings, per compilation. Nobody reads more, and each is rendered with a code frame. */
 const MAX_PER_SEVERITY = 1000;
 
-/** Maximum UTF-16 units of a message; the end may be a place. Words quoted in it can be as long as the file. */
+/** Maximum UTF-16 units of a message. It may quote words as long as the file. Its end is kept, because it may be a place. */
 const MAX_MESSAGE = 1000;
 const KEPT_END = 200;
 
@@ -19,11 +19,11 @@ export class DiagnosticCollector {
 	hasErrors = false;
 	readonly #found: Diagnostic[] = [];
 	readonly #errors: SourceSpan[] = [];
-	/** Words of unknown meaning. Any further mistake in them is a consequence. */
+	/** Words with an unknown meaning. Any other mistake in them is a consequence. */
 	readonly #unknown: SourceSpan[] = [];
 	readonly #counts: { [severity in Severity]: number } = { error: 0, warning: 0, note: 0 };
 
-	/** Receives a finding of the text phases. */
+	/** Adds a diagnostic of a phase that processes text. */
 	readonly report = (diagnostic: Diagnostic): void => {
 		const { span, severity } = diagnostic;
 		if (severity === 'error') {
@@ -38,8 +38,8 @@ export class DiagnosticCollector {
 	};
 
 	/**
-	 * Returns a receiver for findings about a lowered document: it adds a span by origin, and drops findings at a place that
-	 * already has an error.
+	 * Returns a function that adds diagnostics about a lowered document. It adds the span from which the object was lowered, and
+	 * drops diagnostics at a place that already has an error.
 	 */
 	ofDocument(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
 		return diagnostic => {
@@ -49,13 +49,13 @@ export class DiagnosticCollector {
 		};
 	}
 
-	/** Returns all diagnostics without repeats, in the order of the main file. */
+	/** Returns all diagnostics without repeats, sorted by place in the main file. */
 	sorted(): Diagnostic[] {
 		return sortDiagnostics(this.#found);
 	}
 }
 
-/** Returns a diagnostic whose texts are short enough to show and send. */
+/** Returns a diagnostic with its strings cut to a length that can be shown and sent. */
 function shortened(diagnostic: Diagnostic): Diagnostic {
 	const { message, label, hint, pointer } = diagnostic;
 	const longest = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);
@@ -80,7 +80,7 @@ function tooMany({ severity, span, pointer }: Diagnostic): Diagnostic {
 	return { code: 'document/too-many-mistakes', severity, message, span, pointer };
 }
 
-/** Without a text to point at, the label under the caret moves into the hint. */
+/** Moves the label under the caret to the hint, for a diagnostic without a place in a text. */
 function withoutCaret(diagnostic: Diagnostic): Diagnostic {
 	const { label, hint } = diagnostic;
 	if (label === undefined) return diagnostic;

@@ -1,20 +1,20 @@
-/** The order in which a Compatfile runs directives, whatever their order in the file. */
+/** The order in which a Compatfile's directives run, regardless of their order in the file. */
 import type { Matcher } from '../document/document.ts';
 import type { HandlerDirective } from '../modules/contract/directive.ts';
 import { directives } from '../modules/registry/directives.ts';
 import { pathsOf } from '../modules/registry/matchers.ts';
 import { stableSort } from './stable-sort.ts';
 
-/** Directives in default order, by rank. Obsolete names come directly before the current one. */
+/** Directives in default order. Obsolete names come directly before the current one. */
 export const DEFAULT_ORDER: readonly string[] = ordered().flatMap(({ names }) => names.compatfile.toReversed());
 
-/** Words that share the position of another: `handle_path` that of `handle`. */
+/** Words that have the same position as another: `handle_path` has that of `handle`. */
 const SHARED_POSITIONS: readonly (readonly [word: string, of: string])[] = ordered().flatMap(
 	({ names, alternativeTo }) =>
 		alternativeTo === undefined ? [] : names.compatfile.map(name => [name, alternativeTo] as const),
 );
 
-/** Returns the directives that have a position without the option `order`. */
+/** Returns the directives that have a position even without the option `order`. */
 function ordered(): readonly HandlerDirective[] {
 	const found = directives.filter(one => one.kind === 'handler' && one.order !== undefined) as HandlerDirective[];
 	return found.sort((a, b) => a.order!.rank - b.order!.rank);
@@ -24,7 +24,7 @@ function ordered(): readonly HandlerDirective[] {
 export interface OrderMove {
 	readonly directive: string;
 	readonly to: 'first' | 'last' | 'before' | 'after';
-	/** The reference directive of `before` and `after`. */
+	/** The directive before or after which this one is placed, for `before` and `after`. */
 	readonly other?: string;
 }
 
@@ -38,17 +38,19 @@ export function moveDirective(order: readonly string[], move: OrderMove): readon
 	return rest.toSpliced(move.to === 'before' ? other : other + 1, 0, move.directive);
 }
 
-/** The properties of a directive that sorting considers. */
+/** What sorting needs to know about a directive. */
 export interface SortedDirective {
-	/** The directive as written: deprecated names have their own positions. */
+	/** The directive's name as written. Deprecated names have their own positions. */
 	readonly directive: string;
 	readonly module: Pick<HandlerDirective, 'order'>;
 	readonly when: Matcher | undefined;
-	/** Number of routes that the compatible server generates for it. They stay together but count in the sort. */
+	/** Number of routes that the compatible server generates for it. They stay together, but each takes part in the sort. */
 	readonly routes: number;
 }
 
-/** Sorts like the compatible server sorts the routes of a block: by position, then by how specific their matchers are. */
+/**
+ * Sorts directives as the compatible server sorts the routes of a block: by position, then by how specific their matchers are.
+ */
 export function sortDirectives<T extends SortedDirective>(
 	items: readonly T[],
 	positions: ReadonlyMap<string, number>,
@@ -69,22 +71,22 @@ export function sortDirectives<T extends SortedDirective>(
 interface SortKey<T extends SortedDirective> {
 	readonly item: T;
 	readonly position: number;
-	/** The path, if the matcher has exactly one. */
+	/** The path pattern, if the matcher has exactly one. */
 	readonly path: string | undefined;
 	readonly conditional: boolean;
 }
 
-/** The reference's comparison. It is not transitive when matchers with a single path are mixed with others. */
+/** The compatible server's comparison. It is not transitive if some matchers have a single path and others do not. */
 function goesBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
 	if (a.position !== b.position) return a.position < b.position;
 	const { order } = a.item.module;
 	if (order?.unsorted && !(a.conditional && b.conditional)) return false;
 	const specific = isMoreSpecific(a, b);
-	// Equal lines compare as before each other, which reverses them.
+	// Of two equal directives, each then goes before the other, which reverses their order.
 	return order?.reversed ? !specific : specific;
 }
 
-/** Returns the position of each word in an order. */
+/** Returns the position of each word in the given order. */
 export function directivePositions(order: readonly string[]): ReadonlyMap<string, number> {
 	const positions = new Map(order.map((name, at) => [name, at]));
 	for (const [word, of] of SHARED_POSITIONS) {
@@ -105,7 +107,7 @@ function isMoreSpecific<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>)
 	return Buffer.compare(aBytes, bBytes) < 0;
 }
 
-/** Returns a matcher's only path pattern, whatever else is in its set. */
+/** Returns the only path pattern of a matcher, whatever other conditions it combines. */
 function onlyPath(when: Matcher | undefined): string | undefined {
 	if (!when) return undefined;
 	const paths = pathsOf(when);

@@ -1,14 +1,14 @@
-/** The interface through which lowering queries code generation's placeholder table. */
+/** The placeholders known to code generation, in the form in which lowering queries them. */
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
 import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp/regexp.ts';
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 
-/** Text that reads like a placeholder's name, unlike the braces of JSON, CSS or code. */
+/** Matches text that looks like the name of a placeholder rather than JSON, CSS or code in braces. */
 const NAME = /^[A-Za-z_%?][A-Za-z0-9_%?-]*(\.[A-Za-z0-9_*?/-]+)*$/;
 
-/** This build's table. */
+/** The placeholders of this build. */
 export const knownPlaceholders: Placeholders = {
 	expand: expandShorthands,
 	unknown: text => {

@@ -1,4 +1,4 @@
-/** The named routes during lowering: their definitions and their uses. */
+/** The definitions and uses of named routes, during lowering. */
 
 import { suggest } from '../diagnostics/suggest.ts';
 import type { NamedBlock, Word } from '../syntax/ast.ts';
@@ -6,18 +6,18 @@ import type { Lowering } from './lowering.ts';
 
 /** The named routes of one configuration. */
 export class NamedRoutes {
-	/** The route being lowered; undefined in a site. */
+	/** Name of the route that is being lowered; undefined while a site is. */
 	lowered: string | undefined = undefined;
 	readonly #uses: { readonly from: string | undefined; readonly name: Word }[] = [];
 
-	/** Records that a route is run from here. */
+	/** Records that a route is run by the site or route that is being lowered. */
 	use(name: Word): void {
 		this.#uses.push({ from: this.lowered, name });
 	}
 
 	/**
-	 * After lowering, reports names without a definition; in a Compatfile only where a site can reach them, like the compatible
-	 * server. In a Configfile, warns about unused routes.
+	 * Called after lowering. Reports names without a definition; in a Compatfile, only those that a site can reach, as the
+	 * compatible server does. In a Configfile, warns about unused routes.
 	 */
 	check(lowering: Lowering, routes: readonly NamedBlock[]): void {
 		const names = new Set(routes.map(route => route.name.text));
@@ -27,7 +27,7 @@ export class NamedRoutes {
 			if (names.has(name.text) || (compat && from !== undefined && !run.has(from))) continue;
 			const message = `cannot invoke named route '${name.text}', which was not defined`;
 			const nearest = suggest(name.text, names);
-			// Most likely the nearest route was meant, so it is not unused.
+			// The most similar route was probably meant, so it is not reported as unused.
 			if (nearest !== undefined) run.add(nearest);
 			lowering.problem('error', 'route/unknown', name.span, message, {
 				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
@@ -43,7 +43,7 @@ export class NamedRoutes {
 		}
 	}
 
-	/** Returns the routes that a site runs, directly or through others. */
+	/** Returns the routes that sites run, directly or through other routes. */
 	#run(): Set<string> {
 		const run = new Set<string>();
 		for (let before = -1; before !== run.size; ) {

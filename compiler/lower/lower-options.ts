@@ -1,4 +1,4 @@
-/** Lowers the global block to settings and the resulting order of directives. */
+/** Lowers the global block to settings, and determines the order of directives. */
 
 import { foreignHint } from '../modules/contract/foreign-words.ts';
 import type { SettingsDraft } from '../modules/contract/option.ts';
@@ -10,7 +10,7 @@ import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
 
-/** Lowers the global block; returns the resulting order of directives. */
+/** Lowers the global block. Returns the order of directives that results from its `order` options. */
 export function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {
 	let order = DEFAULT_ORDER;
 	if (!block) return order;

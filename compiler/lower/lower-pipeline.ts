@@ -1,4 +1,4 @@
-/** Lowers lines of directives to steps: matcher tokens, alternatives, exclusive groups, and the sorting of a Compatfile. */
+/** Lowers lines of directives to steps: handles matcher tokens, alternatives and exclusive groups, and sorts a Compatfile. */
 
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
@@ -14,29 +14,29 @@ import { sortDirectives } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
 
-/** `sorted`: the sites and blocks of a Compatfile; `written`: a Configfile; `route`: a `route` block in either. */
+/** The order of steps. `sorted`: in a Compatfile; `written`: in a Configfile; `route`: in a `route` block of either. */
 export type LineOrder = 'sorted' | 'written' | 'route';
 
 /** A lowered directive before it is placed in the pipeline. */
 interface Item {
-	/** In a Compatfile the directive as written, which sorting uses; in a Configfile the directive's primary word. */
+	/** In a Compatfile, the directive as written, by which it is sorted; in a Configfile, the directive's primary name. */
 	readonly directive: string;
 	readonly module: HandlerDirective;
 	readonly line: Line;
 	readonly when: Matcher | undefined;
 	readonly steps: readonly Step[];
-	/** Number of routes that the compatible server generates for it. */
+	/** Number of routes that the compatible server generates for this directive. */
 	readonly routes: number;
-	/** Incremented between handlers: two `handle`s are alternatives only if their numbers are equal. */
+	/** Number of the run of adjacent handlers: two `handle`s are alternatives only if their numbers are equal. */
 	readonly run: number;
 }
 
-/** Replaces a matcher with a reported mistake: a condition about which nothing is known. */
+/** Used instead of a matcher whose mistake has been reported. Nothing is assumed about when it holds. */
 const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
 
 const UPSTREAM_SCHEME = 'upstream://';
 
-/** Lowers a block of directives. `site` is given at site level, where site directives are allowed. */
+/** Lowers a block of directives. `site` is given at the top level of a site, where site directives are allowed. */
 export function lowerLines(
 	lowering: Lowering,
 	lines: readonly Line[],
@@ -136,7 +136,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 	lowering.problem('error', 'directive/unknown', span, message, { label, hint });
 }
 
-/** Names in a line that cannot be lowered count as used. */
+/** Marks the matchers that a line names as used, because the line cannot be lowered. */
 function mentionNames(lowering: Lowering, line: Line): void {
 	for (const { text } of line.words) {
 		if (text.startsWith('@')) lowering.scope?.mention(text);
@@ -169,13 +169,13 @@ function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, 
 	return { directive, module, line, when, steps, routes: (only && module.order?.routes?.(only)) ?? 1, run };
 }
 
-/** Splits an item into the parts that are ordered separately: a `header` with `?` lines becomes two items. */
+/** Splits an item into the parts that are sorted separately. For example, a `header` with `?` lines becomes two items. */
 function sortedApart(item: Item): Item[] {
 	if (!item.module.order?.stepsApart || item.steps.length < 2) return [item];
 	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
 
-/** Takes the matcher token from a line, if its first argument is one. */
+/** Removes the matcher token from a line's arguments, if the first argument is one. */
 function takeMatcher(
 	lowering: Lowering,
 	line: Line,
@@ -198,15 +198,15 @@ function takeMatcher(
 	return { directive: { line, name, args }, when: undefined };
 }
 
-/** Items that share one evaluation of their matcher and therefore run together. */
+/** Items that run together, because they share one evaluation of their matcher. */
 interface Route {
 	readonly items: [Item, ...Item[]];
 	readonly when: Matcher | undefined;
-	/** Only the first matching route of a group runs. */
+	/** Name of a group of which only the first matching route runs; undefined if the route is in none. */
 	readonly group: string | undefined;
 }
 
-/** Combines items into one pipeline: `when`s, exclusive groups, and the alternatives formed by `handle`s. */
+/** Combines items into one pipeline: sets `when`, forms exclusive groups, and turns `handle`s into alternatives. */
 function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean, sorted: boolean): Step[] {
 	const routes = exclusive ? consolidate(items) : items.map(item => soleRoute(item, undefined));
 	const counts = new Map<string, number>();
@@ -235,8 +235,8 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
 }
 
 /**
- * Consolidates routes like the compatible server: adjacent routes with equal matchers become one, whose matcher is evaluated
- * once. Only because of that do `uri /api/* strip_prefix /api` and the following `reverse_proxy /api/*` work together.
+ * Consolidates routes as the compatible server does: adjacent routes with equal matchers become one, whose matcher is evaluated
+ * once. Without this, `uri /api/* strip_prefix /api` followed by `reverse_proxy /api/*` would not work.
  */
 function consolidate(items: readonly Item[]): Route[] {
 	const counts = new Map<string, number>();
@@ -258,7 +258,7 @@ function soleRoute(item: Item, group: string | undefined): Route {
 	return { items: [item], when: item.when, group };
 }
 
-/** Returns an item's group, which it has to itself if its directive never joins its neighbors. */
+/** Returns the name of an item's exclusive group. Directives that never combine with their neighbors have their own. */
 function groupOf({ directive, module }: Item, counts: ReadonlyMap<string, number>): string | undefined {
 	if (module.exclusive === 'apart') return directive;
 	const name = module.alternativeTo ?? (module.exclusive ? directive : undefined);
@@ -269,18 +269,18 @@ function sameMatcher(a: Matcher | undefined, b: Matcher | undefined): boolean {
 	return a === b || (a !== undefined && b !== undefined && a.type === b.type && matcherKey(a) === matcherKey(b));
 }
 
-/** Returns a text that is equal for equal matchers; the order within a set does not matter. */
+/** Returns a string that is equal for equal matchers, regardless of the order in which conditions are combined. */
 function matcherKey(matcher: Matcher): string {
 	if (matcher.type !== 'all') return canonicalJson(matcher);
 	return `all ${(matcher.of as readonly Matcher[]).map(matcherKey).sort().join(' ')}`;
 }
 
-/** Returns the steps of a route; all its `handle`s form one step. */
+/** Returns the steps of all items in a route. */
 function stepsOf({ items }: Route): readonly Step[] {
 	return items.flatMap(({ steps }) => steps);
 }
 
-/** Returns where alternatives begin and how many there are. */
+/** Returns the number of runs of alternatives, and the length of each by the index at which it starts. */
 function handleRuns(routes: readonly Route[], sorted: boolean): { count: number; lengths: Map<number, number> } {
 	const lengths = new Map<number, number>();
 	let start = -1;
@@ -308,7 +308,8 @@ function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
 }
 
 /**
- * Returns one step that runs a route under its matcher; several steps become a group, so that the matcher is evaluated once.
+ * Returns one step that runs a route if its matcher holds. Several steps are combined into one, so that the matcher is evaluated
+ * once.
  */
 function conditional(lowering: Lowering, route: Route, exclusive: string | undefined): Step {
 	const { when } = route;
@@ -334,8 +335,8 @@ function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void 
 }
 
 /**
- * In a Configfile, warns about lines that can never run: after something that always answers, or after the branch that takes
- * every request.
+ * In a Configfile, warns about lines that can never run, because a directive before them always answers or a branch before them
+ * matches every request.
  */
 function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {

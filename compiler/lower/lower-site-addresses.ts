@@ -1,4 +1,4 @@
-/** Lowers a site's addresses to the document's text form. */
+/** Lowers a site's addresses to the form that the document stores. */
 import {
 	formatSiteAddress,
 	isSiteAddress,
@@ -12,7 +12,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
-/** Lowers addresses; reports and omits invalid ones. */
+/** Lowers addresses. Reports invalid ones and leaves them out. */
 export function lowerAddresses(
 	lowering: Lowering,
 	words: readonly Word[],
@@ -74,7 +74,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	return formatSiteAddress(parsed);
 }
 
-/** Removes a colon without a port, which a Compatfile allows. */
+/** Removes a colon that no port follows, which a Compatfile allows. */
 function withPort(lowering: Lowering, text: string, word: Word): string {
 	const bare = text.replace(/(?<=[^:/]):(?=$|\/(?!\/))/, '');
 	if (bare === text) return text;
@@ -86,9 +86,9 @@ function asSentence(message: string): string {
 	return `${message[0]!.toUpperCase()}${message.slice(1)}${/[./]$/.test(message) ? '' : '.'}`;
 }
 
-/** Replaces `{env.NAME}` in an address now, because listeners must be known at load time. */
+/** Replaces `{env.NAME}` in an address during lowering, because listeners must be known before anything is served. */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
-	// Far longer than any address: it is cut there and found invalid.
+	// This is far longer than any valid address, so the cut does not change the result.
 	const written = word.text.slice(0, 2 * MAX_ADDRESS);
 	if (!written.includes('{')) return written;
 	let known = true;

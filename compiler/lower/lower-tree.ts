@@ -1,4 +1,4 @@
-/** Lowering: converts an expanded tree to a Document and reports every mistake on the way. */
+/** Lowers an expanded syntax tree to a Document, and reports every mistake in it. */
 
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -22,7 +22,7 @@ import { registryOf } from './registry.ts';
 import type { SiteWatch } from './site-watch.ts';
 import { UpstreamTable, withoutUpstreams } from './upstream-table.ts';
 
-/** The input of {@link TreeLowering} other than the tree. */
+/** The input of {@link TreeLowering}, apart from the tree. */
 export interface LowerTreeInput {
 	readonly dialect: Dialect;
 	readonly report: Report;
@@ -31,21 +31,24 @@ export interface LowerTreeInput {
 	readonly origins: Origins;
 }
 
-/** The parts of a tree that are lowered before the sites. */
+/** The parts of a tree that are lowered before its sites. */
 export type SharedTree = Omit<ConfigTree, 'sites'>;
 
 export interface SiteLoweringOptions {
-	/** Receives the origins of the site's objects. */
+	/** Receives the spans from which the site's objects are lowered. */
 	readonly origins: Origins;
-	/** Records what lowering looked at. */
+	/** Records what the lowering depended on. */
 	readonly watch?: SiteWatch | undefined;
 }
 
-/** The lowering of one tree: first everything that sites share, then the sites in order. */
+/** Lowers one tree: first everything that sites share, then the sites in order. */
 export class TreeLowering {
-	/** Anonymous logs named so far, counted across sites. */
+	/** Number of anonymous logs that have been named so far, in all sites. */
 	logs = 0;
-	/** Differs from another tree's if sites could lower differently, apart from what a {@link SiteWatch} records. */
+	/**
+	 * Identifies everything that the lowering of a site can depend on, apart from what a {@link SiteWatch} records. Different if
+	 * sites could be lowered differently.
+	 */
 	readonly context: string;
 	readonly #input: LowerTreeInput;
 	readonly #tree: SharedTree;
@@ -56,7 +59,7 @@ export class TreeLowering {
 	readonly #routes: ReadonlyMap<string, readonly Step[]>;
 	readonly #ports: SchemePorts;
 
-	/** Lowers options, upstreams and named routes. `sites` is only called when the contents of all sites matter. */
+	/** Lowers options, upstreams and named routes. `sites` is called only if the contents of all sites matter. */
 	constructor(tree: SharedTree, sites: () => Iterable<SiteBlock>, input: LowerTreeInput) {
 		this.#input = input;
 		this.#tree = tree;
@@ -113,7 +116,7 @@ export class TreeLowering {
 		return site;
 	}
 
-	/** Repeats, for a site that is not lowered again, the effects of its lowering on others. */
+	/** Repeats the effects that lowering a site has on the rest of the document, for a site that is not lowered again. */
 	repeat(watch: SiteWatch, logs: number): void {
 		for (const name of watch.upstreams) this.#environment.upstreams.get(name)!.used = true;
 		for (const route of watch.routes) this.#environment.routes.use(route);
@@ -121,7 +124,7 @@ export class TreeLowering {
 		this.logs += logs;
 	}
 
-	/** Lowers a site again to find the origins of its objects; `logs` is the count before it. */
+	/** Lowers a site again to find the places of its objects. `logs` is the number of anonymous logs before it. */
 	placesOf(block: SiteBlock, logs: number): { readonly site: Site; readonly origins: Origins } {
 		const origins = new Origins();
 		const environment = this.#environment;
@@ -135,7 +138,7 @@ export class TreeLowering {
 		return { site, origins };
 	}
 
-	/** Assembles the document from these sites and reports unused names. */
+	/** Assembles the document from the given sites, and reports unused names. */
 	document(sites: readonly Site[]): Document {
 		const environment = this.#environment;
 		const settings = this.#settings as Settings;
@@ -167,7 +170,7 @@ export class TreeLowering {
 	}
 }
 
-/** Lowers named routes; they see only their own matchers. */
+/** Lowers named routes. They can use only the matchers that they define themselves. */
 function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Map<string, readonly Step[]> {
 	const { routes } = lowering.environment;
 	const lowered = new Map<string, readonly Step[]>();
@@ -179,7 +182,7 @@ function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Ma
 	return lowered;
 }
 
-/** Returns the site in the document's field order, with its error routes and logs settled. */
+/** Returns the site in the document's field order, with its error routes and logs completed. */
 function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, counter: { logs: number }): Site {
 	const { addresses, bind, logs, pipeline, errors, ...rest } = draft as SiteDraft & {
 		bind?: string[];
@@ -200,7 +203,7 @@ function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, coun
 	return lowering.origin(site, block.addresses[0]?.span ?? block.span, fields);
 }
 
-/** Names a log that has settings but no name: `log0`, `log1`, … */
+/** Gives a log that has settings but no name the name `log0`, `log1`, … */
 function nameLog(lowering: Lowering, log: SiteLog, counter: { logs: number }): SiteLog {
 	if (log.name !== undefined || Object.keys(log).length === 0) return log;
 	const named: SiteLog = { name: `log${counter.logs++}`, ...log };

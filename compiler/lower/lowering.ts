@@ -1,4 +1,4 @@
-/** The lowering of one tree: typed readers, the scope of named matchers, and everything that sites share. */
+/** The state of lowering one tree: typed readers, the scope of named matchers, and everything that sites share. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
 import { suggest } from '../diagnostics/suggest.ts';
@@ -22,27 +22,27 @@ import type { Placeholders } from './placeholders.ts';
 import type { Registry } from './registry.ts';
 import type { SiteWatch } from './site-watch.ts';
 
-/** The input of lowering other than the tree. */
+/** The input of lowering, apart from the tree. */
 export interface LoweringEnvironment {
 	readonly dialect: Dialect;
 	report: Report;
 	readonly registry: Registry;
 	readonly placeholders: Placeholders;
-	/** Receives the origins of the objects being lowered. */
+	/** Receives the spans from which objects are lowered. */
 	origins: Origins;
 	readonly files: readonly string[];
-	/** Folder of a text without a file. */
+	/** Folder against which relative paths in a configuration without a file are resolved. */
 	readonly workingDirectory: string;
-	/** The visible upstreams by name, and whether each was used. */
+	/** The upstreams that can be used by name, and whether each was. */
 	readonly upstreams: Map<string, { used: boolean }>;
 	readonly routes: NamedRoutes;
-	/** Names of the placeholders that visible `map`s define: in the site and in named routes. */
+	/** Names of the placeholders that `map`s in the site and in named routes define. */
 	mapped: () => ReadonlySet<string>;
-	/** Positions of directives; only a Compatfile sorts. */
+	/** Positions of directives. Only a Compatfile's directives are sorted. */
 	readonly positions: ReadonlyMap<string, number>;
-	/** Global options lowered so far. */
+	/** The global options that have been lowered so far. */
 	readonly settings: { readonly [setting: string]: unknown };
-	/** Records what the lowering of a site looks at other than its lines. */
+	/** Records what the lowering of a site depends on besides its own lines. */
 	watch: SiteWatch | undefined;
 }
 
@@ -50,12 +50,13 @@ export interface LoweringEnvironment {
 export class Lowering implements LowerContext {
 	readonly dialect: Dialect;
 	readonly environment: LoweringEnvironment;
-	/** The visible named matchers; undefined outside a site. */
+	/** The named matchers that can be used; undefined outside a site. */
 	scope: MatcherScope | undefined = undefined;
-	/** The innermost directive or option being lowered, which messages of a Compatfile name. */
+	/** The innermost directive or option that is being lowered. Messages about a Compatfile name it. */
 	directive: string | undefined = undefined;
 	/**
-	 * The upstreams of the site being lowered. They do not shadow others: a name refers to one pool in the whole configuration.
+	 * The upstreams of the site being lowered. They never shadow others, because a name refers to one pool in the whole
+	 * configuration.
 	 */
 	siteUpstreams: ReadonlyMap<string, { used: boolean }> | undefined = undefined;
 
@@ -205,7 +206,7 @@ export class Lowering implements LowerContext {
 		return undefined;
 	}
 
-	/** Runs `lower` under the name of its directive. */
+	/** Calls `lower` with its directive as the current one, for messages. */
 	within<T>(directive: string | undefined, lower: () => T): T {
 		const outer = this.directive;
 		this.directive = directive;

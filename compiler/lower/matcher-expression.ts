@@ -1,6 +1,6 @@
 /**
- * Matcher expressions: `path /a* and not ( method GET or @b )` in a Configfile, and one matcher or a block of them in both
- * dialects.
+ * Lowers matcher expressions: `path /a* and not ( method GET or @b )` in a Configfile, and one matcher or a block of matchers in
+ * both dialects.
  */
 import type { Matcher } from '../document/document.ts';
 import type { MatcherModule } from '../modules/contract/matcher.ts';
@@ -13,11 +13,11 @@ import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
 
-/** Replaces an expression whose mistake has been reported, so that nothing else is reported about it. */
+/** Used instead of an expression whose mistake has been reported, so that nothing else is reported about it. */
 const BROKEN: Matcher = { type: 'any', of: [] };
 
 /**
- * Lowers the words (and block) after `@name`, `when` or `not`. Returns undefined after reporting a mistake; even then, checks
+ * Lowers the words and the block after `@name`, `when` or `not`. Returns undefined after reporting a mistake, but still checks
  * everything that can be checked.
  */
 export function lowerMatcherExpression(
@@ -31,7 +31,7 @@ export function lowerMatcherExpression(
 	return reader.broken ? undefined : matcher;
 }
 
-/** What a matcher without conditions matches in a Compatfile. */
+/** The meaning of a matcher without conditions in a Compatfile. */
 const EVERYTHING: Matcher = { type: 'all', of: [] };
 
 class ExpressionReader {
@@ -212,7 +212,7 @@ class ExpressionReader {
 		return this.#lowering.origin(matcher, span);
 	}
 
-	/** In both dialects, combines the lines of a block with "and", merging matchers of one kind. */
+	/** Combines the lines of a block with "and", in both dialects. Matchers of the same kind are merged. */
 	#allOf(block: Block): Matcher {
 		const parts: Matcher[] = [];
 		for (const line of block.lines) {
@@ -288,5 +288,5 @@ class ExpressionReader {
 	}
 }
 
-/** Matchers of the document that have no word in the languages. */
+/** Matchers of the document that have no name in the configuration languages. */
 const COMBINATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);

@@ -1,27 +1,27 @@
-/** Limits on matchers: names that refer to names could expand a small text into a document that exceeds memory or the stack. */
+/** Limits on matchers. Names that refer to names could expand a small file to a document that exceeds memory or the stack. */
 
 /** Maximum nesting of `not`, parentheses and references to named matchers. */
 export const MAX_MATCHER_DEPTH = 64;
 
-/** Maximum matchers in a configuration, each counted as often as it is referenced. */
+/** Maximum number of matchers in a configuration. Each is counted as often as it is referenced. */
 const MAX_MATCHERS = 2_000_000;
 
-/** Counts the matchers made by the lowering of one tree. */
+/** Counts the matchers that the lowering of one tree creates. */
 export class MatcherLimits {
-	/** Open levels. */
+	/** Current nesting depth. */
 	depth = 0;
-	/** Matchers made; each reference to a named matcher counts as everything it expands to. */
+	/** Number of matchers created. Each reference to a named matcher counts as everything to which it expands. */
 	made = 0;
 	/** True once an exceeded limit has been reported. */
 	reported = false;
 
-	/** Counts matchers; returns false if there are too many. */
+	/** Adds to the number of matchers. Returns false if there are now too many. */
 	make(count: number): boolean {
 		this.made += count;
 		return this.made <= MAX_MATCHERS;
 	}
 
-	/** Runs a function one level deeper; returns undefined without running it if that is too deep. */
+	/** Calls a function one level deeper. Returns undefined without calling it if that is too deep. */
 	deeper<T>(run: () => T): T | undefined {
 		if (this.depth >= MAX_MATCHER_DEPTH) return undefined;
 		this.depth++;

@@ -1,4 +1,6 @@
-/** Named matchers of a site or nested block: defined in any order, lowered once, visible in nested blocks. */
+/**
+ * Named matchers of a site or nested block. They can be defined in any order, are lowered once, and are visible in nested blocks.
+ */
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
@@ -11,10 +13,10 @@ interface Definition {
 	readonly line: Line;
 	state: 'pending' | 'resolving' | 'done';
 	matcher: Matcher | undefined;
-	/** Number of matchers it expands to. */
+	/** Number of matchers to which it expands. */
 	made: number;
 	used: boolean;
-	/** True if a cycle through it has been reported. */
+	/** True if a cycle that contains it has been reported. */
 	cyclic: boolean;
 }
 
@@ -24,7 +26,7 @@ export function isMatcherDefinition(line: Line): boolean {
 	return word.text.startsWith('@') && word.quote === 'none';
 }
 
-/** One scope; lookups proceed outwards. */
+/** One scope. Names that it does not define are looked up in the enclosing scopes. */
 export class MatcherScope {
 	readonly #lowering: Lowering;
 	readonly #parent: MatcherScope | undefined;
@@ -65,7 +67,7 @@ export class MatcherScope {
 		});
 	}
 
-	/** Returns the matcher of a name, or undefined after reporting why there is none. Marks it as used. */
+	/** Returns the matcher with a name, and marks it as used. If there is none, reports why and returns undefined. */
 	resolve(reference: Word): Matcher | undefined {
 		const definition = this.#find(reference.text);
 		const compat = this.#lowering.dialect === 'compatfile';
@@ -74,7 +76,7 @@ export class MatcherScope {
 				? `unrecognized matcher name: ${reference.text}`
 				: `\`${reference.text}\` is not defined here.`;
 			const nearest = suggest(reference.text, this.names());
-			// Most likely the nearest matcher was meant, so it is not unused.
+			// The most similar matcher was probably meant, so it is not reported as unused.
 			if (nearest !== undefined) this.mention(nearest);
 			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {
 				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
@@ -100,7 +102,7 @@ export class MatcherScope {
 		const owner = this.#ownerOf(reference.text);
 		if (definition.state === 'pending') {
 			limits.deeper(() => owner.#lower(definition));
-			// Report once only: whatever refers to this matcher nests as deep.
+			// Reports this only once, because everything that refers to the matcher is nested too deeply as well.
 			if ((definition.state as Definition['state']) === 'pending' && !limits.reported) {
 				limits.reported = true;
 				const message = `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`;
@@ -130,7 +132,7 @@ export class MatcherScope {
 		if (definition) definition.used = true;
 	}
 
-	/** Lowers unreferenced matchers, so that their mistakes are found, and in a Configfile warns about them. */
+	/** Lowers matchers that are never referenced, so that their mistakes are reported. In a Configfile, warns about them. */
 	close(): void {
 		for (const definition of this.#definitions.values()) {
 			const { used } = definition;

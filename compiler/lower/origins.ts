@@ -1,4 +1,4 @@
-/** The origins of a lowered document's objects: maps JSON pointers to spans of text. */
+/** Records from which spans of text the objects of a document were lowered. */
 import type { SourceSpan } from '../source/source.ts';
 
 interface Origin {
@@ -6,24 +6,24 @@ interface Origin {
 	fields: { readonly [field: string]: SourceSpan | undefined } | undefined;
 }
 
-/** Records origins by object during lowering, and finds the nearest one for a pointer afterwards. */
+/** Records spans by object during lowering, and finds the nearest one for a JSON pointer afterwards. */
 export class Origins {
 	readonly #origins = new Map<object, Origin>();
 
-	/** Records the span of an object and of its fields. A later call adds fields and keeps the span. */
+	/** Records the span of an object and of its fields. A later call adds fields but keeps the span. */
 	remember(value: object, span: SourceSpan, fields?: { readonly [field: string]: SourceSpan | undefined }): void {
 		const known = this.#origins.get(value);
 		if (known) known.fields = { ...known.fields, ...fields };
 		else this.#origins.set(value, { span, fields });
 	}
 
-	/** Transfers an object's origin to its replacement. */
+	/** Transfers the recorded spans of an object to the object that replaces it. */
 	move(from: object, to: object): void {
 		const origin = this.#origins.get(from);
 		if (origin) this.#origins.set(to, origin);
 	}
 
-	/** Reports whether an object's origin is known. */
+	/** Reports whether a span has been recorded for an object. */
 	has(value: object): boolean {
 		return this.#origins.has(value);
 	}
@@ -49,7 +49,7 @@ export class Origins {
 	}
 }
 
-/** Records nothing; used when nobody has asked for places yet. */
+/** Records nothing. Used as long as no places are needed. */
 export class NoOrigins extends Origins {
 	override remember(): void {}
 	override move(): void {}

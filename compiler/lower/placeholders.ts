@@ -1,25 +1,25 @@
-/** What lowering needs to know about placeholders and regular expressions; code generation implements it. */
+/** The interface through which lowering queries placeholders and regular expressions. Code generation implements it. */
 import type { Dialect } from '../dialects/dialect.ts';
 
-/** An unknown placeholder, and the known one it resembles. */
+/** An unknown placeholder, and the known one that it resembles. */
 export interface UnknownPlaceholder {
 	readonly name: string;
 	readonly nearest: string | undefined;
 }
 
-/** The reason a text is rejected as a regular expression. */
+/** Why a string is rejected as a regular expression. */
 export interface RegexpMistake {
 	readonly code: string;
 	readonly message: string;
 	readonly hint?: string;
 }
 
-/** The placeholder table as lowering sees it. */
+/** The known placeholders. */
 export interface Placeholders {
-	/** Replaces shorthands by full names, and names that have another meaning in the dialect by those that express it. */
+	/** Replaces short names by full ones, and names with another meaning in the dialect by those that have this meaning. */
 	expand(text: string, dialect: Dialect): string;
-	/** Returns the unknown names in a text. */
+	/** Returns the unknown placeholders in a string. */
 	unknown(text: string): readonly UnknownPlaceholder[];
-	/** Returns why a text is not a regular expression, or undefined if it is one. */
+	/** Returns why a string is not a valid regular expression; undefined if it is one. */
 	regexpMistake(source: string): RegexpMistake | undefined;
 }

@@ -1,4 +1,4 @@
-/** The directives, matchers and options of one dialect, by their words. */
+/** The directives, matchers and options of one dialect, by their names. */
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Directive } from '../modules/contract/directive.ts';
 import type { MatcherModule } from '../modules/contract/matcher.ts';
@@ -10,13 +10,13 @@ import { options } from '../modules/registry/options.ts';
 /** The modules of one dialect. */
 export interface Registry {
 	readonly directives: ReadonlyMap<string, Directive>;
-	/** Obsolete words, with the current ones. */
+	/** Maps obsolete names to the current ones. */
 	readonly oldSpellings: ReadonlyMap<string, string>;
 	readonly matchers: ReadonlyMap<string, MatcherModule>;
 	readonly options: ReadonlyMap<string, GlobalOption>;
 }
 
-/** Collects the modules that have words in a dialect. */
+/** Returns the modules that have names in a dialect. */
 export function registryOf(dialect: Dialect): Registry {
 	const oldSpellings = new Map<string, string>();
 	const byName = new Map<string, Directive>();

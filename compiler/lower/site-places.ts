@@ -1,11 +1,11 @@
-/** Finds the places of a lowered document's objects; a site is lowered once more when one of its places is asked for. */
+/** Finds the places of a lowered document's objects. When a place in a site is needed, the site is lowered once more. */
 import type { Document, Site } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { SiteBlock } from '../syntax/ast.ts';
 import type { TreeLowering } from './lower-tree.ts';
 import type { Origins } from './origins.ts';
 
-/** The places of one document. Most are never asked for, so that those of sites are not kept. */
+/** The places of one document. Most are never needed, so those in sites are not stored. */
 export class SitePlaces {
 	readonly #lowering: TreeLowering;
 	readonly #shared: Origins;
@@ -14,7 +14,7 @@ export class SitePlaces {
 	readonly #known = new Map<number, { readonly site: Site; readonly origins: Origins }>();
 
 	/**
-	 * @param shared Origins of everything that is in no site.
+	 * @param shared Spans of everything outside of sites.
 	 * @param logsBefore Number of anonymous logs before each site.
 	 */
 	constructor(
@@ -29,7 +29,7 @@ export class SitePlaces {
 		this.#logsBefore = logsBefore;
 	}
 
-	/** Returns the place of an object of the document, by JSON pointer. */
+	/** Returns the place of an object in the document, given its JSON pointer. */
 	locate(document: Document, pointer: string): SourceSpan | undefined {
 		const match = /^\/sites\/(\d+)(?=\/|$)/.exec(pointer);
 		const index = match ? Number(match[1]) : -1;

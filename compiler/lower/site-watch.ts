@@ -1,26 +1,27 @@
 /**
- * Records what the lowering of one site looked at besides the site's own lines, so that a later compilation can tell whether
+ * Records what the lowering of one site depended on besides the site's own lines, so that a later compilation can determine
+ * whether
  * the result is still valid.
  */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Word } from '../syntax/ast.ts';
 
-/** The record of one site. Everything else visible to lowering is in the context of the tree or never changes. */
+/** The record for one site. Everything else that affects lowering is part of the tree's context or never changes. */
 export class SiteWatch {
-	/** Reported diagnostics. */
+	/** The diagnostics that were reported. */
 	readonly diagnostics: Diagnostic[] = [];
-	/** The file's upstreams that were looked up, possibly repeated. */
+	/** The upstreams of the file that were looked up. May contain duplicates. */
 	readonly upstreams: string[] = [];
-	/** Named routes that are run. */
+	/** Named routes that the site runs. */
 	readonly routes: Word[] = [];
-	/** True if the folder of the text was read. */
+	/** True if the result depends on the configuration's folder. */
 	folder = false;
-	/** True if the list of files was read. */
+	/** True if the result depends on the list of configuration files. */
 	files = false;
 	/** True if the site defines upstreams, which belong to the whole document. */
 	definesUpstreams = false;
 
-	/** True while nothing is recorded: the result depends on the site's lines alone. */
+	/** True as long as nothing is recorded, which means that the result depends only on the site's own lines. */
 	get empty(): boolean {
 		const { diagnostics, upstreams, routes, folder, files, definesUpstreams } = this;
 		const noted = diagnostics.length + upstreams.length + routes.length > 0 || folder || files || definesUpstreams;

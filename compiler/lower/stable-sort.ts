@@ -1,12 +1,12 @@
 /**
  * The compatible server's stable sort. Its comparison of routes is not transitive, so the result depends on which pairs are
- * compared: the algorithm is part of the language.
+ * compared. The algorithm is therefore part of the language.
  */
 
 /** Blocks of this length are sorted by insertion, then merged. */
 const BLOCK = 20;
 
-/** Reports whether the first item goes before the second; need be neither transitive nor antisymmetric. */
+/** Reports whether the first item goes before the second. Need not be transitive or antisymmetric. */
 type Before<T> = (a: T, b: T) => boolean;
 
 /**
@@ -36,7 +36,7 @@ function sortByInsertion<T>(items: T[], start: number, end: number, before: Befo
 	}
 }
 
-/** Merges the sorted ranges `start` to `middle` and `middle` to `end`, neither of them empty. */
+/** Merges two adjacent sorted ranges, from `start` to `middle` and from `middle` to `end`. Neither must be empty. */
 function merge<T>(items: T[], start: number, middle: number, end: number, before: Before<T>): void {
 	if (middle - start === 1) {
 		const first = items[start]!;
@@ -58,7 +58,7 @@ function merge<T>(items: T[], start: number, middle: number, end: number, before
 		);
 		return;
 	}
-	// The compared pairs lie symmetrically around the middle of the whole range.
+	// The compared pairs are symmetric around the middle of the whole range.
 	const half = Math.floor((start + end) / 2);
 	const sum = half + middle;
 	const right = middle > half;
@@ -73,7 +73,7 @@ function merge<T>(items: T[], start: number, middle: number, end: number, before
 	if (half < high && high < end) merge(items, half, high, end, before);
 }
 
-/** Returns the first index at which the test fails, by binary search, or `end`. */
+/** Returns the first index at which the test fails, found by binary search; `end` if it never fails. */
 function firstFailing(start: number, end: number, test: (at: number) => boolean): number {
 	let low = start;
 	let high = end;
@@ -85,7 +85,7 @@ function firstFailing(start: number, end: number, test: (at: number) => boolean)
 	return low;
 }
 
-/** Swaps the neighboring ranges `start` to `middle` and `middle` to `end`. */
+/** Swaps two adjacent ranges, from `start` to `middle` and from `middle` to `end`. */
 function rotate<T>(items: T[], start: number, middle: number, end: number): void {
 	const moved = items.slice(start, middle);
 	items.copyWithin(start, middle, end);

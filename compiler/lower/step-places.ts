@@ -1,17 +1,19 @@
-/** The places of a document's steps in its text, for logs: `Configfile:12`, with files relative to the main one's folder. */
+/** The places of a document's steps in its source, for logs: `Configfile:12`, with paths relative to the main file's folder. */
 import { dirname, relative } from 'node:path';
 import { eachStep } from '../codegen/context/step-numbers.ts';
 import type { Document } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Origins } from './origins.ts';
 
-/** Places of all steps of a document by number, each list as a JSON array: for each site, and for the named routes. */
+/** The places of all steps of a document: a JSON array, indexed by step number, for each site and for the named routes. */
 export interface PlaceTexts {
 	readonly sites: readonly string[];
 	readonly routes: string;
 }
 
-/** Returns the spans of all steps within a value, in the order of their numbers; a step without a span gets its parent's. */
+/**
+ * Returns the spans of all steps within a value, in the order of their numbers. A step without a span gets that of its parent.
+ */
 export function stepSpans(value: object, origins: Origins): (SourceSpan | undefined)[] {
 	const found: (SourceSpan | undefined)[] = [];
 	const visit = (part: object, around: SourceSpan | undefined): void => {
@@ -23,15 +25,15 @@ export function stepSpans(value: object, origins: Origins): (SourceSpan | undefi
 	return found;
 }
 
-/** Maximum characters of a received place. */
+/** Maximum characters of a place that was received as JSON. */
 const MAX_PLACE = 4096;
 
-/** Returns a document together with its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */
+/** Returns JSON text with a document and its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */
 export function placedText(document: string, { sites, routes }: PlaceTexts): string {
 	return `{"document":${document},"places":{"sites":[${sites.join(',')}],"routes":${routes}}}`;
 }
 
-/** Parses the result of {@link placedText}. Drops invalid places; anything else is a plain document. */
+/** Parses the result of {@link placedText}. Drops invalid places. Any other value is taken for a document without places. */
 export function placedDocument(value: unknown): { document: unknown; places: PlaceTexts | undefined } {
 	const { document, places } = (value ?? {}) as { document?: unknown; places?: unknown };
 	if (document === undefined) return { document: value, places: undefined };
@@ -48,14 +50,14 @@ function isListOfPlaces(value: unknown): boolean {
 	return Array.isArray(value) && value.every(place => typeof place === 'string' && place.length <= MAX_PLACE);
 }
 
-/** Returns a JSON array of the pointers of all steps within a value, if its text is unknown. */
+/** Returns a JSON array with the pointers of all steps within a value, for steps without a known place in the source. */
 export function pointersOf(value: object, base: string): string {
 	const pointers: string[] = [];
 	eachStep(value, base, (_, pointer) => pointers.push(pointer));
 	return JSON.stringify(pointers);
 }
 
-/** Formats places. */
+/** Formats the places of steps. */
 export class PlaceWriter {
 	readonly #folder: string | undefined;
 	readonly #names = new Map<string, string>();
@@ -65,12 +67,12 @@ export class PlaceWriter {
 		this.#folder = main === undefined ? undefined : dirname(main);
 	}
 
-	/** Returns a JSON array of places; '' is an unknown one. */
+	/** Returns a JSON array of places. An unknown place is ''. */
 	json(spans: readonly (SourceSpan | undefined)[]): string {
 		return JSON.stringify(spans.map(span => (span ? this.#placeOf(span) : '')));
 	}
 
-	/** Returns the places of all steps; `spans` are those of each site, `origins` those of named routes. */
+	/** Returns the places of all steps. `spans` holds those of each site, and `origins` those of named routes. */
 	texts(
 		spans: readonly (readonly (SourceSpan | undefined)[])[],
 		{ routes = {} }: Document,

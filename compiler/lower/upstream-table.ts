@@ -1,11 +1,11 @@
-/** The named upstreams during lowering: those of the file and those defined in sites. */
+/** The named upstreams during lowering: those defined in the file and those defined in sites. */
 import { lowerNamedUpstream } from '../modules/directives/reverse-proxy/lower-upstream.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 import type { Origins } from './origins.ts';
 
-/** Removes the site lines that define upstreams before the directives are lowered. */
+/** Returns a site's lines without those that define upstreams. */
 export function withoutUpstreams(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
 	if (lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return lines;
 	return lines.filter(line => !isUpstreamLine(line));
@@ -15,20 +15,20 @@ function isUpstreamLine(line: Line): boolean {
 	return line.words[0]!.text === 'upstream' && line.words[0]!.quote === 'none';
 }
 
-/** The named upstreams. A name refers to one pool in the whole configuration. */
+/** The named upstreams of a configuration. A name refers to one pool in the whole configuration. */
 export class UpstreamTable {
 	readonly lowered = new Map<string, unknown>();
 	readonly #lowering: Lowering;
 	readonly #origins: Origins;
 	readonly #places = new Map<string, SourceSpan>();
 
-	/** `origins` receives the places of all definitions, including those in sites. */
+	/** `origins` receives the spans of all definitions, including those in sites. */
 	constructor(lowering: Lowering, origins: Origins) {
 		this.#lowering = lowering;
 		this.#origins = origins;
 	}
 
-	/** Lowers a definition and adds its name to `visible`. */
+	/** Lowers a definition, and adds its name to `visible`. */
 	add(upstream: NamedBlock, visible: Map<string, { used: boolean }>): void {
 		const { text, span } = upstream.name;
 		const earlier = this.#places.get(text);
@@ -53,7 +53,7 @@ export class UpstreamTable {
 		if (settings) this.lowered.set(text, this.#lowering.origin(settings, upstream.span));
 	}
 
-	/** Returns the upstreams that a site defines. */
+	/** Lowers the upstreams that a site defines, and returns their names; undefined if there are none. */
 	ofSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
 		const visible = new Map<string, { used: boolean }>();
@@ -72,14 +72,14 @@ export class UpstreamTable {
 		return visible;
 	}
 
-	/** Returns the names of the upstreams that a site defined when it was lowered. */
+	/** Returns the names of a site's upstreams, after they have been lowered. */
 	namesOfSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
 		const names = lines.filter(isUpstreamLine).map(line => line.words[1]?.text ?? '');
 		return new Map(names.map(name => [name, { used: true }]));
 	}
 
-	/** Warns about unused upstreams. */
+	/** Warns about upstreams that are never used. */
 	warnOfUnused(visible: ReadonlyMap<string, { used: boolean }> | undefined): void {
 		for (const [name, { used }] of visible ?? []) {
 			if (used) continue;

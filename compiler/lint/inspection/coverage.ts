@@ -33,8 +33,7 @@ export function excludes(one: Matcher, other: Matcher): boolean {
 
 /**
  * Returns the values of a matcher that lists alternatives, in lower case if it ignores case. Returns undefined for other
- * matchers,
- * and for values with placeholders.
+ * matchers, and for values with placeholders.
  */
 function valuesOf(matcher: Matcher): { readonly of: ListedValue; readonly values: readonly string[] } | undefined {
 	const list = listOf(matcher);

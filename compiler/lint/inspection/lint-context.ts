@@ -77,8 +77,7 @@ export class LintContext {
 
 	/**
 	 * Reports a finding about an object of the document: at `words` if its text contains them, otherwise at the object's line,
-	 * and
-	 * for JSON at its pointer.
+	 * and for JSON at its pointer.
 	 */
 	at(pointer: string, message: string, more: FindingMore & WordsAt = {}): void {
 		const { words, last, ...rest } = more;

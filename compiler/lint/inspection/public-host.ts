@@ -6,8 +6,7 @@ const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|test|example|invalid|h
 
 /**
  * Reports whether a public authority could issue a certificate for a name. This excludes addresses and names in local networks.
- * `*`
- * labels are allowed.
+ * `*` labels are allowed.
  */
 export function isPublicName(host: string): boolean {
 	if (!host.includes('.') || host.includes('{') || parseIp(host)) return false;

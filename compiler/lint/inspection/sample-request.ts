@@ -1,4 +1,4 @@
-/** Builds sample requests for the hosts and paths that patterns describe. */
+/** Builds sample requests for hosts and paths that match given patterns. */
 import type { ListenerSpec, Plan } from '../../codegen/plan/plan.ts';
 import type { Matcher } from '../../document/document.ts';
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../dry-run/dry-run-request.ts';
@@ -7,19 +7,19 @@ import type { Request } from '../../exchange/exchange.ts';
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import { asserted, type WalkedStep } from './walk-document.ts';
 
-/** Returns a host that a pattern matches; for '', a host that no pattern names. */
+/** Returns a host that a pattern matches; for '', a host that no pattern matches. */
 export function sampleHost(pattern: string): string {
 	return pattern === '' ? 'host.invalid' : pattern.replaceAll('*', 'any-label');
 }
 
-/** Returns a GET of a URL, or undefined if the text cannot be sent as one. */
+/** Returns a GET request for a URL; undefined if it is not a valid URL. */
 export function sampleGet(text: string): DryRunRequest | undefined {
 	const url = parseRequestUrl(text);
 	if (!isRequestUrl(url)) return undefined;
 	return { method: 'GET', url, headers: [], body: undefined, from: undefined, at: undefined };
 }
 
-/** Returns a GET of `/` at a host. */
+/** Returns a GET request for `/` at a host. */
 export function sampleRequest(listener: ListenerSpec, host: string): Request {
 	const shown = host.includes(':') ? `[${host}]` : host;
 	return fakeExchange(sampleGet(`${listener.scheme}://${shown}:${listener.port}/`)!, listener).request;
@@ -39,7 +39,9 @@ export function originsOf(plan: Plan, site: number): string[] {
 	return origins;
 }
 
-/** Returns paths that reach a step, according to its path matchers and those of its enclosing steps; `/` if there are none. */
+/**
+ * Returns paths that reach a step, according to the path matchers of it and of the steps that contain it; `/` if there are none.
+ */
 export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): string[] {
 	const paths = new Set<string>();
 	for (const condition of conditions) {

@@ -1,4 +1,4 @@
-/** Collects the pipelines, steps and matchers of a document, whichever module holds them. */
+/** Collects the pipelines, steps and matchers of a document, in whichever modules they are nested. */
 import type { Document, Matcher, Step } from '../../document/document.ts';
 import { MATCHERS } from '../../modules/registry/matchers.ts';
 import { escapePointer } from '../../schema/validate.ts';
@@ -9,9 +9,9 @@ export interface WalkedPipeline {
 	readonly steps: readonly WalkedStep[];
 	/** Index of the site; undefined in a named route. */
 	readonly site: number | undefined;
-	/** The step that contains it; undefined at the top level of a site or named route. */
+	/** The step that contains the pipeline; undefined at the top level of a site or named route. */
 	readonly owner: WalkedStep | undefined;
-	/** True if it handles errors. */
+	/** True if the pipeline handles errors. */
 	readonly ofErrors: boolean;
 }
 
@@ -22,27 +22,27 @@ export interface WalkedStep {
 	readonly pipeline: WalkedPipeline;
 }
 
-/** A condition and its place in the document. */
+/** A matcher that is the condition of a step or branch, and its place in the document. */
 export interface WalkedMatcher {
 	readonly matcher: Matcher;
 	readonly pointer: string;
-	/** The step it belongs to, directly or through a branch. */
+	/** The step to which the condition belongs, directly or through a branch. */
 	readonly of: WalkedStep;
 }
 
-/** Everything in a document that runs, in document order. */
+/** All pipelines, steps and conditions of a document, in document order. */
 export interface WalkedDocument {
 	readonly pipelines: readonly WalkedPipeline[];
 	readonly steps: readonly WalkedStep[];
-	/** Complete conditions, not the parts of combinations. */
+	/** Complete conditions, without the matchers nested in them. */
 	readonly matchers: readonly WalkedMatcher[];
 }
 
 type Fields = { readonly [key: string]: unknown };
 
 /**
- * Collects everything that runs. Any list that contains only steps is a pipeline, so modules need not declare where they keep
- * theirs.
+ * Collects all pipelines, steps and conditions. Every list that contains only steps is a pipeline, so modules need not declare
+ * where they have pipelines.
  */
 export function walkDocument(document: Document): WalkedDocument {
 	const walked = { pipelines: [] as WalkedPipeline[], steps: [] as WalkedStep[], matchers: [] as WalkedMatcher[] };
@@ -103,7 +103,7 @@ function isPipeline(key: string, list: readonly unknown[]): list is Step[] {
 	return list.every(item => isFields(item) && typeof item.handler === 'string');
 }
 
-/** Returns a condition and everything combined in it, outermost first, each with its pointer; parts under `not` are omitted. */
+/** Returns a condition and the matchers combined in it, outermost first, with their pointers. Omits what is under `not`. */
 export function asserted(matcher: Matcher, pointer: string): { readonly matcher: Matcher; readonly pointer: string }[] {
 	const found = [{ matcher, pointer }];
 	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
@@ -114,7 +114,7 @@ export function asserted(matcher: Matcher, pointer: string): { readonly matcher:
 	return found;
 }
 
-/** Like {@link asserted}, but includes negated parts. */
+/** Like {@link asserted}, but includes what is under `not`. */
 export function everyMatcher(
 	matcher: Matcher,
 	pointer: string,
@@ -130,7 +130,7 @@ export function everyMatcher(
 	return found;
 }
 
-/** Reports whether a condition holds only where it has found a file. */
+/** Reports whether a condition can hold only if it has found a file. */
 export function asksForFile(condition: Matcher): boolean {
 	return asserted(condition, '').some(({ matcher: { type } }) => MATCHERS.get(type)?.judges === 'files');
 }

@@ -1,8 +1,8 @@
-/** `admin/open`. */
+/** The lint rule `admin/open`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** The Admin API listens on an address that others can reach, without a token. */
+/** Reports an Admin API that listens on an address which others can reach, without a token. */
 export const adminOpen: LintRule = {
 	name: 'admin/open',
 	severity: 'warning',

@@ -1,9 +1,9 @@
-/** `auth/in-clear`. */
+/** The lint rule `auth/in-clear`. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** `basic_auth` asks for a password over plain HTTP. */
+/** Reports `basic_auth` that asks for a password over plain HTTP. */
 export const authInClear: LintRule = {
 	name: 'auth/in-clear',
 	severity: 'warning',

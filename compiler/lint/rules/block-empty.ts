@@ -1,9 +1,9 @@
-/** `block/empty`. */
+/** The lint rule `block/empty`. */
 import { directives } from '../../modules/registry/directives.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A block of directives is empty. */
+/** Reports a block of directives that is empty. */
 export const blockEmpty: LintRule = {
 	name: 'block/empty',
 	severity: 'note',

@@ -1,9 +1,9 @@
-/** `branch/covered`. */
+/** The lint rule `branch/covered`. */
 import { branchesOf } from '../inspection/answering.ts';
 import { covers } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A `handle` or `when` branch matches only requests that an earlier branch takes. */
+/** Reports a `handle` or `when` branch whose requests are all handled by an earlier branch. */
 export const branchCovered: LintRule = {
 	name: 'branch/covered',
 	severity: 'warning',
@@ -19,7 +19,7 @@ export const branchCovered: LintRule = {
 			branches.forEach((branch, index) => {
 				const earlier = branches.findIndex((other, at) => at < index && covers(other.when, branch.when));
 				if (earlier === -1) return;
-				// `branch/never-runs` reports whatever follows a branch without a matcher.
+				// For a Configfile, `branch/never-runs` reports what follows a branch without a matcher.
 				if (branches[earlier]!.when === undefined && cx.dialect === 'configfile') return;
 				cx.at(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
 					related: cx.related(pointer + branches[earlier]!.pointer, 'takes them'),

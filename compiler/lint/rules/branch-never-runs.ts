@@ -1,7 +1,7 @@
-/** `branch/never-runs`. */
+/** The lint rule `branch/never-runs`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** The compiler reports it for a Configfile; otherwise `branch/covered` does. */
+/** Has no check of its own: the compiler reports it for a Configfile, and `branch/covered` does so otherwise. */
 export const branchNeverRuns: LintRule = {
 	name: 'branch/never-runs',
 	severity: 'warning',

@@ -1,4 +1,4 @@
-/** `header/cookie-without-flags`. */
+/** The lint rule `header/cookie-without-flags`. */
 import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 

@@ -1,8 +1,8 @@
-/** `header/cors-for-everyone`. */
+/** The lint rule `header/cors-for-everyone`. */
 import { editsOf, type FieldEdit } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Every origin may read responses with the user's credentials. */
+/** Reports CORS fields that let every origin read responses with the user's credentials. */
 export const corsForEveryone: LintRule = {
 	name: 'header/cors-for-everyone',
 	severity: 'warning',

@@ -1,10 +1,10 @@
-/** `environment/unset`. */
+/** The lint rule `environment/unset`. */
 import { escapePointer } from '../../schema/validate.ts';
 import { scanComments } from '../../syntax/scan-comments.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** An environment variable is not set: `{$NAME}` without a default vanishes, and `{env.NAME}` is empty. */
+/** Reports environment variables that are not set: `{$NAME}` without a default vanishes, and `{env.NAME}` becomes empty. */
 export const environmentUnset: LintRule = {
 	name: 'environment/unset',
 	severity: 'warning',
@@ -48,7 +48,7 @@ function checkPlaceholders(cx: LintContext): void {
 		} else if (Array.isArray(value)) {
 			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holder, reported);
 		} else if (typeof value === 'object' && value !== null) {
-			// Text places are known for objects, not for their values.
+			// Places in the source are known for objects, not for their values.
 			const own = cx.subject.locate(pointer) ? pointer : holder;
 			const seen = own === holder ? reported : new Set<string>();
 			for (const [key, item] of Object.entries(value)) visit(item, `${pointer}/${escapePointer(key)}`, own, seen);

@@ -1,13 +1,13 @@
-/** `files/private-files`. */
+/** The lint rule `files/private-files`. */
 import { join } from 'node:path';
 import { traitsOf } from '../inspection/answering.ts';
 import { rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Names that hold keys, passwords or history. */
+/** Names of files and folders that contain keys, passwords or history. */
 const PRIVATE: readonly string[] = ['.git', '.svn', '.hg', '.env', '.htpasswd', '.ssh', '.aws', 'id_rsa'];
 
-/** A served folder contains a repository, an environment file or keys. */
+/** Reports a served folder that contains a repository, an environment file or keys. */
 export const filesPrivate: LintRule = {
 	name: 'files/private-files',
 	severity: 'warning',

@@ -1,9 +1,9 @@
-/** `header/after-answer`. */
+/** The lint rule `header/after-answer`. */
 import type { Step } from '../../document/document.ts';
 import { answersOnceRun, branchesOf, directiveOf, traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A `header` for all responses follows a directive that answers some of them. */
+/** Reports a `header` meant for all responses that comes after a directive which answers some requests. */
 export const headerAfterAnswer: LintRule = {
 	name: 'header/after-answer',
 	severity: 'warning',
@@ -36,7 +36,7 @@ function editsResponse(step: Step): boolean {
 	return fields.some(([field, on]) => on === 'response' && step[field] !== undefined);
 }
 
-/** Reports whether conditions decide which pipeline of the step runs. */
+/** Reports whether the step has several pipelines, of which conditions select one. */
 function isChoice(step: Step): boolean {
 	return branchesOf(step).some(({ when }) => when !== undefined);
 }

@@ -1,4 +1,4 @@
-/** `header/before-rewrite`. */
+/** The lint rule `header/before-rewrite`. */
 import type { Matcher } from '../../document/document.ts';
 import { MATCHERS } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
@@ -8,10 +8,10 @@ import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { asksForFile, everyMatcher } from '../inspection/walk-document.ts';
 
-/** Fields that describe one specific file. Other fields are often meant for everything served below a path. */
+/** Fields that describe one specific file. Other fields are often intended for everything below a path. */
 const OF_FILES = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
 
-/** A field meant for the files of a path is set before a rewrite that serves another file instead. */
+/** Reports a field for the files at a path that is set before a rewrite which serves another file instead. */
 export const headerBeforeRewrite: LintRule = {
 	name: 'header/before-rewrite',
 	severity: 'warning',
@@ -45,12 +45,12 @@ function hintOf({ dialect }: LintContext): string {
 		: 'Let its matcher test for the file as well: `path … and file`.';
 }
 
-/** Yields the response fields that are set by path without testing that the file exists. */
+/** Yields the response fields that are set by path, without a test that the file exists. */
 function* fieldsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
 	for (const edit of editsOf(cx.walked)) {
 		const { when, response } = edit.of.step;
 		if (edit.on !== 'response' || edit.removes || edit.of.pipeline.ofErrors || when === undefined) continue;
-		// A condition on the response itself tells the files apart.
+		// A condition on the response itself distinguishes the files.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;
 		if (!everyMatcher(matcher, '').some(({ matcher: { type } }) => MATCHERS.get(type)?.judges === 'path')) continue;

@@ -1,4 +1,4 @@
-/** `header/caches-errors`. */
+/** The lint rule `header/caches-errors`. */
 import type { TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { Matcher } from '../../document/document.ts';
 import { answersOnceRun, directiveOf, traitsOf } from '../inspection/answering.ts';
@@ -14,7 +14,7 @@ interface Response {
 	readonly [kind: string]: unknown;
 }
 
-/** A long-lived caching field is also set on the 404 for a missing file. */
+/** Reports a field for long-lived caching that is also set on the 404 response for a missing file. */
 export const headerCachesErrors: LintRule = {
 	name: 'header/caches-errors',
 	severity: 'warning',
@@ -28,7 +28,7 @@ export const headerCachesErrors: LintRule = {
 		for (const edit of editsOf(cx.walked)) {
 			if (edit.on !== 'response' || edit.of.pipeline.ofErrors || !isLong(edit)) continue;
 			const response = edit.of.step.response as Response;
-			// `default` is always deferred.
+			// A `default` edit is always deferred.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
 			const when = edit.of.step.when as Matcher | undefined;
 			if (when && asksForFile(when)) continue;
@@ -44,7 +44,7 @@ export const headerCachesErrors: LintRule = {
 	},
 };
 
-/** Returns the edit that inserts the sign before the name, unless it would defer other fields too. */
+/** Returns the edit that inserts `>` before the field name, which defers it; undefined if other fields would be deferred, too. */
 function deferral(cx: LintContext, { pointer, name }: FieldEdit, response: Response): readonly TextEdit[] | undefined {
 	const edits = Object.values(response).flat().length;
 	const span = cx.span(pointer, name);

@@ -1,10 +1,10 @@
-/** `header/of-framing`. */
+/** The lint rule `header/of-framing`. */
 import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 const FRAMING = /^(?:connection|keep-alive|transfer-encoding|content-length|te|trailer|upgrade|proxy-connection)$/i;
 
-/** A field is set that belongs to the connection, not to the message. */
+/** Reports an edit of a field that belongs to the connection rather than to the message. */
 export const headerOfFraming: LintRule = {
 	name: 'header/of-framing',
 	severity: 'warning',

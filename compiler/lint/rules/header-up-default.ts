@@ -1,9 +1,9 @@
-/** `proxy/header-up-default`. */
+/** The lint rule `proxy/header-up-default`. */
 import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { removal } from './matcher-unused.ts';
 
-/** What `reverse_proxy` sends by default, by field name. */
+/** The fields that `reverse_proxy` sends by default, with their values. */
 const DEFAULTS: { readonly [name: string]: readonly string[] } = {
 	host: ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
 	'x-forwarded-host': ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
@@ -11,7 +11,7 @@ const DEFAULTS: { readonly [name: string]: readonly string[] } = {
 	'x-forwarded-for': ['{http.request.remote}', '{http.request.remote.host}', '{http.vars.client_ip}'],
 };
 
-/** A `header_up` replaces a field that is sent by default with a worse value. */
+/** Reports a `header_up` that replaces a default field with a worse value. */
 export const headerUpDefault: LintRule = {
 	name: 'proxy/header-up-default',
 	severity: 'warning',

@@ -1,10 +1,10 @@
-/** `host/never-matches`. */
+/** The lint rule `host/never-matches`. */
 import { listOf } from '../../modules/registry/matchers.ts';
 import { coversHost } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { asserted } from '../inspection/walk-document.ts';
 
-/** A `host` matcher names a host that its site does not serve. */
+/** Reports a `host` matcher that names a host which its site does not serve. */
 export const hostNeverMatches: LintRule = {
 	name: 'host/never-matches',
 	severity: 'warning',

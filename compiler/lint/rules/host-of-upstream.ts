@@ -1,8 +1,8 @@
-/** `proxy/host-of-upstream`. */
+/** The lint rule `proxy/host-of-upstream`. */
 import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** `header_up Host` hides the host name that the client requested from an upstream without TLS. */
+/** Reports a `header_up Host` that hides the requested host name from an upstream without TLS. */
 export const hostOfUpstream: LintRule = {
 	name: 'proxy/host-of-upstream',
 	severity: 'note',

@@ -1,8 +1,8 @@
-/** `header/hsts-without-tls`. */
+/** The lint rule `header/hsts-without-tls`. */
 import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** `Strict-Transport-Security` is sent over plain HTTP, where it has no effect. */
+/** Reports `Strict-Transport-Security` on plain HTTP, where it has no effect. */
 export const hstsWithoutTls: LintRule = {
 	name: 'header/hsts-without-tls',
 	severity: 'warning',

@@ -1,7 +1,7 @@
-/** `let/unused`. */
+/** The lint rule `let/unused`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** The compiler reports it for a Configfile. */
+/** Reports unused constants. Has no check of its own: the compiler reports them for a Configfile. */
 export const letUnused: LintRule = {
 	name: 'let/unused',
 	severity: 'warning',

@@ -1,9 +1,9 @@
-/** `matcher/duplicate`. */
+/** The lint rule `matcher/duplicate`. */
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Two named matchers of one block are identical. */
+/** Reports two named matchers in one block that are identical. */
 export const matcherDuplicate: LintRule = {
 	name: 'matcher/duplicate',
 	severity: 'warning',

@@ -1,10 +1,10 @@
-/** `matcher/never-holds`. */
+/** The lint rule `matcher/never-holds`. */
 import type { Matcher } from '../../document/document.ts';
 import { excludes } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';
 
-/** A matcher combines conditions that no request can meet together. */
+/** Reports a matcher that combines conditions which no request can meet together. */
 export const matcherNeverHolds: LintRule = {
 	name: 'matcher/never-holds',
 	severity: 'warning',

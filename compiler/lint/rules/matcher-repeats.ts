@@ -1,10 +1,10 @@
-/** `matcher/repeats-itself`. */
+/** The lint rule `matcher/repeats-itself`. */
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import { coversPath } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';
 
-/** A path pattern of a matcher is redundant. */
+/** Reports path patterns that another pattern of the same matcher makes redundant. */
 export const matcherRepeats: LintRule = {
 	name: 'matcher/repeats-itself',
 	severity: 'note',

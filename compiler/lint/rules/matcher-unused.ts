@@ -1,9 +1,9 @@
-/** `matcher/unused`. */
+/** The lint rule `matcher/unused`. */
 import type { SourceSpan } from '../../source/source.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A named matcher is never used. */
+/** Reports a named matcher that is never used. */
 export const matcherUnused: LintRule = {
 	name: 'matcher/unused',
 	severity: 'warning',
@@ -12,7 +12,7 @@ export const matcherUnused: LintRule = {
 		'An unused name is usually a leftover, or its use is misspelled. A Compatfile may contain unused names.',
 	ofConfigfile: true,
 	check: cx => {
-		// The compiler reports them for a Configfile.
+		// For a Configfile, the compiler reports them.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const definitions = new Map<string, Definition>();
 		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) gather(lines, definitions);
@@ -29,7 +29,7 @@ interface Definition {
 	used: boolean;
 }
 
-/** A definition in a snippet counts as used if any place that imports the snippet uses it. */
+/** Collects definitions. One in a snippet counts as used if any place that imports the snippet uses it. */
 function gather(lines: readonly Line[], definitions: Map<string, Definition>): void {
 	for (const line of lines) {
 		const word = line.words[0]!;

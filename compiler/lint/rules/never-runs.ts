@@ -1,8 +1,8 @@
-/** `directive/never-runs`. */
+/** The lint rule `directive/never-runs`. */
 import { alwaysAnswers, directiveOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A directive follows one that answers every request that reaches it. */
+/** Reports a directive that comes after one which answers every request that reaches it. */
 export const directiveNeverRuns: LintRule = {
 	name: 'directive/never-runs',
 	severity: 'warning',
@@ -15,7 +15,7 @@ export const directiveNeverRuns: LintRule = {
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
-		// The compiler reports it for a Configfile, in terms of the text.
+		// For a Configfile, the compiler reports it, with places in the text.
 		if (cx.dialect === 'configfile') return;
 		for (const { steps } of cx.walked.pipelines) {
 			const at = steps.findIndex(({ step }) => alwaysAnswers(step));

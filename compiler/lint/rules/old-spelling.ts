@@ -1,9 +1,9 @@
-/** `directive/old-spelling`. */
+/** The lint rule `directive/old-spelling`. */
 import { directives } from '../../modules/registry/directives.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A directive is written in an obsolete spelling. */
+/** Reports a directive with an obsolete name. */
 export const oldSpelling: LintRule = {
 	name: 'directive/old-spelling',
 	severity: 'note',

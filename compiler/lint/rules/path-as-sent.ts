@@ -1,14 +1,14 @@
-/** `path/as-sent`. */
+/** The lint rule `path/as-sent`. */
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import { MATCHERS } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';
 
-/** Short names of the placeholders that return the path, or text that begins with it, as the client sent it. */
+/** Short names of the placeholders that return the path as the client sent it, or text that begins with this path. */
 const AS_SENT = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;
 const FULL_NAMES: ReadonlyMap<string, string> = new Map(AS_SENT.map(name => [fullPlaceholderName(name), name]));
 
-/** A decision compares the path as the client sent it, although one path can be written in many ways. */
+/** Reports conditions that compare the path as the client sent it, although one path can be written in many ways. */
 export const pathAsSent: LintRule = {
 	name: 'path/as-sent',
 	severity: 'warning',

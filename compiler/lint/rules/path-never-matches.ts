@@ -1,10 +1,10 @@
-/** `path/never-matches`. */
+/** The lint rule `path/never-matches`. */
 
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';
 
-/** A path pattern can match no path. */
+/** Reports a path pattern that cannot match any path. */
 export const pathNeverMatches: LintRule = {
 	name: 'path/never-matches',
 	severity: 'warning',

@@ -1,10 +1,10 @@
-/** `path/prefix-without-slash`. */
+/** The lint rule `path/prefix-without-slash`. */
 
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { everyMatcher } from '../inspection/walk-document.ts';
 
-/** A pattern such as `/api*` also matches `/apiary`; usually `/api/*` is meant. */
+/** Reports patterns such as `/api*`, which also match `/apiary`; usually `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {
 	name: 'path/prefix-without-slash',
 	severity: 'warning',
@@ -22,7 +22,7 @@ export const pathWithoutSlash: LintRule = {
 				const { values: patterns, field } = paths;
 				patterns.forEach((pattern, index) => {
 					if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
-					// If `/api` or `/api/` is listed as well, the pattern is intended.
+					// If `/api` or `/api/` is listed, too, the pattern is intended.
 					const stem = pattern.slice(0, -1);
 					if (stem.slice(stem.lastIndexOf('/')).includes('.')) return;
 					const span = cx.span(`${at}/${field}/${index}`, pattern);

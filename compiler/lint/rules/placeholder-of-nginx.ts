@@ -1,8 +1,8 @@
-/** `placeholder/of-nginx`. */
+/** The lint rule `placeholder/of-nginx`. */
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** nginx variables and the corresponding placeholders. */
+/** Maps nginx variables to the corresponding placeholders. */
 const VARIABLES: ReadonlyMap<string, string> = new Map([
 	['uri', '{path}'],
 	['document_uri', '{path}'],
@@ -25,14 +25,14 @@ const VARIABLES: ReadonlyMap<string, string> = new Map([
 	['ssl_client_s_dn', '{tls_client_subject}'],
 ]);
 
-/** nginx variables whose names end in the name of a field or parameter. */
+/** Maps prefixes of nginx variables that end in the name of a field or parameter to the prefixes of placeholders. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([
 	['http', 'header'],
 	['arg', 'query'],
 	['cookie', 'cookie'],
 ]);
 
-/** An nginx variable is used, which is plain text here. */
+/** Reports nginx variables, which have no meaning here. */
 export const placeholderOfNginx: LintRule = {
 	name: 'placeholder/of-nginx',
 	severity: 'warning',

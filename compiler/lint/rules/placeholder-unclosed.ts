@@ -1,10 +1,10 @@
-/** `placeholder/unclosed`. */
+/** The lint rule `placeholder/unclosed`. */
 import { isKnownPlaceholder } from '../../codegen/placeholders/index.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A brace opens a placeholder that is never closed. */
+/** Reports a brace that opens a placeholder but is never closed. */
 export const placeholderUnclosed: LintRule = {
 	name: 'placeholder/unclosed',
 	severity: 'warning',

@@ -1,4 +1,4 @@
-/** `placeholder/unknown`. */
+/** The lint rule `placeholder/unknown`. */
 
 import { mappedNamesOf } from '../../lower/context/mapped-placeholders.ts';
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
@@ -6,7 +6,7 @@ import { registryOf } from '../../lower/registry.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A placeholder is unknown to this server: it becomes empty or is left as written. */
+/** Reports placeholders that are unknown to this server. They become empty or are left as written. */
 export const placeholderUnknown: LintRule = {
 	name: 'placeholder/unknown',
 	severity: 'warning',
@@ -27,7 +27,7 @@ export const placeholderUnknown: LintRule = {
 				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
 					// `${name}` refers to a group of a regular expression.
 					if (word.text.includes(`$\{${name}}`)) continue;
-					// Known only to this directive.
+					// The placeholder is known to this directive only.
 					if (own.includes(name)) continue;
 					if (mapped.has(name) || /^(?:\$|args|block)/.test(name)) continue;
 					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);

@@ -1,9 +1,9 @@
-/** `proxy/to-itself`. */
+/** The lint rule `proxy/to-itself`. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** An upstream is an address that this server listens on. */
+/** Reports an upstream whose address is one on which this server listens. */
 export const proxyToItself: LintRule = {
 	name: 'proxy/to-itself',
 	severity: 'warning',

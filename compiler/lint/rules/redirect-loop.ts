@@ -1,4 +1,4 @@
-/** `redirect/loop`. */
+/** The lint rule `redirect/loop`. */
 import type { Matcher } from '../../document/document.ts';
 import { branchesOf, traitsOf } from '../inspection/answering.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
@@ -8,10 +8,10 @@ import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_HOPS = 20;
-/** Length of a URL that no client sends. */
+/** Characters of a URL beyond which no client would send it. */
 const MAX_URL = 8192;
 
-/** A redirect leads back to itself. */
+/** Reports a redirect that leads back to itself. */
 export const redirectLoop: LintRule = {
 	name: 'redirect/loop',
 	severity: 'warning',
@@ -46,12 +46,12 @@ async function loopFrom(walked: WalkedStep, cx: LintContext): Promise<string[] |
 	return undefined;
 }
 
-/** Returns the URLs of a chain that does not end; undefined if it ends. */
+/** Returns the URLs of a chain of redirects that does not end; undefined if it ends. */
 async function follow(from: string, cx: LintContext): Promise<string[] | undefined> {
 	const seen: string[] = [];
 	for (let url = from; ; ) {
 		seen.push(url);
-		// A URL that contains itself doubles with every hop.
+		// In a loop that adds the URL to itself, the length doubles with every redirect.
 		if (seen.length > MAX_HOPS || url.length > MAX_URL) return seen;
 		const request = sampleGet(url);
 		const result = request && (await cx.subject.dryRun(request));
@@ -66,7 +66,7 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 	}
 }
 
-/** Returns the conditions of a step and its enclosing steps, innermost first. */
+/** Returns the conditions of a step and of the steps that contain it, innermost first. */
 function conditionsOf(walked: WalkedStep): Matcher[] {
 	const conditions: Matcher[] = [];
 	for (let at: WalkedStep | undefined = walked, inner = ''; at; inner = at.pointer, at = at.pipeline.owner) {

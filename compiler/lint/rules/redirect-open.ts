@@ -1,8 +1,8 @@
-/** `redirect/open`. */
+/** The lint rule `redirect/open`. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** The request decides where a redirect leads. */
+/** Reports a redirect to a target that the request determines. */
 export const redirectOpen: LintRule = {
 	name: 'redirect/open',
 	severity: 'warning',

@@ -1,9 +1,9 @@
-/** `files/root-missing`. */
+/** The lint rule `files/root-missing`. */
 import { isAbsolute, resolve } from 'node:path';
 import { rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** The folder from which files are served does not exist. */
+/** Reports a folder from which files are to be served but which does not exist. */
 export const rootMissing: LintRule = {
 	name: 'files/root-missing',
 	severity: 'warning',

@@ -1,11 +1,11 @@
-/** `files/root-too-wide`. */
+/** The lint rule `files/root-too-wide`. */
 
 import { rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 const WIDE = /^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
 
-/** An entire system folder or home folder is served. */
+/** Reports that an entire system folder or home folder is served. */
 export const rootTooWide: LintRule = {
 	name: 'files/root-too-wide',
 	severity: 'warning',

@@ -1,9 +1,9 @@
-/** `root/unused`. */
+/** The lint rule `root/unused`. */
 import { matchers } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A site sets `root`, and nothing in it reads files. */
+/** Reports a site that sets `root` although nothing in it reads files. */
 export const rootUnused: LintRule = {
 	name: 'root/unused',
 	severity: 'warning',
@@ -29,5 +29,5 @@ export const rootUnused: LintRule = {
 };
 
 const OF_FILES = matchers.flatMap(({ id, judges }) => (judges === 'files' ? id : [])).join('|');
-/** Everything else that reads the variable: matchers, also as functions in expressions, and its placeholder. */
+/** Matches everything else that reads the variable `root`: matchers, also as functions in expressions, and the placeholder. */
 const READS_ROOT = new RegExp(`"type":"(?:${OF_FILES})"|\\b(?:${OF_FILES})\\(|http\\.vars\\.root`);

@@ -1,8 +1,8 @@
-/** `route/unused`. */
+/** The lint rule `route/unused`. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A named route is never run. */
+/** Reports a named route that is never run. */
 export const routeUnused: LintRule = {
 	name: 'route/unused',
 	severity: 'warning',
@@ -10,7 +10,7 @@ export const routeUnused: LintRule = {
 	documentation: 'Run it with `invoke`, or remove it.',
 	ofConfigfile: true,
 	check: cx => {
-		// The compiler reports them for a Configfile.
+		// For a Configfile, the compiler reports them.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const run = new Set<string>();
 		for (const { step } of cx.walked.steps) {

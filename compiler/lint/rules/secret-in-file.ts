@@ -1,13 +1,13 @@
-/** `secret/in-file`. */
+/** The lint rule `secret/in-file`. */
 import { findSecrets, pointerOf, type Secret } from '../../schema/secrets.ts';
 import { valueAt } from '../../schema/validate.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Markers of values that are more often a pattern than a whole secret, or often not secret at all. */
+/** Marks of values that are usually patterns, or that are often not secrets at all. */
 const UNSURE: ReadonlySet<unknown> = new Set(['by-field', 'by-source', 'by-destination', 'by-key', 'argument']);
 
-/** A secret is written into the file instead of taken from the environment. */
+/** Reports a secret that is written into the file instead of being taken from the environment. */
 export const secretInFile: LintRule = {
 	name: 'secret/in-file',
 	severity: 'warning',
@@ -21,7 +21,7 @@ export const secretInFile: LintRule = {
 		for (const secret of findSecrets(cx.document)) {
 			const { path, parts, mark } = secret;
 			const pointer = pointerOf(path);
-			// The compiler itself reports the token.
+			// The compiler itself reports the token of the Admin API.
 			if (path.at(-1) === 'hash' || (pointer === '/settings/admin/token' && cx.dialect)) continue;
 			if (UNSURE.has(mark)) continue;
 			const text = String(valueAt(cx.document, pointer));

@@ -1,8 +1,8 @@
-/** `site/never-answers`. */
+/** The lint rule `site/never-answers`. */
 import { mayAnswer } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** No directive of a site answers: every request gets 200 with an empty body. */
+/** Reports a site in which no directive answers, so that every request gets 200 with an empty body. */
 export const siteNeverAnswers: LintRule = {
 	name: 'site/never-answers',
 	severity: 'warning',

@@ -1,10 +1,10 @@
-/** `site/shadowed`. */
+/** The lint rule `site/shadowed`. */
 import { SiteTable } from '../../codegen/site-table.ts';
 import { effectivePort, isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { sampleHost, sampleRequest } from '../inspection/sample-request.ts';
 
-/** No request reaches a site, or one of its addresses: another site is always tried first. */
+/** Reports a site or an address that no request reaches, because another site always precedes it. */
 export const siteShadowed: LintRule = {
 	name: 'site/shadowed',
 	severity: 'warning',
@@ -21,7 +21,7 @@ export const siteShadowed: LintRule = {
 			if (listener.sites.length < 2) continue;
 			const table = new SiteTable(listener.sites);
 			for (const site of new Set(listener.sites.map(entry => entry.site))) {
-				// The generated redirects to HTTPS are not a site of the document.
+				// A generated redirect to HTTPS is not a site in the document.
 				const { addresses = [] } = cx.document.sites?.[site] ?? {};
 				addresses.forEach((text, index) => {
 					const address = parseSiteAddress(text);

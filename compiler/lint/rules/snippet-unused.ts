@@ -1,7 +1,7 @@
-/** `snippet/unused`. */
+/** The lint rule `snippet/unused`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** The compiler reports it; linting asks for it in both languages. */
+/** Reports unused snippets. The compiler does so itself when linting requests it, in both languages. */
 export const snippetUnused: LintRule = {
 	name: 'snippet/unused',
 	severity: 'warning',

@@ -1,9 +1,9 @@
-/** `directive/covered`. */
+/** The lint rule `directive/covered`. */
 import { answersOnceRun, changesTarget, directiveOf } from '../inspection/answering.ts';
 import { covers } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** An earlier directive with a wider matcher answers every request meant for this one. */
+/** Reports a directive whose requests are all answered by an earlier one with a wider matcher. */
 export const directiveCovered: LintRule = {
 	name: 'directive/covered',
 	severity: 'warning',
@@ -20,7 +20,7 @@ export const directiveCovered: LintRule = {
 				const earlier = steps.find(
 					({ step }, at) => at < index && step.when !== undefined && answersOnceRun(step) && covers(step.when, when),
 				);
-				// Directives that change the request change what matchers return.
+				// A directive that changes the request can change the results of matchers after it.
 				if (!earlier || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
 				const [one, other] = [directiveOf(earlier.step), directiveOf(later.step)];
 				cx.at(later.pointer, `This \`${other}\` can never run: the \`${one}\` before it answers all its requests.`, {

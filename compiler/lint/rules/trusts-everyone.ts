@@ -1,7 +1,7 @@
-/** `trusted-proxies/everyone`. */
+/** The lint rule `trusted-proxies/everyone`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Every client is trusted to state its own address. */
+/** Reports settings that trust every client to state its own address. */
 export const trustsEveryone: LintRule = {
 	name: 'trusted-proxies/everyone',
 	severity: 'warning',

@@ -1,9 +1,9 @@
-/** `format/unformatted`. */
+/** The lint rule `format/unformatted`. */
 import { formatText } from '../../syntax/format.ts';
 import { firstDifference } from '../../syntax/format-difference.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** The text is not formatted. */
+/** Reports configuration text that is not formatted. */
 export const unformatted: LintRule = {
 	name: 'format/unformatted',
 	severity: 'warning',

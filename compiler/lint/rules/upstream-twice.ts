@@ -1,8 +1,8 @@
-/** `upstream/twice`. */
+/** The lint rule `upstream/twice`. */
 import { parseUpstream } from '../../modules/directives/reverse-proxy/upstream-address.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A pool lists the same address twice. */
+/** Reports a pool that lists the same address twice. */
 export const upstreamTwice: LintRule = {
 	name: 'upstream/twice',
 	severity: 'warning',
@@ -31,7 +31,7 @@ export const upstreamTwice: LintRule = {
 	},
 };
 
-/** Returns one text for all spellings of an address: `:8080` is `localhost:8080`. */
+/** Returns the same string for all spellings of an address: `:8080` equals `localhost:8080`. */
 function canonical(text: string): string {
 	const parsed = parseUpstream(text);
 	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address).join(' ') : text;

@@ -1,7 +1,7 @@
-/** `upstream/unused`. */
+/** The lint rule `upstream/unused`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** The compiler reports it for a Configfile. */
+/** Reports unused upstreams. Has no check of its own: the compiler reports them for a Configfile. */
 export const upstreamUnused: LintRule = {
 	name: 'upstream/unused',
 	severity: 'warning',

@@ -1,17 +1,17 @@
-/** Suggestions for misspelled names: the label under the caret, and the list of known names. */
+/** Suggestions for misspelled names: the label under the caret, and lists of known names. */
 import { nearest, suggest } from '../../diagnostics/suggest.ts';
 import { sentenceList } from './sentences.ts';
 
-/** Maximum words that a hint lists in full. */
+/** Maximum number of words that a hint lists in full. */
 const MAX_WORDS = 12;
 
-/** Returns `did you mean \`x\`?` with the nearest known name, or undefined if none is close. */
+/** Returns `did you mean \`x\`?` with the most similar known name; undefined if none is similar enough. */
 export function didYouMean(name: string, known: Iterable<string>): string | undefined {
 	const nearest = suggest(name, known);
 	return nearest === undefined ? undefined : `did you mean \`${nearest}\`?`;
 }
 
-/** Lists the words that `of` accepts; if there are too many, those nearest to the one written. */
+/** Lists the words that `of` accepts or, if there are too many, those most similar to the one written. */
 export function wordsOf(of: string, written: string, known: readonly string[]): string {
 	if (known.length <= MAX_WORDS) return `\`${of}\` takes ${sentenceList(known)}.`;
 	const near = sentenceList(nearest(written, known, 5));

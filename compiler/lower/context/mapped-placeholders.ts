@@ -1,8 +1,8 @@
-/** The placeholders that directives of some blocks define, as `map` does, so that they are not called unknown. */
+/** Finds the placeholders that directives such as `map` define, so that they are not reported as unknown. */
 import type { Directive } from '../../modules/contract/directive.ts';
 import type { Line } from '../../syntax/ast.ts';
 
-/** Returns names without braces. Searched on first use only, because most files have no unknown placeholder. */
+/** Returns the names, without braces. They are searched on first use, because most files have no unknown placeholder. */
 export function mappedNamesOf(
 	directives: ReadonlyMap<string, Directive>,
 	blocks: () => Iterable<{ readonly lines: readonly Line[] }>,
@@ -31,7 +31,7 @@ function gather(lines: readonly Line[], directives: ReadonlyMap<string, Directiv
 	}
 }
 
-/** Reports whether a text consists of a single placeholder. */
+/** Reports whether a string consists of a single placeholder. */
 export function isPlaceholder(text: string): boolean {
 	return /^\{[^{}]+\}$/.test(text);
 }

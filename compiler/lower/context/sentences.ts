@@ -1,15 +1,15 @@
-/** Parts of messages: lists of names, and the span of several words. */
+/** Helpers for messages: lists of names, and the span of several words. */
 import type { SourceSpan } from '../../source/source.ts';
 import type { Word } from '../../syntax/ast.ts';
 
-/** Returns the span from the first word to the end of the last one in the same text. */
+/** Returns the span from the first word to the end of the last word that is in the same file. */
 export function spanOfWords(words: readonly Word[]): SourceSpan {
 	const first = words[0]!.span;
 	const last = words.findLast(word => word.span.source === first.source)!.span;
 	return { source: first.source, start: first.start, end: Math.max(last.end, first.end) };
 }
 
-/** `a, b and c`. */
+/** Formats names as `a, b and c`. */
 export function sentenceList(names: readonly string[], joint: 'and' | 'or' = 'and'): string {
 	const quoted = names.map(name => `\`${name}\``);
 	if (quoted.length < 2) return quoted.join('');

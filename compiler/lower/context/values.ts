@@ -1,4 +1,4 @@
-/** The value types of both languages as pure functions of text: durations, sizes, statuses, booleans. */
+/** Parses the value types that both languages share: durations, sizes, statuses, booleans. */
 
 const DURATION_UNITS: { readonly [unit: string]: number } = {
 	ns: 1e-6,
@@ -14,7 +14,7 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
 const MAX_DURATION = 1024;
 const SIZE = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
-/** The power of 1000 or 1024 that a letter denotes. */
+/** The power of 1000 or 1024 for which a letter stands. */
 const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
 /** Parses `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if it is not a duration. */
@@ -47,12 +47,12 @@ export function parseSize(text: string): number | undefined {
 	return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** Parses a status from 100 to 599. */
+/** Parses a status from 100 to 599; undefined for anything else. */
 export function parseStatus(text: string): number | undefined {
 	return /^[1-5]\d\d$/.test(text) ? Number(text) : undefined;
 }
 
-/** Parses `on off yes no true false`, ignoring case. */
+/** Parses `on`, `off`, `yes`, `no`, `true` or `false`, ignoring case; undefined for anything else. */
 export function parseBoolean(text: string): boolean | undefined {
 	switch (text.toLowerCase()) {
 		case 'on':

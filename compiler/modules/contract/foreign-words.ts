@@ -1,8 +1,8 @@
-/** Maps the words of other servers, and of the compatible server's first version, to ours. */
+/** Maps words of other servers, and of the compatible server's first version, to ours. */
 
-/** Our counterpart of another server's word. */
+/** What to use here instead of another server's word. */
 export interface Translation {
-	/** The server it comes from. */
+	/** The server that the word comes from. */
 	readonly of: string;
 	/** The directive, option or matcher to use instead; undefined if none is needed. */
 	readonly ours: string | undefined;
@@ -178,18 +178,18 @@ const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 	['HAProxy', HAPROXY],
 	['Apache', APACHE],
 	['Traefik', TRAEFIK],
-	// If two servers share a word, the later list wins.
+	// If two servers share a word, the list that comes later wins.
 	['Caddy 1', CADDY_1],
 	['a Caddy plugin', PLUGINS],
 ];
 
-/** Words of other servers, in lower case. */
+/** Translations of other servers' words, by the word in lower case. */
 export type ForeignWords = ReadonlyMap<string, Translation>;
 
-/** Words that appear where a directive is expected, in lower case. */
+/** Words that other servers use where a directive is expected, in lower case. */
 export const FOREIGN_WORDS: ForeignWords = tableOf(LISTS);
 
-/** Words that appear in the block of `reverse_proxy` or of an `upstream`. */
+/** Words that other servers use in the block of a `reverse_proxy` or an `upstream`. */
 export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
 	[
 		'Caddy 1',

@@ -9,20 +9,20 @@ import type { SourceSpan } from '../../source/source.ts';
 import type { Block, Line, Word } from '../../syntax/ast.ts';
 import type { ForeignWords } from './foreign-words.ts';
 
-/** Handles one line of a block of sub-directives. */
+/** Handles one line in a block of sub-directives. */
 export type Subdirective = (args: readonly Word[], line: Line) => void;
 
-/** What to say of unknown words in a block, where that differs from other blocks. */
+/** How to report unknown words in a block, if it differs from other blocks. */
 export interface UnknownSubdirective {
-	/** Words of other servers, which are translated. */
+	/** Words of other servers for which a translation is suggested. */
 	readonly foreignWords?: ForeignWords;
-	/** The message of the compatible server, for a Compatfile. */
+	/** Returns the message of the compatible server, for a Compatfile. */
 	readonly compatible?: (name: string) => string;
 }
 
 /**
- * The context for lowering one place in the tree. Every reader reports a mistake at its word and returns undefined, so that a
- * directive can continue and report its other mistakes too.
+ * The context for lowering one place in the syntax tree. Every reader reports a mistake at its word and returns undefined, so
+ * that a directive can continue and report its other mistakes, too.
  */
 export interface LowerContext {
 	readonly dialect: Dialect;
@@ -32,60 +32,66 @@ export interface LowerContext {
 
 	/** Checks the number of arguments and reports `arguments/too-few` or `arguments/too-many` with the usage line. */
 	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean;
-	/** Calls the handler of each line's first word; unknown words get a "did you mean". */
+	/** Calls the handler for the first word of each line. Unknown words are reported with a "did you mean". */
 	subdirectives(
 		block: Block | undefined,
 		known: { readonly [name: string]: Subdirective },
 		of: string,
 		unknown?: UnknownSubdirective,
 	): void;
-	/** Reports a block where none is allowed. */
+	/** Reports a block if the line has one although none is allowed. */
 	noBlock(line: Line): boolean;
 
 	/**
-	 * Returns text with placeholders: shorthands (`{host}`) become full names; in a Configfile, unknown placeholders are
+	 * Returns text that may contain placeholders. Shorthands (`{host}`) become full names. In a Configfile, unknown placeholders
+	 * are
 	 * reported.
 	 */
 	template(word: Word): string;
-	/** Milliseconds, written as `250ms 10s 5m 2h 1d`: Go style in both dialects. */
+	/** Reads a duration such as `250ms`, `10s`, `5m`, `2h` or `1d`, as milliseconds. Both dialects use Go's syntax. */
 	duration(word: Word): number | undefined;
-	/** Bytes, written as `64KiB`, `10MB`, `10M`. */
+	/** Reads a size such as `64KiB`, `10MB` or `10M`, as bytes. */
 	size(word: Word): number | undefined;
-	/** A status from 100 to 599. */
+	/** Reads a status from 100 to 599. */
 	status(word: Word): number | undefined;
 	integer(word: Word, min?: number, max?: number): number | undefined;
-	/** A switch, written as `on off yes no true false`. */
+	/** Reads a switch: `on`, `off`, `yes`, `no`, `true` or `false`. */
 	boolean(word: Word): boolean | undefined;
-	/** Checks that the text compiles as a regular expression of the dialect and returns it. `of` says who uses it. */
+	/**
+	 * Checks that the text is a valid regular expression in the dialect, and returns it. `of` is what uses it, for the message.
+	 */
 	regexp(word: Word, of?: 'matcher'): string | undefined;
-	/** One of a list of words; others get a "did you mean". */
+	/** Reads one of a list of words. Other words are reported with a "did you mean". */
 	oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined;
 
-	/** Lowers a nested block of directives to steps: sorted in a Compatfile, as written in a Configfile. */
+	/** Lowers a nested block of directives to steps. A Compatfile's directives are sorted; a Configfile's stay in order. */
 	pipeline(lines: readonly Line[]): Step[];
-	/** Lowers a nested block in the order written in both dialects (`route`). */
+	/** Lowers a nested block in the order in which it is written, in both dialects (`route`). */
 	pipelineInOrder(lines: readonly Line[]): Step[];
-	/** Lowers the words after `when`, `not` or `@name` to a matcher. */
+	/** Lowers the words and the block after `when`, `not` or `@name` to a matcher. */
 	matcherExpression(words: readonly Word[], block: Block | undefined, name: string | undefined): Matcher | undefined;
 
-	/** Records the origin of an object of the document, or of its fields. Returns the object. */
+	/** Records the span from which an object of the document, or its fields, were lowered. Returns the object. */
 	origin<T extends object>(value: T, span: SourceSpan, fields?: { readonly [K in keyof T]?: SourceSpan }): T;
 	/**
-	 * Returns a file path as stored in the document. In a Configfile, a relative path is resolved against the folder of the
-	 * file that names it; in a Compatfile it stays relative, to the server's working directory. Paths that begin with a
-	 * placeholder also stay.
+	 * Returns a file path in the form that the document stores. In a Configfile, a relative path is resolved against the folder
+	 * of the file that contains it. In a Compatfile, it stays relative to the server's working directory. Paths that begin with a
+	 * placeholder stay unchanged.
 	 */
 	filePath(text: string, span: SourceSpan): string;
-	/** Absolute paths of all configuration files, which file servers must hide. */
+	/** Absolute paths of all configuration files. File servers must hide them. */
 	readonly files: readonly string[];
-	/** Reports whether the global options `dns` and `acme_dns` name a provider. Sites are lowered again when that changes. */
+	/** Reports whether the global option `dns` or `acme_dns` names a provider. If this changes, sites are lowered again. */
 	hasSetting(name: 'dns' | 'acme_dns'): boolean;
-	/** Records that the named route is run here; whether it exists is checked once all routes are known. */
+	/** Records that a named route is run here. Whether it exists is checked when all routes are known. */
 	useRoute(name: Word): void;
-	/** Returns whether a name is the short or full name of a placeholder of this build, not counting those defined by `map`. */
+	/**
+	 * Returns whether a name is the short or the full name of a placeholder; undefined if neither. Ignores those that `map`
+	 * defines.
+	 */
 	placeholderKind(name: string): 'shorthand' | 'full' | undefined;
-	/** Reports whether the named upstream exists, and marks it as used. */
+	/** Reports whether the named upstream exists. If so, marks it as used. */
 	upstreamExists(name: string): boolean;
-	/** Returns the named upstream that a misspelled name most likely means, and marks it as used. */
+	/** Returns the named upstream that a misspelled name most likely refers to, and marks it as used. */
 	nearestUpstream(name: string): string | undefined;
 }

@@ -2,7 +2,7 @@
 import type { Step } from '../../document/document.ts';
 import { handlerDirective } from '../contract/directive.ts';
 
-/** `abort [matcher]`. */
+/** Syntax: `abort [matcher]`. */
 export const abort = handlerDirective<Step>({
 	kind: 'handler',
 	id: 'abort',

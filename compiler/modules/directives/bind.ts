@@ -4,7 +4,7 @@ import type { SiteBind } from '../../document/document.ts';
 import type { SiteDirective } from '../contract/directive.ts';
 import { LISTEN_HOSTS, lowerListenHosts } from '../words/lower-listen-host.ts';
 
-/** The interfaces of a site. */
+/** The directive `bind`. */
 export const bind: SiteDirective = {
 	kind: 'site',
 	id: 'bind',

@@ -8,10 +8,10 @@ import type { LowerContext, Subdirective } from '../contract/lower-context.ts';
 import { LOG_FORMAT_REFERENCE, lowerLogFormat } from './log-formats/log-format.ts';
 import { LOG_OUTPUT, lowerLogOutput } from './log-writers/log-output.ts';
 
-/** Levels in ascending order, as written in the document. */
+/** Levels in ascending order, as they are written in the document. */
 const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
 
-/** The properties of a log in the document. */
+/** The schema of a log's properties in the document. */
 export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', description: 'Logger name. Several sites may share it.' },
 	output: LOG_OUTPUT,
@@ -40,7 +40,7 @@ export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {
 	'@id': { type: 'string' },
 };
 
-/** A log during lowering. */
+/** A log that is being lowered. */
 export interface LogDraft {
 	output?: LogOutput;
 	format?: LogFormat;
@@ -48,7 +48,7 @@ export interface LogDraft {
 	sampling?: LogSampling;
 }
 
-/** Lowers the block of a `log`; `more` holds sub-directives specific to one place. */
+/** Lowers the block of a `log`. `more` holds the sub-directives that are allowed only in this place. */
 export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [name: string]: Subdirective }): LogDraft {
 	const draft: LogDraft = {};
 	const once = onlyOnce('log', cx);
@@ -81,7 +81,7 @@ export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [na
 	return draft;
 }
 
-/** Reports sub-directives that appear twice in one block. */
+/** Wraps sub-directives so that one that appears twice in a block is reported. */
 function onlyOnce(block: 'log' | 'sampling', cx: LowerContext): (name: string, lower: Subdirective) => Subdirective {
 	const seen = new Set<string>();
 	return (name, lower) => (args, at) => {

@@ -7,7 +7,7 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext, Subdirective, UnknownSubdirective } from '../contract/lower-context.ts';
 import { lowerProtocols, PROTOCOLS } from '../options/servers/protocols.ts';
 
-/** Schema of the hosts, for both directives. */
+/** Schema of the hosts to listen on, for both directives. */
 export const LISTEN_HOSTS: Schema = {
 	type: 'array',
 	items: {
@@ -23,7 +23,7 @@ export const LISTEN_HOSTS: Schema = {
 	description: 'Hosts to listen on, without a port; `unix//path|0660`; `fd/3`.',
 };
 
-/** Lowers `bind HOST… [{ protocols … }]` and `default_bind`; reports anything that is not a host. */
+/** Lowers `bind HOST… [{ protocols … }]` and `default_bind`. Reports words that are not hosts. */
 export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unknown?: UnknownSubdirective): SiteBind[] {
 	let protocols: string[] = [];
 	const known: { [name: string]: Subdirective } = {
@@ -41,7 +41,7 @@ export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unkno
 	return protocols.length === 0 ? hosts : hosts.map(host => ({ host, protocols }));
 }
 
-/** Returns a host without a port, in the document's form. */
+/** Returns a host, which must not have a port, in the form that the document stores. */
 function lowerHost(word: Word, cx: LowerContext): string | undefined {
 	const host = parseListenHost(word.text);
 	if (isListenHost(host)) return word.text.replace(/^\[(.*)\]$/, '$1');

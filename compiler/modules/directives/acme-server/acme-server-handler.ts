@@ -1,4 +1,4 @@
-/** The closure of `acme_server`: takes requests below its path and passes them to the authority's thread for an answer. */
+/** Handles requests below the path of `acme_server`: passes them to the authority's thread, which answers them. */
 
 import type { Step } from '../../../document/document.ts';
 import { isStream } from '../../../exchange/body.ts';
@@ -16,18 +16,18 @@ declare module '../../../exchange/leases.ts' {
 
 export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01'] as const;
 
-/** The names and addresses of `allow` and `deny`. */
+/** The names and addresses in `allow` or `deny`. */
 export interface NameRules {
-	/** Lower case; `*.example.com` matches names one label below. */
+	/** In lower case. `*.example.com` matches names one label below `example.com`. */
 	readonly domains?: readonly string[];
-	/** CIDR form. */
+	/** IP ranges in CIDR notation. */
 	readonly ip_ranges?: readonly string[];
 }
 
 export interface AcmeServerSettings {
-	/** Default `local`. */
+	/** ID of the authority that signs. Default: `local`. */
 	readonly ca?: string;
-	/** Milliseconds; default {@link ACME_LIFETIME}. */
+	/** Lifetime of certificates in milliseconds. Default: {@link ACME_LIFETIME}. */
 	readonly lifetime?: number;
 	readonly resolvers?: readonly string[];
 	readonly challenges?: readonly (typeof CHALLENGE_TYPES)[number][];
@@ -44,7 +44,7 @@ export interface AcmeServerStep extends Step, AcmeServerSettings {
 /** One request to an ACME server. */
 export interface AcmeServerRequest {
 	readonly method: string;
-	/** Path below the server's: `directory`, `order/abc`. */
+	/** Path relative to the server's: `directory`, `order/abc`. */
 	readonly resource: string;
 	/** URL of the server as the client sees it, without a final slash. */
 	readonly base: string;
@@ -53,14 +53,14 @@ export interface AcmeServerRequest {
 	readonly body: string;
 }
 
-/** The answer to an {@link AcmeServerRequest}. */
+/** The response to an {@link AcmeServerRequest}. */
 export interface AcmeServerAnswer {
 	readonly status: number;
 	readonly headers: readonly (readonly [name: string, value: string])[];
 	readonly body: string;
 }
 
-/** An ACME server, on whichever thread it runs. */
+/** An ACME server, which may run on another thread. */
 export interface AcmeAuthority {
 	/** Answers a request. Never rejects. */
 	answer(request: AcmeServerRequest): Promise<AcmeServerAnswer>;
@@ -68,10 +68,10 @@ export interface AcmeAuthority {
 
 /** Default lifetime of certificates in milliseconds: 12 hours. */
 export const ACME_LIFETIME = 43_200_000;
-/** Maximum bytes of a request: a certificate request with a hundred names has a few thousand. */
+/** Maximum bytes of a request body. A certificate request with a hundred names has a few thousand. */
 const LARGEST_REQUEST: number = 128 * 1024;
 
-/** Compiles the step. */
+/** Compiles an `acme_server` step to its handler. */
 export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next: Handler): Handler {
 	const { handler: _handler, when: _when, exclusive: _exclusive, '@id': _id, ...settings } = step;
 	const ca = settings.ca ?? 'local';
@@ -121,7 +121,7 @@ async function wholeBody({ request: { body } }: Exchange): Promise<string> {
 	return Buffer.concat(pieces, size).toString('utf8');
 }
 
-/** A certificate that outlives its signer is invalid. */
+/** Rejects a lifetime that exceeds the signer's: a certificate that outlives its signer is invalid. */
 function checkLifetime(ca: string, lifetime: number, cx: CompileContext): void {
 	const pki = cx.settings.pki as PkiSettings | undefined;
 	const intermediate = pki?.authorities?.[ca]?.intermediate_lifetime ?? INTERMEDIATE_LIFETIME;

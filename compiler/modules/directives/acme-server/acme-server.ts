@@ -27,7 +27,7 @@ const RULES = {
 	additionalProperties: false,
 } as const;
 
-/** `acme_server [matcher] { … }`. */
+/** Syntax: `acme_server [matcher] { … }`. */
 export const acmeServer = handlerDirective<AcmeServerStep>({
 	kind: 'handler',
 	id: 'acme_authority',

@@ -1,4 +1,4 @@
-/** The closure of `basic_auth`: reads the credentials, has the password verified, and admits or rejects the request. */
+/** The handler of `basic_auth`: reads the credentials, has the password verified, and admits or rejects the request. */
 import { createHmac } from 'node:crypto';
 import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
@@ -11,7 +11,7 @@ import { decoyOf, type HashAlgorithm, type PasswordHash, parsePasswordHash } fro
 /** An account in the document. */
 export interface Account {
 	readonly user: string;
-	/** In the algorithm's own format, or its base64. */
+	/** The hash in the algorithm's own format, or that format in base64. */
 	readonly hash: string;
 }
 
@@ -22,13 +22,13 @@ export interface BasicAuthStep extends Step {
 	readonly accounts: readonly Account[];
 }
 
-/** Variable with the name of the authenticated user, for placeholders and access logs. */
+/** Variable that holds the name of the authenticated user, for placeholders and access logs. */
 export const USER_VARIABLE = 'http.auth.user.id';
-/** Variable with the name of the rejected user. */
+/** Variable that holds the name of a rejected user. */
 const CANDIDATE_VARIABLE = 'http.auth.candidate.id';
 export const DEFAULT_REALM = 'restricted';
 
-/** Compiles the step. */
+/** Compiles a `basic_auth` step to its handler. */
 export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: Handler): Handler {
 	const verifier = cx.lease('password_verifier', {});
 	const accounts = compileAccounts(step, cx, verifier.live);
@@ -53,18 +53,18 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 			x.variables.set(USER_VARIABLE, user);
 			return next(x);
 		};
-		// An unknown user takes as long as a known one.
+		// Verifying an unknown user takes as long as verifying a known one.
 		const verdict = verifier.verify(x, user, hash ?? decoyFor(user), password);
 		if (typeof verdict === 'boolean') return settle(verdict);
 		return verdict.then(settle, (error: unknown) => {
-			// Too many verifications are waiting: this handler answers.
+			// Too many verifications are pending. The error counts as the answer of this handler.
 			x.answered('basic_auth', number);
 			throw error;
 		});
 	};
 }
 
-/** Returns hashes by user. Values from the environment are known only where the server runs (`live`). */
+/** Returns hashes by user. Without `live`, accounts that depend on the environment are skipped, because it is unknown. */
 function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean): ReadonlyMap<string, PasswordHash> {
 	const algorithm = step.algorithm ?? 'bcrypt';
 	const accounts = new Map<string, PasswordHash>();
@@ -82,15 +82,15 @@ function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean)
 	return accounts;
 }
 
-/** Returns the text of a template, which must not depend on a request. */
+/** Returns the value of a template that must not depend on a request. */
 function fixed(text: string, what: string, cx: CompileContext): string {
 	const { constant } = cx.template(text, 'empty');
 	return constant ?? cx.refuse(`The ${what} of an account cannot depend on a request.`, 'auth/per-request');
 }
 
 /**
- * Assigns a hash to unknown names. If accounts differ in cost, the name decides which hash, in a way that only someone who
- * knows the hashes can predict: an unknown name looks like any account.
+ * Returns a function that assigns a hash to an unknown name, so that verification takes as long as for a real account. If
+ * accounts differ in cost, the name decides which hash, in a way that only someone who knows the hashes can predict.
  */
 function compileDecoys(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
 	const decoys = hashes.map(decoyOf);

@@ -6,7 +6,7 @@ import { HASH_ALGORITHMS, type HashAlgorithm, parsePasswordHash } from './passwo
 
 const USAGE = 'basic_auth [matcher] [bcrypt | argon2id [<realm>]] { <user> <hash>… }';
 
-/** `basic_auth [matcher] [<algorithm> [<realm>]] { <user> <hash> … }`. */
+/** Syntax: `basic_auth [matcher] [<algorithm> [<realm>]] { <user> <hash> … }`. */
 export const basicAuth = handlerDirective<BasicAuthStep>({
 	kind: 'handler',
 	id: 'basic_auth',

@@ -1,4 +1,4 @@
-/** Parses credentials of the `Basic` scheme (RFC 7617) in the field `Authorization`. */
+/** Parses the credentials of the `Basic` scheme (RFC 7617) in the `Authorization` field. */
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /** A name and password as sent. */
@@ -7,14 +7,14 @@ export interface Credentials {
 	readonly password: string;
 }
 
-/** Maximum characters of base64 to decode: no password is longer, and hashing accepts anything. */
+/** Maximum characters of base64 to decode. No real password is longer, but hashing would accept any length. */
 const MAX = 8192;
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Returns the credentials of a request, or undefined if there are none that could be valid. Two `Authorization` fields count as
- * none: a server behind this one might trust the other one.
+ * Returns the credentials of a request; undefined if there are none that could be valid. Two `Authorization` fields count as
+ * none, because a server behind this one might use the other field.
  */
 export function readCredentials(headers: HeaderList): Credentials | undefined {
 	const fields = headers.getAll('authorization');

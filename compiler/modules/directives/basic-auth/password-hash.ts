@@ -1,4 +1,4 @@
-/** Parses password hashes in their native formats: modular crypt for bcrypt, PHC strings for argon2id. Does not hash. */
+/** Parses password hashes in their native formats: modular crypt for bcrypt, PHC strings for argon2id. Computes no hashes. */
 import { createHash } from 'node:crypto';
 
 /** A bcrypt hash: `$2b$14$` and 53 characters. */
@@ -24,12 +24,12 @@ export interface Argon2idHash {
 /** A hash of a supported algorithm. */
 export type PasswordHash = BcryptHash | Argon2idHash;
 
-/** The algorithms, by their names in configurations. */
+/** The names of the algorithms in configurations. */
 export const HASH_ALGORITHMS = ['bcrypt', 'argon2id'] as const;
 
 export type HashAlgorithm = (typeof HASH_ALGORITHMS)[number];
 
-/** Limits of argon2id's parameters: a verification takes this much memory and time. */
+/** Limits of argon2id's parameters, which determine the memory and time that a verification takes. */
 export const ARGON2ID_LIMITS: {
 	readonly [parameter in 'memory' | 'passes' | 'parallelism' | 'tag' | 'salt']: {
 		readonly min: number;
@@ -47,7 +47,7 @@ const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 const ARGON2ID = /^\$argon2id\$v=(\d{1,4})\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,8})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 /**
- * Parses a hash, given verbatim or as base64. Returns a sentence for an invalid text; it never quotes the text, which is a
+ * Parses a hash, given verbatim or as base64. Returns a sentence if it is invalid. The sentence never quotes the hash, which is a
  * secret.
  */
 export function parsePasswordHash(algorithm: HashAlgorithm, text: string): PasswordHash | string {
@@ -70,7 +70,7 @@ function parseArgon2id(text: string): Argon2idHash | string {
 	const match = ARGON2ID.exec(text);
 	if (!match) return 'this is not an argon2id hash';
 	const [version, memory, passes, parallelism] = match.slice(1, 5).map(Number) as [number, number, number, number];
-	// Copies, because transferring a slice of the buffer pool to another thread would transfer the whole pool.
+	// Copied, because transferring a slice of Node's buffer pool to another thread would transfer the whole pool.
 	const salt = Uint8Array.from(Buffer.from(match[5]!, 'base64'));
 	const tag = Uint8Array.from(Buffer.from(match[6]!, 'base64'));
 	if (version !== 19) return 'only version 19 of argon2id is supported';
@@ -78,7 +78,7 @@ function parseArgon2id(text: string): Argon2idHash | string {
 	return mistake ?? { algorithm: 'argon2id', text, memory, passes, parallelism, salt, tag };
 }
 
-/** Returns what is wrong with parameters of argon2id, or undefined. */
+/** Returns what is wrong with the parameters of argon2id; undefined if they are valid. */
 export function argon2idMistake(
 	parameters: {
 		readonly [name in keyof typeof ARGON2ID_LIMITS]: number;
@@ -100,7 +100,7 @@ const ARGON2ID_NAMES: { readonly [name: string]: string } = {
 	salt: 'salt length (bytes)',
 };
 
-/** Returns the PHC string of an argon2id tag. */
+/** Returns the PHC string of an argon2id hash. */
 export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): string {
 	const { memory, passes, parallelism, salt, tag } = hash;
 	const plain = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '');
@@ -108,8 +108,8 @@ export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): 
 }
 
 /**
- * Returns a hash with the same parameters but no known password, so that verifying against it takes as long as against the
- * given one. Equal parameters give equal text, so that results remembered for it survive a reload like those of real ones.
+ * Returns a hash with the same parameters but without a known password, so that verifying against it takes as long as against the
+ * given one. Equal parameters return equal text, so that cached results for it survive a reload, as those of real hashes do.
  */
 export function decoyOf(hash: PasswordHash): PasswordHash {
 	if (hash.algorithm === 'bcrypt') {

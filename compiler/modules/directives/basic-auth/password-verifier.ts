@@ -1,4 +1,4 @@
-/** The lease of `basic_auth`: password verification. */
+/** The lease of `basic_auth`, which verifies passwords. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { PasswordHash } from './password-hash.ts';
 
@@ -8,13 +8,13 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** Verifies passwords off the threads that serve requests. */
+/** Verifies passwords on other threads than those that serve requests. */
 export interface PasswordVerifier {
-	/** False for a fake: nothing is served, and the environment is unknown. */
+	/** False for a fake, which is used where nothing is served and the environment is unknown. */
 	readonly live: boolean;
 	/**
-	 * Returns the result, immediately if it is cached (under a keyed hash of user, hash and password). Rejects with HttpError
-	 * 429 if too many verifications of this client are waiting, and with 503 if too many are waiting in total.
+	 * Returns the result, immediately if it is cached (under a keyed hash of user, hash and password). Rejects with HttpError 429
+	 * if too many verifications for this client are pending, and with 503 if too many are pending in total.
 	 */
 	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean>;
 }

@@ -1,14 +1,14 @@
-/** Parses the directives of `Cache-Control` and its targeted variants (RFC 9111 §5.2, RFC 9213 §2). */
+/** Parses the directives of `Cache-Control` and of its targeted variants (RFC 9111 §5.2, RFC 9213 §2). */
 
-/** Seconds used for any longer time (RFC 9111 §1.2.2). */
+/** Maximum time in seconds; longer times are reduced to it (RFC 9111 §1.2.2). */
 const MAX_SECONDS = 2 ** 31;
 
-/** Directives by name in lower case; a directive without an argument is ''. */
+/** Maps directive names in lower case to their arguments, or to '' for directives without one. */
 export type Directives = ReadonlyMap<string, string>;
 
 const NO_DIRECTIVES: Directives = new Map();
 
-/** The value types of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
+/** Matches the value types of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
 const BARE =
 	'(?:-?\\d{1,15}(?:\\.\\d{1,3})?|"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"|[A-Za-z*][!#$%&\'*+\\-.^_`|~0-9A-Za-z:/]*|\\?[01]|:[A-Za-z0-9+/=]*:|@-?\\d{1,15}|%"(?:[ !#$&-~]|%[0-9a-f]{2})*")';
 const KEY = '[a-z*][a-z0-9_\\-.*]*';
@@ -18,8 +18,8 @@ const MEMBER = new RegExp(`(${KEY})(?:=(${BARE}|${LIST}))?${PARAMETERS}`, 'y');
 const COMMA = /[ \t]*,[ \t]*/y;
 
 /**
- * Parses a dictionary of directives with typed values (RFC 9213 §2.1). Ignores a value whose type is not the directive's.
- * Returns undefined if the text is not a dictionary or nothing remains: the field then counts as absent.
+ * Parses a dictionary of directives with typed values (RFC 9213 §2.1). Ignores directives whose value has the wrong type. Returns
+ * undefined if the text is not a dictionary or no directive remains; the field then counts as absent.
  */
 export function parseTargetedDirectives(text: string): Directives | undefined {
 	const found = new Map<string, string>();
@@ -31,7 +31,7 @@ export function parseTargetedDirectives(text: string): Directives | undefined {
 		if (!member) return undefined;
 		const [, name, value] = member as unknown as [string, string, string | undefined];
 		const argument = argumentOf(name, value);
-		// The last of two equal names counts (RFC 9651 §3.2).
+		// Of two members with the same name, the last counts (RFC 9651 §3.2).
 		if (argument === undefined) found.delete(name);
 		else found.set(name, argument);
 		at = MEMBER.lastIndex;
@@ -47,19 +47,19 @@ export function parseTargetedDirectives(text: string): Directives | undefined {
 function argumentOf(name: string, value: string | undefined): string | undefined {
 	if (isTime(name)) return value !== undefined && /^-?\d+$/.test(value) ? value : undefined;
 	if (value === '?0') return undefined;
-	// Directives that restrict storing count whatever their value is, so that a mistake cannot lift the restriction.
+	// Directives that restrict storing count whatever their value, so that a mistake cannot lift the restriction.
 	return value?.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : '';
 }
 
 /**
- * A directive, and the text up to the next one. They are separate so that backtracking never retries the first with another
- * length.
+ * Match a directive, and the text up to the next one. They are separate expressions so that backtracking never tries another
+ * length for the directive.
  */
 const ITEM = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?/y;
 const REST = /[^,"]*(?:,|$)/y;
 
 /**
- * Parses a list of directives. If a time is given twice, the shorter counts; an unreadable one counts as 0, because a mistake
+ * Parses a list of directives. If a time is given twice, the shorter one counts. An invalid time counts as 0, because a mistake
  * must not extend a response's lifetime (RFC 9111 §4.2.1).
  */
 export function parseDirectives(text: string | undefined): Directives {
@@ -82,7 +82,7 @@ export function parseDirectives(text: string | undefined): Directives {
 		const before = found.get(name);
 		if (before === undefined) found.set(name, value);
 		else if (isTime(name)) found.set(name, readSeconds(before) <= readSeconds(value) ? before : value);
-		// A directive without an argument applies to all fields, and naming one field does not narrow it.
+		// A directive without an argument applies to all fields, so an occurrence that names fields does not narrow it.
 		else if (before !== '' && value !== '') found.set(name, `${before},${value}`);
 		else found.set(name, '');
 	}
@@ -93,13 +93,13 @@ function isTime(name: string): boolean {
 	return name === 'max-age' || name === 's-maxage' || name.startsWith('stale-') || name === 'min-fresh';
 }
 
-/** Returns the milliseconds of a directive with a time, 0 if it cannot be read, undefined if it is absent. */
+/** Returns the time of a directive in milliseconds: 0 if it is invalid, undefined if the directive is absent. */
 export function timeOf(directives: Directives, name: string): number | undefined {
 	const text = directives.get(name);
 	return text === undefined ? undefined : readSeconds(text) * 1000;
 }
 
-/** Returns the whole seconds of a text, 0 if it is not a number. */
+/** Parses whole seconds; 0 if the text is not a number. */
 function readSeconds(text: string): number {
 	return /^\d+$/.test(text) ? Math.min(Number(text), MAX_SECONDS) : 0;
 }
