@@ -6,7 +6,7 @@ const ADDED = new URL('added-modules.ts', import.meta.url).href;
 registerHooks({
 	load: (url, context, next) => {
 		const loaded = next(url, context);
-		const registry = /\/compiler\/modules\/(directives|matchers)\/index\.ts$/.exec(url)?.[1];
+		const registry = /\/compiler\/modules\/registry\/(directives|matchers)\.ts$/.exec(url)?.[1];
 		if (registry === undefined) return loaded;
 		const added = registry === 'directives' ? 'addedDirectives' : 'addedMatchers';
 		const source = String(loaded.source).replace(
