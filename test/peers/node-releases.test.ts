@@ -5,6 +5,7 @@ import { request } from 'node:https';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { THREAD_CODE_VARIABLE } from '../../runtime/threads/thread-source.ts';
 import { freePorts, ROOT, startServer, temporaryFolder, waitForPort } from '../harness.ts';
 
 const releases = suite('releases of Node');
@@ -19,6 +20,8 @@ for (const wanted of ['24', 'latest']) {
 			cwd: folder,
 			stdio: ['ignore', 'ignore', 'inherit'],
 		});
+		// The threads, too, must run from the sources: the build is for one release of Node.
+		delete process.env[THREAD_CODE_VARIABLE];
 		const node = path.join(folder, 'node_modules/node/bin/node');
 		const svc = path.join(ROOT, 'cli/main.ts');
 		const info = spawnSync(node, [svc, 'build-info'], { encoding: 'utf8' });

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PASS_SOCKET, receiveServer } from '../../../runtime/sockets/pass-socket.ts';
+import { THREAD_CODE_VARIABLE } from '../../../runtime/threads/thread-source.ts';
 import { ROOT, SVC, temporaryFolder } from '../../harness.ts';
 
 const passing = suite('sockets without node:ffi');
@@ -45,7 +46,8 @@ passing('two threads serve a Unix socket and an inherited socket, also after a r
 		process.execPath,
 		['--no-experimental-ffi', path.join(ROOT, 'cli/main.ts'), 'run', '--config', file],
 		{
-			env: { ...process.env, XDG_STATE_HOME: folder },
+			// Without node:ffi, a socket is passed by a second process, which a bundle cannot start from its source.
+			env: { ...process.env, [THREAD_CODE_VARIABLE]: undefined, XDG_STATE_HOME: folder },
 			stdio: ['ignore', 'pipe', 'pipe', inherited.descriptor],
 		},
 	);
