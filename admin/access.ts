@@ -15,7 +15,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import { withoutBlanks } from '../compiler/exchange/field-syntax.ts';
+import { trimBlanks } from '../compiler/exchange/field-syntax.ts';
 import { AdminError } from './errors.ts';
 import { type AdminEndpointAddress, isLoopback, isWildcard } from './listen-address.ts';
 
@@ -128,7 +128,7 @@ export class AdminAccess {
 	#carriesToken(x: Exchange): boolean {
 		const fields = x.request.headers.getAll('authorization');
 		const [value = ''] = fields;
-		const token = fields.length === 1 && /^bearer /i.test(value) ? withoutBlanks(value.slice('bearer '.length)) : '';
+		const token = fields.length === 1 && /^bearer /i.test(value) ? trimBlanks(value.slice('bearer '.length)) : '';
 		// Field values are decoded one byte per character, the configured token is text.
 		return timingSafeEqual(digest(Buffer.from(token, 'latin1')), this.#token!) && token !== '';
 	}

@@ -2,7 +2,7 @@
 import type { Plan } from '../compiler/codegen/plan/plan.ts';
 import { unixSocketProblem } from '../runtime/listeners/listener-sockets.ts';
 import type { Finding } from '../runtime/preflight/finding.ts';
-import { hostProblem } from '../runtime/preflight/listener-findings.ts';
+import { hostBindError } from '../runtime/preflight/listener-findings.ts';
 import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from './listen-address.ts';
 
 /** Returns what would, or might, make a start fail. */
@@ -29,7 +29,7 @@ export function adminFindings({ document, listeners }: Plan): Finding[] {
 			(listener.host === host || isWildcard(host) || isWildcard(listener.host)),
 	);
 	if (taken) return failed('a site listens there');
-	return hostProblem(host) === undefined
+	return hostBindError(host) === undefined
 		? []
 		: failed('no network interface of this machine has the address', 'warning');
 }

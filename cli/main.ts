@@ -2,7 +2,7 @@
 import './first.ts';
 import sade from 'sade';
 import { isSuccessor } from '../runtime/main/handover/predecessor-channel.ts';
-import { PASS_SOCKET, passSocket } from '../runtime/sockets/pass-socket.ts';
+import { PASS_SOCKET_ARGUMENT, passSocket } from '../runtime/sockets/pass-socket.ts';
 import { invocation, parseArguments, scan } from './command/arguments.ts';
 import type { Invocation } from './command/command.ts';
 import { reportFailure } from './command/failure-report.ts';
@@ -12,7 +12,7 @@ process.on('uncaughtException', error => {
 	void reportFailure(error).then(status => process.exit(status));
 });
 
-if (process.argv[2] === PASS_SOCKET) passSocket();
+if (process.argv[2] === PASS_SOCKET_ARGUMENT) passSocket();
 else if (isSuccessor()) void import('./serving/successor.ts').then(({ succeed }) => succeed());
 else start(process.argv.slice(2));
 

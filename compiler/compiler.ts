@@ -4,7 +4,7 @@ import { CompilerSession } from './incremental/compiler-session.ts';
 import type { CompileOptions } from './pipeline/compile.ts';
 import type { Reader } from './source/reader.ts';
 
-export { type Compiled, compile } from './pipeline/compile.ts';
+export { type CompileResult, compile } from './pipeline/compile.ts';
 
 /**
  * Creates a compiler for a configuration that changes, as in an editor or a server that reloads. After a change to one site,

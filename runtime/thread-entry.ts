@@ -1,10 +1,10 @@
 /** The entry point of every thread except the main one; the binary starts threads from this file's bundle. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { type IoMode, useIoMode } from './sockets/io-mode.ts';
+import { type IoMode, setIoMode } from './sockets/io-mode.ts';
 
 const port = parentPort;
 const data = workerData as { readonly kind?: unknown; readonly io?: IoMode } | null;
-if (data?.io !== undefined) useIoMode(data.io);
+if (data?.io !== undefined) setIoMode(data.io);
 // Loaded on demand, so that a worker thread does not load the parser and the schema checker.
 if (port && data?.kind === 'compiler') {
 	import('./compile/compiler-thread.ts').then(({ runCompilerThread }) => runCompilerThread(port, workerData));

@@ -13,8 +13,8 @@ export async function reportFailure(error: unknown): Promise<number> {
 export async function failureText(error: unknown): Promise<string> {
 	if (error instanceof UnknownWord) {
 		// Loaded only here, to keep correct command lines fast.
-		const { suggest } = await import('../../compiler/diagnostics/suggest.ts');
-		const nearest = suggest(error.word, error.known);
+		const { nearestName } = await import('../../compiler/diagnostics/suggest.ts');
+		const nearest = nearestName(error.word, error.known);
 		return `error: ${error.message}${nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`}\n`;
 	}
 	if (error instanceof CommandFailure) return `${error.before}error: ${error.message}\n`;

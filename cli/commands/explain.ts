@@ -62,9 +62,8 @@ export const explain: Command = {
 
 /** Returns the request that the command line describes. @throws {@link CommandFailure} if no client could send it */
 async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
-	const { clientAddress, clockTime, fieldMistake, isRequestUrl, methodMistake, parseRequestUrl } = await import(
-		'../../compiler/dry-run/dry-run-request.ts'
-	);
+	const { canonicalClientAddress, parseClockTime, fieldMistake, isRequestUrl, methodMistake, parseRequestUrl } =
+		await import('../../compiler/dry-run/dry-run-request.ts');
 	const [method, target] = invocation.args as readonly [string, string];
 	const refuse = ({ message, hint }: { message: string; hint?: string }): never => {
 		throw new CommandFailure(hint === undefined ? message : `${message} ${hint}`);
@@ -85,10 +84,10 @@ async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 		return [name, value];
 	});
 	const from = invocation.value('from');
-	const address = from === undefined ? undefined : clientAddress(from);
+	const address = from === undefined ? undefined : canonicalClientAddress(from);
 	if (from !== undefined && address === undefined) refuse({ message: `${quoted(from)} is not an IP address.` });
 	const at = invocation.value('at');
-	const time = at === undefined ? undefined : clockTime(at);
+	const time = at === undefined ? undefined : parseClockTime(at);
 	if (at !== undefined && time === undefined) {
 		refuse({
 			message: `${quoted(at)} is not a time.`,

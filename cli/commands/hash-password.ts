@@ -55,7 +55,7 @@ function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
 }
 
 async function argon2id({ value }: Invocation): Promise<(password: string) => Promise<string>> {
-	const { argon2idMistake, ARGON2ID_LIMITS, formatArgon2id } = await import(
+	const { argon2idParameterMistake, ARGON2ID_LIMITS, formatArgon2id } = await import(
 		'../../compiler/modules/directives/basic-auth/password-hash.ts'
 	);
 	const number = (option: string, otherwise: string, of: keyof typeof ARGON2ID_LIMITS): number => {
@@ -66,7 +66,7 @@ async function argon2id({ value }: Invocation): Promise<(password: string) => Pr
 	const memory = number('argon2id-memory', '65536', 'memory');
 	const parallelism = number('argon2id-threads', '4', 'parallelism');
 	const tagLength = number('argon2id-keylen', '32', 'tag');
-	const mistake = argon2idMistake({ passes, memory, parallelism, tag: tagLength, salt: SALT_BYTES });
+	const mistake = argon2idParameterMistake({ passes, memory, parallelism, tag: tagLength, salt: SALT_BYTES });
 	if (mistake !== undefined) throw new CommandFailure(`${mistake[0]!.toUpperCase()}${mistake.slice(1)}.`);
 	return async password => {
 		const { argon2Sync, randomBytes } = await import('node:crypto');

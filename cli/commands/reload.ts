@@ -1,5 +1,5 @@
 /** `svc reload`. */
-import type { PlaceTexts } from '../../compiler/lower/step-places.ts';
+import type { StepPlaces } from '../../compiler/lower/step-places.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import {
@@ -101,9 +101,9 @@ function commandLine(): string {
 }
 
 /** Adds to the document the places that logs show. */
-async function placed(document: string, places: PlaceTexts): Promise<string> {
-	const { placedText } = await import('../../compiler/lower/step-places.ts');
-	return placedText(document, places);
+async function placed(document: string, places: StepPlaces): Promise<string> {
+	const { formatPlacedDocument } = await import('../../compiler/lower/step-places.ts');
+	return formatPlacedDocument(document, places);
 }
 
 /** `--accept` or `--revert`. */

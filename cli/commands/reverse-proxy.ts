@@ -1,7 +1,7 @@
 /** `svc reverse-proxy`. */
 
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
-import { withSchemes } from '../../compiler/modules/directives/reverse-proxy/schemes.ts';
+import { applySchemes } from '../../compiler/modules/directives/reverse-proxy/schemes.ts';
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { quoted } from '../command/arguments.ts';
@@ -62,7 +62,7 @@ function upstreams(to: readonly string[], insecure: boolean): UpstreamSettings {
 		if (parsed.kind === 'invalid')
 			throw new CommandFailure(`${quoted(text)} is not an upstream address: ${parsed.message}.`);
 	}
-	const settings = withSchemes({ to });
+	const settings = applySchemes({ to });
 	if (typeof settings === 'string') throw new CommandFailure(settings);
 	const { transport } = settings;
 	if (!insecure || transport?.type !== 'http' || !transport.tls) return settings;

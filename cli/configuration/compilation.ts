@@ -1,11 +1,11 @@
 /** Compiles a configuration for a command, and prints the diagnostics. */
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
-import { type Compiled, createCompiler } from '../../compiler/compiler.ts';
+import { type CompileResult, createCompiler } from '../../compiler/compiler.ts';
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document } from '../../compiler/document/document.ts';
-import { Silences } from '../../compiler/lint/silence.ts';
+import { SilencingComments } from '../../compiler/lint/silence.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference } from '../../compiler/syntax/format-difference.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
@@ -15,18 +15,18 @@ import { colorOnStandardError } from '../command/terminal.ts';
 import { unformatted } from './unformatted.ts';
 
 /** A configuration that compiles. */
-export interface Compilation extends Pick<Compiled, 'tests' | 'locate' | 'places'> {
+export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'places'> {
 	readonly document: Document;
 	readonly plan: Plan;
 	/** Rendered warnings, each followed by a newline; '' if there are none. */
 	readonly warnings: string;
 }
 
-/** Compiles. `wantsPlaces`: see {@link Compiled.places}. @throws {@link CommandFailure} with all problems rendered, in order */
+/** Compiles. `wantsPlaces`: see {@link CompileResult.places}. @throws {@link CommandFailure} with all problems rendered, in order */
 export function compileConfiguration(input: ConfigInput, wantsPlaces = false): Compilation {
 	const compiler = createCompiler(diskReader(process.cwd()), { places: wantsPlaces });
 	const { document, plan, diagnostics: found, tests, locate, places } = compiler.compile(input);
-	const diagnostics = input.format === 'json' ? found : new Silences(input.format).filter(found);
+	const diagnostics = input.format === 'json' ? found : new SilencingComments(input.format).filter(found);
 	const rendered = renderDiagnostics(diagnostics);
 	if (!document || !plan) throw new CommandFailure(refusal(input.name, diagnostics), { before: `${rendered}\n` });
 	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');

@@ -1,11 +1,11 @@
 /** Checks a configuration in every way available: the compiler, lint rules, preflight checks, and its own tests. */
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
-import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { type CompileResult, compile } from '../../compiler/compiler.ts';
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { Findings } from '../../compiler/diagnostics/formats/findings.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
-import { Silences } from '../../compiler/lint/silence.ts';
+import { SilencingComments } from '../../compiler/lint/silence.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { locateFindings } from '../../runtime/preflight/finding.ts';
@@ -41,7 +41,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 		starts = !found.some(({ severity }) => severity === 'error');
 		const told = { ...compiled, document, plan, diagnostics: [...diagnostics, ...found] };
 		diagnostics = await lint({ input, compiled: told, reader, deps, rules: options.lint ? 'all' : 'usual' });
-	} else if (input.format !== 'json') diagnostics = new Silences(input.format).filter(diagnostics);
+	} else if (input.format !== 'json') diagnostics = new SilencingComments(input.format).filter(diagnostics);
 	const { failed, count, failures } = starts ? await testResults(compiled, deps) : NO_TESTS;
 	const bad = ({ severity }: Diagnostic): boolean => severity === 'error' || (options.strict && severity === 'warning');
 	return {
@@ -56,7 +56,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 }
 
 /** Returns what would prevent a start on this machine, and what a start would warn about, with their places. */
-async function startFindings(plan: Plan, { locate }: Compiled): Promise<readonly Diagnostic[]> {
+async function startFindings(plan: Plan, { locate }: CompileResult): Promise<readonly Diagnostic[]> {
 	const { preflight } = await import('../../runtime/preflight/preflight.ts');
 	const { adminFindings } = await import('../../admin/admin-findings.ts');
 	const found = await preflight(plan, { workingDirectory: process.cwd(), environment: process.env });
@@ -67,7 +67,7 @@ async function startFindings(plan: Plan, { locate }: Compiled): Promise<readonly
 const NO_TESTS = { failed: 0, count: 0, failures: [] };
 
 async function testResults(
-	{ tests, plan }: Compiled,
+	{ tests, plan }: CompileResult,
 	deps: DryRunEnvironment,
 ): Promise<{ failed: number; count: number; failures: readonly Diagnostic[] }> {
 	if (!plan || tests.length === 0) return NO_TESTS;

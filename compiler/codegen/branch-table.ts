@@ -19,7 +19,7 @@ const TABLE_FROM = 4;
  * Reports whether a table can serve these branches. The condition of the first one must depend on the path: a malformed path is
  * an error on first use, and a table must not raise that error where an earlier condition would have answered the request.
  */
-export function fitsTable(branches: readonly Branch[]): boolean {
+export function canUseBranchTable(branches: readonly Branch[]): boolean {
 	if (branches.length < TABLE_FROM || segmentsOf(branches[0]!.when) === undefined) return false;
 	return branches.filter(({ when }) => segmentsOf(when)).length >= TABLE_FROM;
 }
@@ -28,13 +28,13 @@ export function fitsTable(branches: readonly Branch[]): boolean {
  * Maps lists of path prefixes to lookup tables. Sites with the same routes share one, which stays in the processor's cache
  * where a thousand copies would not.
  */
-export type SharedTables = Map<string, TextTable<number>>;
+export type SharedBranchTables = Map<string, TextTable<number>>;
 
 /** Runs the first branch that holds, or `otherwise` if none does. `shared` holds the tables of sites built together. */
 export function compileBranchTable(
 	branches: readonly Branch[],
 	otherwise: Handler,
-	shared: SharedTables = new Map(),
+	shared: SharedBranchTables = new Map(),
 ): Handler {
 	const keyed = branches.map(branch => ({ branch, keys: keysOf(branch) }));
 	const places = new Map<string, number[]>();
@@ -69,7 +69,7 @@ export function compileBranchTable(
 }
 
 /** Returns the lookup table for a list of path prefixes, shared with other sites if possible. */
-function tableOf(texts: readonly string[], shared: SharedTables): TextTable<number> {
+function tableOf(texts: readonly string[], shared: SharedBranchTables): TextTable<number> {
 	const name = JSON.stringify(texts);
 	const known = shared.get(name);
 	if (known) return known;
@@ -114,11 +114,11 @@ function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], othe
 		candidates.push(branch);
 	}
 	if (candidates.length === 0) return otherwise;
-	return x => (firstThatHolds(candidates, x)?.handler ?? otherwise)(x);
+	return x => (firstMatchingBranch(candidates, x)?.handler ?? otherwise)(x);
 }
 
 /** Returns the first branch that holds, evaluating them in order. */
-export function firstThatHolds(candidates: readonly Branch[], x: Exchange): Branch | undefined {
+export function firstMatchingBranch(candidates: readonly Branch[], x: Exchange): Branch | undefined {
 	for (let i = 0; i < candidates.length; i++) {
 		const { predicate } = candidates[i]!;
 		if (!predicate || predicate(x)) return candidates[i];

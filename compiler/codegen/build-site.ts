@@ -13,8 +13,8 @@ import { compileStatuses } from './context/statuses.ts';
 import { StepNumbers } from './context/step-numbers.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import type { SharedCode } from './shared-code.ts';
-import { type BuildTracer, SiteCompiler, type SiteScope, unanswered } from './site-compiler.ts';
-import { type LogChoice, SiteLogs } from './site-logs.ts';
+import { type BuildTracer, endPipeline, SiteCompiler, type SiteScope } from './site-compiler.ts';
+import { type AccessLogSelector, SiteLogs } from './site-logs.ts';
 
 /** Dependencies of building a site. */
 export interface BuildEnvironment {
@@ -59,7 +59,7 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 	const place = new SiteCompiler(scope, pointer);
 	const name = site.addresses[0] ?? '';
 	const logs = scope.logs.choose;
-	const main = beginning(place.pipeline(site.pipeline, unanswered), scope);
+	const main = beginning(place.pipeline(site.pipeline, endPipeline), scope);
 	const errors = site.errors && site.errors.length > 0 ? compileErrors(place, site.errors) : undefined;
 	const handle = errors ? guarded(name, logs, main, errors) : plain(name, logs, main);
 	scope.whole.handle = handle;
@@ -84,7 +84,7 @@ function beginning(main: Handler, scope: SiteScope): Handler {
 	};
 }
 
-function plain(name: string, logs: LogChoice | undefined, main: Handler): Handler {
+function plain(name: string, logs: AccessLogSelector | undefined, main: Handler): Handler {
 	if (!logs) {
 		return x => {
 			x.site = name;
@@ -100,7 +100,7 @@ function plain(name: string, logs: LogChoice | undefined, main: Handler): Handle
 
 function guarded(
 	name: string,
-	logs: LogChoice | undefined,
+	logs: AccessLogSelector | undefined,
 	main: Handler,
 	errors: (x: Exchange, thrown: unknown) => void | Promise<void>,
 ): Handler {

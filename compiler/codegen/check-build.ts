@@ -5,18 +5,18 @@
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
 import { BuildError } from '../modules/contract/compile-context.ts';
-import type { Asked, RecordingReader } from '../source/recording-reader.ts';
+import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import { type BuildEnvironment, buildSite } from './build-site.ts';
 import { checkingLeases } from './checking-leases.ts';
-import { NO_FACTS } from './placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from './placeholders/index.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import { checkServers } from './plan/check-servers.ts';
 
 /** Sites known to build with the same settings, upstreams and routes, each with its recorded file reads. */
-export type BuiltSites = WeakMap<Site, readonly Asked[]>;
+export type ReadsBySite = WeakMap<Site, readonly RecordedRead[]>;
 
 /** The reads of a site that reads no files, as most do. */
-const NOTHING: readonly Asked[] = [];
+const NOTHING: readonly RecordedRead[] = [];
 
 /**
  * Reports what cannot be built, at its pointer; for each pipeline of a site, the first mistake. Sites in `built` are not built
@@ -27,7 +27,7 @@ const NOTHING: readonly Asked[] = [];
 export function checkBuild(
 	document: Document,
 	report: Report,
-	built: BuiltSites,
+	built: ReadsBySite,
 	reader: RecordingReader,
 	facts?: HostFacts,
 ): void {
@@ -37,7 +37,7 @@ export function checkBuild(
 		upstreams: document.upstreams ?? {},
 		routes: document.routes ?? {},
 		leases: checkingLeases(reader, facts !== undefined),
-		facts: facts ?? NO_FACTS,
+		facts: facts ?? UNKNOWN_HOST_FACTS,
 	};
 	(document.sites ?? []).forEach((site, index) => {
 		const known = built.get(site);

@@ -7,7 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { Branch } from '../modules/contract/compile-context.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
-import { compileBranchTable, fitsTable } from './branch-table.ts';
+import { canUseBranchTable, compileBranchTable } from './branch-table.ts';
 import { withWholeBody } from './context/request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';
 
@@ -34,7 +34,7 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 			run.unshift(built);
 			following = conditional(built, following, group);
 		}
-		if (!group && !place.traced && !run.some(step => step.asksBody) && fitsTable(run)) {
+		if (!group && !place.traced && !run.some(step => step.asksBody) && canUseBranchTable(run)) {
 			following = compileBranchTable(run, after, place.scope.shared?.tables);
 		}
 		end = start;

@@ -5,14 +5,14 @@
 import { hash } from 'node:crypto';
 import type { Step } from '../document/document.ts';
 import type { Handler } from '../exchange/handler.ts';
-import type { SharedTables } from './branch-table.ts';
+import type { SharedBranchTables } from './branch-table.ts';
 
 /** Maximum characters of steps stored verbatim for comparison; longer ones are hashed. */
 const SHORT = 128;
 
 /** The code shared during one build: filled while sites are built, and discarded afterwards. */
 export class SharedCode {
-	readonly tables: SharedTables = new Map();
+	readonly tables: SharedBranchTables = new Map();
 	readonly #pipelines = new Map<string, Handler>();
 
 	/** Returns the existing pipeline for equal steps, or compiles one. `own` is true if other sites must not share the result. */

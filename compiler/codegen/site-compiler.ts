@@ -14,15 +14,15 @@ import {
 } from '../modules/contract/compile-context.ts';
 import type { StepTraits } from '../modules/contract/traits.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
-import { MATCHERS } from '../modules/registry/matchers.ts';
-import { compileBranchTable, firstThatHolds, fitsTable } from './branch-table.ts';
+import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
+import { canUseBranchTable, compileBranchTable, firstMatchingBranch } from './branch-table.ts';
 import { type RouteRunner, routeRunner } from './compile-named-routes.ts';
 import { compilePipeline } from './compile-pipeline.ts';
 import type { StepNumbers } from './context/step-numbers.ts';
-import { compilePlaceholder, holdsBytes } from './placeholders/index.ts';
-import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
+import { compilePlaceholder, isFieldPlaceholder } from './placeholders/index.ts';
+import type { HostFacts, PlaceholderReader, PlaceholderScope } from './placeholders/placeholder.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './placeholders/template.ts';
-import { compileRegexp, REQUESTED, RegexpError, RegexpTooLarge } from './regexp/regexp.ts';
+import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError, RegexpTooLarge } from './regexp/regexp.ts';
 import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
 
@@ -103,8 +103,8 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	firstBranch(branches: readonly Branch[], otherwise: Handler): Handler {
-		if (!this.traced && fitsTable(branches)) return compileBranchTable(branches, otherwise);
-		return x => (firstThatHolds(branches, x)?.handler ?? otherwise)(x);
+		if (!this.traced && canUseBranchTable(branches)) return compileBranchTable(branches, otherwise);
+		return x => (firstMatchingBranch(branches, x)?.handler ?? otherwise)(x);
 	}
 
 	get wholeSite(): Handler {
@@ -139,7 +139,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
 		// A pipeline with any other continuation is specific to its site.
-		if (next !== unanswered || scope.shared === undefined || this.traced) {
+		if (next !== endPipeline || scope.shared === undefined || this.traced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
 		const base = steps.length === 0 ? this.#base : scope.numbers.of(steps[0]!);
@@ -158,7 +158,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	matcher(matcher: Matcher, field = 'when'): Predicate {
 		const place = this.at(field);
-		const module = MATCHERS.get(matcher.type);
+		const module = MATCHERS_BY_TYPE.get(matcher.type);
 		if (!module) return place.refuse(`\`${matcher.type}\` is not a matcher.`, 'matcher/unknown');
 		const predicate = module.compile(matcher, place);
 		if (place.wantsBody) this.wantsBody = true;
@@ -189,10 +189,10 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		}
 	}
 
-	placeholder(name: string): Resolver | undefined {
+	placeholder(name: string): PlaceholderReader | undefined {
 		const compiled = compilePlaceholder(name, this);
 		if (typeof compiled === 'string') return () => compiled;
-		if (compiled === undefined || !holdsBytes(name)) return compiled;
+		if (compiled === undefined || !isFieldPlaceholder(name)) return compiled;
 		return x => {
 			const value = compiled(x);
 			return typeof value === 'string' ? decodeFieldText(value) : value;
@@ -219,7 +219,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	requestedRegexp(source: string, flags?: string): RegExp {
-		return compileRegexp(source, flags, REQUESTED);
+		return compileRegexp(source, flags, REQUEST_REGEXP_BOUNDS);
 	}
 
 	refuse(message: string, code = 'document/invalid', hint?: string): never {
@@ -244,6 +244,6 @@ function shortened(text: string): string {
 }
 
 /** The end of every pipeline. Sets the status to 200, with an empty body, if nothing has answered. */
-export function unanswered(x: Exchange): void {
+export function endPipeline(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }

@@ -8,14 +8,14 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { AccessLog, Leases } from '../exchange/leases.ts';
 
 /** Selects the access logs for a request. */
-export type LogChoice = (x: Exchange) => readonly AccessLog[];
+export type AccessLogSelector = (x: Exchange) => readonly AccessLog[];
 
 /** The access logs that a site leases. */
 export class SiteLogs {
 	/** All logs that the site writes to by default. */
 	readonly all: readonly AccessLog[];
 	/** Selects logs by the request's host. Never selects logs used only through `log_name`. Undefined if there are none. */
-	readonly choose: LogChoice | undefined;
+	readonly choose: AccessLogSelector | undefined;
 	/** True if any log receives entries, even if only through `log_name`. */
 	used: boolean;
 	readonly #byName = new Map<string, readonly AccessLog[]>();

@@ -1,7 +1,7 @@
 /** Renders diagnostics as text for people: what is wrong, where, the lines around it, and what to do. */
 import type { SourceSpan } from '../source/source.ts';
 import type { Diagnostic, Severity } from './diagnostic.ts';
-import { cutColumns, printable, type TerminalLine, terminalLine } from './terminal-text.ts';
+import { cutColumns, escapeControlCharacters, layOutTerminalLine, type TerminalLine } from './terminal-text.ts';
 
 /** Maximum columns of source shown; longer lines are cut around the caret. */
 const frameWidth = 100;
@@ -23,7 +23,7 @@ export function renderDiagnostic(
 	const paint: Paint = options.color ? (text, style) => `${ansi}${style}m${text}${ansi}0m` : text => text;
 	const { severity, code, span, pointer, label, related, hint } = diagnostic;
 	const colour = severityColours[severity];
-	const message = printable(diagnostic.message);
+	const message = escapeControlCharacters(diagnostic.message);
 	const head = `${paint(`${severity}[${code}]`, `1;${colour}`)}${paint(`: ${message}`, '1')}`;
 	const lines = [head];
 	let gutter = 1;
@@ -34,19 +34,20 @@ export function renderDiagnostic(
 		if (options.frame !== false) frame(span, line, gutter, label, paint, colour, lines);
 	} else {
 		if (pointer !== undefined)
-			lines.push(`  ${paint('-->', '34')} ${printable(pointer === '' ? 'the whole document' : pointer)}`);
-		if (label !== undefined) lines.push(`   ${printable(label)}`);
+			lines.push(`  ${paint('-->', '34')} ${escapeControlCharacters(pointer === '' ? 'the whole document' : pointer)}`);
+		if (label !== undefined) lines.push(`   ${escapeControlCharacters(label)}`);
 	}
 	const margin = ' '.repeat(gutter + 2);
 	for (let at = span?.source.importedAt; at; at = at.source.importedAt) lines.push(`${margin}imported at ${place(at)}`);
-	for (const other of related ?? []) lines.push(`${margin}${printable(other.message)}: ${place(other.span)}`);
-	if (hint !== undefined) lines.push(`${margin}${paint('hint:', '36')} ${printable(hint)}`);
+	for (const other of related ?? [])
+		lines.push(`${margin}${escapeControlCharacters(other.message)}: ${place(other.span)}`);
+	if (hint !== undefined) lines.push(`${margin}${paint('hint:', '36')} ${escapeControlCharacters(hint)}`);
 	return lines.join('\n');
 }
 
 function place(span: SourceSpan): string {
 	const { line, column } = span.source.position(span.start);
-	return `${printable(span.source.name)}:${line}:${column}`;
+	return `${escapeControlCharacters(span.source.name)}:${line}:${column}`;
 }
 
 /** Returns the part of a line to lay out, beginning at offset `from`, which is 0 except for very long lines. */
@@ -70,7 +71,7 @@ function frame(
 	const { source } = span;
 	const skipped = Math.max(0, span.start - source.lineStarts[line - 1]! - reach);
 	const start = source.lineStarts[line - 1]! + skipped;
-	const laid = terminalLine(textOfLine(span, line, skipped));
+	const laid = layOutTerminalLine(textOfLine(span, line, skipped));
 	const from = laid.columnOf(span.start - start);
 	const to = Math.max(from + 1, Math.min(laid.columnOf(span.end - start), laid.columnOf(Number.POSITIVE_INFINITY)));
 	const left = firstColumn(laid, from, to);
@@ -79,14 +80,14 @@ function frame(
 		const shown = window(text, left);
 		lines.push(shown === '' ? bar : `${bar} ${shown}`);
 	};
-	if (line > 1) numbered(line - 1, terminalLine(textOfLine(span, line - 1, skipped)));
+	if (line > 1) numbered(line - 1, layOutTerminalLine(textOfLine(span, line - 1, skipped)));
 	numbered(line, laid);
 	const carets = '^'.repeat(Math.min(to - from, Math.max(1, frameWidth - (from - left))));
-	const note = label === undefined ? carets : `${carets} ${printable(label)}`;
+	const note = label === undefined ? carets : `${carets} ${escapeControlCharacters(label)}`;
 	lines.push(`${paint(`${' '.repeat(gutter)} |`, '34')} ${' '.repeat(from - left)}${paint(note, colour)}`);
 	const last = source.lineStarts.length;
 	if (line < last && !(line + 1 === last && source.lineStarts[line] === source.text.length)) {
-		numbered(line + 1, terminalLine(textOfLine(span, line + 1, skipped)));
+		numbered(line + 1, layOutTerminalLine(textOfLine(span, line + 1, skipped)));
 	}
 }
 

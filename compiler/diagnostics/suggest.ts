@@ -7,7 +7,7 @@ const longestWord = 200;
  * Returns the candidate nearest to `word`, or undefined if none is close: at most a third of the word's letters (and at least
  * one) may be inserted, omitted, replaced or swapped with a neighbor. Case is ignored.
  */
-export function suggest(word: string, candidates: Iterable<string>): string | undefined {
+export function nearestName(word: string, candidates: Iterable<string>): string | undefined {
 	if (word.length > longestWord) return undefined;
 	const wanted = word.toLowerCase();
 	let best: string | undefined;
@@ -26,7 +26,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
 }
 
 /** Returns the `count` candidates nearest to `word`, nearest first. Ties keep their order. */
-export function nearest(word: string, candidates: readonly string[], count: number): string[] {
+export function nearestNames(word: string, candidates: readonly string[], count: number): string[] {
 	const wanted = word.slice(0, longestWord).toLowerCase();
 	return candidates
 		.map(candidate => ({ candidate, distance: unlikeness(wanted, candidate.toLowerCase()) }))

@@ -47,12 +47,12 @@ function visible(character: string): string {
 }
 
 /** Makes the control characters of a message visible, except newlines. */
-export function printable(text: string): string {
+export function escapeControlCharacters(text: string): string {
 	return [...text].map(character => (character === '\n' ? '\n' : visible(character))).join('');
 }
 
 /** Lays out one line of source. Drops a trailing carriage return. */
-export function terminalLine(line: string): TerminalLine {
+export function layOutTerminalLine(line: string): TerminalLine {
 	const content = line.endsWith('\r') ? line.slice(0, -1) : line;
 	const columns: number[] = [];
 	let text = '';
@@ -72,7 +72,7 @@ export function terminalLine(line: string): TerminalLine {
 	return { text, columnOf: offset => columns[Math.min(Math.max(offset, 0), columns.length - 1)]! };
 }
 
-/** Returns the columns from `from` up to, but not including, `to` of a line laid out by {@link terminalLine}. */
+/** Returns the columns from `from` up to, but not including, `to` of a line laid out by {@link layOutTerminalLine}. */
 export function cutColumns(text: string, from: number, to: number): string {
 	let column = 0;
 	let cut = '';

@@ -18,7 +18,7 @@ export interface ListenHostMistake {
 }
 
 /** Default permissions of a socket file: only its owner may connect. */
-export const SOCKET_MODE = 0o600;
+export const DEFAULT_SOCKET_MODE = 0o600;
 
 const HINT = 'Write an address or a host name without a port, unix//path or fd/3.';
 const PLACEHOLDERS = /\{[^{}]*\}/g;

@@ -34,7 +34,7 @@ function accessLoggerName(name: string | undefined): string {
  * Reports whether a log receives the entries of a logger. Namespaces match as prefixes of whole segments, and the longest match
  * decides.
  */
-export function takesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
+export function includesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
 	const included = longest(log.include, logger);
 	if (log.include && log.include.length > 0 && included === -1) return false;
 	const excluded = longest(log.exclude, logger);
@@ -62,9 +62,9 @@ export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSet
 	const base = Object.hasOwn(logs, name) ? logs[name]! : {};
 	const targets: AccessLogSettings[] = [];
 	if (own) targets.push(target(logger, { ...base, ...log }, settings));
-	else if (takesLogger(base, logger)) targets.push(target(logger, base, settings));
+	else if (includesLogger(base, logger)) targets.push(target(logger, base, settings));
 	for (const [other, process] of Object.entries(logs)) {
-		if (other === DEFAULT_LOG || other === name || !takesLogger(process, logger)) continue;
+		if (other === DEFAULT_LOG || other === name || !includesLogger(process, logger)) continue;
 		targets.push(target(logger, process, settings));
 	}
 	return targets;
@@ -75,7 +75,7 @@ export function namedLogTargets(name: string, settings: Settings): AccessLogSett
 	const logger = accessLoggerName(name);
 	const { [DEFAULT_LOG]: process = {}, ...others } = (settings.logs ?? {}) as { readonly [name: string]: SiteLog };
 	return [process, ...Object.values(others)]
-		.filter(log => takesLogger(log, logger))
+		.filter(log => includesLogger(log, logger))
 		.map(log => target(logger, log, settings));
 }
 

@@ -2,7 +2,7 @@
 import type { Schema } from './schema-type.ts';
 
 /** An array of steps. */
-export const PIPELINE: Schema = { $ref: '#/$defs/pipeline' };
+export const PIPELINE_SCHEMA: Schema = { $ref: '#/$defs/pipeline' };
 
 /** A tagged matcher. */
-export const MATCHER: Schema = { $ref: '#/$defs/matcher' };
+export const MATCHER_SCHEMA: Schema = { $ref: '#/$defs/matcher' };

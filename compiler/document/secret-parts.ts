@@ -11,7 +11,7 @@ export interface TextPart {
 }
 
 /** Returns the string with {@link REDACTED} in place of the given parts, which must be in order. */
-export function hideParts(text: string, parts: readonly TextPart[]): string {
+export function redactParts(text: string, parts: readonly TextPart[]): string {
 	let shown = '';
 	let at = 0;
 	for (const { start, end } of parts) {
@@ -34,7 +34,7 @@ const PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
 const SIGNATURES: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
 
 /** Finds credentials in URLs: the password of the userinfo, or all of it if it has no user name, and query parameters. */
-export function secretsOfUrl(text: string): TextPart[] {
+export function findUrlSecrets(text: string): TextPart[] {
 	const parts: TextPart[] = [];
 	if (text.includes('@')) {
 		for (const match of text.matchAll(USERINFO)) {
@@ -56,8 +56,8 @@ export function secretsOfUrl(text: string): TextPart[] {
 }
 
 /** Redacts the credentials of all URLs in a string, which may be an error message. */
-export function withoutUrlSecrets(text: string): string {
-	return hideParts(text, secretsOfUrl(text));
+export function redactUrlSecrets(text: string): string {
+	return redactParts(text, findUrlSecrets(text));
 }
 
 /** Matches the prefixes that services give to their tokens. */
@@ -75,7 +75,7 @@ function looksRandom(text: string): boolean {
  * Finds credentials in a command argument: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, the argument after
  * `--token`, the password in `--user name:password`, credentials in a URL, and text that looks random.
  */
-export function secretsOfArgument(args: readonly unknown[], at: number): TextPart[] {
+export function findArgumentSecrets(args: readonly unknown[], at: number): TextPart[] {
 	const text = String(args[at]);
 	const whole = [{ start: 0, end: text.length }];
 	if (text === REDACTED) return whole;
@@ -94,7 +94,7 @@ export function secretsOfArgument(args: readonly unknown[], at: number): TextPar
 		}
 	}
 	if (at > 0 && looksRandom(text)) return whole;
-	return secretsOfUrl(text);
+	return findUrlSecrets(text);
 }
 
 /** A token of an expression. */
@@ -141,7 +141,7 @@ function endOfLiteral(expression: string, begin: number, quote: string, raw: boo
  * Finds the literals in an expression that are used with a credential: those in the same comparison or the same call. Names of
  * fields and parameters are excepted.
  */
-export function secretsOfExpression(expression: string): TextPart[] {
+export function findExpressionSecrets(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];
 	const tokens = tokensOf(expression);
 	const parts: TextPart[] = [];

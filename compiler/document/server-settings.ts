@@ -59,7 +59,7 @@ export interface ServerSettings {
 }
 
 /** A listener's address; '' is every interface. */
-export interface ListenerPlace {
+export interface ListenerAddress {
 	readonly host: string;
 	readonly port: number;
 }
@@ -67,7 +67,7 @@ export interface ListenerPlace {
 const NONE: ServerSettings = {};
 
 /** Parses an address of `servers`; undefined if it is invalid. `unix//path` and `fd/3` have port 0. */
-export function parseServerListener(text: string): ListenerPlace | undefined {
+export function parseServerListener(text: string): ListenerAddress | undefined {
 	if (/^(?:unix\/[/{]|fd\/).+/.test(text)) return { host: text, port: 0 };
 	const parts = /^(?:tcp[46]?\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):([0-9]{1,5})$/.exec(text);
 	const port = Number(parts?.[3]);
@@ -76,7 +76,7 @@ export function parseServerListener(text: string): ListenerPlace | undefined {
 }
 
 /** Returns the item for a listener: the most specific (longest) one that names its address; otherwise the general one. */
-export function serverSettingsFor(settings: Settings, place: ListenerPlace): ServerSettings {
+export function serverSettingsFor(settings: Settings, place: ListenerAddress): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
 	let found: ServerSettings | undefined;
 	for (const server of servers) {

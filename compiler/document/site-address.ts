@@ -29,11 +29,11 @@ export interface SchemePorts {
 }
 
 /** Maximum UTF-16 units of an address. */
-export const MAX_ADDRESS = 4096;
+export const MAX_ADDRESS_LENGTH = 4096;
 
 /** Parses an address. Mistakes in the port are reported before those in the scheme, as in the compatible server. */
 export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
-	const text = written.trim().slice(0, MAX_ADDRESS);
+	const text = written.trim().slice(0, MAX_ADDRESS_LENGTH);
 	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {
 		return {
 			code: 'address/socket',
@@ -122,7 +122,7 @@ export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 }
 
 /** Reports whether an address combines `http` with the HTTPS port, or `https` with the HTTP port, which would be misleading. */
-export function violatesConvention(address: SiteAddress, ports: SchemePorts): boolean {
+export function usesOtherSchemesPort(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.port === undefined || ports.http === ports.https) return false;
 	if (address.scheme === 'http') return address.port === ports.https;
 	return address.scheme === 'https' && address.port === ports.http;

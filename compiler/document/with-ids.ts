@@ -30,16 +30,16 @@ export function withIds(schema: Schema): Schema {
 			result[keyword] = isSchema ? withIds(value as Schema) : value;
 		}
 	}
-	if (takesId(schema)) result.properties = { '@id': ID, ...(result.properties as object) };
+	if (canHaveId(schema)) result.properties = { '@id': ID, ...(result.properties as object) };
 	return result;
 }
 
 /** Reports whether values of a schema are objects with known keys. */
-export function takesId({ properties, additionalProperties }: Schema): boolean {
+export function canHaveId({ properties, additionalProperties }: Schema): boolean {
 	return properties !== undefined && additionalProperties === false;
 }
 
 /** Reports whether a value can be an `@id`. */
-export function isId(value: unknown): boolean {
+export function isObjectId(value: unknown): boolean {
 	return typeof value === 'string' && value !== '';
 }

@@ -1,6 +1,6 @@
 /** The response as a client receives it: the handlers' response, with what the protocol adds and removes (RFC 9112 §6). */
 import { type Body, bodyLength, isStream } from '../exchange/body.ts';
-import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../exchange/field-syntax.ts';
+import { encodeFieldText, fieldValueKind, isToken, trimBlanks } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import type { FakeExchange } from './fake-exchange.ts';
 
@@ -89,7 +89,7 @@ function sentFields(headers: HeaderList): HeaderList {
 		}
 		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
 		// The recipient strips surrounding white space from values.
-		if (kind !== 'invalid') sent.add(name, withoutBlanks(kind === 'text' ? encodeFieldText(value) : value));
+		if (kind !== 'invalid') sent.add(name, trimBlanks(kind === 'text' ? encodeFieldText(value) : value));
 	}
 	return sent;
 }

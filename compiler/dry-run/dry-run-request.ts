@@ -107,7 +107,7 @@ export function fieldMistake(name: string, value: string): RequestMistake | unde
 }
 
 /** Returns a client's address in canonical form; undefined if it is invalid. */
-export function clientAddress(text: string): string | undefined {
+export function canonicalClientAddress(text: string): string | undefined {
 	const ip = parseIp(text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text);
 	return ip && formatIp(ip);
 }
@@ -115,7 +115,7 @@ export function clientAddress(text: string): string | undefined {
 const TIME = /^\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:\d{2}))?$/;
 
 /** Parses `2026-01-31` (midnight UTC) or `2026-01-31T12:00:00Z` to milliseconds since 1970; undefined for anything else. */
-export function clockTime(text: string): number | undefined {
+export function parseClockTime(text: string): number | undefined {
 	if (!TIME.test(text)) return undefined;
 	const time = Date.parse(text.replace(' ', 'T').toUpperCase());
 	if (Number.isNaN(time)) return undefined;

@@ -1,7 +1,7 @@
 /** An exchange without a connection: its client never disconnects, its clock can be set, and its upstream is scripted. */
 import { parseAuthority } from '../exchange/authority.ts';
 import type { BodySource } from '../exchange/body.ts';
-import { type ConnectionInfo, Exchange, type Received, Request } from '../exchange/exchange.ts';
+import { type ConnectionInfo, Exchange, type ReceivedRequestLine, Request } from '../exchange/exchange.ts';
 import { encodeFieldText, fieldValueKind, TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import type { Upstream, UpstreamRequest } from '../exchange/leases.ts';
@@ -19,7 +19,7 @@ export interface UpstreamAnswer {
 }
 
 /** A request that reached the fake upstream. */
-export interface SentRequest {
+export interface RequestToUpstream {
 	readonly settings: UpstreamSettings;
 	readonly upstream: Upstream;
 	readonly request: UpstreamRequest;
@@ -30,12 +30,12 @@ export class FakeExchange extends Exchange {
 	/** Interim responses, in the order in which they were sent. */
 	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
 	/** Requests sent to upstreams, in order. */
-	readonly sent: SentRequest[] = [];
+	readonly sent: RequestToUpstream[] = [];
 	readonly upstreamAnswer: UpstreamAnswer;
 	readonly #at: number | undefined;
 
 	constructor(
-		received: Received,
+		received: ReceivedRequestLine,
 		connection: ConnectionInfo,
 		request: Request,
 		at: number | undefined,
@@ -73,7 +73,7 @@ export function fakeExchange(
 	}
 	const source = body === undefined || body === '' ? null : new WholeBody(Buffer.from(body, 'utf8'));
 	if (source) fields.add('Content-Length', String(source.length));
-	const received: Received = { method, path: url.path, query: url.query, authority };
+	const received: ReceivedRequestLine = { method, path: url.path, query: url.query, authority };
 	const host = parseAuthority(authority)?.host ?? '';
 	const request = new Request(received, url.scheme, host, fields, source);
 	const remoteAddress = from ?? '127.0.0.1';

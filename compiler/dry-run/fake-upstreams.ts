@@ -3,7 +3,7 @@
 import { isStream } from '../exchange/body.ts';
 import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';
 import type { Exchange } from '../exchange/exchange.ts';
-import { withoutBlanks } from '../exchange/field-syntax.ts';
+import { trimBlanks } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import {
 	type Upstream,
@@ -18,14 +18,14 @@ import {
 	type UpstreamAddress,
 } from '../modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
-import type { BalancerView, Choice } from '../modules/providers/balancers/balancer.ts';
+import type { BalancerView, UpstreamChoice } from '../modules/providers/balancers/balancer.ts';
 import { compileBalance } from '../modules/providers/balancers/index.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
 /** A pool in which every upstream is healthy and idle, and every random choice picks the first. */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
-	readonly #choose: Choice;
+	readonly #choose: UpstreamChoice;
 	readonly #upstreams: readonly FakeUpstream[];
 	#candidates: readonly FakeUpstream[] = [];
 	#avoid: readonly Upstream[] = [];
@@ -69,7 +69,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 
 	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
 		const fake = x instanceof FakeExchange ? x : undefined;
-		request.headers.map((_name, value) => withoutBlanks(value));
+		request.headers.map((_name, value) => trimBlanks(value));
 		fake?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
 		const { status, body } = fake?.upstreamAnswer ?? { status: 200, body: '' };

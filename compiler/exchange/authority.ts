@@ -52,7 +52,7 @@ export function parseAuthority(text: string): Authority | undefined {
  * Returns the host of a valid authority as sent, including its case and trailing dot. An IPv6 address without a port keeps its
  * brackets, as in the compatible server.
  */
-export function sentHost(authority: string): string {
+export function hostAsSent(authority: string): string {
 	if (authority.charCodeAt(0) === 91)
 		return authority.endsWith(']') ? authority : authority.slice(1, authority.indexOf(']'));
 	const colon = authority.indexOf(':');

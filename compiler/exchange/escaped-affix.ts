@@ -4,7 +4,7 @@
  * Returns the escaped path without a prefix, or undefined if the path does not begin with it. Ignores case. A plain character in
  * the prefix also matches its escape in the path, but a `%XX` in the prefix matches only this escape.
  */
-export function withoutPrefix(escapedPath: string, prefix: string): string | undefined {
+export function stripPathPrefix(escapedPath: string, prefix: string): string | undefined {
 	let at = 0;
 	const wanted = Buffer.from(prefix, 'utf8').toString('latin1');
 	for (let i = 0; i < wanted.length; i++) {
@@ -21,8 +21,8 @@ export function withoutPrefix(escapedPath: string, prefix: string): string | und
 	return escapedPath.slice(at);
 }
 
-/** Returns the escaped path without a suffix, or undefined if the path does not end with it. Compares as `withoutPrefix` does. */
-export function withoutSuffix(escapedPath: string, suffix: string): string | undefined {
+/** Returns the escaped path without a suffix, or undefined if the path does not end with it. Compares as `stripPathPrefix` does. */
+export function stripPathSuffix(escapedPath: string, suffix: string): string | undefined {
 	const wanted = Buffer.from(suffix, 'utf8').toString('latin1');
 	let end = escapedPath.length;
 	for (let i = wanted.length - 1; i >= 0; i--) {

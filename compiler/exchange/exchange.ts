@@ -51,7 +51,7 @@ export interface ClientCertificate {
 }
 
 /** The request line and authority as received, before any rewrite. */
-export interface Received {
+export interface ReceivedRequestLine {
 	readonly method: string;
 	/** Path as sent, percent-encoded; never empty, `*` for OPTIONS. */
 	readonly path: string;
@@ -81,7 +81,7 @@ export class Request {
 	loweredFor: string | undefined = undefined;
 	lowered: string = '';
 
-	constructor(received: Received, scheme: 'http' | 'https', host: string, headers: HeaderList, body: Body) {
+	constructor(received: ReceivedRequestLine, scheme: 'http' | 'https', host: string, headers: HeaderList, body: Body) {
 		this.method = received.method;
 		this.scheme = scheme;
 		this.host = host;
@@ -115,13 +115,13 @@ export interface ExchangeTransport {
 	 */
 	watch(exchange: Exchange): void;
 	/** Sets limits for this exchange, if the protocol supports them. */
-	bound?(bounds: TransferBounds): void;
+	bound?(bounds: TransferLimits): void;
 	/** Returns how many bytes of a response body the client can take now. Omitted if the protocol cannot tell. */
 	room?(): number;
 }
 
 /** Time limits of one exchange, which override those of its listener. 0 means no limit. */
-export interface TransferBounds {
+export interface TransferLimits {
 	/** Maximum milliseconds between bytes of the request body. */
 	readonly readTimeout?: number;
 	/** Minimum average bytes per second of the request body, measured after the first `readTimeout`. */
@@ -139,7 +139,7 @@ export interface TransferBounds {
  * listen or pipe, then call `resume()`. End it explicitly, because it does not end when the client's side does. The exchange ends
  * when the stream closes.
  */
-export type Upgraded = (client: Duplex) => void;
+export type UpgradeCallback = (client: Duplex) => void;
 
 /** What directives add to an exchange's access log entry. */
 export interface ExchangeLog {
@@ -154,7 +154,7 @@ export interface ExchangeLog {
 export class Exchange {
 	readonly protocol: ProtocolName;
 	readonly connection: ConnectionInfo;
-	readonly received: Received;
+	readonly received: ReceivedRequestLine;
 	readonly request: Request;
 	readonly response: Response = new Response();
 	/** `performance.now()` at the end of the request head. */
@@ -164,7 +164,7 @@ export class Exchange {
 	/** Bytes of request body read from the client, counted by the protocol. */
 	bytesReceived: number = 0;
 	/** Receives the client's byte stream after the head has been written. Set together with status 101. */
-	upgraded: Upgraded | undefined = undefined;
+	upgraded: UpgradeCallback | undefined = undefined;
 	/** The error that the error routes are handling, for `{http.error.*}`. */
 	error: { status: number; message: string; cause?: unknown } | undefined = undefined;
 	/** Names of the site that serves the request and of the handler that answered, for logs, metrics, tests and `explain`. */
@@ -216,7 +216,7 @@ export class Exchange {
 	constructor(
 		protocol: ProtocolName,
 		connection: ConnectionInfo,
-		received: Received,
+		received: ReceivedRequestLine,
 		request: Request,
 		transport: ExchangeTransport,
 		startedAt: number,
@@ -311,7 +311,7 @@ export class Exchange {
 	}
 
 	/** Sets time limits of this exchange that override its listener's. */
-	bound(bounds: TransferBounds): void {
+	bound(bounds: TransferLimits): void {
 		this.#transport.bound?.(bounds);
 	}
 
@@ -321,7 +321,7 @@ export class Exchange {
 	}
 
 	/** Answers 101 and passes the client's byte stream to `upgraded` once the head is written (RFC 9110 §7.8). */
-	upgrade(upgraded: Upgraded): void {
+	upgrade(upgraded: UpgradeCallback): void {
 		this.response.status = 101;
 		this.upgraded = upgraded;
 	}

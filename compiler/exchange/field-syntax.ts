@@ -12,7 +12,7 @@ export const TOKEN_DOT = 4;
  */
 export const TOKEN_CLASS: Uint8Array = tokenClasses();
 /** Indexed by character codes below 256: 1 if allowed in a field value (HTAB, SP, visible characters, obs-text). */
-export const VALUE_CLASS: Uint8Array = valueClasses();
+export const FIELD_VALUE_CLASS: Uint8Array = valueClasses();
 
 /** Reports whether a string is a token, such as a field name or a method. */
 export function isToken(text: string): boolean {
@@ -26,7 +26,7 @@ export function isToken(text: string): boolean {
 }
 
 /** Strips surrounding spaces and tabs from a value (RFC 9110 §5.6.3). `trim` would also strip a no-break space. */
-export function withoutBlanks(value: string): string {
+export function trimBlanks(value: string): string {
 	let start = 0;
 	let end = value.length;
 	while (start < end && isBlank(value.charCodeAt(start))) start++;
@@ -55,7 +55,7 @@ export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	for (let i = 0; i < length; i++) {
 		const code = text.charCodeAt(i);
 		if (code > 255) wide = true;
-		else if (VALUE_CLASS[code] === 0) return 'invalid';
+		else if (FIELD_VALUE_CLASS[code] === 0) return 'invalid';
 	}
 	return wide ? 'text' : 'bytes';
 }

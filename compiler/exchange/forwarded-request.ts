@@ -1,12 +1,12 @@
 /** Builds the request to an upstream from the received one (RFC 9110 §7.6). */
 import type { Exchange, ProtocolName } from './exchange.ts';
-import { HeaderList, sameName } from './header-list.ts';
+import { HeaderList, isSameFieldName } from './header-list.ts';
 
 /** This server's pseudonym in `Via` (RFC 9110 §7.6.3). */
 export const VIA_NAME = 'svc';
 
 /** The protocol in `Via` for a message received by each protocol. */
-export const VIA: { readonly [protocol in ProtocolName]: string } = {
+export const VIA_BY_PROTOCOL: { readonly [protocol in ProtocolName]: string } = {
 	'HTTP/1.0': `1.0 ${VIA_NAME}`,
 	'HTTP/1.1': `1.1 ${VIA_NAME}`,
 	'HTTP/2.0': `2.0 ${VIA_NAME}`,
@@ -48,64 +48,64 @@ export function forwardedFields(
 		const name = received.nameAt(i);
 		switch (name.length) {
 			case 9:
-				if (forwarded && sameName(name, 'forwarded')) {
+				if (forwarded && isSameFieldName(name, 'forwarded')) {
 					const value = received.valueAt(i);
 					receivedForwarded = receivedForwarded === undefined ? value : `${receivedForwarded}, ${value}`;
 					continue;
 				}
 				break;
 			case 2:
-				if (sameName(name, 'te')) {
+				if (isSameFieldName(name, 'te')) {
 					trailers ||= /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(received.valueAt(i));
 					continue;
 				}
 				break;
 			case 4:
 				// `Host` is skipped, because the request has the authority in a field of its own.
-				if (sameName(name, 'host')) continue;
+				if (isSameFieldName(name, 'host')) continue;
 				break;
 			case 7:
-				if (sameName(name, 'upgrade')) {
+				if (isSameFieldName(name, 'upgrade')) {
 					upgrade = upgrade === undefined ? received.valueAt(i) : `${upgrade}, ${received.valueAt(i)}`;
 					continue;
 				}
 				break;
 			case 10:
-				if (sameName(name, 'connection')) {
+				if (isSameFieldName(name, 'connection')) {
 					connection = connection === undefined ? received.valueAt(i) : `${connection}, ${received.valueAt(i)}`;
 					continue;
 				}
-				if (sameName(name, 'keep-alive')) continue;
+				if (isSameFieldName(name, 'keep-alive')) continue;
 				break;
 			case 14:
-				if (sameName(name, 'content-length')) continue;
+				if (isSameFieldName(name, 'content-length')) continue;
 				break;
 			case 15:
-				if (sameName(name, 'x-forwarded-for')) {
+				if (isSameFieldName(name, 'x-forwarded-for')) {
 					const value = received.valueAt(i);
 					forwardedFor = forwardedFor === undefined ? value : `${forwardedFor}, ${value}`;
 					continue;
 				}
 				break;
 			case 16:
-				if (sameName(name, 'proxy-connection')) continue;
-				if (sameName(name, 'x-forwarded-host')) {
+				if (isSameFieldName(name, 'proxy-connection')) continue;
+				if (isSameFieldName(name, 'x-forwarded-host')) {
 					forwardedHost = received.valueAt(i);
 					continue;
 				}
 				break;
 			case 17:
-				if (sameName(name, 'transfer-encoding')) continue;
-				if (sameName(name, 'x-forwarded-proto')) {
+				if (isSameFieldName(name, 'transfer-encoding')) continue;
+				if (isSameFieldName(name, 'x-forwarded-proto')) {
 					forwardedProto = received.valueAt(i);
 					continue;
 				}
 				break;
 			case 18:
-				if (sameName(name, 'proxy-authenticate')) continue;
+				if (isSameFieldName(name, 'proxy-authenticate')) continue;
 				break;
 			case 19:
-				if (sameName(name, 'proxy-authorization')) continue;
+				if (isSameFieldName(name, 'proxy-authorization')) continue;
 				break;
 		}
 		items.push(name, received.valueAt(i));
@@ -116,7 +116,7 @@ export function forwardedFields(
 	if (trailers) headers.add('TE', 'trailers');
 	addForwarded(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
 	if (forwarded) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
-	headers.add('Via', VIA[x.protocol]);
+	headers.add('Via', VIA_BY_PROTOCOL[x.protocol]);
 	return { headers, upgrade: upgrades && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
 }
 

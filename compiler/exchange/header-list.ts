@@ -20,7 +20,7 @@ export class HeaderList {
 	/** Returns the value of the first field of that name, or undefined. */
 	get(lowerName: string): string | undefined {
 		const items = this.#items;
-		for (let i = 0; i < items.length; i += 2) if (sameName(items[i]!, lowerName)) return items[i + 1];
+		for (let i = 0; i < items.length; i += 2) if (isSameFieldName(items[i]!, lowerName)) return items[i + 1];
 		return undefined;
 	}
 
@@ -28,7 +28,7 @@ export class HeaderList {
 	getAll(lowerName: string): string[] {
 		const items = this.#items;
 		const values: string[] = [];
-		for (let i = 0; i < items.length; i += 2) if (sameName(items[i]!, lowerName)) values.push(items[i + 1]!);
+		for (let i = 0; i < items.length; i += 2) if (isSameFieldName(items[i]!, lowerName)) values.push(items[i + 1]!);
 		return values;
 	}
 
@@ -37,14 +37,14 @@ export class HeaderList {
 		const items = this.#items;
 		let all: string | undefined;
 		for (let i = 0; i < items.length; i += 2) {
-			if (sameName(items[i]!, lowerName)) all = all === undefined ? items[i + 1] : `${all}, ${items[i + 1]}`;
+			if (isSameFieldName(items[i]!, lowerName)) all = all === undefined ? items[i + 1] : `${all}, ${items[i + 1]}`;
 		}
 		return all;
 	}
 
 	has(lowerName: string): boolean {
 		const items = this.#items;
-		for (let i = 0; i < items.length; i += 2) if (sameName(items[i]!, lowerName)) return true;
+		for (let i = 0; i < items.length; i += 2) if (isSameFieldName(items[i]!, lowerName)) return true;
 		return false;
 	}
 
@@ -58,7 +58,7 @@ export class HeaderList {
 		const items = this.#items;
 		const lower = name.toLowerCase();
 		for (let i = 0; i < items.length; i += 2) {
-			if (!sameName(items[i]!, lower)) continue;
+			if (!isSameFieldName(items[i]!, lower)) continue;
 			items[i] = name;
 			items[i + 1] = value;
 			this.#removeFrom(i + 2, lower);
@@ -119,7 +119,7 @@ export class HeaderList {
 		let to = start;
 		for (let i = start; i < items.length; i += 2) {
 			const name = items[i]!;
-			if (sameName(name, lower)) continue;
+			if (isSameFieldName(name, lower)) continue;
 			items[to] = name;
 			items[to + 1] = items[i + 1]!;
 			to += 2;
@@ -132,7 +132,7 @@ export class HeaderList {
 }
 
 /** Compares a field name with a lower-case one without allocating a string, because it is called several times per request. */
-export function sameName(name: string, lower: string): boolean {
+export function isSameFieldName(name: string, lower: string): boolean {
 	const length = lower.length;
 	if (name.length !== length) return false;
 	for (let i = 0; i < length; i++) {

@@ -41,13 +41,13 @@ export interface TransportValues {
 	/** Server name for TLS, if the settings contain placeholders. */
 	readonly serverName: string | undefined;
 	/** The client's addresses, for the PROXY protocol. */
-	readonly client: ProxiedClient | undefined;
+	readonly client: ClientAddresses | undefined;
 	/** FastCGI parameters as alternating names and values. */
 	readonly params: readonly string[] | undefined;
 }
 
 /** A client's addresses; '' and 0 if unknown. */
-export interface ProxiedClient {
+export interface ClientAddresses {
 	readonly address: string;
 	readonly port: number;
 	readonly localAddress: string;

@@ -5,7 +5,7 @@
 import type { Exchange } from './exchange.ts';
 
 /** Receives a handler's outcome first, and converts what it throws to a response. */
-export interface AnswerJudge {
+export interface AnswerOutcomeHandler {
 	answered(x: Exchange): void;
 	failed(x: Exchange, error: unknown): void;
 }
@@ -37,7 +37,7 @@ export class PendingAnswer {
 	#settled = false;
 	#failed = false;
 	#error: unknown = undefined;
-	#judge: AnswerJudge | undefined = undefined;
+	#judge: AnswerOutcomeHandler | undefined = undefined;
 	#waiter: AnswerWaiter | undefined = undefined;
 	#writer: AnswerWriter | undefined = undefined;
 	#work: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
@@ -52,7 +52,7 @@ export class PendingAnswer {
 	/**
 	 * For the runtime: sets the first receiver of the outcome, which handles a failure. For everybody else it then never fails.
 	 */
-	judge(judge: AnswerJudge): void {
+	judge(judge: AnswerOutcomeHandler): void {
 		this.#judge = judge;
 	}
 

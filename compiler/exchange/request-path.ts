@@ -11,7 +11,7 @@ import { HttpError } from './http-error.ts';
 export function normalizedPath(request: Request): string {
 	const path = request.path;
 	if (request.normalizedFor === path) return request.normalized;
-	const normalized = isPlain(path) ? path : cleanPath(decodedOrRefused(path), true);
+	const normalized = isPlain(path) ? path : cleanDecodedPath(decodedOrRefused(path), true);
 	request.normalized = normalized;
 	request.normalizedFor = path;
 	return normalized;
@@ -30,7 +30,7 @@ export function loweredPath(request: Request): string {
 /** Like `normalizedPath`, but keeps repeated slashes. Not cached, because only patterns with `//` need it. */
 export function normalizedPathWithSlashes(request: Request): string {
 	const path = request.path;
-	return isPlain(path) ? path : cleanPath(decodedOrRefused(path), false);
+	return isPlain(path) ? path : cleanDecodedPath(decodedOrRefused(path), false);
 }
 
 /** Returns the path, still percent-encoded, with dots (including `%2e`) resolved and, by default, repeated slashes merged. */
@@ -71,7 +71,7 @@ const ESCAPED_DOT = /^(?:\.|%2e)$/i;
 const ESCAPED_TWO_DOTS = /^(?:\.|%2e){2}$/i;
 
 /** Resolves the dot segments of a decoded path and merges its slashes. The result starts with a slash, except for `*`. */
-export function cleanPath(path: string, mergeSlashes: boolean): string {
+export function cleanDecodedPath(path: string, mergeSlashes: boolean): string {
 	return cleaned(path, mergeSlashes, DOT, TWO_DOTS);
 }
 

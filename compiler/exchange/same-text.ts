@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
  * Reports whether two strings are equal. If either one is a slice of a longer string, as is everything cut from a request head,
  * the engine's `===` leaves compiled code and takes ten times as long.
  */
-export function sameText(one: string, other: string): boolean {
+export function equalStrings(one: string, other: string): boolean {
 	const { length } = one;
 	if (length !== other.length) return false;
 	for (let i = 0; i < length; i++) if (one.charCodeAt(i) !== other.charCodeAt(i)) return false;
@@ -13,6 +13,6 @@ export function sameText(one: string, other: string): boolean {
 }
 
 /** Returns a copy of a string that is not a slice of a longer one. Each character must be one byte. */
-export function ownText(text: string): string {
+export function copyString(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }

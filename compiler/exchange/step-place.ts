@@ -7,7 +7,7 @@
 export const FIRST_ROUTE_STEP: number = 1 << 24;
 
 /** The places of all steps in one site, or in the named routes, by number. */
-export class PlaceTable {
+export class StepPlaceTable {
 	#base: string;
 	/** The places as a JSON array; '' if there are none yet. */
 	#json = '';

@@ -1,5 +1,5 @@
 /** W3C Trace Context: strict parsing of the fields `traceparent` and `tracestate` (https://www.w3.org/TR/trace-context-2/). */
-import { withoutBlanks } from './field-syntax.ts';
+import { trimBlanks } from './field-syntax.ts';
 import type { HeaderList } from './header-list.ts';
 
 /** The caller's trace and span. */
@@ -8,12 +8,12 @@ export interface TraceParent {
 	readonly traceId: string;
 	/** The caller's span: 16 lower-case hexadecimal digits, not all zero. */
 	readonly parentId: string;
-	/** Bits of {@link SAMPLED} and {@link RANDOM}. */
+	/** Bits of {@link SAMPLED_FLAG} and {@link RANDOM}. */
 	readonly flags: number;
 }
 
 /** Flag: the caller records the trace. */
-export const SAMPLED = 1;
+export const SAMPLED_FLAG = 1;
 /** Flag: the trace ID is random. */
 const RANDOM = 2;
 
@@ -36,7 +36,7 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 	// Version ff is invalid. Later versions may append data after the flags, which must be ignored here.
 	if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
 	if (traceId === ZERO_TRACE || parentId === ZERO_SPAN) return undefined;
-	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED | RANDOM) };
+	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED_FLAG | RANDOM) };
 }
 
 /** Maximum members of a `tracestate` (§3.3.1.1). */
@@ -50,7 +50,7 @@ export function parseTraceState(value: string): string | undefined {
 	const keys = new Set<string>();
 	const members: string[] = [];
 	for (const part of value.split(',')) {
-		const member = withoutBlanks(part);
+		const member = trimBlanks(part);
 		if (member === '') continue;
 		const equals = member.indexOf('=');
 		const key = member.slice(0, Math.max(equals, 0));

@@ -36,7 +36,7 @@ const ALLOWED: ReadonlySet<string> = new Set(['content-digest', 'accept-ranges']
 const USER_PREFIXES: readonly string[] = ['remote-', 'x-remote-', 'x-auth', 'x-webauth-', 'x-user', 'x-ssl-', 'ssl-'];
 
 /** Reports whether a field is allowed in a message's trailers. */
-export function mayTrail(name: string, of: 'request' | 'response'): boolean {
+export function isAllowedInTrailers(name: string, of: 'request' | 'response'): boolean {
 	const lower = name.toLowerCase();
 	if (FORBIDDEN.has(lower)) return false;
 	if (FORBIDDEN_PREFIXES.some(prefix => lower.startsWith(prefix))) return ALLOWED.has(lower);

@@ -1,16 +1,22 @@
 /** Explains how a request is answered and why, as plain JSON: the output of `svc explain`. */
-import type { Compiled } from '../compiler.ts';
+import type { CompileResult } from '../compiler.ts';
 import type { Document, Matcher } from '../document/document.ts';
 import { isSecretHeader } from '../document/secret-names.ts';
 import { REDACTED } from '../document/secret-parts.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
-import type { SentRequest } from '../dry-run/fake-exchange.ts';
+import type { RequestToUpstream } from '../dry-run/fake-exchange.ts';
 import { siteReason } from '../dry-run/listener-choice.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
-import { findSecrets, pointerOf, redact } from '../schema/secrets.ts';
+import { findSecrets, jsonPointer, redactSecrets } from '../schema/secrets.ts';
 import { valueAt } from '../schema/validate.ts';
-import { GraphTracer, type MatcherEvent, type RequestTarget, type Trace, type TraceEvent } from './graph-tracer.ts';
+import {
+	type GraphTrace,
+	GraphTracer,
+	type MatcherEvent,
+	type RequestTarget,
+	type TraceEvent,
+} from './graph-tracer.ts';
 import { matcherText } from './matcher-text.ts';
 
 /** A place in the document and, if the document was compiled from text, in the text. */
@@ -87,21 +93,21 @@ export interface Explanation {
 }
 
 /** A request's result with its explanation. */
-export interface Explained {
+export interface ExplainedResult {
 	readonly result: DryRunResult;
 	readonly explanation: Explanation;
 }
 
 /** What the explainer needs of a compiled configuration. */
-export interface ExplainedConfiguration extends Pick<Compiled, 'locate'> {
-	readonly plan: NonNullable<Compiled['plan']>;
+export interface ExplainedConfiguration extends Pick<CompileResult, 'locate'> {
+	readonly plan: NonNullable<CompileResult['plan']>;
 }
 
 /** Explains requests to one configuration by tracing the handler graph that would be served. */
 export class Explainer {
 	readonly #tracer = new GraphTracer();
 	readonly #dryRun: DryRun;
-	readonly #locate: Compiled['locate'];
+	readonly #locate: CompileResult['locate'];
 	/** The document from which explanations quote. */
 	readonly #document: Document;
 	/** The secrets of the document, longest first, each with the pointer of the string that contains it. */
@@ -110,10 +116,10 @@ export class Explainer {
 	constructor({ plan, locate }: ExplainedConfiguration, deps: DryRunEnvironment) {
 		this.#dryRun = new DryRun(plan, deps, this.#tracer);
 		this.#locate = locate;
-		this.#document = redact(plan.document);
+		this.#document = redactSecrets(plan.document);
 		this.#secrets = findSecrets(plan.document)
 			.flatMap(({ path, parts }) => {
-				const pointer = pointerOf(path);
+				const pointer = jsonPointer(path);
 				const value = String(valueAt(plan.document, pointer));
 				return parts.map(({ start, end }) => ({ pointer, text: value.slice(start, end) }));
 			})
@@ -121,14 +127,14 @@ export class Explainer {
 	}
 
 	/** Answers a request and explains why; undefined if nothing listens there. The caller closes the response. */
-	async explain(request: DryRunRequest): Promise<Explained | undefined> {
+	async explain(request: DryRunRequest): Promise<ExplainedResult | undefined> {
 		const result = await this.#dryRun.run(request);
 		if (!result) return undefined;
 		const trace = this.#tracer.traceOf(result.exchange);
 		return { result, explanation: this.#explanation(request, result, trace) };
 	}
 
-	#explanation({ method, url, from }: DryRunRequest, result: DryRunResult, trace: Trace | undefined): Explanation {
+	#explanation({ method, url, from }: DryRunRequest, result: DryRunResult, trace: GraphTrace | undefined): Explanation {
 		const { listener, site, exchange: x } = result;
 		const { scheme, host, port } = listener;
 		return {
@@ -174,7 +180,7 @@ export class Explainer {
 		};
 	}
 
-	#answer({ exchange: x, response, failure }: DryRunResult, trace: Trace | undefined): Explanation['answer'] {
+	#answer({ exchange: x, response, failure }: DryRunResult, trace: GraphTrace | undefined): Explanation['answer'] {
 		if (!response) return null;
 		const place = trace?.answer && this.#place(trace.answer.pointer);
 		return {
@@ -207,7 +213,7 @@ export class Explainer {
 	}
 }
 
-function explainedUpstream({ settings, upstream, request }: SentRequest): ExplainedUpstream {
+function explainedUpstream({ settings, upstream, request }: RequestToUpstream): ExplainedUpstream {
 	return {
 		...(settings.name === undefined ? {} : { name: settings.name }),
 		address: upstream.address,

@@ -50,7 +50,7 @@ export interface FailureEvent {
 export type TraceEvent = MatcherEvent | HandlerEvent | FailureEvent;
 
 /** The events of one request, in order. */
-export class Trace {
+export class GraphTrace {
 	readonly events: TraceEvent[] = [];
 	/** The handler whose response is sent. */
 	answer: HandlerEvent | undefined = undefined;
@@ -135,15 +135,15 @@ export class Trace {
 
 /** Builds traced handler graphs. Each dry run has its own; traces are looked up by exchange. */
 export class GraphTracer implements DryRunTracer {
-	readonly #traces = new WeakMap<Exchange, Trace>();
+	readonly #traces = new WeakMap<Exchange, GraphTrace>();
 
 	/** Returns the trace of an exchange. Must be called after its handler graph has returned. */
-	traceOf(x: Exchange): Trace | undefined {
+	traceOf(x: Exchange): GraphTrace | undefined {
 		return this.#traces.get(x);
 	}
 
 	begins(x: Exchange): void {
-		this.#traces.set(x, new Trace(x));
+		this.#traces.set(x, new GraphTrace(x));
 	}
 
 	handler(pointer: string, step: Step, handler: Handler): Handler {

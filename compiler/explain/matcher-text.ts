@@ -1,6 +1,6 @@
 /** Formats a matcher of the document as one line in the style of a Configfile. */
 import type { Matcher } from '../document/document.ts';
-import { MATCHERS } from '../modules/registry/matchers.ts';
+import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
 
 /** Precedence of operators: an operand of lower precedence needs parentheses. */
 const WEAKEST = 0;
@@ -21,7 +21,7 @@ function text(matcher: Matcher, strength: number): string {
 		case 'not':
 			return `not ${text(matcher.of as Matcher, NOT)}`;
 		default: {
-			const own = MATCHERS.get(matcher.type)?.wordsOf?.(matcher);
+			const own = MATCHERS_BY_TYPE.get(matcher.type)?.wordsOf?.(matcher);
 			return [matcher.type, ...(own ? own.map(word) : fieldTexts(matcher))].join(' ');
 		}
 	}

@@ -1,7 +1,7 @@
 /** Renders an explanation as text: one line per event, preceded by its place. */
 
-import { HTTPS_REDIRECT } from '../codegen/plan/https-redirect.ts';
-import { printable } from '../diagnostics/terminal-text.ts';
+import { HTTPS_REDIRECT_HANDLER } from '../codegen/plan/https-redirect.ts';
+import { escapeControlCharacters } from '../diagnostics/terminal-text.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
 
@@ -25,7 +25,7 @@ export function renderExplanation(explanation: Explanation): string {
 	const host = listener.host.includes(':') ? `[${listener.host}]` : listener.host;
 	const port = `${host}:${listener.port} (${listener.scheme})`;
 	const redirected =
-		answer?.handler === HTTPS_REDIRECT ? 'none: the host is redirected to HTTPS' : 'none matches this host';
+		answer?.handler === HTTPS_REDIRECT_HANDLER ? 'none: the host is redirected to HTTPS' : 'none matches this host';
 	const none = answer?.error === undefined ? redirected : 'not determined, because the request failed before';
 	const chosen = site ? `${site.address} (${placeText(site.place)}): ${site.because}` : none;
 	const lines = [
@@ -38,7 +38,7 @@ export function renderExplanation(explanation: Explanation): string {
 		...outcome(explanation),
 		'',
 	];
-	return lines.map(line => printable(line).trimEnd()).join('\n');
+	return lines.map(line => escapeControlCharacters(line).trimEnd()).join('\n');
 }
 
 function stepRows(step: ExplainedStep): Row[] {

@@ -1,23 +1,23 @@
 /** Compiles one configuration repeatedly, and reuses the results for what has not changed. */
-import type { BuiltSites } from '../codegen/check-build.ts';
+import type { ReadsBySite } from '../codegen/check-build.ts';
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
 import type { Document, Site } from '../document/document.ts';
 import {
-	type Compiled,
 	type CompileOptions,
+	type CompilePhases,
+	type CompileResult,
 	compileInPhases,
 	type LoweredText,
-	type Phases,
-	WholePhases,
+	StatelessPhases,
 } from '../pipeline/compile.ts';
 import type { Reader } from '../source/reader.ts';
-import type { Asked, RecordingReader } from '../source/recording-reader.ts';
+import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import { DocumentChecks } from './document-checks.ts';
 import { PieceStore } from './piece-store.ts';
 import { SiteMemory } from './site-memory.ts';
-import { lowerPieces, type TextKnowledge } from './text-compilation.ts';
+import { lowerPieces, type TextMemory } from './text-compilation.ts';
 
 /**
  * A compiler that remembers earlier results. Each result equals that of `compile` for the same input and files. Unchanged sites
@@ -34,11 +34,11 @@ export class CompilerSession {
 	}
 
 	/** Compiles a configuration as `compile` does. */
-	compile(input: ConfigInput): Compiled {
+	compile(input: ConfigInput): CompileResult {
 		const compilation = ++this.#compilations;
 		const compiled = compileInPhases(this.#phases, input, this.#reader);
 		// Places can be found only for the text that was compiled last.
-		const locate: Compiled['locate'] = pointer =>
+		const locate: CompileResult['locate'] = pointer =>
 			compilation === this.#compilations ? compiled.locate(pointer) : undefined;
 		return { ...compiled, locate };
 	}
@@ -48,16 +48,16 @@ export class CompilerSession {
 const MAX_PASSES = 4;
 
 /** The compilation phases with a memory: what has not changed is not processed again. */
-class RememberingPhases implements Phases {
-	readonly #whole: WholePhases;
+class RememberingPhases implements CompilePhases {
+	readonly #whole: StatelessPhases;
 	readonly #places: boolean;
 	readonly #checks: DocumentChecks;
-	#text: { readonly dialect: Dialect; readonly known: TextKnowledge } | undefined;
+	#text: { readonly dialect: Dialect; readonly known: TextMemory } | undefined;
 	/** The sites of the last JSON document, by their JSON text. */
 	#jsonSites: ReadonlyMap<string, Site> = new Map();
 
 	constructor(options: CompileOptions) {
-		this.#whole = new WholePhases(options);
+		this.#whole = new StatelessPhases(options);
 		this.#places = options.places === true;
 		this.#checks = new DocumentChecks(options.facts);
 	}
@@ -94,11 +94,11 @@ class RememberingPhases implements Phases {
 		return this.#checks.validate(document, report);
 	}
 
-	plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan {
+	plan(document: Document, report: Report, reader: Reader, asked: readonly RecordedRead[]): Plan {
 		return this.#checks.plan(document, report, reader, asked);
 	}
 
-	build(document: Document, report: Report, reader: RecordingReader): BuiltSites {
+	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
 		return this.#checks.build(document, report, reader);
 	}
 }

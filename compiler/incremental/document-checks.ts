@@ -1,5 +1,5 @@
 /** The phases after lowering, as a session runs them: results for unchanged sites are remembered. */
-import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
+import { checkBuild, type ReadsBySite } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import { CertificateCheck } from '../codegen/plan/certificate-check.ts';
 import type { Plan } from '../codegen/plan/plan.ts';
@@ -8,7 +8,7 @@ import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
 import { checkDocument } from '../schema/validate.ts';
 import type { Reader } from '../source/reader.ts';
-import type { Asked, RecordingReader } from '../source/recording-reader.ts';
+import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 
 /** The last planned sites and their listeners. */
 interface KnownListeners {
@@ -22,7 +22,7 @@ interface KnownListeners {
 export class DocumentChecks {
 	readonly #valid = new WeakSet<Site>();
 	/** Sites that are known to build with the rest of the document as in {@link #shared}. */
-	#built: BuiltSites = new WeakMap();
+	#built: ReadsBySite = new WeakMap();
 	#shared = '';
 	#listeners: KnownListeners | undefined;
 	readonly #certificates = new CertificateCheck();
@@ -39,7 +39,7 @@ export class DocumentChecks {
 	}
 
 	/** Builds the sites that are not yet known to build. Returns all sites that can be built. */
-	build(document: Document, report: Report, reader: RecordingReader): BuiltSites {
+	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
 		const { sites: _, ...rest } = document;
 		const shared = JSON.stringify(rest);
 		if (shared !== this.#shared) {
@@ -54,7 +54,7 @@ export class DocumentChecks {
 	 * Plans the listeners. The last plan is reused if the addresses, `bind` and TLS of all sites are unchanged. `asked` are the
 	 * reads that `reader` recorded.
 	 */
-	plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan {
+	plan(document: Document, report: Report, reader: Reader, asked: readonly RecordedRead[]): Plan {
 		const { admin: _, logs: _logs, ...relevant } = document.settings ?? {};
 		const settings = JSON.stringify(relevant);
 		const sites = document.sites ?? [];

@@ -2,7 +2,7 @@
 import type { Dialect } from '../dialects/dialect.ts';
 import { substituteEnvironment } from '../source/environment.ts';
 import type { Source } from '../source/source.ts';
-import { cutText, type Extent } from '../syntax/cut-text.ts';
+import { cutAtTopLevel, type TextExtent } from '../syntax/cut-text.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import { KnownPiece } from './site-memory.ts';
 
@@ -51,9 +51,9 @@ export class PieceStore {
 	}
 
 	/** Returns where the pieces begin and end in the original text; undefined if a cut would fall inside an environment value. */
-	#extents(whole: Source, env: (name: string) => string | undefined): readonly Extent[] | undefined {
+	#extents(whole: Source, env: (name: string) => string | undefined): readonly TextExtent[] | undefined {
 		const substituted = substituteEnvironment(whole.text, env);
-		const extents = cutText(substituted.text, this.#dialect);
+		const extents = cutAtTopLevel(substituted.text, this.#dialect);
 		if (!extents || substituted.text === whole.text) return extents;
 		const clean = (offset: number): boolean => substituted.start(offset) === substituted.end(offset);
 		if (!extents.every(({ start, end }) => clean(start) && clean(end))) return undefined;

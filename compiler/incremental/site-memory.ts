@@ -1,8 +1,8 @@
 /** Remembers the sites made from pieces of text: their expanded and lowered forms, and what these depended on. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Site } from '../document/document.ts';
-import type { SiteWatch } from '../lower/site-watch.ts';
-import type { Asked, RecordingReader } from '../source/recording-reader.ts';
+import type { SiteDependencies } from '../lower/site-watch.ts';
+import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { SiteBlock } from '../syntax/ast.ts';
 import type { Constant } from '../syntax/constants.ts';
@@ -16,14 +16,14 @@ interface Expansion {
 	readonly block: SiteBlock;
 	/** Number that identifies everything before the piece other than sites. */
 	readonly context: number;
-	readonly asked: readonly Asked[];
+	readonly asked: readonly RecordedRead[];
 	readonly snippets: readonly string[];
 	readonly constants: readonly string[];
 	readonly record: ExpansionRecord;
 }
 
 /** What the lowering of every site in one compilation depends on. */
-export interface RunDependencies {
+export interface LoweringDependencies {
 	/** See {@link TreeLowering.context}. */
 	readonly context: string;
 	/** Folder of the main file. */
@@ -34,12 +34,12 @@ export interface RunDependencies {
 
 export interface LoweredSite {
 	readonly site: Site;
-	readonly watch: SiteWatch;
-	readonly deps: RunDependencies;
+	readonly watch: SiteDependencies;
+	readonly deps: LoweringDependencies;
 	/** Number of anonymous logs named before the site, and by it. */
 	readonly logsBefore: number;
 	readonly logs: number;
-	readonly asked: readonly Asked[];
+	readonly asked: readonly RecordedRead[];
 	/** Places of the site's steps; empty unless they are requested. */
 	readonly spans: readonly (SourceSpan | undefined)[];
 }
@@ -53,7 +53,7 @@ export class KnownPiece extends TextPiece {
 /** A piece that is being parsed. */
 interface Reading {
 	readonly piece: TextPiece;
-	readonly asked: readonly Asked[];
+	readonly asked: readonly RecordedRead[];
 	/** Number of the context before the piece. */
 	readonly before: number;
 	/** True once the contents of an import are being parsed inside the piece. */
@@ -178,7 +178,7 @@ export class SiteMemory implements PieceMemory {
 	}
 
 	/** Returns the lowering of a piece if it is still valid in this context. */
-	lowered(piece: TextPiece, now: RunDependencies, logsBefore: number): LoweredSite | undefined {
+	lowered(piece: TextPiece, now: LoweringDependencies, logsBefore: number): LoweredSite | undefined {
 		const { lowered } = knowledge(piece);
 		if (!lowered) return undefined;
 		const { watch, deps: before } = lowered;

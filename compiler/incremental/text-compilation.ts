@@ -9,10 +9,10 @@ import { type LowerTreeInput, TreeLowering } from '../lower/lower-tree.ts';
 import { NoOrigins, Origins } from '../lower/origins.ts';
 import { registryOf } from '../lower/registry.ts';
 import { SitePlaces } from '../lower/site-places.ts';
-import { SiteWatch } from '../lower/site-watch.ts';
+import { SiteDependencies } from '../lower/site-watch.ts';
 import { PlaceWriter, stepSpans } from '../lower/step-places.ts';
 import type { LoweredText } from '../pipeline/compile.ts';
-import type { Asked, RecordingReader } from '../source/recording-reader.ts';
+import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import { Source, type SourceSpan, wholeSpan } from '../source/source.ts';
 import type { ConfigTree, SiteBlock } from '../syntax/ast.ts';
 import { Expander } from '../syntax/expander.ts';
@@ -22,21 +22,20 @@ import { Importer } from '../syntax/importer.ts';
 import { reportEmpty } from '../syntax/parse-config.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import type { PieceStore } from './piece-store.ts';
-import type { RunDependencies, SiteMemory } from './site-memory.ts';
+import type { LoweringDependencies, SiteMemory } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
 
 /** What a session remembers about a configuration in one dialect. */
-export interface TextKnowledge {
+export interface TextMemory {
 	readonly pieces: PieceStore;
 	readonly sites: SiteMemory;
 }
 
-/** The input of one pass. */
-export interface TextPass {
+export interface TextPassInput {
 	readonly input: ConfigInput;
 	readonly dialect: Dialect;
 	readonly reader: RecordingReader;
-	readonly known: TextKnowledge;
+	readonly known: TextMemory;
 	/** Whether to record the places of steps. */
 	readonly places: boolean;
 }
@@ -45,7 +44,7 @@ export interface TextPass {
  * Runs one pass. Returns `again` if a wrong assumption was made about a piece, which the next pass will not repeat, and `whole`
  * if the text must be parsed as a whole.
  */
-export function lowerPieces(pass: TextPass): LoweredText | 'again' | 'whole' {
+export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole' {
 	const { input, dialect, reader, known } = pass;
 	const found = new DiagnosticCollector();
 	const report: Report = diagnostic => found.report(inWholeTexts(diagnostic));
@@ -86,13 +85,13 @@ export function lowerPieces(pass: TextPass): LoweredText | 'again' | 'whole' {
 }
 
 /** Shared by all sites whose lowering depended on nothing but their own lines, as most do. */
-const NO_NOTES: SiteWatch = new SiteWatch();
-const NO_QUESTIONS: readonly Asked[] = [];
+const NO_NOTES: SiteDependencies = new SiteDependencies();
+const NO_QUESTIONS: readonly RecordedRead[] = [];
 const NO_SPANS: readonly (SourceSpan | undefined)[] = [];
 
 /** Lowers the sites in order, or reuses their earlier lowering. */
 class SitesLowering {
-	readonly #pass: TextPass;
+	readonly #pass: TextPassInput;
 	readonly #entries: readonly SiteEntry[];
 	readonly #reader: SiteReader;
 	readonly #origins: Origins;
@@ -101,11 +100,11 @@ class SitesLowering {
 	readonly #logsBefore: number[] = [];
 	/** Places of the steps of each site. */
 	readonly spans: (readonly (SourceSpan | undefined)[])[] = [];
-	readonly #deps: RunDependencies;
-	#watch = new SiteWatch();
+	readonly #deps: LoweringDependencies;
+	#watch = new SiteDependencies();
 
 	constructor(
-		pass: TextPass,
+		pass: TextPassInput,
 		entries: readonly SiteEntry[],
 		tree: ConfigTree,
 		reader: SiteReader,
@@ -160,7 +159,7 @@ class SitesLowering {
 			const logs = lowering.logs - logsBefore;
 			known.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
 		}
-		if (!watch.empty) this.#watch = new SiteWatch();
+		if (!watch.empty) this.#watch = new SiteDependencies();
 		return site;
 	}
 

@@ -1,12 +1,12 @@
 /** The registry of lint rules, one line each. */
 
 import type { LintRule } from './inspection/lint-rule.ts';
-import { adminOpen } from './rules/admin-open.ts';
-import { authInClear } from './rules/auth-in-clear.ts';
+import { adminApiOpen } from './rules/admin-open.ts';
+import { passwordOverPlainHttp } from './rules/auth-in-clear.ts';
 import { blockEmpty } from './rules/block-empty.ts';
 import { branchCovered } from './rules/branch-covered.ts';
 import { branchNeverRuns } from './rules/branch-never-runs.ts';
-import { cookieFlags } from './rules/cookie-flags.ts';
+import { cookieWithoutFlags } from './rules/cookie-flags.ts';
 import { corsForEveryone } from './rules/cors-credentials.ts';
 import { environmentUnset } from './rules/environment-unset.ts';
 import { filesPrivate } from './rules/files-private.ts';
@@ -16,7 +16,7 @@ import { headerCachesErrors } from './rules/header-caches-errors.ts';
 import { headerOfFraming } from './rules/header-of-framing.ts';
 import { headerUpDefault } from './rules/header-up-default.ts';
 import { hostNeverMatches } from './rules/host-never-matches.ts';
-import { hostOfUpstream } from './rules/host-of-upstream.ts';
+import { requestedHostHidden } from './rules/host-of-upstream.ts';
 import { hstsWithoutTls } from './rules/hsts-without-tls.ts';
 import { letUnused } from './rules/let-unused.ts';
 import { matcherDuplicate } from './rules/matcher-duplicate.ts';
@@ -28,7 +28,7 @@ import { oldSpelling } from './rules/old-spelling.ts';
 import { pathAsSent } from './rules/path-as-sent.ts';
 import { pathNeverMatches } from './rules/path-never-matches.ts';
 import { pathWithoutSlash } from './rules/path-without-slash.ts';
-import { placeholderOfNginx } from './rules/placeholder-of-nginx.ts';
+import { nginxVariable } from './rules/placeholder-of-nginx.ts';
 import { placeholderUnclosed } from './rules/placeholder-unclosed.ts';
 import { placeholderUnknown } from './rules/placeholder-unknown.ts';
 import { proxyToItself } from './rules/proxy-to-itself.ts';
@@ -51,12 +51,12 @@ import { upstreamUnused } from './rules/upstream-unused.ts';
 
 /** All lint rules, sorted by name. */
 export const lintRules: readonly LintRule[] = [
-	adminOpen,
-	authInClear,
+	adminApiOpen,
+	passwordOverPlainHttp,
 	blockEmpty,
 	branchCovered,
 	branchNeverRuns,
-	cookieFlags,
+	cookieWithoutFlags,
 	corsForEveryone,
 	directiveCovered,
 	directiveNeverRuns,
@@ -68,7 +68,7 @@ export const lintRules: readonly LintRule[] = [
 	headerOfFraming,
 	headerUpDefault,
 	hostNeverMatches,
-	hostOfUpstream,
+	requestedHostHidden,
 	hstsWithoutTls,
 	letUnused,
 	matcherDuplicate,
@@ -79,7 +79,7 @@ export const lintRules: readonly LintRule[] = [
 	pathAsSent,
 	pathNeverMatches,
 	pathWithoutSlash,
-	placeholderOfNginx,
+	nginxVariable,
 	placeholderUnclosed,
 	placeholderUnknown,
 	proxyToItself,

@@ -1,6 +1,6 @@
 /** Runs the lint rules over a configuration that compiles. */
 import type { Plan } from '../codegen/plan/plan.ts';
-import type { Compiled } from '../compiler.ts';
+import type { CompileResult } from '../compiler.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
@@ -16,12 +16,12 @@ import { lintRules } from './index.ts';
 import { LintContext, type LintSubject } from './inspection/lint-context.ts';
 import { walkDocument } from './inspection/walk-document.ts';
 import { snippetUnused } from './rules/snippet-unused.ts';
-import { Silences } from './silence.ts';
+import { SilencingComments } from './silence.ts';
 
 /** A compiled configuration and everything its rules may inspect. */
 export interface LintInput {
 	readonly input: ConfigInput;
-	readonly compiled: Pick<Compiled, 'diagnostics' | 'locate' | 'files'> & {
+	readonly compiled: Pick<CompileResult, 'diagnostics' | 'locate' | 'files'> & {
 		readonly document: Document;
 		readonly plan: Plan;
 	};
@@ -58,7 +58,7 @@ export async function lint({ input, compiled, reader, deps, rules = 'all' }: Lin
 	for (const rule of wanted) await rule.check?.(new LintContext(subject, rule, found));
 	const all = sortDiagnostics(found);
 	if (input.format === 'json') return all;
-	const silences = new Silences(input.format);
+	const silences = new SilencingComments(input.format);
 	for (const source of sources) silences.add(source);
 	const left = silences.filter(all);
 	if (rules === 'all') {

@@ -4,7 +4,7 @@
  * Errors cannot be silenced.
  */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import { endOfExtent, scanComments } from '../syntax/scan-comments.ts';
@@ -22,7 +22,7 @@ interface Silence {
 const COMMENT = /^#\s*lint:\s*(off-file|off)\b([^\n]*?)(?:\s--(?:\s[^\n]*)?)?\s*$/;
 
 /** The silencing comments of all files. Each file is scanned once. */
-export class Silences {
+export class SilencingComments {
 	readonly #dialect: Dialect;
 	readonly #known = new Map<string, readonly Silence[]>();
 
@@ -57,7 +57,7 @@ export class Silences {
 					});
 					continue;
 				}
-				const nearest = suggest(name, rules);
+				const nearest = nearestName(name, rules);
 				report({
 					code: 'lint/unknown-rule',
 					severity: 'warning',

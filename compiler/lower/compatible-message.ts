@@ -10,7 +10,7 @@ const NESTED = 'are you sure your Compatfile structure (nesting and braces) is c
  * Adds the directive or option in which a mistake was found, and determines where its place goes. Messages for which the
  * compatible server has no counterpart contain backticks or end with a period; they are left unchanged.
  */
-export function compatibleMessage(
+export function withCompatibleMessage(
 	message: string,
 	directive: string | undefined,
 ): { readonly message: string; readonly place?: Diagnostic['place'] } {
@@ -22,7 +22,7 @@ export function compatibleMessage(
 }
 
 /** Inserts the place into the message. This is done last, because only then is the line final. */
-export function withPlace(diagnostic: Diagnostic): Diagnostic {
+export function insertPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...rest } = diagnostic;
 	const { message, span } = rest;
 	if (place === undefined || !span) return diagnostic;

@@ -2,7 +2,7 @@
 import type { Diagnostic, Severity } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
-import { withPlace } from './compatible-message.ts';
+import { insertPlace } from './compatible-message.ts';
 
 /** Maximum number of errors, and of warnings, per compilation. Nobody reads more, and each is rendered with a code frame. */
 const MAX_PER_SEVERITY = 1000;
@@ -34,7 +34,7 @@ export class DiagnosticCollector {
 		const count = this.#counts[severity]++;
 		if (count > MAX_PER_SEVERITY) return;
 		if (span && severity === 'error') this.#errors.push(span);
-		this.#found.push(count < MAX_PER_SEVERITY ? withPlace(shortened(diagnostic)) : tooMany(diagnostic));
+		this.#found.push(count < MAX_PER_SEVERITY ? insertPlace(shortened(diagnostic)) : tooMany(diagnostic));
 	};
 
 	/**

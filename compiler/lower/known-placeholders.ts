@@ -2,7 +2,7 @@
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
 import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp/regexp.ts';
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 
 /** Matches text that looks like the name of a placeholder rather than JSON, CSS or code in braces. */
@@ -34,7 +34,7 @@ export const knownPlaceholders: Placeholders = {
 
 function nearestPlaceholder(name: string): string | undefined {
 	const names = [...shorthandNames(), ...placeholderNames()];
-	const exact = suggest(
+	const exact = nearestName(
 		name,
 		names.filter(known => !known.endsWith('*')),
 	);
@@ -42,6 +42,6 @@ function nearestPlaceholder(name: string): string | undefined {
 	const dot = name.indexOf('.');
 	if (dot <= 0) return undefined;
 	const families = names.filter(known => known.endsWith('.*')).map(known => known.slice(0, -2));
-	const family = suggest(name.slice(0, dot), families);
+	const family = nearestName(name.slice(0, dot), families);
 	return family === undefined ? undefined : `${family}${name.slice(dot)}`;
 }

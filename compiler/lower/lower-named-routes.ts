@@ -1,6 +1,6 @@
 /** The definitions and uses of named routes, during lowering. */
 
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import type { NamedBlock, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
@@ -26,7 +26,7 @@ export class NamedRoutes {
 		for (const { from, name } of this.#uses) {
 			if (names.has(name.text) || (compat && from !== undefined && !run.has(from))) continue;
 			const message = `cannot invoke named route '${name.text}', which was not defined`;
-			const nearest = suggest(name.text, names);
+			const nearest = nearestName(name.text, names);
 			// The most similar route was probably meant, so it is not reported as unused.
 			if (nearest !== undefined) run.add(nearest);
 			lowering.problem('error', 'route/unknown', name.span, message, {

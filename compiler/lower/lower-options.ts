@@ -5,7 +5,7 @@ import type { SettingsDraft } from '../modules/contract/option.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line } from '../syntax/ast.ts';
 import { didYouMean } from './context/did-you-mean.ts';
-import { UNAVAILABLE_OPTIONS, unavailableHint, unavailableMessage } from './context/unavailable.ts';
+import { UNAVAILABLE_GLOBAL_OPTIONS, unavailableHint, unavailableMessage } from './context/unavailable.ts';
 import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
@@ -43,14 +43,14 @@ export function lowerOptions(lowering: Lowering, block: Block | undefined, setti
 
 function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry): void {
 	const { text, span } = line.words[0]!;
-	if (UNAVAILABLE_OPTIONS.has(text)) {
+	if (UNAVAILABLE_GLOBAL_OPTIONS.has(text)) {
 		lowering.problem('error', 'option/unavailable', span, unavailableMessage(text), { hint: unavailableHint(text) });
 		return;
 	}
 	const message =
 		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
 	lowering.problem('error', 'option/unknown', span, message, {
-		label: didYouMean(text, [...registry.options.keys(), ...UNAVAILABLE_OPTIONS]),
+		label: didYouMean(text, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]),
 		hint: registry.directives.has(text) ? 'It is a directive: write it in a site.' : foreignHint(text),
 	});
 }

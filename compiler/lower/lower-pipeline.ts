@@ -5,7 +5,7 @@ import type { Matcher, Step } from '../document/document.ts';
 import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/contract/directive.ts';
 import { foreignHint } from '../modules/contract/foreign-words.ts';
 import { group } from '../modules/directives/route.ts';
-import { firstMatch } from '../modules/directives/when.ts';
+import { firstMatchStep } from '../modules/directives/when.ts';
 import { pathMatcher } from '../modules/matchers/path.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './context/did-you-mean.ts';
@@ -304,7 +304,7 @@ function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
 		const pipeline = steps.length === 1 ? (steps[0]!.pipeline as readonly Step[]) : steps;
 		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.items[0].line.span);
 	});
-	return lowering.origin(firstMatch(branches), routes[0]!.items[0].line.span);
+	return lowering.origin(firstMatchStep(branches), routes[0]!.items[0].line.span);
 }
 
 /**

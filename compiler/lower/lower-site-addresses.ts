@@ -2,10 +2,10 @@
 import {
 	formatSiteAddress,
 	isSiteAddress,
-	MAX_ADDRESS,
+	MAX_ADDRESS_LENGTH,
 	parseSiteAddress,
 	type SchemePorts,
-	violatesConvention,
+	usesOtherSchemesPort,
 } from '../document/site-address.ts';
 import type { Reader } from '../source/reader.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -51,7 +51,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 		);
 		return undefined;
 	}
-	if (violatesConvention(parsed, ports)) {
+	if (usesOtherSchemesPort(parsed, ports)) {
 		const message =
 			lowering.dialect === 'configfile'
 				? `The scheme and the port of \`${parsed.text}\` contradict each other.`
@@ -89,7 +89,7 @@ function asSentence(message: string): string {
 /** Replaces `{env.NAME}` in an address during lowering, because listeners must be known before anything is served. */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
 	// This is far longer than any valid address, so the cut does not change the result.
-	const written = word.text.slice(0, 2 * MAX_ADDRESS);
+	const written = word.text.slice(0, 2 * MAX_ADDRESS_LENGTH);
 	if (!written.includes('{')) return written;
 	let known = true;
 	const text = written.replace(/\{([^}]*)\}/g, (whole, name: string) => {

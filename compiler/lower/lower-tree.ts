@@ -19,8 +19,8 @@ import { Lowering, type LoweringEnvironment } from './lowering.ts';
 import { Origins } from './origins.ts';
 import type { Placeholders } from './placeholders.ts';
 import { registryOf } from './registry.ts';
-import type { SiteWatch } from './site-watch.ts';
-import { UpstreamTable, withoutUpstreams } from './upstream-table.ts';
+import type { SiteDependencies } from './site-watch.ts';
+import { UpstreamTable, withoutUpstreamLines } from './upstream-table.ts';
 
 /** The input of {@link TreeLowering}, apart from the tree. */
 export interface LowerTreeInput {
@@ -38,7 +38,7 @@ export interface SiteLoweringOptions {
 	/** Receives the spans from which the site's objects are lowered. */
 	readonly origins: Origins;
 	/** Records what the lowering depended on. */
-	readonly watch?: SiteWatch | undefined;
+	readonly watch?: SiteDependencies | undefined;
 }
 
 /** Lowers one tree: first everything that sites share, then the sites in order. */
@@ -46,7 +46,7 @@ export class TreeLowering {
 	/** Number of anonymous logs that have been named so far, in all sites. */
 	logs = 0;
 	/**
-	 * Identifies everything that the lowering of a site can depend on, apart from what a {@link SiteWatch} records. Different if
+	 * Identifies everything that the lowering of a site can depend on, apart from what a {@link SiteDependencies} records. Different if
 	 * sites could be lowered differently.
 	 */
 	readonly context: string;
@@ -117,7 +117,7 @@ export class TreeLowering {
 	}
 
 	/** Repeats the effects that lowering a site has on the rest of the document, for a site that is not lowered again. */
-	repeat(watch: SiteWatch, logs: number): void {
+	repeat(watch: SiteDependencies, logs: number): void {
 		for (const name of watch.upstreams) this.#environment.upstreams.get(name)!.used = true;
 		for (const route of watch.routes) this.#environment.routes.use(route);
 		for (const diagnostic of watch.diagnostics) this.#input.report(diagnostic);
@@ -161,7 +161,7 @@ export class TreeLowering {
 		environment.mapped = mappedNamesOf(environment.registry.directives, () => [block, ...this.#tree.namedRoutes]);
 		const draft: SiteDraft = { addresses: lowerAddresses(lowering, block.addresses, this.#ports, reader) };
 		lowering.siteUpstreams = upstreams;
-		const lines = withoutUpstreams(lowering, block.lines);
+		const lines = withoutUpstreamLines(lowering, block.lines);
 		draft.pipeline = lowerLines(lowering, lines, dialect === 'compatfile' ? 'sorted' : 'written', draft);
 		lowering.siteUpstreams = undefined;
 		const site = finishSite(lowering, draft, block, this);

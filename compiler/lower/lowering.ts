@@ -1,16 +1,16 @@
 /** The state of lowering one tree: typed readers, the scope of named matchers, and everything that sites share. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import { foreignHint } from '../modules/contract/foreign-words.ts';
-import type { LowerContext, Subdirective, UnknownSubdirective } from '../modules/contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler, UnknownSubdirective } from '../modules/contract/lower-context.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
-import { compatibleMessage } from './compatible-message.ts';
-import { didYouMean, wordsOf } from './context/did-you-mean.ts';
-import { sentenceList, spanOfWords } from './context/sentences.ts';
+import { withCompatibleMessage } from './compatible-message.ts';
+import { acceptedWordsHint, didYouMean } from './context/did-you-mean.ts';
+import { formatNameList, spanOfWords } from './context/sentences.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './context/values.ts';
 import type { NamedRoutes } from './lower-named-routes.ts';
 import { lowerLines } from './lower-pipeline.ts';
@@ -20,7 +20,7 @@ import type { MatcherScope } from './matcher-scope.ts';
 import type { Origins } from './origins.ts';
 import type { Placeholders } from './placeholders.ts';
 import type { Registry } from './registry.ts';
-import type { SiteWatch } from './site-watch.ts';
+import type { SiteDependencies } from './site-watch.ts';
 
 /** The input of lowering, apart from the tree. */
 export interface LoweringEnvironment {
@@ -43,7 +43,7 @@ export interface LoweringEnvironment {
 	/** The global options that have been lowered so far. */
 	readonly settings: { readonly [setting: string]: unknown };
 	/** Records what the lowering of a site depends on besides its own lines. */
-	watch: SiteWatch | undefined;
+	watch: SiteDependencies | undefined;
 }
 
 /** The {@link LowerContext} of a site, a global block or a named upstream. */
@@ -80,7 +80,7 @@ export class Lowering implements LowerContext {
 	problem(severity: Severity, code: string, span: SourceSpan, message: string, more?: Partial<Diagnostic>): void {
 		const said =
 			this.dialect === 'compatfile' && severity === 'error' && !code.startsWith('address/')
-				? compatibleMessage(message, this.directive)
+				? withCompatibleMessage(message, this.directive)
 				: { message };
 		this.environment.report({ ...more, code, severity, ...said, span });
 	}
@@ -108,7 +108,7 @@ export class Lowering implements LowerContext {
 
 	subdirectives(
 		block: Block | undefined,
-		known: { readonly [name: string]: Subdirective },
+		known: { readonly [name: string]: SubdirectiveHandler },
 		of: string,
 		{ foreignWords, compatible = name => `unrecognized subdirective ${name}` }: UnknownSubdirective = {},
 	): void {
@@ -125,7 +125,7 @@ export class Lowering implements LowerContext {
 			const foreign = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
 				label: foreign === undefined ? didYouMean(name.text, Object.keys(known)) : undefined,
-				hint: foreign ?? wordsOf(of, name.text, Object.keys(known)),
+				hint: foreign ?? acceptedWordsHint(of, name.text, Object.keys(known)),
 			});
 		}
 	}
@@ -200,7 +200,7 @@ export class Lowering implements LowerContext {
 			`\`${word.text}\` is not ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what}.`,
 			{
 				label: didYouMean(word.text, values),
-				hint: `Write ${sentenceList(values, 'or')}.`,
+				hint: `Write ${formatNameList(values, 'or')}.`,
 			},
 		);
 		return undefined;
@@ -266,7 +266,7 @@ export class Lowering implements LowerContext {
 
 	nearestUpstream(name: string): string | undefined {
 		const names = [...(this.siteUpstreams?.keys() ?? []), ...this.environment.upstreams.keys()];
-		const nearest = suggest(name, names);
+		const nearest = nearestName(name, names);
 		if (nearest !== undefined) this.upstreamExists(nearest);
 		return nearest;
 	}

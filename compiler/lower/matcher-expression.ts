@@ -7,7 +7,7 @@ import type { MatcherModule } from '../modules/contract/matcher.ts';
 import { expression } from '../modules/matchers/expression/expression.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './context/did-you-mean.ts';
-import { sentenceList, spanOfWords } from './context/sentences.ts';
+import { formatNameList, spanOfWords } from './context/sentences.ts';
 import type { Lowering } from './lowering.ts';
 import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
 
@@ -267,7 +267,7 @@ class ExpressionReader {
 			? `getting matcher module '${word.text}': there is no such matcher`
 			: `\`${word.text}\` is not a matcher.`;
 		const label = didYouMean(word.text, known);
-		const hint = label === undefined ? `The matchers are ${sentenceList(known.sort())}.` : undefined;
+		const hint = label === undefined ? `The matchers are ${formatNameList(known.sort())}.` : undefined;
 		this.#fail('matcher/unknown', word, message, { label, hint });
 		this.#block = undefined;
 		return BROKEN;

@@ -1,7 +1,7 @@
 /**
  * Named matchers of a site or nested block. They can be defined in any order, are lowered once, and are visible in nested blocks.
  */
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
@@ -75,7 +75,7 @@ export class MatcherScope {
 			const message = compat
 				? `unrecognized matcher name: ${reference.text}`
 				: `\`${reference.text}\` is not defined here.`;
-			const nearest = suggest(reference.text, this.names());
+			const nearest = nearestName(reference.text, this.names());
 			// The most similar matcher was probably meant, so it is not reported as unused.
 			if (nearest !== undefined) this.mention(nearest);
 			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {

@@ -7,7 +7,7 @@ import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Word } from '../syntax/ast.ts';
 
 /** The record for one site. Everything else that affects lowering is part of the tree's context or never changes. */
-export class SiteWatch {
+export class SiteDependencies {
 	/** The diagnostics that were reported. */
 	readonly diagnostics: Diagnostic[] = [];
 	/** The upstreams of the file that were looked up. May contain duplicates. */

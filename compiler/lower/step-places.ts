@@ -1,12 +1,12 @@
 /** The places of a document's steps in its source, for logs: `Configfile:12`, with paths relative to the main file's folder. */
 import { dirname, relative } from 'node:path';
-import { eachStep } from '../codegen/context/step-numbers.ts';
+import { forEachStep } from '../codegen/context/step-numbers.ts';
 import type { Document } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Origins } from './origins.ts';
 
 /** The places of all steps of a document: a JSON array, indexed by step number, for each site and for the named routes. */
-export interface PlaceTexts {
+export interface StepPlaces {
 	readonly sites: readonly string[];
 	readonly routes: string;
 }
@@ -29,12 +29,12 @@ export function stepSpans(value: object, origins: Origins): (SourceSpan | undefi
 const MAX_PLACE = 4096;
 
 /** Returns JSON text with a document and its places: `{"document":{},"places":{"sites":[["Configfile:3"]],"routes":[]}}`. */
-export function placedText(document: string, { sites, routes }: PlaceTexts): string {
+export function formatPlacedDocument(document: string, { sites, routes }: StepPlaces): string {
 	return `{"document":${document},"places":{"sites":[${sites.join(',')}],"routes":${routes}}}`;
 }
 
-/** Parses the result of {@link placedText}. Drops invalid places. Any other value is taken for a document without places. */
-export function placedDocument(value: unknown): { document: unknown; places: PlaceTexts | undefined } {
+/** Parses the result of {@link formatPlacedDocument}. Drops invalid places. Any other value is taken for a document without places. */
+export function parsePlacedDocument(value: unknown): { document: unknown; places: StepPlaces | undefined } {
 	const { document, places } = (value ?? {}) as { document?: unknown; places?: unknown };
 	if (document === undefined) return { document: value, places: undefined };
 	const { sites, routes } = (places ?? {}) as { sites?: unknown; routes?: unknown };
@@ -51,9 +51,9 @@ function isListOfPlaces(value: unknown): boolean {
 }
 
 /** Returns a JSON array with the pointers of all steps within a value, for steps without a known place in the source. */
-export function pointersOf(value: object, base: string): string {
+export function stepPointersJson(value: object, base: string): string {
 	const pointers: string[] = [];
-	eachStep(value, base, (_, pointer) => pointers.push(pointer));
+	forEachStep(value, base, (_, pointer) => pointers.push(pointer));
 	return JSON.stringify(pointers);
 }
 
@@ -77,7 +77,7 @@ export class PlaceWriter {
 		spans: readonly (readonly (SourceSpan | undefined)[])[],
 		{ routes = {} }: Document,
 		origins: Origins,
-	): PlaceTexts {
+	): StepPlaces {
 		return { sites: spans.map(list => this.json(list)), routes: this.json(stepSpans(routes, origins)) };
 	}
 

@@ -6,7 +6,7 @@ import type { Lowering } from './lowering.ts';
 import type { Origins } from './origins.ts';
 
 /** Returns a site's lines without those that define upstreams. */
-export function withoutUpstreams(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
+export function withoutUpstreamLines(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
 	if (lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return lines;
 	return lines.filter(line => !isUpstreamLine(line));
 }

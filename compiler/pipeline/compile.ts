@@ -1,9 +1,9 @@
 /** The compilation pipeline: turns a configuration, as text or JSON, into a checked document and its plan, phase by phase. */
 import { hash } from 'node:crypto';
-import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
+import { checkBuild, type ReadsBySite } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import { CertificateCheck } from '../codegen/plan/certificate-check.ts';
-import type { NamedFiles, Plan } from '../codegen/plan/plan.ts';
+import type { FileIdentities, Plan } from '../codegen/plan/plan.ts';
 import { planDocument } from '../codegen/plan/plan-document.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
@@ -18,13 +18,13 @@ import { TreeLowering } from '../lower/lower-tree.ts';
 import { NoOrigins, Origins } from '../lower/origins.ts';
 import { registryOf } from '../lower/registry.ts';
 import { SitePlaces } from '../lower/site-places.ts';
-import { type PlaceTexts, PlaceWriter, placedDocument, stepSpans } from '../lower/step-places.ts';
+import { PlaceWriter, parsePlacedDocument, type StepPlaces, stepSpans } from '../lower/step-places.ts';
 import { checkLogFiles, checkValues } from '../schema/check-values.ts';
 import { objectIds } from '../schema/object-ids.ts';
-import { refuseRedacted } from '../schema/secrets.ts';
+import { rejectRedactedSecrets } from '../schema/secrets.ts';
 import { checkDocument } from '../schema/validate.ts';
 import type { Reader } from '../source/reader.ts';
-import { type Asked, RecordingReader } from '../source/recording-reader.ts';
+import { type RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { NamedBlock } from '../syntax/ast.ts';
 import { checkLines } from '../syntax/line-limit.ts';
@@ -33,7 +33,7 @@ import { lowerTests } from '../testing/lower-tests.ts';
 import type { TestCase } from '../testing/test-case.ts';
 
 /** The result of compiling. `document` and `plan` are present unless a diagnostic is an error. */
-export interface Compiled {
+export interface CompileResult {
 	readonly document: Document | undefined;
 	readonly plan: Plan | undefined;
 	readonly diagnostics: readonly Diagnostic[];
@@ -47,7 +47,7 @@ export interface Compiled {
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
 	/** Places of the document's steps in the configuration text; undefined unless requested, and if the text is unknown. */
-	readonly places?: PlaceTexts | undefined;
+	readonly places?: StepPlaces | undefined;
 }
 
 export interface CompileOptions {
@@ -66,14 +66,14 @@ export interface LoweredText {
 	/** The `test` blocks. */
 	readonly tests: readonly NamedBlock[];
 	readonly files: readonly string[];
-	readonly locate: Compiled['locate'];
-	readonly places: PlaceTexts | undefined;
+	readonly locate: CompileResult['locate'];
+	readonly places: StepPlaces | undefined;
 	/** Contains the diagnostics so far, and receives those of later phases. */
 	readonly found: DiagnosticCollector;
 }
 
 /** The phases that can skip unchanged sites. A session implements them with a memory of its last compilation. */
-export interface Phases {
+export interface CompilePhases {
 	/** Parses, expands and lowers a configuration text. */
 	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText;
 	/** Returns a JSON document in which unchanged sites are replaced by the objects of an earlier compilation. */
@@ -81,21 +81,21 @@ export interface Phases {
 	/** Reports whether a document fits the schema. */
 	validate(document: Document, report: Report): boolean;
 	/** Plans listeners and certificates. `asked` records what is read through `reader` meanwhile. */
-	plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan;
+	plan(document: Document, report: Report, reader: Reader, asked: readonly RecordedRead[]): Plan;
 	/** Builds every site once, with fakes of the runtime. Returns the sites that can be built. */
-	build(document: Document, report: Report, reader: RecordingReader): BuiltSites;
+	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite;
 }
 
 /**
  * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws for
  * input; every mistake that can be found is in `diagnostics`, sorted by file and place.
  */
-export function compile(input: ConfigInput, reader: Reader, options: CompileOptions = {}): Compiled {
-	return compileInPhases(new WholePhases(options), input, reader);
+export function compile(input: ConfigInput, reader: Reader, options: CompileOptions = {}): CompileResult {
+	return compileInPhases(new StatelessPhases(options), input, reader);
 }
 
 /** Compiles a configuration with the given implementation of the phases. */
-export function compileInPhases(phases: Phases, input: ConfigInput, reader: Reader): Compiled {
+export function compileInPhases(phases: CompilePhases, input: ConfigInput, reader: Reader): CompileResult {
 	const concealed = new ConcealedValues();
 	const { found, document, tests, ...rest } =
 		input.format === 'json'
@@ -106,7 +106,7 @@ export function compileInPhases(phases: Phases, input: ConfigInput, reader: Read
 	// `null` is valid JSON, but it does not fit the schema.
 	if (document !== undefined) {
 		// A configuration copied from what the Admin API shows contains redacted values.
-		if (input.text.includes('redacted')) refuseRedacted(document, report);
+		if (input.text.includes('redacted')) rejectRedactedSecrets(document, report);
 		if (phases.validate(document, report)) {
 			checkValues(document, report);
 			plan = planAndBuild(phases, document, report, new RecordingReader(reader));
@@ -129,19 +129,21 @@ export function compileInPhases(phases: Phases, input: ConfigInput, reader: Read
 type Read = Omit<LoweredText, 'document' | 'locate'> & {
 	/** Undefined if later phases cannot run. */
 	readonly document: Document | undefined;
-	readonly locate: Compiled['locate'] | undefined;
+	readonly locate: CompileResult['locate'] | undefined;
 };
 
-function readText(input: ConfigInput, dialect: Dialect, phases: Phases, reader: RecordingReader): Read {
+function readText(input: ConfigInput, dialect: Dialect, phases: CompilePhases, reader: RecordingReader): Read {
 	const found = new DiagnosticCollector();
 	if (checkLines(input, found.report)) return phases.readText(input, dialect, reader);
 	return { found, document: undefined, tests: [], files: mainFile(input), locate: undefined, places: undefined };
 }
 
-function readJson(input: ConfigInput, phases: Phases): Read {
+function readJson(input: ConfigInput, phases: CompilePhases): Read {
 	const found = new DiagnosticCollector();
 	const whole = parseJson(input.text, input.name, input.path, found.report);
-	const { document: parsed, places } = input.placed ? placedDocument(whole) : { document: whole, places: undefined };
+	const { document: parsed, places } = input.placed
+		? parsePlacedDocument(whole)
+		: { document: whole, places: undefined };
 	const read = { found, tests: [], files: mainFile(input), locate: undefined, places };
 	if (parsed === undefined || !checkNesting(parsed, found.report)) return { ...read, document: undefined };
 	const document = phases.readDocument(upgradeDocument(parsed) as Document);
@@ -153,7 +155,7 @@ function mainFile({ path }: ConfigInput): readonly string[] {
 	return path === undefined ? [] : [path];
 }
 
-function planAndBuild(phases: Phases, document: Document, report: Report, reader: RecordingReader): Plan {
+function planAndBuild(phases: CompilePhases, document: Document, report: Report, reader: RecordingReader): Plan {
 	const asked = reader.record();
 	const plan = phases.plan(document, report, reader, asked);
 	reader.stop();
@@ -166,7 +168,10 @@ function planAndBuild(phases: Phases, document: Document, report: Report, reader
 }
 
 /** Returns a digest of what was read for the plan and for each site; undefined if nothing was read. */
-function namedFiles(plan: readonly Asked[], sites: readonly (readonly Asked[])[]): NamedFiles | undefined {
+function namedFiles(
+	plan: readonly RecordedRead[],
+	sites: readonly (readonly RecordedRead[])[],
+): FileIdentities | undefined {
 	const bySite = sites.map(digest);
 	const identity = digest(plan) + bySite.join();
 	if (/^,*$/.test(identity)) return undefined;
@@ -175,14 +180,14 @@ function namedFiles(plan: readonly Asked[], sites: readonly (readonly Asked[])[]
 	return { identity: hash('sha256', identity, 'base64'), sites: bySite, contents };
 }
 
-function digest(asked: readonly Asked[]): string {
+function digest(asked: readonly RecordedRead[]): string {
 	if (asked.length === 0) return '';
 	const answers = asked.map(({ what, of, answer }) => `${what} ${of} ${answer}`);
 	return hash('sha256', answers.join('\0'), 'base64');
 }
 
 /** The phases without memory of earlier compilations: each one processes everything. */
-export class WholePhases implements Phases {
+export class StatelessPhases implements CompilePhases {
 	readonly #options: CompileOptions;
 
 	constructor(options: CompileOptions) {
@@ -229,8 +234,8 @@ export class WholePhases implements Phases {
 		return planDocument(document, report, { reader, check: new CertificateCheck(), facts: this.#options.facts });
 	}
 
-	build(document: Document, report: Report, reader: RecordingReader): BuiltSites {
-		const built: BuiltSites = new WeakMap();
+	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
+		const built: ReadsBySite = new WeakMap();
 		checkBuild(document, report, built, reader, this.#options.facts);
 		return built;
 	}

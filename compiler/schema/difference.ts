@@ -3,7 +3,7 @@
 import { escapePointer } from './validate.ts';
 
 /** A difference, similar to a JSON Patch operation (RFC 6902 §4). */
-export interface Change {
+export interface DocumentChange {
 	readonly op: 'add' | 'remove' | 'replace';
 	/** JSON pointer: into the new document for `add` and `replace`, into the old one for `remove`. */
 	readonly path: string;
@@ -26,8 +26,8 @@ export function documentDifference(
 	after: unknown,
 	shownBefore: unknown,
 	shownAfter: unknown,
-): Change[] {
-	const changes: Change[] = [];
+): DocumentChange[] {
+	const changes: DocumentChange[] = [];
 	compare({ value: before, shown: shownBefore }, { value: after, shown: shownAfter }, '', '', changes);
 	return changes.slice(0, MAX_CHANGES);
 }
@@ -37,7 +37,7 @@ interface Part {
 	readonly shown: unknown;
 }
 
-function compare(before: Part, after: Part, oldPath: string, newPath: string, changes: Change[]): void {
+function compare(before: Part, after: Part, oldPath: string, newPath: string, changes: DocumentChange[]): void {
 	if (changes.length > MAX_CHANGES || before.value === after.value) return;
 	if (Array.isArray(before.value) && Array.isArray(after.value)) {
 		compareArrays(before, after, oldPath, newPath, changes);
@@ -55,7 +55,7 @@ function compare(before: Part, after: Part, oldPath: string, newPath: string, ch
 	} else changes.push({ op: 'replace', path: newPath, from: before.shown, to: after.shown });
 }
 
-function compareArrays(before: Part, after: Part, oldPath: string, newPath: string, changes: Change[]): void {
+function compareArrays(before: Part, after: Part, oldPath: string, newPath: string, changes: DocumentChange[]): void {
 	const old = (before.value as readonly unknown[]).map(text);
 	const next = (after.value as readonly unknown[]).map(text);
 	let start = 0;

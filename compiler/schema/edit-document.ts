@@ -57,7 +57,7 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 	for (const [depth, segment] of segments.entries()) {
 		const child: unknown = member(parent, key);
 		if (typeof child !== 'object' || child === null) return notThere(segments, depth);
-		if (Array.isArray(child) && !isIndex(segment)) {
+		if (Array.isArray(child) && !isArrayIndex(segment)) {
 			return refused(
 				'missing',
 				`${pointerOf(segments, depth)} is an array, and \`${segment}\` is not an index.`,
@@ -154,12 +154,12 @@ function pointerOf(segments: readonly string[], depth: number): string {
 }
 
 /** Reports whether a segment is an array index in a JSON pointer (RFC 6901 §4). */
-export function isIndex(segment: string): boolean {
+export function isArrayIndex(segment: string): boolean {
 	return /^(?:0|[1-9]\d{0,8})$/.test(segment);
 }
 
 function has(parent: Container, key: string): boolean {
-	return Array.isArray(parent) ? isIndex(key) && Number(key) < parent.length : Object.hasOwn(parent, key);
+	return Array.isArray(parent) ? isArrayIndex(key) && Number(key) < parent.length : Object.hasOwn(parent, key);
 }
 
 function member(parent: Container, key: string): unknown {

@@ -6,7 +6,7 @@
  */
 
 import type { Schema } from '../document/schema-type.ts';
-import { isId, takesId } from '../document/with-ids.ts';
+import { canHaveId, isObjectId } from '../document/with-ids.ts';
 
 /** Returns true only if a value is certain to be valid. */
 export type QuickCheck = (value: unknown) => boolean;
@@ -152,7 +152,7 @@ export class QuickChecks {
 	#fields(schema: Schema): QuickCheck {
 		const { properties = {}, required = [], patternProperties = {}, additionalProperties: additional } = schema;
 		const known = new Map(Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.#of(s)]));
-		if (takesId(schema)) known.set('@id', isId);
+		if (canHaveId(schema)) known.set('@id', isObjectId);
 		const byPattern = Object.entries(patternProperties as { [pattern: string]: Schema }).map(([pattern, schema]) => ({
 			pattern: new RegExp(pattern, 'u'),
 			check: this.#of(schema),

@@ -1,9 +1,9 @@
 /** The document's JSON Schema, built from the registries of directives, matchers and options. */
 
-import { MATCHER, PIPELINE } from '../document/references.ts';
+import { MATCHER_SCHEMA, PIPELINE_SCHEMA } from '../document/references.ts';
 import type { Schema } from '../document/schema-type.ts';
 import { DYNAMIC_SOURCES } from '../modules/directives/reverse-proxy/pool-schema.ts';
-import { RETRY_KINDS } from '../modules/directives/reverse-proxy/retry-predicate.ts';
+import { RETRY_PREDICATE_KINDS } from '../modules/directives/reverse-proxy/retry-predicate.ts';
 import { upstreamSchema } from '../modules/directives/reverse-proxy/upstream-schema.ts';
 import { balancers } from '../modules/providers/balancers/index.ts';
 import { acme } from '../modules/providers/issuers/acme.ts';
@@ -40,7 +40,7 @@ export function documentSchema(): Schema {
 				description: 'Named pools of upstreams, for the handler `proxy`.',
 				additionalProperties: { $ref: '#/$defs/upstreams' },
 			},
-			routes: { type: 'object', description: 'Named routes, for `run_route`.', additionalProperties: PIPELINE },
+			routes: { type: 'object', description: 'Named routes, for `run_route`.', additionalProperties: PIPELINE_SCHEMA },
 			sites: { type: 'array', description: 'The sites to serve.', items: { $ref: '#/$defs/site' } },
 		},
 		additionalProperties: false,
@@ -92,7 +92,7 @@ function siteSchema(): Schema {
 	const { errors } = properties;
 	delete properties.errors;
 	// In the order in which a request passes through them.
-	Object.assign(properties, { pipeline: PIPELINE, errors });
+	Object.assign(properties, { pipeline: PIPELINE_SCHEMA, errors });
 	return { type: 'object', properties, required: ['addresses', 'pipeline'], additionalProperties: false };
 }
 
@@ -105,7 +105,7 @@ function stepVariants(): Variant[] {
 			description: directive.summary,
 			properties: {
 				handler: { const: directive.id },
-				when: MATCHER,
+				when: MATCHER_SCHEMA,
 				exclusive: {
 					type: 'string',
 					description: 'Of the steps of one pipeline with this name, only the first that matches runs.',
@@ -127,14 +127,16 @@ function matcherVariants(): Variant[] {
 
 /** Returns the schema of retry predicates: their own kinds, and the request matchers that none of these replaces. */
 function retrySchema(): Schema {
-	const own = RETRY_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
-	const ids = new Set(RETRY_KINDS.map(({ id }) => id));
+	const own = RETRY_PREDICATE_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
+	const ids = new Set(RETRY_PREDICATE_KINDS.map(({ id }) => id));
 	const others = matchers.filter(({ id }) => !ids.has(id)).map(({ id }) => ({ $ref: `#/$defs/type.${id}` }));
 	return { type: 'object', discriminator: { propertyName: 'type' }, oneOf: [...own, ...others] };
 }
 
 function retryDefinitions(): { [name: string]: Schema } {
-	return Object.fromEntries(taggedVariants('type', RETRY_KINDS).map(({ id, schema }) => [`retry.${id}`, schema]));
+	return Object.fromEntries(
+		taggedVariants('type', RETRY_PREDICATE_KINDS).map(({ id, schema }) => [`retry.${id}`, schema]),
+	);
 }
 
 /** Returns the variants for all modules of one kind, which a tag distinguishes. */

@@ -18,11 +18,11 @@ import type { Report } from '../diagnostics/diagnostic.ts';
 import { SchemaMarks } from '../document/schema-marks.ts';
 import { isSecretHeader, isSecretVariable, refersToSecret } from '../document/secret-names.ts';
 import {
-	hideParts,
+	findArgumentSecrets,
+	findExpressionSecrets,
+	findUrlSecrets,
 	REDACTED,
-	secretsOfArgument,
-	secretsOfExpression,
-	secretsOfUrl,
+	redactParts,
 	type TextPart,
 } from '../document/secret-parts.ts';
 import { documentSchema } from './schema.ts';
@@ -60,7 +60,7 @@ export function findSecrets(document: unknown): Secret[] {
 		}
 		if (typeof value !== 'string' || value === '') return;
 		const parts = partsOf(mark, path, value, parent, document);
-		if (parts.length > 0) secrets.push({ path: [...path], parts, shown: hideParts(value, parts), mark });
+		if (parts.length > 0) secrets.push({ path: [...path], parts, shown: redactParts(value, parts), mark });
 	};
 	secretMarks().find(document, (mark, parent, path) => {
 		add(mark, path, (parent as { [key: string]: unknown })[path[path.length - 1]!], parent);
@@ -75,10 +75,10 @@ function partsOf(
 	parent: object,
 	document: unknown,
 ): readonly TextPart[] {
-	if (mark === 'expression') return secretsOfExpression(value);
-	if (mark === 'argument') return secretsOfArgument(parent as readonly unknown[], Number(path.at(-1)));
+	if (mark === 'expression') return findExpressionSecrets(value);
+	if (mark === 'argument') return findArgumentSecrets(parent as readonly unknown[], Number(path.at(-1)));
 	const isWhole = mark === true || isSecretByItsPlace(mark, path, document);
-	return isWhole ? [{ start: 0, end: value.length }] : secretsOfUrl(value);
+	return isWhole ? [{ start: 0, end: value.length }] : findUrlSecrets(value);
 }
 
 /** Reports whether the context of a value makes it a secret. */
@@ -115,16 +115,16 @@ function isSecretKey(name: string): boolean {
 }
 
 function valueAtPath(document: unknown, path: readonly string[]): unknown {
-	return valueAt(document, pointerOf(path));
+	return valueAt(document, jsonPointer(path));
 }
 
 /** Returns the JSON pointer of a path. */
-export function pointerOf(path: readonly string[]): string {
+export function jsonPointer(path: readonly string[]): string {
 	return path.map(key => `/${escapePointer(key)}`).join('');
 }
 
 /** Returns the document with every secret redacted. Parts without secrets are shared with the original. */
-export function redact<T>(document: T): T {
+export function redactSecrets<T>(document: T): T {
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
 	for (const { path, shown } of findSecrets(document)) {
@@ -158,9 +158,9 @@ export function restoreSecrets<T>(document: T, stored: unknown, below: readonly 
 	const hidden = findSecrets(document).filter(({ path }) => below.every((segment, at) => path[at] === segment));
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
-	const known = new Map(findSecrets(stored).map(({ path, shown }) => [pointerOf(path), shown]));
+	const known = new Map(findSecrets(stored).map(({ path, shown }) => [jsonPointer(path), shown]));
 	for (const { path } of hidden) {
-		const pointer = pointerOf(path);
+		const pointer = jsonPointer(path);
 		const value = valueAt(document, pointer);
 		if (!String(value).includes(REDACTED) || known.get(pointer) !== value) continue;
 		let at = holder as { [key: string]: unknown };
@@ -175,9 +175,9 @@ export function restoreSecrets<T>(document: T, stored: unknown, below: readonly 
 }
 
 /** Reports every redacted secret, which means that the document was read earlier and is now being loaded again. */
-export function refuseRedacted(document: unknown, report: Report): void {
+export function rejectRedactedSecrets(document: unknown, report: Report): void {
 	for (const { path, parts } of findSecrets(document)) {
-		const pointer = pointerOf(path);
+		const pointer = jsonPointer(path);
 		const value = String(valueAt(document, pointer));
 		if (!parts.some(({ start, end }) => value.slice(start, end).includes(REDACTED))) continue;
 		report({

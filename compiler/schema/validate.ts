@@ -2,9 +2,9 @@
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
-import { nearest } from '../diagnostics/suggest.ts';
+import { nearestNames } from '../diagnostics/suggest.ts';
 import type { Document, Site } from '../document/document.ts';
-import { withoutUrlSecrets } from '../document/secret-parts.ts';
+import { redactUrlSecrets } from '../document/secret-parts.ts';
 import { withIds } from '../document/with-ids.ts';
 import { didYouMean } from '../lower/context/did-you-mean.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
@@ -258,7 +258,9 @@ function listed(what: string, written: string, known: readonly string[]): string
 	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
 	if (known.length <= MAX_NAMES) return `The ${what} are ${quoted(known)}.`;
 	const all = `\`svc adapt --schema\` lists all ${known.length}`;
-	return written === '' ? `${all} ${what}.` : `The nearest ${what} are ${quoted(nearest(written, known, 5))}; ${all}.`;
+	return written === ''
+		? `${all} ${what}.`
+		: `The nearest ${what} are ${quoted(nearestNames(written, known, 5))}; ${all}.`;
 }
 
 /** Describes a document in the compatible server's JSON schema with one mistake instead of a list of unknown keys. */
@@ -305,7 +307,7 @@ export function escapePointer(segment: string): string {
 function quoteOf({ data, parentSchema }: ErrorObject): string {
 	const mark = parentSchema?.secret;
 	if (mark === undefined) return quote(data);
-	if (mark === 'url' && typeof data === 'string') return quote(withoutUrlSecrets(data));
+	if (mark === 'url' && typeof data === 'string') return quote(redactUrlSecrets(data));
 	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
 

@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import { ReadError, type Reader } from './reader.ts';
 
 /** One recorded read and its result. */
-export interface Asked {
+export interface RecordedRead {
 	readonly what: 'readText' | 'readBytes' | 'list' | 'kind' | 'env';
 	/** The path, or the name of the variable. */
 	readonly of: string;
@@ -13,7 +13,9 @@ export interface Asked {
 	readonly answer: string;
 }
 
-type Outcome<T> = { readonly value: T; readonly asked: Asked } | { readonly error: ReadError; readonly asked: Asked };
+type Outcome<T> =
+	| { readonly value: T; readonly asked: RecordedRead }
+	| { readonly error: ReadError; readonly asked: RecordedRead };
 
 /** Reads through another reader, and caches every result: within its lifetime, each file is seen in one state. */
 export class RecordingReader implements Reader {
@@ -21,7 +23,7 @@ export class RecordingReader implements Reader {
 	readonly #reader: Reader;
 	readonly #outcomes = new Map<string, Outcome<unknown>>();
 	/** Open records, outermost first. Reads are added to all of them. */
-	readonly #records: Asked[][] = [];
+	readonly #records: RecordedRead[][] = [];
 
 	constructor(reader: Reader) {
 		this.#reader = reader;
@@ -49,8 +51,8 @@ export class RecordingReader implements Reader {
 	}
 
 	/** Starts and returns a record of all reads, which is extended until {@link stop}. */
-	record(): readonly Asked[] {
-		const record: Asked[] = [];
+	record(): readonly RecordedRead[] {
+		const record: RecordedRead[] = [];
 		this.#records.push(record);
 		return record;
 	}
@@ -61,7 +63,7 @@ export class RecordingReader implements Reader {
 	}
 
 	/** Reads everything in a record again; reports whether all results are the same. */
-	confirms(record: readonly Asked[]): boolean {
+	confirms(record: readonly RecordedRead[]): boolean {
 		return record.every(({ what, of, answer }) => {
 			try {
 				this[what](of);
@@ -72,7 +74,7 @@ export class RecordingReader implements Reader {
 		});
 	}
 
-	#ask<W extends Asked['what']>(
+	#ask<W extends RecordedRead['what']>(
 		what: W,
 		of: string,
 		asText: (value: ReturnType<Reader[W]>) => string,

@@ -4,7 +4,7 @@
  * Where a piece of text is in the whole text from which it was cut. When the text around it changes, only this is updated:
  * offsets in the piece stay valid, so that results computed from it can be reused.
  */
-export interface Cut {
+export interface CutPlace {
 	/** The whole text in its current state. */
 	whole: Source;
 	/** Offset in the whole text at which the piece begins; always the beginning of a line. */
@@ -19,7 +19,7 @@ export class Source {
 	/** The text as in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
 	readonly text: string;
 	/** Where this text was cut from; undefined if it is a whole text. */
-	readonly cut: Cut | undefined;
+	readonly cut: CutPlace | undefined;
 	readonly #name: string;
 	readonly #path: string | undefined;
 	readonly #importedAt: SourceSpan | undefined;
@@ -34,7 +34,7 @@ export class Source {
 		importedAt?: SourceSpan | undefined;
 		importedAs?: string | undefined;
 		shared?: Source | undefined;
-		cut?: Cut | undefined;
+		cut?: CutPlace | undefined;
 	}) {
 		this.#name = fields.name;
 		this.#path = fields.path;

@@ -152,14 +152,19 @@ export function parseSource(
 	env: (name: string) => string | undefined,
 	report: Report,
 ): ParsedFile {
-	return parseText(source, substituteEnvironment(source.text, env), dialect, report);
+	return parseSubstitutedText(source, substituteEnvironment(source.text, env), dialect, report);
 }
 
 /**
  * Like {@link parseSource}, for text whose environment variables have already been replaced. `source` is the original text, to
  * which its offsets are mapped back.
  */
-export function parseText(source: Source, substituted: SubstitutedText, dialect: Dialect, report: Report): ParsedFile {
+export function parseSubstitutedText(
+	source: Source,
+	substituted: SubstitutedText,
+	dialect: Dialect,
+	report: Report,
+): ParsedFile {
 	// A byte order mark is recognized only at the beginning of a whole file.
 	const whole = source.cut === undefined && substituted.start(0) === 0;
 	const marked = whole && substituted.text.charCodeAt(0) === 0xfeff;

@@ -26,7 +26,7 @@ function sticky(pattern: unknown): RegExp {
 }
 
 /** A range of a text, from `start` up to but not including `end`. */
-export interface Extent {
+export interface TextExtent {
 	readonly start: number;
 	readonly end: number;
 }
@@ -38,9 +38,9 @@ export interface Extent {
  * whole text are those of its pieces in order, except for newlines, and no line continues into the next piece. Environment
  * variables in `text` have already been replaced.
  */
-export function cutText(text: string, dialect: Dialect): Extent[] | undefined {
+export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;
-	const pieces: Extent[] = [];
+	const pieces: TextExtent[] = [];
 	const cutter = new Cutter(text, dialect);
 	let start = -1;
 	while (cutter.at < text.length) {

@@ -1,5 +1,5 @@
 /** Replaces `{args[N]}`, `{param.NAME}` and `{let.NAME}` in the words of a line. */
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import type { Word } from './ast.ts';
 import type { Constants } from './constants.ts';
 import type { ExpansionReport } from './expansion-report.ts';
@@ -147,7 +147,7 @@ function findConstant(name: string, word: ParsedWord, scope: WordScope) {
 		scope.report.use(constant);
 		return constant;
 	}
-	const near = suggest(name, scope.constants.names());
+	const near = nearestName(name, scope.constants.names());
 	scope.report.report({
 		code: 'let/unknown',
 		severity: 'error',
@@ -181,7 +181,7 @@ function parameter(name: string, word: ParsedWord, scope: WordScope): Word | und
 	const { parameters } = scope.frame;
 	const value = parameters?.get(name);
 	if (value) return value;
-	const near = parameters && suggest(name, parameters.keys());
+	const near = parameters && nearestName(name, parameters.keys());
 	scope.report.report({
 		code: 'snippet/unknown-parameter',
 		severity: 'error',

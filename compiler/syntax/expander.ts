@@ -1,5 +1,5 @@
 /** Expands imports, snippets, constants and the blocks passed to snippets into plain lines of directives. */
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Word } from './ast.ts';
 import type { Constants } from './constants.ts';
@@ -11,7 +11,7 @@ import { maxNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes 
 import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
 /** Where lines are: `let` is allowed in a file or directly in a site, but not in nested blocks. */
-export type Level = 'site' | 'nested';
+export type LineLevel = 'site' | 'nested';
 
 const namedBlock = /^\{blocks\.(.*)\}$/s;
 
@@ -28,14 +28,27 @@ export class Expander {
 	}
 
 	/** Returns the expanded lines of a block. */
-	lines(lines: readonly ParsedLine[], frame: Frame, constants: Constants, level: Level, depth: number): ParsedLine[] {
+	lines(
+		lines: readonly ParsedLine[],
+		frame: Frame,
+		constants: Constants,
+		level: LineLevel,
+		depth: number,
+	): ParsedLine[] {
 		const out: ParsedLine[] = [];
 		this.#into(out, lines, frame, constants, level, depth);
 		return out;
 	}
 
 	/** Appends the expansion of one line to `out`. */
-	lineInto(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, level: Level, depth: number): void {
+	lineInto(
+		out: ParsedLine[],
+		line: ParsedLine,
+		frame: Frame,
+		constants: Constants,
+		level: LineLevel,
+		depth: number,
+	): void {
 		if (!line.live && frame.identity) {
 			out.push(line);
 			return;
@@ -63,7 +76,7 @@ export class Expander {
 		lines: readonly ParsedLine[],
 		frame: Frame,
 		constants: Constants,
-		level: Level,
+		level: LineLevel,
 		depth: number,
 	) {
 		for (const line of lines) this.lineInto(out, line, frame, constants, level, depth);
@@ -135,7 +148,7 @@ export class Expander {
 	}
 
 	/** Handles `let`, and an `else` that does not follow a `}`. Returns true if the line was one of them. */
-	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: Level): boolean {
+	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: LineLevel): boolean {
 		if (first.text === 'let') {
 			if (level === 'site') this.constant(line, frame, constants);
 			else {
@@ -203,7 +216,14 @@ export class Expander {
 		});
 	}
 
-	#import(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, level: Level, depth: number): void {
+	#import(
+		out: ParsedLine[],
+		line: ParsedLine,
+		frame: Frame,
+		constants: Constants,
+		level: LineLevel,
+		depth: number,
+	): void {
 		for (const part of this.#importer.imports(line, frame, constants, this, depth)) {
 			this.#into(out, part.lines, part.frame, constants, level, depth);
 		}
@@ -264,7 +284,7 @@ export class Expander {
 
 	/** Reports an unknown name, and suggests the most similar known one. */
 	unknown(code: string, message: string, word: Word, known: Iterable<string>, hint?: string): void {
-		const near = suggest(word.text, known);
+		const near = nearestName(word.text, known);
 		const label = near ? `did you mean \`${near}\`?` : undefined;
 		this.report.report({ code, severity: 'error', message, span: word.span, label, hint });
 	}

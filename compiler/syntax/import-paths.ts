@@ -1,6 +1,6 @@
 /** Resolves the path or glob of an `import`, relative to the folder of the importing file. */
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 
 /** The files found, in lexical order, or the reason there are none. */
@@ -37,7 +37,7 @@ export function importPaths(
 			const hint = 'Pipes, sockets and devices cannot be imported.';
 			return { files: [], problem: { code: 'import/not-a-file', severity: 'error', message, hint } };
 		}
-		const near = suggest(pattern, [...snippets, ...neighbours(pattern, folder, reader)]);
+		const near = nearestName(pattern, [...snippets, ...neighbours(pattern, folder, reader)]);
 		const hint = near ? `Did you mean \`${near}\`?` : `No snippet or file has this name; looked for ${path}.`;
 		const message = `File to import not found: ${pattern}`;
 		return { files: [], problem: { code: 'import/not-found', severity: 'error', message, hint } };

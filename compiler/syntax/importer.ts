@@ -1,6 +1,6 @@
 /** Processes `import` and `use`: finds the snippet or files and prepares the frame in which to expand them. */
 import { dirname } from 'node:path';
-import { suggest } from '../diagnostics/suggest.ts';
+import { nearestName } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 import { Source, type SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
@@ -156,7 +156,7 @@ export class Importer {
 	}
 
 	#unknownSnippet(target: Word): void {
-		const near = suggest(target.text, this.snippets.keys());
+		const near = nearestName(target.text, this.snippets.keys());
 		this.#report.report({
 			code: 'snippet/unknown',
 			severity: 'error',
@@ -187,7 +187,7 @@ export class Importer {
 			const name = arg.text.slice(0, equals);
 			const value: ParsedWord = { text: arg.text.slice(equals + 1), quote: arg.valueQuote ?? 'none', span: arg.span };
 			if (!snippet.parameters.has(name)) {
-				const near = suggest(name, snippet.parameters.keys());
+				const near = nearestName(name, snippet.parameters.keys());
 				this.#report.report({
 					code: 'snippet/unknown-parameter',
 					severity: 'error',

@@ -2,8 +2,8 @@
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { type SubstitutedText, substituteEnvironment } from '../source/environment.ts';
-import { type Cut, Source } from '../source/source.ts';
-import { parseText } from './config-parser.ts';
+import { type CutPlace, Source } from '../source/source.ts';
+import { parseSubstitutedText } from './config-parser.ts';
 import type { ParsedLine } from './parsed-file.ts';
 import { isSnippetHead } from './snippet-definition.ts';
 
@@ -30,7 +30,7 @@ export class TextPiece {
 	readonly source: Source;
 	/** True unless something shows that it is not a single site independent of its surroundings. */
 	sole: boolean;
-	readonly #cut: Cut;
+	readonly #cut: CutPlace;
 	readonly #dialect: Dialect;
 	#read: ReadPiece | undefined;
 	/** True if the result stays valid as long as the piece is kept. */
@@ -67,7 +67,7 @@ export class TextPiece {
 		}
 		const text = substituteEnvironment(source.text, env);
 		const found: Diagnostic[] = [];
-		const { lines } = parseText(source, text, this.#dialect, diagnostic => found.push(diagnostic));
+		const { lines } = parseSubstitutedText(source, text, this.#dialect, diagnostic => found.push(diagnostic));
 		const plain = lines.every(isPlain);
 		if (plain) {
 			this.#read = { lines, source, plain, mistaken: found.length > 0 };
@@ -76,7 +76,9 @@ export class TextPiece {
 			// What these define is kept for longer than their place: tests, options and imports.
 			const { whole, offset } = this.#cut;
 			found.length = 0;
-			const { lines } = parseText(whole, shifted(text, offset), this.#dialect, diagnostic => found.push(diagnostic));
+			const { lines } = parseSubstitutedText(whole, shifted(text, offset), this.#dialect, diagnostic =>
+				found.push(diagnostic),
+			);
 			this.#read = { lines, source: whole, plain, mistaken: found.length > 0 };
 		}
 		for (const diagnostic of found) report(diagnostic);

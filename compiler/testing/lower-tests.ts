@@ -1,18 +1,18 @@
 /** Lowers `test` blocks to test cases and reports every mistake. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import {
-	clientAddress,
-	clockTime,
+	canonicalClientAddress,
 	fieldMistake,
 	isRequestUrl,
 	methodMistake,
+	parseClockTime,
 	parseRequestUrl,
 	type RequestMistake,
 	type RequestUrl,
 } from '../dry-run/dry-run-request.ts';
 import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
 import { didYouMean } from '../lower/context/did-you-mean.ts';
-import { sentenceList, spanOfWords } from '../lower/context/sentences.ts';
+import { formatNameList, spanOfWords } from '../lower/context/sentences.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
 import { EXPECTATIONS } from './expectations.ts';
@@ -154,7 +154,7 @@ class TestReader {
 					label: misplaced ? undefined : didYouMean(word.text, REQUEST_WORDS),
 					hint: misplaced
 						? 'Write it after the block of the request.'
-						: `The parts of a request are ${sentenceList(REQUEST_WORDS)}.`,
+						: `The parts of a request are ${formatNameList(REQUEST_WORDS)}.`,
 				});
 			}
 		}
@@ -176,7 +176,7 @@ class TestReader {
 				return;
 			case 'from':
 				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'from <address>')) return;
-				step.from = clientAddress(first!.text);
+				step.from = canonicalClientAddress(first!.text);
 				if (step.from !== undefined) return;
 				this.#problem('value/not-an-address', first!.span, `\`${first!.text}\` is not an IP address.`, {
 					hint: 'Write an address such as 203.0.113.9 or 2001:db8::9.',
@@ -184,7 +184,7 @@ class TestReader {
 				return;
 			case 'at': {
 				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'at <time>')) return;
-				step.at = clockTime(first!.text);
+				step.at = parseClockTime(first!.text);
 				if (step.at !== undefined) return;
 				this.#problem('value/not-a-time', first!.span, `\`${first!.text}\` is not a time.`, {
 					hint: 'Write a time such as 2026-01-31T12:00:00Z, or a date such as 2026-01-31.',
@@ -219,7 +219,7 @@ class TestReader {
 		const [what, ...values] = args;
 		const words = Object.keys(EXPECTATIONS);
 		if (!what) {
-			const hint = `Write ${sentenceList(words, 'or')} after it.`;
+			const hint = `Write ${formatNameList(words, 'or')} after it.`;
 			this.#problem('arguments/too-few', line.words[0]!.span, '`expect` needs an expectation.', { hint });
 			return;
 		}
@@ -227,7 +227,7 @@ class TestReader {
 		if (!known) {
 			this.#problem('test/unknown-expectation', what.span, `\`${what.text}\` is not an expectation.`, {
 				label: didYouMean(what.text, words),
-				hint: `The expectations are ${sentenceList(words)}.`,
+				hint: `The expectations are ${formatNameList(words)}.`,
 			});
 			return;
 		}

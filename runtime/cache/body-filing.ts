@@ -5,7 +5,7 @@
  * to the entry.
  */
 
-import { type MemoryFiles, memoryFiles, PAGE } from '../sockets/memory-files.ts';
+import { type MemoryFiles, memoryFiles, PAGE_BYTES } from '../sockets/memory-files.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { FiledBody } from './filed-body.ts';
 import { BLOCK, ENTRY, LIVE, WORD } from './memory-layout.ts';
@@ -132,8 +132,8 @@ function stretchesOf(memory: CacheMemory, entry: number, files: MemoryFiles): re
 	while (left > 0 && block !== 0) {
 		const size = blocks.run(block, 0, left).byteLength;
 		const start = (block - 1) * BLOCK;
-		const from = Math.ceil((start + behind) / PAGE) * PAGE - behind;
-		const to = Math.floor((start + size + behind) / PAGE) * PAGE - behind;
+		const from = Math.ceil((start + behind) / PAGE_BYTES) * PAGE_BYTES - behind;
+		const to = Math.floor((start + size + behind) / PAGE_BYTES) * PAGE_BYTES - behind;
 		found.push({ start, size, from, to });
 		if (found.length > MAX_STRETCHES) return undefined;
 		block = blocks.forward(block, size);

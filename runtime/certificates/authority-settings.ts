@@ -1,5 +1,9 @@
 /** The settings of internal CAs, with the defaults of the option `pki` filled in. */
-import { type AuthoritySettings, INTERMEDIATE_LIFETIME, ROOT_LIFETIME } from '../../compiler/modules/options/pki.ts';
+import {
+	type AuthoritySettings,
+	DEFAULT_INTERMEDIATE_LIFETIME_MS,
+	ROOT_LIFETIME_MS,
+} from '../../compiler/modules/options/pki.ts';
 
 /** The complete settings of one CA. */
 export interface AuthorityPlan {
@@ -26,8 +30,8 @@ export function authorityPlan(id: string, settings: AuthoritySettings, now: numb
 		id,
 		rootName: expand(settings.root_cn ?? '{pki.ca.name} - {time.now.year} ECC Root'),
 		intermediateName: expand(settings.intermediate_cn ?? '{pki.ca.name} - ECC Intermediate'),
-		rootLifetime: ROOT_LIFETIME,
-		intermediateLifetime: settings.intermediate_lifetime ?? INTERMEDIATE_LIFETIME,
+		rootLifetime: ROOT_LIFETIME_MS,
+		intermediateLifetime: settings.intermediate_lifetime ?? DEFAULT_INTERMEDIATE_LIFETIME_MS,
 		maintenanceInterval: settings.maintenance_interval ?? 600_000,
 		renewalRatio: settings.renewal_window_ratio ?? 0.2,
 		root: filesOf(settings.root),

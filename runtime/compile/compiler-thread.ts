@@ -3,19 +3,19 @@ import { createHmac } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
-import { type Compiled, compile, createCompiler } from '../../compiler/compiler.ts';
+import { type CompileResult, compile, createCompiler } from '../../compiler/compiler.ts';
 import type { Diagnostic, DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import { toReport, toWithheldReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import type { CompilerSession } from '../../compiler/incremental/compiler-session.ts';
-import type { PlaceTexts } from '../../compiler/lower/step-places.ts';
+import type { StepPlaces } from '../../compiler/lower/step-places.ts';
 import { documentDifference } from '../../compiler/schema/difference.ts';
 import { printedForm } from '../../compiler/schema/printed-form.ts';
-import { redact } from '../../compiler/schema/secrets.ts';
+import { redactSecrets } from '../../compiler/schema/secrets.ts';
 import type { Reader } from '../../compiler/source/reader.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
-import { locateFindings, type Machine } from '../preflight/finding.ts';
+import { locateFindings, type TargetMachine } from '../preflight/finding.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { lowerPriority } from '../threads/lower-priority.ts';
 import { relieveThread } from '../threads/memory-relief.ts';
@@ -89,7 +89,7 @@ type Answer = CompilerAnswers[CompilerRequest['op']];
 /** The running document, the candidate of a load, and answers about both. */
 class Compilation {
 	readonly #reader: Reader;
-	readonly #machine: Machine;
+	readonly #machine: TargetMachine;
 	readonly #facts: HostFacts;
 	readonly #etagKey: Uint8Array;
 	/** For loads only: `adapt` compiles an unrelated configuration, which must not displace what this session remembers. */
@@ -158,7 +158,7 @@ class Compilation {
 		}
 	}
 
-	#image(document: Document, plan: Plan | undefined, places?: PlaceTexts, forced?: number): DocumentImage {
+	#image(document: Document, plan: Plan | undefined, places?: StepPlaces, forced?: number): DocumentImage {
 		return documentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
 	}
 
@@ -181,7 +181,7 @@ class Compilation {
 	#prepare(input: ConfigInput, { unconfigured, force }: PrepareTerms): Prepared {
 		this.#candidate = undefined;
 		this.#compiled = input.text.length;
-		const compiled: Compiled = this.#compiler.compile(input);
+		const compiled: CompileResult = this.#compiler.compile(input);
 		const { document, plan, files, places } = compiled;
 		const diagnostics = this.#reports(input, compiled.diagnostics);
 		if (!document || !plan) return { result: 'refused', diagnostics };
@@ -231,7 +231,7 @@ class Compilation {
 	}
 
 	/** Returns what would prevent a configuration that compiles from being served, with places. */
-	async #startErrors({ plan, locate }: Compiled): Promise<readonly Diagnostic[]> {
+	async #startErrors({ plan, locate }: CompileResult): Promise<readonly Diagnostic[]> {
 		const { preflight } = await import('../preflight/preflight.ts');
 		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
 	}
@@ -278,7 +278,7 @@ class Compilation {
 		}
 		const after = compiled.document;
 		const before = this.#running?.document ?? {};
-		const changes = documentDifference(before, after, redact(before), redact(after));
+		const changes = documentDifference(before, after, redactSecrets(before), redactSecrets(after));
 		return result === 'restart_required'
 			? { result, diagnostics, reasons: prepared.reasons, changes }
 			: { result, diagnostics, changes };
@@ -301,7 +301,7 @@ class Compilation {
 		if (!base) return { json: 'null', etag: this.#etagOf(['@id', object!, ...below], 'null') };
 		const path = [...base, ...below];
 		if (running && this.#redacted?.of !== running) {
-			this.#redacted = { of: running, value: redact(running.document) };
+			this.#redacted = { of: running, value: redactSecrets(running.document) };
 		}
 		const shown = JSON.stringify(valueAtPath(running ? this.#redacted?.value : document, path)) ?? 'null';
 		return { json: shown.length < LONG_READING ? shown : sharedText(`${shown}\n`), etag: this.#etag(path) };

@@ -5,7 +5,7 @@ import type { Compressor, FileReader, LeaseKinds } from '../../compiler/exchange
 import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';
 import { createFileReader } from '../files/file-reader.ts';
-import { doPageTask } from '../page-work/do-page-task.ts';
+import { runPageTask } from '../page-work/do-page-task.ts';
 import { verifyPassword } from '../passwords/verify-password.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 
@@ -31,7 +31,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		pageWork: {
 			run: async task => {
 				if (task.task === 'addresses') throw new Error(`lookup ${task.host}: a dry run has no network`);
-				return doPageTask(task);
+				return runPageTask(task);
 			},
 		},
 	};

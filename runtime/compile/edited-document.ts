@@ -1,6 +1,6 @@
 /** Applies an Admin API change to the running document: makes the text of a candidate, or says why not. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import { editDocument, isIndex } from '../../compiler/schema/edit-document.ts';
+import { editDocument, isArrayIndex } from '../../compiler/schema/edit-document.ts';
 import { objectIds } from '../../compiler/schema/object-ids.ts';
 import { restoreSecrets } from '../../compiler/schema/secrets.ts';
 import type { ConfigEdit, EditRefused } from './load-results.ts';
@@ -9,7 +9,7 @@ import type { ConfigEdit, EditRefused } from './load-results.ts';
 export function valueAtPath(root: unknown, path: readonly string[]): unknown {
 	let value = root;
 	for (const segment of path) {
-		if (Array.isArray(value)) value = isIndex(segment) ? value[Number(segment)] : undefined;
+		if (Array.isArray(value)) value = isArrayIndex(segment) ? value[Number(segment)] : undefined;
 		else if (value !== null && typeof value === 'object' && Object.hasOwn(value, segment)) {
 			value = (value as Record<string, unknown>)[segment];
 		} else return undefined;

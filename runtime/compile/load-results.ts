@@ -1,6 +1,6 @@
 /** Changes of the running configuration as the compile thread judges them: what was asked, what it would do, why it cannot be done. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
-import type { Change } from '../../compiler/schema/difference.ts';
+import type { DocumentChange } from '../../compiler/schema/difference.ts';
 import type { EditMethod } from '../../compiler/schema/edit-document.ts';
 
 /** Why a change requires a restart. */
@@ -58,7 +58,7 @@ export type LoadPreview =
 			readonly result: 'swap' | 'unchanged';
 			readonly diagnostics: readonly DiagnosticReport[];
 			/** What would change, secrets redacted. */
-			readonly changes: readonly Change[];
+			readonly changes: readonly DocumentChange[];
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
 	| Irreversible
@@ -66,7 +66,7 @@ export type LoadPreview =
 			readonly result: 'restart_required';
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
-			readonly changes: readonly Change[];
+			readonly changes: readonly DocumentChange[];
 	  };
 
 /** A value of the running document. */

@@ -4,7 +4,7 @@ import { isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
 import { FilePages, HEAD_ROOM } from '../files/file-pages.ts';
 import { ReadBody } from '../files/read-body.ts';
-import { countEncoded, ENCODING_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
+import { countEncodedResponse, ENCODING_SLOT, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { type ReusedEncoder, reusedEncoder } from '../sockets/reused-encoder.ts';
 import { type CodingStream, createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
@@ -35,7 +35,7 @@ export class ThreadCompressor implements Compressor {
 		const kept = identity && this.#files.get(identity, coding);
 		if (kept) {
 			if (isStream(body)) body.cancel();
-			this.#counters[ENCODING_ROW.kept]!++;
+			this.#counters[ENCODING_SLOT.kept]!++;
 			return { body: kept, encoded: true };
 		}
 		if (!isStream(body)) {
@@ -90,13 +90,13 @@ export class ThreadCompressor implements Compressor {
 		const page = this.#pages.take();
 		const length = this.#encoder(coding)?.(bytes, page.memory, HEAD_ROOM);
 		if (length !== undefined && identity === undefined) {
-			countEncoded(this.#counters, coding.name, bytes.byteLength, length);
+			countEncodedResponse(this.#counters, coding.name, bytes.byteLength, length);
 			return { body: new ReadBody(this.#pages, page, length), encoded: true };
 		}
 		const form = length === undefined ? encodeWhole(bytes, coding) : copyOf(page.memory, HEAD_ROOM, length);
 		this.#pages.giveBack(page);
 		if (identity !== undefined) this.#files.set(identity, coding, form);
-		countEncoded(this.#counters, coding.name, bytes.byteLength, form.byteLength);
+		countEncodedResponse(this.#counters, coding.name, bytes.byteLength, form.byteLength);
 		return { body: form, encoded: true };
 	}
 
@@ -123,7 +123,7 @@ export class ThreadCompressor implements Compressor {
 
 	#streamed(source: BodySource, first: Uint8Array | undefined, coding: Coding, options: EncodeOptions): Encoded {
 		if (this.#streams >= MAX_STREAMS) {
-			this.#counters[ENCODING_ROW.skipped]!++;
+			this.#counters[ENCODING_SLOT.skipped]!++;
 			return { body: first ? new Resumed(first, source) : source, encoded: false };
 		}
 		this.#streams++;
@@ -136,7 +136,7 @@ export class ThreadCompressor implements Compressor {
 		};
 		const body = new EncodedBody(source, open, options.flush, first, whole => {
 			this.#streams--;
-			countEncoded(this.#counters, coding.name, body.bytesIn, body.bytesOut);
+			countEncodedResponse(this.#counters, coding.name, body.bytesIn, body.bytesOut);
 			if (whole && keeps) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
 		});
 		return { body, encoded: true };

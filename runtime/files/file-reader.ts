@@ -17,9 +17,9 @@ import {
 	statSync,
 } from 'node:fs';
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
-import { FILE_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
+import { FILE_SLOT, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { systemCalls } from '../sockets/file-calls.ts';
-import { type FileIdentity, identityOf } from '../sockets/file-identity.ts';
+import { type FileIdentity, toFileIdentity } from '../sockets/file-identity.ts';
 import { FilePages } from './file-pages.ts';
 import { folderEntries } from './folder-entries.ts';
 import { OpenFileCache } from './open-file-cache.ts';
@@ -94,8 +94,10 @@ export function createFileReader(
 				real = real === undefined ? `${root}${path}` : fromBytes(real);
 			}
 			// From here on, only the descriptor counts: the name may refer to another file at any moment.
-			const identity = regularFile(calls?.identity(descriptor) ?? identityOf(fstatSync(descriptor, { bigint: true })));
-			counters[FILE_ROW.disk]!++;
+			const identity = regularFile(
+				calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true })),
+			);
+			counters[FILE_SLOT.disk]!++;
 			const file = new OpenedFile(means, descriptor, root, real, within, identity);
 			return kept !== undefined && within === path ? kept.take(file, path) : file;
 		} catch (error) {

@@ -2,9 +2,9 @@
 import { fstatSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
 import type { FileTime, OpenFile } from '../../compiler/exchange/leases.ts';
-import { FILE_ROW } from '../metrics/file-counters.ts';
+import { FILE_SLOT } from '../metrics/file-counters.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
-import { type FileIdentity, identityOf, isSameFile } from '../sockets/file-identity.ts';
+import { type FileIdentity, isSameFile, toFileIdentity } from '../sockets/file-identity.ts';
 import { FileBody } from './file-body.ts';
 import { FolderWatches } from './folder-watches.ts';
 import type { OpenDescriptor } from './open-descriptor.ts';
@@ -187,7 +187,7 @@ export class OpenFileCache {
 			return undefined;
 		}
 		file.used = true;
-		this.#counters[FILE_ROW[file.from]]!++;
+		this.#counters[FILE_SLOT[file.from]]!++;
 		return file;
 	}
 
@@ -278,8 +278,8 @@ export class OpenFileCache {
 	}
 
 	#tell(): void {
-		this.#counters[FILE_ROW.keptBytes] = this.#bytes;
-		this.#counters[FILE_ROW.heldOpen] = this.#large.size;
+		this.#counters[FILE_SLOT.keptBytes] = this.#bytes;
+		this.#counters[FILE_SLOT.heldOpen] = this.#large.size;
 	}
 
 	#drop(hash: number): void {
@@ -346,7 +346,7 @@ function hashOf(text: string, before: number): number {
 }
 
 function identityOfOpen(descriptor: number, calls: SystemCalls | undefined): FileIdentity {
-	return calls?.identity(descriptor) ?? identityOf(fstatSync(descriptor, { bigint: true }));
+	return calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true }));
 }
 
 function isSettled({ changeSeconds, changeNanoseconds, seconds, nanoseconds }: FileIdentity): boolean {

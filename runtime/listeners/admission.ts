@@ -2,7 +2,7 @@
 import type { ServerLimits } from '../../compiler/document/server-settings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
-import { DEFAULT_QUEUE, DEFAULT_QUEUE_TIME } from '../../compiler/modules/options/servers/limits.ts';
+import { DEFAULT_QUEUE_LENGTH, DEFAULT_QUEUE_TIME_MS } from '../../compiler/modules/options/servers/limits.ts';
 import type { OverloadLimit } from '../metrics/refusals.ts';
 import { type ClientCounts, clientKey } from '../threads/client-counts.ts';
 import type { PlaceMaker } from './place-maker.ts';
@@ -108,7 +108,7 @@ export class Admission {
 	 * {@link leave} must be called at its end.
 	 */
 	enter(x: Exchange): undefined | HttpError | Promise<undefined | HttpError> {
-		const { requests = 0, requests_per_client: perClient = 0, queue = DEFAULT_QUEUE } = this.#limits;
+		const { requests = 0, requests_per_client: perClient = 0, queue = DEFAULT_QUEUE_LENGTH } = this.#limits;
 		let client = '';
 		if (perClient > 0) {
 			const { clients } = this.#deps;
@@ -143,7 +143,7 @@ export class Admission {
 	}
 
 	#wait(x: Exchange, client: string): Promise<undefined | HttpError> {
-		const deadline = performance.now() + (this.#limits.queue_time ?? DEFAULT_QUEUE_TIME);
+		const deadline = performance.now() + (this.#limits.queue_time ?? DEFAULT_QUEUE_TIME_MS);
 		this.#add(QUEUED, 1);
 		this.#deps.queued(1);
 		this.#timer ??= setInterval(() => this.#look(), LOOK).unref();

@@ -1,5 +1,5 @@
 /** A socket to listen on, as the main thread describes it to worker threads. */
-import type { Http3Wish } from '../../compiler/codegen/plan/http3-at.ts';
+import type { Http3Request } from '../../compiler/codegen/plan/http3-at.ts';
 import type { PlannedSocket } from '../../compiler/codegen/plan/planned-socket.ts';
 
 /** A socket to listen on. `port` is 0 until the main thread has chosen one. */
@@ -12,5 +12,5 @@ export interface ListenerAddress extends PlannedSocket {
 	/** The thread binds it only once it is told to accept, because the process that this one succeeds still serves the address. */
 	readonly deferred?: true;
 	/** Set if UDP is bound beside TCP. Without UDP, a listener whose HTTP/3 is `named` is not served at all. */
-	readonly http3?: Http3Wish;
+	readonly http3?: Http3Request;
 }

@@ -2,7 +2,7 @@
 import type { Settings } from '../../compiler/document/document.ts';
 import { type ServerLimits, serverSettingsFor } from '../../compiler/document/server-settings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import { ROW } from '../metrics/counter-row.ts';
+import { ROW_SLOT } from '../metrics/counter-row.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { CLIENT_SLOTS, ClientCounts } from '../threads/client-counts.ts';
 import { ADMISSION_SLOTS, Admission } from './admission.ts';
@@ -47,8 +47,8 @@ export class ListenerGates {
 				counters[overloadSlot(limit)]!++;
 			},
 			queued: by => {
-				counters[ROW.queued]! += by;
-				if (by === 1) counters[ROW.queuedRequests]!++;
+				counters[ROW_SLOT.queued]! += by;
+				if (by === 1) counters[ROW_SLOT.queuedRequests]!++;
 			},
 		});
 		this.#gates.set(address.key, gate);

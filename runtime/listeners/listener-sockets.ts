@@ -4,12 +4,12 @@
  */
 import { chmodSync, closeSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
-import { parseListenHost, SOCKET_MODE } from '../../compiler/document/listen-host.ts';
+import { DEFAULT_SOCKET_MODE, parseListenHost } from '../../compiler/document/listen-host.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { ExpandText } from '../logs/machine-text.ts';
 import type { BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { type HeldSocket, holdUnixSocket } from '../sockets/held-socket.ts';
-import { BACKLOG } from '../sockets/node-listening-socket.ts';
+import { LISTEN_BACKLOG } from '../sockets/node-listening-socket.ts';
 import { Http3Probe } from './http3-probe.ts';
 import { InheritedSockets, settled } from './inherited-sockets.ts';
 import type { ListenerAddress } from './listener-address.ts';
@@ -153,7 +153,7 @@ export class ListenerSockets {
 
 	#keep(addresses: Iterable<ListenerAddress>): void {
 		const kept = new Set<string>();
-		for (const { key, mode = SOCKET_MODE } of addresses) {
+		for (const { key, mode = DEFAULT_SOCKET_MODE } of addresses) {
 			kept.add(key);
 			const file = this.#held.get(key)?.unix?.file;
 			if (!file || file.mode === mode || !file.own) continue;
@@ -183,7 +183,7 @@ export class ListenerSockets {
 		}
 	}
 
-	async #make({ host, mode = SOCKET_MODE }: ListenerAddress): Promise<Held> {
+	async #make({ host, mode = DEFAULT_SOCKET_MODE }: ListenerAddress): Promise<Held> {
 		const at = parseListenHost(this.#filled(host));
 		if ('network' in at && at.network === 'fd') {
 			const descriptor = this.#passed.descriptorOf(at.descriptor);
@@ -246,7 +246,7 @@ async function bindUnix(file: string, mode: number): Promise<Held> {
 	const own = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
 	if (statsOf(own)?.isSocket()) unlinkSync(own);
 	let inode = 0n;
-	const socket = await holdUnixSocket(own, BACKLOG, () => {
+	const socket = await holdUnixSocket(own, LISTEN_BACKLOG, () => {
 		chmodSync(own, mode);
 		inode = lstatSync(own, { bigint: true }).ino;
 		renameSync(own, file);

@@ -1,6 +1,6 @@
 /** Sockets that a service manager passes to the process (sd_listen_fds(3)): their descriptors and names. */
 
-import type { BequeathedPassed } from '../sockets/bequeathed-sockets.ts';
+import type { BequeathedPassedSocket } from '../sockets/bequeathed-sockets.ts';
 
 /** The first passed descriptor. */
 const FIRST = 3;
@@ -29,7 +29,7 @@ export class PassedSockets {
 	}
 
 	/** Returns the sockets for a successor. */
-	bequeathed(): BequeathedPassed[] {
+	bequeathed(): BequeathedPassedSocket[] {
 		return (this.#names ?? []).map((name, at) => {
 			const number = FIRST + at;
 			return { number, name, descriptor: this.#moved?.get(number) ?? number };
@@ -58,7 +58,7 @@ export class PassedSockets {
 }
 
 /** Returns the sockets that a service manager passed to the process that this one succeeds, or to one before that. */
-export function inheritedPassedSockets(passed: readonly BequeathedPassed[]): PassedSockets {
+export function inheritedPassedSockets(passed: readonly BequeathedPassedSocket[]): PassedSockets {
 	if (passed.length === 0) return new PassedSockets(undefined);
 	const names = passed.map(({ name }) => name);
 	return new PassedSockets(names, new Map(passed.map(({ number, descriptor }) => [number, descriptor])));

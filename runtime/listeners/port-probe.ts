@@ -1,7 +1,7 @@
 /** Checks on the main thread that an address is free, because the workers' shared binding would not fail. */
 import net, { type AddressInfo } from 'node:net';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
-import { bindBriefly } from '../sockets/port-binding.ts';
+import { tryBindPort } from '../sockets/port-binding.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { NotPassed } from './passed-sockets.ts';
 
@@ -52,7 +52,7 @@ const REASONS: { readonly [code: string]: string } = {
  */
 export async function probeListener(address: ListenerAddress): Promise<ListenerAddress> {
 	const { host, port, only6 = false } = address;
-	const bound = bindBriefly(host, port, only6);
+	const bound = tryBindPort(host, port, only6);
 	if (bound === undefined) return await probeListening(address);
 	if (typeof bound === 'string') throw new ListenError(bound, socketText(address));
 	return { ...address, port: bound.port };

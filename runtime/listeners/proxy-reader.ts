@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/document/server-settings.ts';
 import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
-import { plainAddress } from '../protocols/http1/socket-info.ts';
+import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { parseProxyHeader } from './proxy-header.ts';
 
@@ -41,7 +41,7 @@ export class ProxyReader {
 			socket.destroy();
 			return;
 		}
-		const address = plainAddress(remoteAddress);
+		const address = unmapAddress(remoteAddress);
 		if (this.#deny?.contains(address)) {
 			this.#refuse(socket, 'bad_proxy_header');
 			return;

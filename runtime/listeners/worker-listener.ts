@@ -1,8 +1,8 @@
 /** One listening socket of one worker thread. Every thread binds the same address, and the kernel distributes connections. */
 import type { AddressInfo, Socket } from 'node:net';
 import type { ProxyProtocolWrapper, ServerSettings } from '../../compiler/document/server-settings.ts';
-import { DEFAULT_KEEPALIVE } from '../../compiler/modules/options/servers/keepalive.ts';
-import { plainAddress } from '../protocols/http1/socket-info.ts';
+import { DEFAULT_KEEPALIVE_MS } from '../../compiler/modules/options/servers/keepalive.ts';
+import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import {
@@ -207,7 +207,7 @@ export class WorkerListener implements ListeningOwner {
 				socket.destroy();
 				return;
 			}
-			const ended = admission.connected(plainAddress(address), this.#places);
+			const ended = admission.connected(unmapAddress(address), this.#places);
 			if (!ended) {
 				this.#refuse(socket, admission.retryAfter);
 				return;
@@ -234,7 +234,7 @@ export class WorkerListener implements ListeningOwner {
 
 /** Returns the TCP keep-alive settings; undefined turns it off. The system counts in whole seconds, at least 1. */
 function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
-	const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } = settings;
+	const { keepalive_interval: interval = DEFAULT_KEEPALIVE_MS, keepalive_idle: idle = DEFAULT_KEEPALIVE_MS } = settings;
 	if (interval < 0) return undefined;
 	return { idle: Math.max(1000, idle), interval: Math.max(1000, interval), count: settings.keepalive_count };
 }

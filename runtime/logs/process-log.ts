@@ -1,6 +1,6 @@
 /** The log of the process itself: events of configuration, listeners and threads, and errors of handlers. */
 import type { Settings, SiteLog } from '../../compiler/document/document.ts';
-import { takesLogger } from '../../compiler/document/log-namespaces.ts';
+import { includesLogger } from '../../compiler/document/log-namespaces.ts';
 import { LEVEL_RANK, levelRank, members } from './encoders.ts';
 import type { LogEntry, LogLevel } from './log-entry.ts';
 import { compileLogFormat, type LineFormat, UnknownEncoder } from './log-format.ts';
@@ -127,5 +127,5 @@ export class ProcessLog {
 }
 
 function takes({ rank, log }: Target, level: LogLevel, logger: string): boolean {
-	return LEVEL_RANK[level]! >= rank && takesLogger(log, logger);
+	return LEVEL_RANK[level]! >= rank && includesLogger(log, logger);
 }

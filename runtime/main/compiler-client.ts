@@ -2,10 +2,10 @@
 import type { Worker } from 'node:worker_threads';
 import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
-import { LOOK_INTERVAL } from '../threads/stall-clock.ts';
+import { CHECK_INTERVAL_MS } from '../threads/stall-clock.ts';
 import { startThread } from '../threads/thread-source.ts';
-import { END_LIMIT, ThreadWatch } from '../threads/thread-watch.ts';
-import { within } from '../threads/within.ts';
+import { THREAD_END_LIMIT_MS, ThreadWatch } from '../threads/thread-watch.ts';
+import { withTimeLimit } from '../threads/within.ts';
 
 /** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {
@@ -86,7 +86,7 @@ export class CompilerClient {
 		const exit = this.#thread.terminate().then(() => {
 			ended = true;
 		});
-		await within(exit, END_LIMIT);
+		await withTimeLimit(exit, THREAD_END_LIMIT_MS);
 		return ended;
 	}
 
@@ -109,7 +109,7 @@ export class CompilerClient {
 			void this.#thread.terminate();
 			const seconds = this.#limits.most / 1000;
 			this.#lost(`The compile thread did not finish \`${request}\` within ${seconds} s.`, true);
-		}, LOOK_INTERVAL).unref();
+		}, CHECK_INTERVAL_MS).unref();
 	}
 
 	#lost(reason: string, stalled: boolean): void {

@@ -5,7 +5,7 @@ import type { LogEntry } from '../logs/log-entry.ts';
 import { LogOutputError } from '../logs/log-sinks.ts';
 import { TlsRefused } from '../tls/tls-control.ts';
 import type { LoadOutcome } from './control.ts';
-import { BuildRefused, NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';
+import { BuildRefused, NoResponsiveThread, WorkerLost } from './worker-pool-host.ts';
 
 /** The outcome of a load that arrives while the server stops. */
 export const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
@@ -29,11 +29,11 @@ export function refusal(
 }
 
 /**
- * Returns the outcome of a load that failed before it was applied. Throws `NoThreadAnswers`, after which the load is to be
+ * Returns the outcome of a load that failed before it was applied. Throws `NoResponsiveThread`, after which the load is to be
  * retried, and errors that are bugs.
  */
 export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {
-	if (error instanceof NoThreadAnswers) throw error;
+	if (error instanceof NoResponsiveThread) throw error;
 	if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
 	if (error instanceof BuildRefused) return refusal(error.code, error.message, diagnostics, error.pointer);
 	if (error instanceof TlsRefused) return refusal(error.code, error.message, diagnostics);

@@ -2,18 +2,18 @@
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import { CollectedFamilies } from '../metrics/collected-families.ts';
-import { ROW } from '../metrics/counter-row.ts';
+import { ROW_SLOT } from '../metrics/counter-row.ts';
 import { Exposition, type Labels, type MetricFamily, type PlainFamily, type Sample } from '../metrics/exposition.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from '../metrics/families.ts';
 import { fileFamilies } from '../metrics/file-counters.ts';
-import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from '../metrics/http2-counters.ts';
-import { HTTP3_ROWS, HTTP3_SLOT_FAMILIES } from '../metrics/http3-counters.ts';
+import { HTTP2_LABELED_FAMILIES, HTTP2_SESSIONS_SLOT, HTTP2_STREAMS_SLOT } from '../metrics/http2-counters.ts';
+import { HTTP3_LABELED_FAMILIES, HTTP3_PLAIN_FAMILIES } from '../metrics/http3-counters.ts';
 import { plainFamily } from '../metrics/plain-family.ts';
 import { processFamilies } from '../metrics/process-metrics.ts';
-import { SLOT_FAMILIES, type SlotFamily } from '../metrics/refusals.ts';
+import { type LabeledSlotFamily, REFUSAL_FAMILIES } from '../metrics/refusals.ts';
 import type { Scrape } from '../metrics/scrape-memory.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
-import { collectionFamily, type NamedVitals, vitalFamilies } from '../metrics/vital-families.ts';
+import { garbageCollectionFamily, type NamedVitals, vitalFamilies } from '../metrics/vital-families.ts';
 import { ioMode } from '../sockets/io-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
@@ -69,7 +69,7 @@ export class MetricsRegistry {
 		this.#gauges = gauges;
 		this.#series = [
 			...SERIES_FAMILIES.map(family => seriesFamily(family, totals)),
-			collectionFamily(() => this.#threads()),
+			garbageCollectionFamily(() => this.#threads()),
 		];
 		this.#collected = new CollectedFamilies([
 			{
@@ -86,24 +86,26 @@ export class MetricsRegistry {
 			},
 			...runtimeFamilies(gauges),
 			...rowFamilies(totals),
-			...[...SLOT_FAMILIES, ...HTTP2_SLOT_FAMILIES, ...HTTP3_SLOT_FAMILIES].map(family => slotFamily(family, totals)),
+			...[...REFUSAL_FAMILIES, ...HTTP2_LABELED_FAMILIES, ...HTTP3_LABELED_FAMILIES].map(family =>
+				slotFamily(family, totals),
+			),
 			plainFamily(
 				'svc_access_log_dropped_total',
 				'Access log entries lost because they could not be written, or not fast enough.',
 				'counter',
-				() => totals.total(ROW.accessLogDropped) + gauges.accessLogDropped(),
+				() => totals.total(ROW_SLOT.accessLogDropped) + gauges.accessLogDropped(),
 			),
 			plainFamily(
 				'svc_process_log_dropped_total',
 				'Entries of the process log lost because they could not be written, or not fast enough.',
 				'counter',
-				() => totals.total(ROW.processLogDropped) + gauges.processLogDropped(),
+				() => totals.total(ROW_SLOT.processLogDropped) + gauges.processLogDropped(),
 			),
 			plainFamily(
 				'svc_trace_spans_dropped_total',
 				'Spans dropped because they could not be exported, or not fast enough.',
 				'counter',
-				() => totals.total(ROW.spansDropped) + gauges.spansDropped(),
+				() => totals.total(ROW_SLOT.spansDropped) + gauges.spansDropped(),
 			),
 			...fileFamilies(totals),
 			...cacheFamilies(totals, gauges.caches),
@@ -214,43 +216,48 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 /** Returns the metric families that consist of one slot of the counter rows. */
 function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 	const rows: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
-		['svc_connections', 'Open client connections.', 'gauge', ROW.connections],
-		['svc_connections_accepted_total', 'Client connections accepted.', 'counter', ROW.accepted],
-		['svc_requests_in_flight', 'Requests between their head and the end of their response.', 'gauge', ROW.inFlight],
+		['svc_connections', 'Open client connections.', 'gauge', ROW_SLOT.connections],
+		['svc_connections_accepted_total', 'Client connections accepted.', 'counter', ROW_SLOT.accepted],
+		[
+			'svc_requests_in_flight',
+			'Requests between their head and the end of their response.',
+			'gauge',
+			ROW_SLOT.inFlight,
+		],
 		['svc_http2_connections', 'Open HTTP/2 connections.', 'gauge', HTTP2_SESSIONS_SLOT],
 		['svc_http2_streams_total', 'HTTP/2 streams that carried a request.', 'counter', HTTP2_STREAMS_SLOT],
-		...HTTP3_ROWS,
+		...HTTP3_PLAIN_FAMILIES,
 		// Not `svc_overload_queued`, which is the name of the counter in OpenMetrics.
-		['svc_overload_queue', 'Requests waiting because a listener has too many in flight.', 'gauge', ROW.queued],
+		['svc_overload_queue', 'Requests waiting because a listener has too many in flight.', 'gauge', ROW_SLOT.queued],
 		[
 			'svc_overload_queued_total',
 			'Requests that had to wait because a listener had too many in flight.',
 			'counter',
-			ROW.queuedRequests,
+			ROW_SLOT.queuedRequests,
 		],
 		[
 			'svc_overload_accept_failures_total',
 			'Connections that could not be accepted for lack of file descriptors or memory.',
 			'counter',
-			ROW.acceptFailures,
+			ROW_SLOT.acceptFailures,
 		],
 		[
 			'svc_overload_idle_closed_total',
 			'Idle client connections closed to make room for others.',
 			'counter',
-			ROW.gaveWay,
+			ROW_SLOT.gaveWay,
 		],
 		[
 			'svc_response_fields_dropped_total',
 			'Response fields dropped because they cannot be sent.',
 			'counter',
-			ROW.droppedFields,
+			ROW_SLOT.droppedFields,
 		],
 	];
 	return rows.map(([name, help, type, slot]) => plainFamily(name, help, type, () => totals.total(slot)));
 }
 
-function slotFamily({ name, help, label, slots }: SlotFamily, totals: ThreadTotals): PlainFamily {
+function slotFamily({ name, help, label, slots }: LabeledSlotFamily, totals: ThreadTotals): PlainFamily {
 	const labelled = slots.map(([value, slot]) => ({ labels: { [label]: value }, slot }));
 	const samples = () => labelled.map(({ labels, slot }) => ({ labels, value: totals.total(slot) }));
 	return { name, help, type: 'counter', samples };

@@ -17,20 +17,20 @@ import { LogOutputError, LogSinks } from '../logs/log-sinks.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from '../logs/process-log.ts';
 import { cacheEvents } from '../metrics/cache-counters.ts';
-import { ROW } from '../metrics/counter-row.ts';
-import { NO_SCRAPE, type Scrape, scrapedText } from '../metrics/scrape-memory.ts';
+import { ROW_SLOT } from '../metrics/counter-row.ts';
+import { NO_SCRAPE, type Scrape, scrapeToString } from '../metrics/scrape-memory.ts';
 import { ThreadTotals } from '../metrics/thread-totals.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import type { BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
-import { chooseIoMode, environmentIoMode, ioMode, useIoMode } from '../sockets/io-mode.ts';
+import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { raiseInliningBudget } from '../threads/inlining-budget.ts';
 import { relieveProcess, relieveThread } from '../threads/memory-relief.ts';
 import type { Stall } from '../threads/stop-answering.ts';
-import { within } from '../threads/within.ts';
+import { withTimeLimit } from '../threads/within.ts';
 import { TlsControl } from '../tls/tls-control.ts';
 import { SpanExport } from '../tracing/span-export.ts';
 import { PoolRegistry, type UpstreamReport } from '../upstreams/pool-registry.ts';
@@ -47,10 +47,16 @@ import { LoadRecord } from './load-record.ts';
 import { RuntimeMetrics } from './runtime-metrics.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { waitBeforeStop } from './shutdown-delay.ts';
-import { refusedStart, StartError, StartForbidden, startError, unknownIoMode } from './start-error.ts';
-import { answerQuestion } from './thread-answers.ts';
-import { threadCount, WorkerPool } from './worker-pool.ts';
-import { NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';
+import {
+	configurationRefusedError,
+	StartError,
+	StartForbidden,
+	toStartError,
+	unknownIoModeError,
+} from './start-error.ts';
+import { answerThreadRequest } from './thread-answers.ts';
+import { WorkerPool, workerThreadCount } from './worker-pool.ts';
+import { NoResponsiveThread, WorkerLost } from './worker-pool-host.ts';
 
 /** Options for starting a server, and its sockets. */
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
@@ -68,7 +74,7 @@ export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtim
 		return runtime;
 	} catch (error) {
 		await runtime.abandon();
-		throw error instanceof StartForbidden ? error.cause : startError(error);
+		throw error instanceof StartForbidden ? error.cause : toStartError(error);
 	}
 }
 
@@ -276,7 +282,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	get traffic(): { readonly requests: number; readonly serverErrors: number } {
-		return { requests: this.#totals.total(ROW.requests), serverErrors: this.#totals.total(ROW.serverErrors) };
+		return { requests: this.#totals.total(ROW_SLOT.requests), serverErrors: this.#totals.total(ROW_SLOT.serverErrors) };
 	}
 
 	async exposition(format: MetricsFormat): Promise<Scrape> {
@@ -285,7 +291,7 @@ export class Runtime implements RuntimeControl {
 
 	/** Returns the metrics in Prometheus text format. */
 	async metrics(): Promise<string> {
-		return scrapedText(await this.exposition('prometheus'));
+		return scrapeToString(await this.exposition('prometheus'));
 	}
 
 	countAdminRequest(path: string, method: string, status: number): void {
@@ -393,7 +399,7 @@ export class Runtime implements RuntimeControl {
 		this.#relief.push(relieveThread(), relieveProcess());
 		const { input } = this.#options;
 		const wanted = process.env.SVC_IO;
-		if (wanted && environmentIoMode() === undefined) throw unknownIoMode(wanted);
+		if (wanted && environmentIoMode() === undefined) throw unknownIoModeError(wanted);
 		if (!input) {
 			await this.#beforeListening();
 			this.#startPool({});
@@ -405,12 +411,12 @@ export class Runtime implements RuntimeControl {
 		// Starting threads takes as long as compiling, so their number is guessed; the guess is nearly always right.
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
-		if (prepared.result !== 'swap') throw refusedStart(prepared.diagnostics);
+		if (prepared.result !== 'swap') throw configurationRefusedError(prepared.diagnostics);
 		this.#use(prepared.facts.settings);
 		await this.#beforeListening();
 		await this.#fitPool(prepared.facts.settings);
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
-		if (outcome.result === 'refused') throw refusedStart(outcome.diagnostics);
+		if (outcome.result === 'refused') throw configurationRefusedError(outcome.diagnostics);
 		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
 		this.#loads.started();
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
@@ -460,15 +466,15 @@ export class Runtime implements RuntimeControl {
 	/** Replaces the early pool if the settings turn out to need another size or I/O mode. */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
-		if (this.#pool?.size === threadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
-		useIoMode(io);
+		if (this.#pool?.size === workerThreadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
+		setIoMode(io);
 		await this.#pool?.terminate();
 		if (this.#stopping) throw new WorkerLost('The server is stopping.');
 		this.#startPool(settings);
 	}
 
 	#startPool(settings: Settings): void {
-		this.#pool = new WorkerPool(threadCount(this.#options.threads ?? settings.threads), this.#control, {
+		this.#pool = new WorkerPool(workerThreadCount(this.#options.threads ?? settings.threads), this.#control, {
 			totals: this.#totals,
 			deps: this.#deps,
 			log: entry => this.#log.entry(entry),
@@ -490,7 +496,7 @@ export class Runtime implements RuntimeControl {
 			answer: question => {
 				const queues = { passwords: this.#passwords, pageWork: this.#pageWork };
 				const parts = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
-				return answerQuestion(question, { ...queues, ...parts });
+				return answerThreadRequest(question, { ...queues, ...parts });
 			},
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
@@ -524,7 +530,7 @@ export class Runtime implements RuntimeControl {
 			if (this.#stopping) return STOPPING;
 			return await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		} catch (error) {
-			if (error instanceof NoThreadAnswers) {
+			if (error instanceof NoResponsiveThread) {
 				if (again) return { result: 'failed', message: error.message };
 				for (const index of (await this.#pool?.started()) ?? []) await this.#bringUp(index);
 				return this.#apply(prepare, true);
@@ -538,7 +544,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Two phases: every thread builds, then a single store activates the generation on all. Rejects with ListenError and `NoThreadAnswers`. */
+	/** Two phases: every thread builds, then a single store activates the generation on all. Rejects with ListenError and `NoResponsiveThread`. */
 	async #swap(
 		facts: DocumentFacts,
 		delta: GenerationDelta,
@@ -614,11 +620,11 @@ export class Runtime implements RuntimeControl {
 		this.#sockets.close();
 		// The successor waits for the folders of caches.
 		if (succeeded) void this.#caches.close();
-		if (this.#pool) await within(this.#pool.drain(succeeded), this.#settings.grace_period);
+		if (this.#pool) await withTimeLimit(this.#pool.drain(succeeded), this.#settings.grace_period);
 		await Promise.all([
 			this.#endThreads(),
 			this.#spans.close(EXPORT_LIMIT),
-			within(this.#caches.close(), FLUSH_LIMIT),
+			withTimeLimit(this.#caches.close(), FLUSH_LIMIT),
 			this.#tls.close(),
 		]);
 		if (!succeeded) await this.#queue.catch(() => {});

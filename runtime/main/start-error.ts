@@ -23,19 +23,19 @@ export class StartError extends Error {
 }
 
 /** Returns the error for a start whose configuration was rejected. */
-export function refusedStart(diagnostics: readonly DiagnosticReport[]): StartError {
+export function configurationRefusedError(diagnostics: readonly DiagnosticReport[]): StartError {
 	return new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
 }
 
 /** Returns the error for an invalid value of SVC_IO. */
-export function unknownIoMode(wanted: string): StartError {
+export function unknownIoModeError(wanted: string): StartError {
 	return new StartError(`SVC_IO is \`${wanted}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
 		reason: 'failed',
 	});
 }
 
 /** Converts any error thrown during a start to a StartError. */
-export function startError(error: unknown): StartError {
+export function toStartError(error: unknown): StartError {
 	if (error instanceof StartError) return error;
 	if (error instanceof ListenError) {
 		return new StartError(error.message, { reason: 'listen', code: error.code, address: error.address });

@@ -2,7 +2,7 @@
 
 import type { DiskReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
-import { cacheSlot } from '../metrics/cache-counters.ts';
+import { cacheEventSlot } from '../metrics/cache-counters.ts';
 import type { PlainFamily, Sample } from '../metrics/exposition.ts';
 import { plainFamily } from '../metrics/plain-family.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
@@ -87,9 +87,11 @@ export function cacheFamilies(totals: ThreadTotals, reports: () => readonly Cach
 			name: 'svc_cache_requests_total',
 			help: 'Requests handled by a response cache, by result.',
 			type: 'counter',
-			samples: () => requests.map(({ labels, status }) => ({ labels, value: totals.total(cacheSlot(status)) })),
+			samples: () => requests.map(({ labels, status }) => ({ labels, value: totals.total(cacheEventSlot(status)) })),
 		},
-		...events.map(([event, name, help]) => plainFamily(name, help, 'counter', () => totals.total(cacheSlot(event)))),
+		...events.map(([event, name, help]) =>
+			plainFamily(name, help, 'counter', () => totals.total(cacheEventSlot(event))),
+		),
 		plainFamily(
 			'svc_cache_evictions_total',
 			'Stored responses evicted to make room.',

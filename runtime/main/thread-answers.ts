@@ -1,6 +1,6 @@
 /** Answers requests that worker threads send to the main thread, each by the component that is responsible for it. */
 import type { Settings } from '../../compiler/document/document.ts';
-import { scrapedText } from '../metrics/scrape-memory.ts';
+import { scrapeToString } from '../metrics/scrape-memory.ts';
 import type { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
@@ -20,7 +20,7 @@ export interface MainThreadServices {
 }
 
 /** Answers one request of a worker thread. */
-export async function answerQuestion(
+export async function answerThreadRequest(
 	question: MainThreadQuestion,
 	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadServices,
 ): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
@@ -31,7 +31,7 @@ export async function answerQuestion(
 			passwords.withdraw(question.id);
 			return true;
 		case 'metrics':
-			return scrapedText(await metrics.render(question.format));
+			return scrapeToString(await metrics.render(question.format));
 		case 'page_work':
 			return pageWork.run(question.task);
 		case 'challenge':

@@ -30,14 +30,14 @@ export class WorkerLost extends Error {
 }
 
 /** Thrown when every thread that could build a generation is unresponsive. Their replacements are being started. */
-export class NoThreadAnswers extends WorkerLost {
+export class NoResponsiveThread extends WorkerLost {
 	constructor() {
 		super('No worker thread responds.');
 	}
 }
 
 /** Describes a generation that the threads should build. */
-export interface GenerationOrder {
+export interface GenerationBuildRequest {
 	readonly generation: number;
 	readonly delta: GenerationDelta;
 	readonly listeners: readonly ListenerAddress[];

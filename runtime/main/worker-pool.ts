@@ -7,17 +7,17 @@ import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import { endThread } from '../sockets/end-thread.ts';
 import { CONTROL_OUTSTANDING, MOST_THREADS } from '../threads/control-words.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
-import { LOOK_INTERVAL } from '../threads/stall-clock.ts';
+import { CHECK_INTERVAL_MS } from '../threads/stall-clock.ts';
 import type { Stall } from '../threads/stop-answering.ts';
 import { startThread } from '../threads/thread-source.ts';
-import { END_LIMIT, ThreadWatch } from '../threads/thread-watch.ts';
-import { within } from '../threads/within.ts';
+import { THREAD_END_LIMIT_MS, ThreadWatch } from '../threads/thread-watch.ts';
+import { withTimeLimit } from '../threads/within.ts';
 import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
 import type { FromWorker, ToWorker, WorkerStart } from '../worker/worker-messages.ts';
 import {
 	BuildRefused,
-	type GenerationOrder,
-	NoThreadAnswers,
+	type GenerationBuildRequest,
+	NoResponsiveThread,
 	WorkerLost,
 	type WorkerPoolHost,
 } from './worker-pool-host.ts';
@@ -117,7 +117,7 @@ export class WorkerPool {
 		}
 		// Only after all slots exist: each thread is told how many there are, and shares memory with that many.
 		for (const slot of this.#slots) this.#start(slot);
-		this.#looks = setInterval(() => this.#look(), LOOK_INTERVAL).unref();
+		this.#looks = setInterval(() => this.#look(), CHECK_INTERVAL_MS).unref();
 	}
 
 	/** Number of threads in the pool, including dead ones. */
@@ -138,12 +138,12 @@ export class WorkerPool {
 	/**
 	 * Makes every thread build the generation. Rejects with BuildRefused or WorkerLost if one cannot; the caller must then call
 	 * `discardAll`. A thread that does not respond is left out and terminated, because it would keep serving its old generation.
-	 * Rejects with `NoThreadAnswers` if no thread responds.
+	 * Rejects with `NoResponsiveThread` if no thread responds.
 	 */
-	async prepareAll(order: GenerationOrder): Promise<void> {
+	async prepareAll(order: GenerationBuildRequest): Promise<void> {
 		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);
 		if (slots.length === 0) {
-			throw this.unresponsive.length > 0 ? new NoThreadAnswers() : new WorkerLost('No worker thread is running.');
+			throw this.unresponsive.length > 0 ? new NoResponsiveThread() : new WorkerLost('No worker thread is running.');
 		}
 		this.#wanted = new Set(order.listeners.map(listener => listener.key));
 		this.#building = slots;
@@ -155,7 +155,7 @@ export class WorkerPool {
 		);
 		for (const slot of slots) if (slot.unresponsive) this.#replace(slot);
 		await prepared;
-		if (this.#building.length === 0) throw new NoThreadAnswers();
+		if (this.#building.length === 0) throw new NoResponsiveThread();
 	}
 
 	/** Makes every thread check that each of its listeners answers a request. Rejects with BuildRefused or WorkerLost. */
@@ -186,7 +186,7 @@ export class WorkerPool {
 	 * Makes a replacement thread build the current generation and accept connections. Resolves to false if the thread does so
 	 * already. Rejects like `prepareAll`.
 	 */
-	async bringUp(index: number, order: GenerationOrder): Promise<boolean> {
+	async bringUp(index: number, order: GenerationBuildRequest): Promise<boolean> {
 		const slot = this.#slots[index]!;
 		if (slot.serving) return false;
 		await this.#prepare(slot, { ...order, listeners: this.#sockets.inherited(index, order.listeners) });
@@ -237,9 +237,9 @@ export class WorkerPool {
 	async terminate(): Promise<boolean> {
 		this.#stop();
 		clearInterval(this.#looks);
-		await within(
+		await withTimeLimit(
 			Promise.all([...this.#running].map(endThread)).then(() => {}),
-			END_LIMIT,
+			THREAD_END_LIMIT_MS,
 		);
 		return this.#running.size === 0;
 	}
@@ -298,7 +298,7 @@ export class WorkerPool {
 			control: this.#control,
 			counters: this.#host.totals.begin(slot.index),
 			activity: slot.watch.activity.memory,
-			sharePorts: SHARED_PORTS,
+			sharePorts: CAN_SHARE_PORTS,
 			...this.#host.deps,
 		};
 		Atomics.store(this.#outstanding, CONTROL_OUTSTANDING + slot.index, 0);
@@ -358,7 +358,7 @@ export class WorkerPool {
 		const { thread } = slot;
 		if (!thread || slot.ending) return;
 		// A thread that cannot be terminated is abandoned. It never runs any of our code again.
-		slot.ending = setTimeout(() => this.#ended(slot, ''), END_LIMIT);
+		slot.ending = setTimeout(() => this.#ended(slot, ''), THREAD_END_LIMIT_MS);
 		this.#building = this.#building.filter(building => building !== slot);
 		slot.attempt?.resolve();
 		this.#sockets.detach(slot.index);
@@ -401,7 +401,7 @@ export class WorkerPool {
 		attempt?.reject(new WorkerLost(`A worker thread died while it was building the configuration: ${first}.`));
 	}
 
-	#prepare(slot: Slot, order: GenerationOrder): Promise<void> {
+	#prepare(slot: Slot, order: GenerationBuildRequest): Promise<void> {
 		return this.#attempt(slot, attempt => ({ type: 'prepare', attempt, ...order }));
 	}
 
@@ -536,9 +536,9 @@ export class WorkerPool {
 }
 
 /** Returns the number of worker threads: `wanted`, up to a maximum, or one if the kernel does not distribute connections. */
-export function threadCount(wanted: number = availableParallelism()): number {
-	return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
+export function workerThreadCount(wanted: number = availableParallelism()): number {
+	return CAN_SHARE_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
 }
 
 /** Whether this platform's kernel distributes connections among sockets that share a port. */
-export const SHARED_PORTS: boolean = process.platform === 'linux' || process.platform === 'freebsd';
+export const CAN_SHARE_PORTS: boolean = process.platform === 'linux' || process.platform === 'freebsd';

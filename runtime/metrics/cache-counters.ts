@@ -13,11 +13,11 @@ export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
 
 /** Returns how often each event has happened, summed over all threads. */
 export function cacheEvents(totals: ThreadTotals): { readonly [event in CacheEvent]: number } {
-	const counts = CACHE_EVENTS.map(event => [event, totals.total(cacheSlot(event))] as const);
+	const counts = CACHE_EVENTS.map(event => [event, totals.total(cacheEventSlot(event))] as const);
 	return Object.fromEntries(counts) as { [event in CacheEvent]: number };
 }
 
 /** Returns the slot that counts an event. */
-export function cacheSlot(event: CacheEvent): number {
+export function cacheEventSlot(event: CacheEvent): number {
 	return SLOTS.get(event)!;
 }

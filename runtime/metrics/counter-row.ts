@@ -1,11 +1,11 @@
 /** The counters of one thread: a row of Float64 slots in shared memory. A scrape sums the rows of all threads. */
-import { FILE_ROW } from './file-counters.ts';
+import { FILE_SLOT } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT } from './http2-counters.ts';
 import { HTTP3_CONNECTIONS_SLOT, HTTP3_SLOTS_END } from './http3-counters.ts';
 import { ThreadVitals } from './thread-vitals.ts';
 
 /** The slots of a row. A gauge disappears when its thread dies; the values of counters are kept. */
-export const ROW = {
+export const ROW_SLOT = {
 	/** Gauge: open connections. */
 	connections: 0,
 	/** Gauge: exchanges whose request head has been received and whose response has not ended. */
@@ -37,13 +37,13 @@ export const ROW = {
 } as const;
 
 /** Slots that are gauges. */
-export const ROW_GAUGES: readonly number[] = [
-	...[ROW.connections, ROW.inFlight, ROW.queued, HTTP2_SESSIONS_SLOT, HTTP3_CONNECTIONS_SLOT],
-	...[FILE_ROW.keptBytes, FILE_ROW.heldOpen],
+export const GAUGE_SLOTS: readonly number[] = [
+	...[ROW_SLOT.connections, ROW_SLOT.inFlight, ROW_SLOT.queued, HTTP2_SESSIONS_SLOT, HTTP3_CONNECTIONS_SLOT],
+	...[FILE_SLOT.keptBytes, FILE_SLOT.heldOpen],
 ];
 
 /** Total number of slots in a row. */
-export const ROW_SLOTS: number = HTTP3_SLOTS_END;
+export const ROW_LENGTH: number = HTTP3_SLOTS_END;
 
 /**
  * Padding in bytes before and after a row. A buffer is aligned to only 16 bytes, and processors fetch two cache lines at a time.
@@ -52,7 +52,7 @@ export const ROW_SLOTS: number = HTTP3_SLOTS_END;
 const APART = 128;
 
 /** Byte offset of the thread's vitals, which follow the row. */
-const VITALS_OFFSET = APART + ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT + APART;
+const VITALS_OFFSET = APART + ROW_LENGTH * Float64Array.BYTES_PER_ELEMENT + APART;
 
 /** Allocates memory for one row and the thread's vitals. */
 export function createCounterRow(): SharedArrayBuffer {
@@ -60,11 +60,11 @@ export function createCounterRow(): SharedArrayBuffer {
 }
 
 /** Returns the thread's vitals, which are in the same memory as its row. */
-export function vitalsBeside(memory: SharedArrayBuffer): ThreadVitals {
+export function threadVitalsIn(memory: SharedArrayBuffer): ThreadVitals {
 	return new ThreadVitals(memory, VITALS_OFFSET);
 }
 
 /** Returns a view of the row in this memory. */
 export function counterRow(memory: SharedArrayBuffer): Float64Array {
-	return new Float64Array(memory, APART, ROW_SLOTS);
+	return new Float64Array(memory, APART, ROW_LENGTH);
 }

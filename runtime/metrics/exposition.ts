@@ -3,7 +3,7 @@
  * lines, few of which change between scrapes.
  */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
-import { HistogramText, numberText } from './histogram-text.ts';
+import { formatMetricValue, HistogramText } from './histogram-text.ts';
 import { type Scrape, ScrapeMemory } from './scrape-memory.ts';
 
 /** Labels of a series. A series passes the same object at every scrape, so that the text of its labels can be cached. */
@@ -21,7 +21,7 @@ export interface Sample {
  * Receives the histogram of one set of labels: the bucket counts (not cumulative, `+Inf` last), then the sum of the values.
  * The array is valid only during the call.
  */
-export type TakeHistogram = (labels: Labels, counts: ArrayLike<number>) => void;
+export type HistogramReceiver = (labels: Labels, counts: ArrayLike<number>) => void;
 
 /** A metric family, read when scraped. Names of counters end with `_total`. */
 export type MetricFamily = PlainFamily | HistogramFamily;
@@ -41,7 +41,7 @@ export interface HistogramFamily {
 	readonly type: 'histogram';
 	/** Upper bounds of the buckets, without `+Inf`. */
 	readonly bounds: readonly number[];
-	readonly histograms: (take: TakeHistogram) => void;
+	readonly histograms: (take: HistogramReceiver) => void;
 }
 
 /** Renders families, and caches the text of labels and histograms between scrapes. */
@@ -77,7 +77,7 @@ export class Exposition {
 			}
 			for (const { labels, value } of family.samples()) {
 				const text = this.#text(labels);
-				lines += `${family.name}${text === '' ? '' : `{${text}}`} ${numberText(value)}\n`;
+				lines += `${family.name}${text === '' ? '' : `{${text}}`} ${formatMetricValue(value)}\n`;
 			}
 		}
 		parts.push(Buffer.from(lines + rest));
@@ -117,6 +117,6 @@ function escapeHelp(help: string, open: boolean): string {
 
 /** Formats the upper bound of a bucket. OpenMetrics requires a decimal point in whole numbers: `1.0`. */
 function boundText(bound: number, open: boolean): string {
-	const text = numberText(bound);
+	const text = formatMetricValue(bound);
 	return open && Number.isInteger(bound) ? `${text}.0` : text;
 }

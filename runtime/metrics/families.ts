@@ -105,6 +105,6 @@ export const SERIES_FAMILIES: readonly SeriesFamily[] = [
 ];
 
 /** Returns how many slots one series of a family needs. A histogram needs one for each bucket, `+Inf`, and the sum. */
-export function seriesSlots(family: SeriesFamily): number {
+export function slotsPerSeries(family: SeriesFamily): number {
 	return family.buckets ? family.buckets.length + 2 : 1;
 }

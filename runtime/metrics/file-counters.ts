@@ -5,7 +5,7 @@ import { plainFamily } from './plain-family.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
 /** Slots of the counters about files. */
-export const FILE_ROW = {
+export const FILE_SLOT = {
 	/** Counters: files served from memory, from a cached descriptor, and opened for the request. */
 	memory: 128,
 	held: 129,
@@ -16,7 +16,7 @@ export const FILE_ROW = {
 } as const;
 
 /** Slots of the counters about content encodings. */
-export const ENCODING_ROW = {
+export const ENCODING_SLOT = {
 	/** Counters: responses whose encoded form was cached, and responses not encoded because too many were being encoded. */
 	kept: 133,
 	skipped: 134,
@@ -30,7 +30,7 @@ const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
 export const FILE_SLOTS_END = 144;
 
 /** Counts an encoded response. If it was cut short, `bytesIn` and `bytesOut` are what was processed. */
-export function countEncoded(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
+export function countEncodedResponse(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
 	const first = FIRST_SLOTS[coding];
 	row[first]!++;
 	row[first + 1]! += bytesIn;
@@ -52,25 +52,25 @@ export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
 			help: 'Files that were served or read, by source.',
 			type: 'counter',
 			samples: () =>
-				(['memory', 'held', 'disk'] as const).map(from => ({ labels: { from }, value: totals.total(FILE_ROW[from]) })),
+				(['memory', 'held', 'disk'] as const).map(from => ({ labels: { from }, value: totals.total(FILE_SLOT[from]) })),
 		},
 		plainFamily('svc_files_kept_bytes', 'Bytes of files cached in memory.', 'gauge', () =>
-			totals.total(FILE_ROW.keptBytes),
+			totals.total(FILE_SLOT.keptBytes),
 		),
 		plainFamily('svc_files_held_open', 'Files kept open for further requests.', 'gauge', () =>
-			totals.total(FILE_ROW.heldOpen),
+			totals.total(FILE_SLOT.heldOpen),
 		),
 		byCoding('svc_encode_responses_total', 'Responses that were encoded.', 0),
 		byCoding('svc_encode_bytes_in_total', 'Bytes of encoded responses before encoding.', 1),
 		byCoding('svc_encode_bytes_out_total', 'Bytes of encoded responses after encoding.', 2),
 		plainFamily('svc_encode_kept_total', 'Responses whose encoded form was cached.', 'counter', () =>
-			totals.total(ENCODING_ROW.kept),
+			totals.total(ENCODING_SLOT.kept),
 		),
 		plainFamily(
 			'svc_encode_skipped_total',
 			'Responses that were sent unencoded because too many were being encoded.',
 			'counter',
-			() => totals.total(ENCODING_ROW.skipped),
+			() => totals.total(ENCODING_SLOT.skipped),
 		),
 	];
 }

@@ -89,7 +89,7 @@ const DIGITS = /^(\d{1,16})(\.\d{9})?$/;
 
 /** Formats a value. A fraction gets a fixed number of decimals. */
 function fixedText(value: number): string {
-	if (Number.isInteger(value) || !(value > 0 && value < 1e9)) return numberText(value);
+	if (Number.isInteger(value) || !(value > 0 && value < 1e9)) return formatMetricValue(value);
 	const [whole, decimals] = parted(value);
 	return `${whole}.${String(decimals).padStart(DECIMALS, '0')}`;
 }
@@ -112,7 +112,7 @@ function putDigits(bytes: Buffer, value: number, end: number, digits: number): v
 }
 
 /** Formats a value; the text is valid in both exposition formats. */
-export function numberText(value: number): string {
+export function formatMetricValue(value: number): string {
 	if (Number.isFinite(value)) return String(value);
 	return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
 }

@@ -1,7 +1,7 @@
 /** Records metrics of one listener's exchanges on one thread. Allocates and sends messages only when a series is created. */
 import type { Settings } from '../../compiler/document/document.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import { HTTP_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
+import { HTTP_FAMILIES, type SeriesFamily, slotsPerSeries } from './families.ts';
 import type { SeriesPages, SeriesPlace } from './series-pages.ts';
 
 const METHODS: readonly string[] = ['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'];
@@ -160,7 +160,7 @@ export class HttpObserver {
 	}
 
 	#allocate(family: SeriesFamily, labels: { readonly [name: string]: string }): SeriesPlace {
-		return this.#pages.allocate(family.name, labels, seriesSlots(family));
+		return this.#pages.allocate(family.name, labels, slotsPerSeries(family));
 	}
 }
 

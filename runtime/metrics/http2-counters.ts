@@ -1,7 +1,7 @@
 /** Counters of HTTP/2: connections, streams, resets, and connections closed because the client misbehaved. */
 import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http2Counters } from '../protocols/protocol.ts';
-import type { SlotFamily } from './refusals.ts';
+import type { LabeledSlotFamily } from './refusals.ts';
 
 /** Slots of the counter row (see counter-row.ts): 112 to 126. */
 const SESSIONS = 112;
@@ -39,7 +39,7 @@ export function http2Counters(row: Float64Array): Http2Counters {
 }
 
 /** The metric families of these counters that have a label. */
-export const HTTP2_SLOT_FAMILIES: readonly SlotFamily[] = [
+export const HTTP2_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 	{
 		name: 'svc_http2_streams_reset_total',
 		help: 'HTTP/2 streams that were reset, by side.',

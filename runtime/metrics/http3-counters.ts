@@ -3,7 +3,7 @@ import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http3Counters } from '../protocols/protocol.ts';
 import { type HandshakeResult, QUIC_REFUSALS, type QuicRefusal } from '../sockets/quic/quic-results.ts';
 import { FILE_SLOTS_END } from './file-counters.ts';
-import type { SlotFamily } from './refusals.ts';
+import type { LabeledSlotFamily } from './refusals.ts';
 
 const FIRST = FILE_SLOTS_END;
 const CONNECTIONS = FIRST;
@@ -28,7 +28,7 @@ export const HTTP3_CONNECTIONS_SLOT: number = CONNECTIONS;
 export const HTTP3_SLOTS_END: number = FIRST_REFUSAL + QUIC_REFUSALS.length;
 
 /** The metric families of these counters that have no label, each with its slot. */
-export const HTTP3_ROWS: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
+export const HTTP3_PLAIN_FAMILIES: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 	['svc_http3_connections', 'Open HTTP/3 connections.', 'gauge', CONNECTIONS],
 	['svc_http3_streams_total', 'HTTP/3 streams that carried a request.', 'counter', STREAMS],
 	['svc_http3_resumptions_total', 'QUIC handshakes that resumed a session.', 'counter', RESUMED],
@@ -80,7 +80,7 @@ export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 }
 
 /** The metric families of these counters that have a label. */
-export const HTTP3_SLOT_FAMILIES: readonly SlotFamily[] = [
+export const HTTP3_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 	{
 		name: 'svc_http3_streams_reset_total',
 		help: 'HTTP/3 streams that were reset, by side.',

@@ -59,7 +59,7 @@ export function overloadSlot(limit: OverloadLimit): number {
 }
 
 /** A counter with one label; each label value has its slot in the counter rows of the threads. */
-export interface SlotFamily {
+export interface LabeledSlotFamily {
 	readonly name: string;
 	readonly help: string;
 	readonly label: string;
@@ -68,7 +68,7 @@ export interface SlotFamily {
 }
 
 /** The metric families of the counters in this file. */
-export const SLOT_FAMILIES: readonly SlotFamily[] = [
+export const REFUSAL_FAMILIES: readonly LabeledSlotFamily[] = [
 	{
 		name: 'svc_requests_refused_total',
 		help: 'Messages rejected before they became a request, by reason.',

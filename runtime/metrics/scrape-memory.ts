@@ -17,7 +17,7 @@ export interface Scrape {
 export const NO_SCRAPE: Scrape = { text: Buffer.alloc(0), release: () => {} };
 
 /** Returns a scrape's text as a string, and releases its buffer. */
-export function scrapedText({ text, release }: Scrape): string {
+export function scrapeToString({ text, release }: Scrape): string {
 	release();
 	return text.toString();
 }

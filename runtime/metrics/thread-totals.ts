@@ -1,7 +1,7 @@
 /** Sums the worker threads' counters: the rows and pages of living threads, plus the final values of dead ones. */
 
-import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS, vitalsBeside } from './counter-row.ts';
-import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
+import { counterRow, createCounterRow, GAUGE_SLOTS, ROW_LENGTH, threadVitalsIn } from './counter-row.ts';
+import { SERIES_FAMILIES, type SeriesFamily, slotsPerSeries } from './families.ts';
 import type { SeriesAnnouncement } from './series-announcement.ts';
 import type { ThreadVitals } from './thread-vitals.ts';
 
@@ -30,14 +30,14 @@ const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(
 export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
 	#wanted = false;
-	readonly #deadRow = new Float64Array(ROW_SLOTS);
+	readonly #deadRow = new Float64Array(ROW_LENGTH);
 	/** Series by family, then by labels as JSON. */
 	readonly #series = new Map<string, Map<string, KnownSeries>>();
 
 	/** Allocates the counter row of a thread that starts with this index. */
 	begin(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
-		const vitals = vitalsBeside(buffer);
+		const vitals = threadVitalsIn(buffer);
 		if (this.#wanted) vitals.want();
 		this.#threads.set(index, { row: counterRow(buffer), vitals, pages: [] });
 		return buffer;
@@ -71,7 +71,7 @@ export class ThreadTotals {
 		const key = JSON.stringify(labels);
 		let series = ofFamily.get(key);
 		if (!series) {
-			series = { labels, places: [], dead: new Float64Array(seriesSlots(definition)) };
+			series = { labels, places: [], dead: new Float64Array(slotsPerSeries(definition)) };
 			ofFamily.set(key, series);
 		}
 		series.places.push({ thread, page: found, slot });
@@ -82,8 +82,8 @@ export class ThreadTotals {
 		const thread = this.#threads.get(index);
 		if (!thread) return;
 		this.#threads.delete(index);
-		for (let slot = 0; slot < ROW_SLOTS; slot++) {
-			if (!ROW_GAUGES.includes(slot)) this.#deadRow[slot]! += thread.row[slot]!;
+		for (let slot = 0; slot < ROW_LENGTH; slot++) {
+			if (!GAUGE_SLOTS.includes(slot)) this.#deadRow[slot]! += thread.row[slot]!;
 		}
 		for (const [family, ofFamily] of this.#series) {
 			const gauge = FAMILIES.get(family)?.type === 'gauge';

@@ -9,7 +9,7 @@ import { getHeapStatistics } from 'node:v8';
 const INTERVAL = 1000;
 
 /** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. They are prom-client's. */
-export const GC_BOUNDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
+export const GC_BUCKET_BOUNDS_SECONDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
 
 /** Kinds of garbage collection, by Node's number. */
 const GC_KINDS: readonly (readonly [number: number, kind: string])[] = [
@@ -42,7 +42,7 @@ const [WANTED, SCRAPES, PUBLISHED] = [0, 1, 2];
 const GAUGES = 3;
 const GC = GAUGES + VITAL_GAUGES.length;
 /** Slots of each kind of garbage collection: its buckets, `+Inf`, and the sum. */
-const GC_SLOTS = GC_BOUNDS.length + 2;
+const GC_SLOTS = GC_BUCKET_BOUNDS_SECONDS.length + 2;
 const SLOTS = GC + GC_KINDS.length * GC_SLOTS;
 
 /** The vitals of one thread. Both the thread and the scraper use this class. */
@@ -121,9 +121,9 @@ export class ThreadVitals {
 		const at = GC_KINDS.findIndex(([number]) => number === kind);
 		if (at < 0) return;
 		const start = GC + at * GC_SLOTS;
-		const bucket = GC_BOUNDS.findIndex(bound => seconds <= bound);
-		this.#values[start + (bucket < 0 ? GC_BOUNDS.length : bucket)]!++;
-		this.#values[start + GC_BOUNDS.length + 1]! += seconds;
+		const bucket = GC_BUCKET_BOUNDS_SECONDS.findIndex(bound => seconds <= bound);
+		this.#values[start + (bucket < 0 ? GC_BUCKET_BOUNDS_SECONDS.length : bucket)]!++;
+		this.#values[start + GC_BUCKET_BOUNDS_SECONDS.length + 1]! += seconds;
 	}
 
 	#publish(delays: ELDHistogram, lag: number): void {

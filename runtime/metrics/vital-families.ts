@@ -1,6 +1,6 @@
 /** Metric families of {@link ThreadVitals}, with a label for the thread. */
 import type { HistogramFamily, Labels, PlainFamily, Sample } from './exposition.ts';
-import { GC_BOUNDS, type ThreadVitals, VITAL_GAUGES } from './thread-vitals.ts';
+import { GC_BUCKET_BOUNDS_SECONDS, type ThreadVitals, VITAL_GAUGES } from './thread-vitals.ts';
 
 /** A thread's vitals with its name, which is a label's value: `main`, `compiler`, `worker-0`. */
 export type NamedVitals = readonly [thread: string, vitals: ThreadVitals];
@@ -21,13 +21,13 @@ export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamil
 }
 
 /** Returns the family about garbage collection. `threads` is called at each scrape. */
-export function collectionFamily(threads: () => readonly NamedVitals[]): HistogramFamily {
+export function garbageCollectionFamily(threads: () => readonly NamedVitals[]): HistogramFamily {
 	const labels = new KeptLabels();
 	return {
 		name: 'nodejs_gc_duration_seconds',
 		help: 'Garbage collections of a thread by kind: major, minor, incremental or weakcb.',
 		type: 'histogram',
-		bounds: GC_BOUNDS,
+		bounds: GC_BUCKET_BOUNDS_SECONDS,
 		histograms: take => {
 			for (const [thread, vitals] of threads()) {
 				if (vitals.published) vitals.collections((kind, counts) => take(labels.of({ thread, kind }), counts));

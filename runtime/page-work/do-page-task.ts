@@ -12,7 +12,7 @@ const BCRYPT_COST = 10;
 /** Parameters of scrypt, those of the Master Password algorithm. */
 const SCRYPT = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };
 
-export function doPageTask(task: ComputedTask): string {
+export function runPageTask(task: ComputedTask): string {
 	switch (task.task) {
 		case 'bcrypt':
 			return hashSync(task.password, `$2a$${BCRYPT_COST}$${encodeBase64(randomBytes(16), 16)}`);

@@ -1,5 +1,5 @@
 /** The main thread's queue of expensive template functions. One thread runs them, and the number of waiting tasks is limited. */
-import { TaskThreads, type ThreadFailed } from '../threads/task-threads.ts';
+import { type OnThreadFailure, TaskThreads } from '../threads/task-threads.ts';
 import type { ComputedTask } from './do-page-task.ts';
 import type { PageAnswer } from './page-work-thread.ts';
 
@@ -17,7 +17,7 @@ export class PageWorkQueue {
 	#pending = 0;
 
 	/** `failed` is called with the reason if the thread died or was terminated. */
-	constructor(failed: ThreadFailed) {
+	constructor(failed: OnThreadFailure) {
 		const tooLong = `a template function did not finish within ${LIMIT} ms`;
 		this.#threads = new TaskThreads({ kind: 'pages', most: 1, limit: LIMIT, tooLong, failed });
 	}

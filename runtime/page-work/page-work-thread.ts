@@ -1,7 +1,7 @@
 /** The thread that runs expensive template functions one after another, with lower priority than threads that serve requests. */
 import type { MessagePort } from 'node:worker_threads';
 import { lowerPriority } from '../threads/lower-priority.ts';
-import { type ComputedTask, doPageTask } from './do-page-task.ts';
+import { type ComputedTask, runPageTask } from './do-page-task.ts';
 
 /** A task's result, or the reason why it failed. */
 export type PageAnswer = { readonly result: string } | { readonly failure: string };
@@ -15,7 +15,7 @@ export function runPageWorkThread(port: MessagePort): void {
 	port.on('message', (task: ComputedTask) => {
 		let answer: PageAnswer;
 		try {
-			answer = { result: doPageTask(task) };
+			answer = { result: runPageTask(task) };
 		} catch (error) {
 			answer = { failure: error instanceof Error ? error.message : String(error) };
 		}

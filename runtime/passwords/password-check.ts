@@ -2,7 +2,7 @@
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
 /** Maximum pending verifications per client. */
-export const MAX_PER_CLIENT = 16;
+export const MAX_CHECKS_PER_CLIENT = 16;
 
 /** A request to verify a password. */
 export interface PasswordCheck {

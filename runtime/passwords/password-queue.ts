@@ -1,6 +1,11 @@
 /** The main thread's queue of passwords to verify: bounded, fair between clients, and shared by all threads. */
-import type { ThreadFailed } from '../threads/task-threads.ts';
-import { MAX_PER_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
+import type { OnThreadFailure } from '../threads/task-threads.ts';
+import {
+	MAX_CHECKS_PER_CLIENT,
+	type PasswordAnswer,
+	type PasswordCheck,
+	type PasswordRefusal,
+} from './password-check.ts';
 import type { PasswordTask } from './password-thread.ts';
 import { PasswordThreads, type Verifier } from './password-threads.ts';
 import { VerdictMemory } from './verdict-memory.ts';
@@ -53,7 +58,7 @@ export class PasswordQueue {
 	}
 
 	/** Returns a queue that verifies on dedicated threads. `failed` is called with the reason if a thread dies or is terminated. */
-	static onThreads(failed: ThreadFailed): PasswordQueue {
+	static onThreads(failed: OnThreadFailure): PasswordQueue {
 		return new PasswordQueue(new PasswordThreads(failed));
 	}
 
@@ -102,7 +107,7 @@ export class PasswordQueue {
 	#refusal(name: string): PasswordRefusal | undefined {
 		const client = this.#clients.get(name);
 		const own = client ? load(client) : 0;
-		if (own >= MAX_PER_CLIENT) return this.#refuse('client', own, this.#share);
+		if (own >= MAX_CHECKS_PER_CLIENT) return this.#refuse('client', own, this.#share);
 		if (this.#verifications.size < MAX_TOTAL) return undefined;
 		const [busiest] = [...this.#clients.values()].sort((a, b) => b.waiting.size - a.waiting.size);
 		if (!busiest || busiest.waiting.size === 0 || load(busiest) <= own + 1)

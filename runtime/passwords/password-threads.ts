@@ -1,6 +1,6 @@
 /** The pool of threads that verify passwords. */
 import { availableParallelism } from 'node:os';
-import { TaskThreads, type ThreadFailed } from '../threads/task-threads.ts';
+import { type OnThreadFailure, TaskThreads } from '../threads/task-threads.ts';
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
 /** Timeout of a verification in milliseconds. A hash of cost 31 would occupy its thread for a day. */
@@ -18,11 +18,11 @@ export interface Verifier {
 
 /** Verifies passwords on dedicated threads. */
 export class PasswordThreads implements Verifier {
-	readonly most: number = threadsFor(availableParallelism());
+	readonly most: number = passwordThreadCount(availableParallelism());
 	readonly #threads: TaskThreads<PasswordTask, PasswordVerdict>;
 
 	/** @param limit Timeout of a verification in milliseconds. */
-	constructor(failed: ThreadFailed, limit: number = LIMIT) {
+	constructor(failed: OnThreadFailure, limit: number = LIMIT) {
 		const tooLong = `a password was not verified within ${limit} ms: the cost of its hash is too high`;
 		this.#threads = new TaskThreads({ kind: 'passwords', most: this.most, limit, tooLong, failed });
 	}
@@ -41,6 +41,6 @@ export class PasswordThreads implements Verifier {
  * Returns the number of threads: half of the processors, at most 4. With two or more processors, there are at least two threads,
  * so that one is free for a second client. Their low priority keeps them from taking CPU time from requests.
  */
-export function threadsFor(processors: number): number {
+export function passwordThreadCount(processors: number): number {
 	return processors === 1 ? 1 : Math.max(2, Math.min(4, processors >> 1));
 }

@@ -5,7 +5,12 @@ import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { PasswordHash } from '../../compiler/modules/directives/basic-auth/password-hash.ts';
 import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
 import { clientKey } from '../threads/client-counts.ts';
-import { MAX_PER_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
+import {
+	MAX_CHECKS_PER_CLIENT,
+	type PasswordAnswer,
+	type PasswordCheck,
+	type PasswordRefusal,
+} from './password-check.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
 /** For this many milliseconds, a refused client is refused again without asking the main thread, which is thus spared floods. */
@@ -78,7 +83,7 @@ export class ThreadPasswords implements PasswordVerifier {
 		const ofClient = this.#clients.get(client) ?? 0;
 		const paused = this.#pauses.get(client);
 		if (paused && performance.now() < paused.until) throw this.#refuse(paused.refusal);
-		if (ofClient >= MAX_PER_CLIENT) throw this.#refuse(paused?.refusal ?? { refused: 'client', retryAfter: 1 });
+		if (ofClient >= MAX_CHECKS_PER_CLIENT) throw this.#refuse(paused?.refusal ?? { refused: 'client', retryAfter: 1 });
 		const pending: Pending = { id: `${this.#name} ${++this.#last}`, client, waiters: [] };
 		this.#clients.set(client, ofClient + 1);
 		this.#pending.set(key, pending);

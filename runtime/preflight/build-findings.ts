@@ -1,7 +1,7 @@
 /** Preflight check that builds a generation as a worker thread would, with real leases whose resources are not connected yet. */
 
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
-import { PlaceTable } from '../../compiler/exchange/step-place.ts';
+import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { createCounterRow } from '../metrics/counter-row.ts';
@@ -16,13 +16,13 @@ import { Generations } from '../worker/generation.ts';
 import { GenerationBuild } from '../worker/generation-builder.ts';
 import { ThreadLeases } from '../worker/thread-leases.ts';
 import type { FromWorker } from '../worker/worker-messages.ts';
-import type { Finding, Machine } from './finding.ts';
+import type { Finding, TargetMachine } from './finding.ts';
 
 /** Rejects requests to the main thread. None are made while a generation is built. */
 const NOBODY = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
 
 /** Returns what would prevent the generation from being built, and warnings about tracing. */
-export async function buildFindings(plan: Plan, machine: Machine): Promise<Finding[]> {
+export async function buildFindings(plan: Plan, machine: TargetMachine): Promise<Finding[]> {
 	const { workingDirectory, environment } = machine;
 	const facts = hostFacts(workingDirectory, environment);
 	const rows = new SharedRows(1, undefined, CACHES);
@@ -59,7 +59,7 @@ export async function buildFindings(plan: Plan, machine: Machine): Promise<Findi
 	const delta = generationDelta(undefined, documentImage(plan.document, plan));
 	const shared = { settings: {}, upstreams: {}, routes: {} };
 	try {
-		const build = new GenerationBuild(leases, facts, () => {}, new PlaceTable(''));
+		const build = new GenerationBuild(leases, facts, () => {}, new StepPlaceTable(''));
 		await build.run(delta, 1, new Generations(control, leases.registry), shared);
 		return traces ? await tracingFindings(environment) : [];
 	} catch (error) {
@@ -78,7 +78,7 @@ const CACHES = {
 };
 
 /** Returns mistakes in the environment variables that configure the export of spans. */
-async function tracingFindings(environment: Machine['environment']): Promise<Finding[]> {
+async function tracingFindings(environment: TargetMachine['environment']): Promise<Finding[]> {
 	const found: Finding[] = [];
 	const spans = new SpanExport(environment, (_level, message) => {
 		found.push({ code: 'tracing/environment', severity: 'warning', message });

@@ -3,7 +3,7 @@ import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { SourceSpan } from '../../compiler/source/source.ts';
 
 /** The machine on which the configuration would run. */
-export interface Machine {
+export interface TargetMachine {
 	/** Base folder of relative paths. */
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };

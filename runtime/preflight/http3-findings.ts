@@ -2,13 +2,13 @@
 import { http3Pointers } from '../../compiler/codegen/plan/http3-pointers.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { chooseIoMode } from '../sockets/io-mode.ts';
-import { findLibrary } from '../sockets/quic/quic-library.ts';
+import { findQuicLibrary } from '../sockets/quic/quic-library.ts';
 import type { Finding } from './finding.ts';
 
 /** Returns why a start would reject `h3`, or nothing if it would accept it. */
 export function http3Findings(document: Document): Finding[] {
 	const io = chooseIoMode(document.settings?.io);
-	const missing = io === 'direct' ? findLibrary().missing : 'it needs `direct` I/O';
+	const missing = io === 'direct' ? findQuicLibrary().missing : 'it needs `direct` I/O';
 	if (missing === undefined) return [];
 	return http3Pointers(document).map(pointer => ({
 		code: 'servers/http3-unavailable',

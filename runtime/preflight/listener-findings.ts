@@ -8,14 +8,14 @@ import { unixSocketProblem } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import type { Finding, Machine } from './finding.ts';
+import type { Finding, TargetMachine } from './finding.ts';
 
 /** Returns what would prevent listeners from being bound. Only a start can tell whether ports are free and names resolve. */
-export function listenerFindings({ listeners }: Plan, { workingDirectory, environment }: Machine): Finding[] {
+export function listenerFindings({ listeners }: Plan, { workingDirectory, environment }: TargetMachine): Finding[] {
 	const expand = machineText(hostFacts(workingDirectory, environment));
 	const found: Finding[] = [];
 	for (const listener of listeners) {
-		const code = listener.host.includes('/') ? socketProblem(listener, expand) : hostProblem(listener.host);
+		const code = listener.host.includes('/') ? socketProblem(listener, expand) : hostBindError(listener.host);
 		if (code === undefined) continue;
 		const { message } = new ListenError(code, socketText(listener));
 		const site = listener.sites.find(one => one.site >= 0)?.site;
@@ -46,7 +46,7 @@ function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | und
 }
 
 /** Returns `EADDRNOTAVAIL` if `host` is an address that this machine does not have. */
-export function hostProblem(host: string): string | undefined {
+export function hostBindError(host: string): string | undefined {
 	const plain = host.replace(/%.*$/, '');
 	if (isIP(plain) === 0 || plain === '0.0.0.0' || plain === '::' || plain === '::1' || plain.startsWith('127.')) {
 		return undefined;

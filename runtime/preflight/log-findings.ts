@@ -6,10 +6,10 @@ import { compileLogFormat } from '../logs/log-format.ts';
 import { LogOutputError, placeOfOutput } from '../logs/log-sinks.ts';
 import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import type { Finding, Machine } from './finding.ts';
+import type { Finding, TargetMachine } from './finding.ts';
 
 /** Returns what would prevent log outputs from being opened. Does not contact network collectors. */
-export function logFindings({ settings = {}, sites = [] }: Document, machine: Machine): Finding[] {
+export function logFindings({ settings = {}, sites = [] }: Document, machine: TargetMachine): Finding[] {
 	const expand = machineText(hostFacts(machine.workingDirectory, machine.environment));
 	const found: Finding[] = [];
 	const check = (log: SiteLog, pointer: string): void => {
@@ -25,7 +25,7 @@ export function logFindings({ settings = {}, sites = [] }: Document, machine: Ma
 
 function logFinding(
 	{ output, format }: SiteLog,
-	{ workingDirectory }: Machine,
+	{ workingDirectory }: TargetMachine,
 	expand: ExpandText,
 ): Finding | undefined {
 	try {

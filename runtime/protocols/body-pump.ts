@@ -2,7 +2,7 @@
 import type { BodySource } from '../../compiler/exchange/body.ts';
 
 /** The destination of a body's chunks, and callbacks. */
-export interface PumpOwner {
+export interface BodyPumpOwner {
 	/** Writes a non-empty chunk. Returns true if it has left the process; otherwise, `flushed` is called when it has. */
 	writePiece(bytes: Uint8Array): boolean;
 	/** Lets the kernel send body data directly, as far as it can at the moment. */
@@ -18,7 +18,7 @@ const PIECES_A_TURN = 32;
 
 export class BodyPump {
 	readonly #body: BodySource;
-	readonly #owner: PumpOwner;
+	readonly #owner: BodyPumpOwner;
 	#started = false;
 	#stopped = false;
 	#writes = 0;
@@ -26,7 +26,7 @@ export class BodyPump {
 	/** Number of the write that was in progress at the previous check for stalls. */
 	#seen = 0;
 
-	constructor(body: BodySource, owner: PumpOwner) {
+	constructor(body: BodySource, owner: BodyPumpOwner) {
 		this.#body = body;
 		this.#owner = owner;
 	}

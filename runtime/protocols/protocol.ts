@@ -103,7 +103,7 @@ export interface ConnectionPeer {
 export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
 /** After this many milliseconds, a connection that has sent nothing may be closed to make room for others. */
-export const UNUSED_GRACE = 5000;
+export const UNUSED_GRACE_MS = 5000;
 
 /** A connection that may be closed to make room for another one. */
 export interface Closable {

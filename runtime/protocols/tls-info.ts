@@ -15,7 +15,11 @@ interface WithInfo {
 }
 
 /** Describes a completed handshake. `serverName` is the name in its ClientHello. */
-export function tlsInfo(facts: HandshakeFacts, serverName: string, certificate: X509Certificate | undefined): TlsInfo {
+export function describeHandshake(
+	facts: HandshakeFacts,
+	serverName: string,
+	certificate: X509Certificate | undefined,
+): TlsInfo {
 	const protocol = facts.getProtocol() ?? '';
 	return {
 		version: VERSIONS[protocol] ?? protocol,
@@ -28,22 +32,26 @@ export function tlsInfo(facts: HandshakeFacts, serverName: string, certificate: 
 }
 
 /** Describes a socket's handshake. The result is attached to the socket, for {@link tlsInfoOf}. */
-export function rememberTls(socket: TLSSocket, serverName: string, certificate: X509Certificate | undefined): TlsInfo {
+export function attachTlsInfo(
+	socket: TLSSocket,
+	serverName: string,
+	certificate: X509Certificate | undefined,
+): TlsInfo {
 	const facts: HandshakeFacts = {
 		getProtocol: () => socket.getProtocol(),
 		getCipher: () => socket.getCipher(),
 		getALPNNegotiatedProtocol: () => socket.alpnProtocol ?? false,
 		isSessionReused: () => socket.isSessionReused(),
 	};
-	const info = tlsInfo(facts, serverName, certificate);
+	const info = describeHandshake(facts, serverName, certificate);
 	(socket as WithInfo)[INFO] = info;
 	return info;
 }
 
-/** Returns what {@link rememberTls} attached to a socket. If it attached nothing, describes the handshake now. */
+/** Returns what {@link attachTlsInfo} attached to a socket. If it attached nothing, describes the handshake now. */
 export function tlsInfoOf(socket: TLSSocket): TlsInfo {
 	return (
 		(socket as WithInfo)[INFO] ??
-		rememberTls(socket, typeof socket.servername === 'string' ? socket.servername : '', undefined)
+		attachTlsInfo(socket, typeof socket.servername === 'string' ? socket.servername : '', undefined)
 	);
 }

@@ -1,6 +1,6 @@
 /** Access to the handles of accepted connections, before Node wraps them in streams. */
 import type { Server, Socket } from 'node:net';
-import { DirectSocket, isDirect, type StreamHandle } from './direct-socket.ts';
+import { DirectSocket, isDirectHandle, type StreamHandle } from './direct-socket.ts';
 import { isDirectIo } from './io-mode.ts';
 import type { TcpKeepAlive } from './listening-socket.ts';
 
@@ -14,7 +14,7 @@ type WithHandle<T> = T & { _handle?: ListeningHandle | null };
  * Passes the handle of each accepted connection to `take` before Node creates a `net.Socket` for it. `take` returns false to
  * decline. If Node's handles are not available, the server works as usual.
  */
-export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
+export function interceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
 	if (!isDirectIo()) return;
 	const listening = server._handle;
 	const ordinary = listening?.onconnection;
@@ -23,7 +23,7 @@ export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamH
 	const fits = (handle: object): handle is StreamHandle => {
 		const prototype = Object.getPrototypeOf(handle);
 		if (prototype === known) return true;
-		if (!isDirect(handle)) return false;
+		if (!isDirectHandle(handle)) return false;
 		known = prototype;
 		return true;
 	};
@@ -35,9 +35,9 @@ export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamH
 
 /**
  * Sets the options that accepted connections inherit from the listening socket. Returns false if they do not inherit them, so
- * that `setOptions` must be called for each connection.
+ * that `setSocketOptions` must be called for each connection.
  */
-export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAlive | undefined): boolean {
+export function setInheritedOptions(server: WithHandle<Server>, keepAlive: TcpKeepAlive | undefined): boolean {
 	if (!isDirectIo()) return false;
 	const listening = server._handle;
 	if (process.platform !== 'linux' || !listening?.setNoDelay || !listening.setKeepAlive) return false;
@@ -45,7 +45,7 @@ export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAli
 }
 
 /** Sets the same options on one connection. */
-export function setOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAlive | undefined): void {
+export function setSocketOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAlive | undefined): void {
 	if (!(socket instanceof DirectSocket) && !isDirectIo()) {
 		socket.setNoDelay(true);
 		// Node's public method accepts neither an interval nor a number of probes.

@@ -19,7 +19,7 @@ export interface BequeathedSocket {
 }
 
 /** A socket that a service manager passed to the first process, before any handover. */
-export interface BequeathedPassed {
+export interface BequeathedPassedSocket {
 	/** The number by which configurations refer to the socket. */
 	readonly number: number;
 	readonly name: string;
@@ -30,5 +30,5 @@ export interface BequeathedPassed {
 export interface BequeathedSockets {
 	readonly listeners: readonly BequeathedListener[];
 	readonly held: readonly BequeathedSocket[];
-	readonly passed: readonly BequeathedPassed[];
+	readonly passed: readonly BequeathedPassedSocket[];
 }

@@ -26,7 +26,7 @@ export interface ClientSocket {
 }
 
 /** Returns the number of bytes that were passed to the system and that it has not accepted yet. */
-export function queuedIn(
+export function queuedBytes(
 	socket: Pick<ClientSocket, 'writableLength'> & { _handle?: { readonly writeQueueSize?: number | undefined } | null },
 ): number {
 	return (isDirectIo() ? socket._handle?.writeQueueSize : undefined) ?? socket.writableLength;

@@ -9,7 +9,7 @@ import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
 /** The criteria that a client certificate must meet. */
-export interface ClientTerms {
+export interface ClientCertificateCriteria {
 	/** Whether the certificate must be signed by an authority of the context. */
 	readonly chain: boolean;
 	/** SHA-256 fingerprints (`AB:CD:…`), one of which the certificate must have. Undefined accepts any. */
@@ -19,7 +19,7 @@ export interface ClientTerms {
 /** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
 	/** Enables verification for a context. Throws if the context's internals are not as expected. */
-	judge(context: SecureContext, terms: ClientTerms): void;
+	judge(context: SecureContext, terms: ClientCertificateCriteria): void;
 	/** Whether the last rejected certificate had expired. There is no other way to find this out. */
 	readonly refusedAsExpired: boolean;
 }

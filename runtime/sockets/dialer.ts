@@ -26,7 +26,7 @@ export interface Dialer {
 export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** Options for opening a connection. Times are in milliseconds. */
-export interface SocketOptions {
+export interface DialOptions {
 	/** Timeout of the attempt, including the setup of the tunnel if there is one. 0 means no limit. */
 	readonly connectTimeout: number;
 	/** Returns the read buffer. All sockets of a thread may share it, because data is consumed before the next read. */

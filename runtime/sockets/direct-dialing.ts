@@ -5,8 +5,8 @@
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { UpstreamError } from '../../compiler/exchange/leases.ts';
-import type { ClientTarget, Dialing, DialOwner, SocketOptions } from './dialer.ts';
-import { DirectSocket, isDirect } from './direct-socket.ts';
+import type { ClientTarget, Dialing, DialOptions, DialOwner } from './dialer.ts';
+import { DirectSocket, isDirectHandle } from './direct-socket.ts';
 import { LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from './upstream-socket.ts';
 
 interface ConnectRequest {
@@ -33,7 +33,7 @@ const BINDING: TcpBinding | undefined = findBinding();
 /** Starts a connection attempt. Returns undefined if `net` must be used instead. */
 export function dialDirectly(
 	target: ClientTarget,
-	options: SocketOptions,
+	options: DialOptions,
 	header: Uint8Array | undefined,
 	owner: DialOwner,
 ): Dialing | undefined {
@@ -41,7 +41,7 @@ export function dialDirectly(
 	const family = isIP(target.host);
 	if (family === 0) return undefined;
 	const handle = new BINDING.TCP(BINDING.constants.SOCKET);
-	if (isDirect(handle)) return new DirectDialing(handle, target, family, options, header, owner);
+	if (isDirectHandle(handle)) return new DirectDialing(handle, target, family, options, header, owner);
 	handle.close();
 	return undefined;
 }
@@ -49,7 +49,7 @@ export function dialDirectly(
 class DirectDialing implements Dialing, UpstreamSocketOwner {
 	readonly #handle: TcpHandle;
 	readonly #target: { readonly host: string; readonly port: number };
-	readonly #options: SocketOptions;
+	readonly #options: DialOptions;
 	readonly #header: Uint8Array | undefined;
 	readonly #owner: DialOwner;
 	#timer: NodeJS.Timeout | undefined = undefined;
@@ -59,7 +59,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 		handle: TcpHandle,
 		target: { readonly host: string; readonly port: number },
 		family: number,
-		options: SocketOptions,
+		options: DialOptions,
 		header: Uint8Array | undefined,
 		owner: DialOwner,
 	) {

@@ -1,5 +1,5 @@
 /** A listening socket that passes on the handles of accepted connections, without creating streams. */
-import { acceptHandles, inheritOptions, setOptions } from './accepted-handles.ts';
+import { interceptHandles, setInheritedOptions, setSocketOptions } from './accepted-handles.ts';
 import { type AcceptedSocket, DirectSocket } from './direct-socket.ts';
 import type { ListenTarget, TcpKeepAlive } from './listening-socket.ts';
 import { NodeListeningSocket } from './node-listening-socket.ts';
@@ -13,7 +13,7 @@ export class DirectListeningSocket extends NodeListeningSocket {
 	override async listen(target: ListenTarget): Promise<void> {
 		await super.listen(target);
 		this.configure(this.#keepAlive);
-		acceptHandles(this.server, handle => {
+		interceptHandles(this.server, handle => {
 			if (this.owner.needsStream) return false;
 			this.owner.accepted(new DirectSocket(handle));
 			return true;
@@ -22,10 +22,10 @@ export class DirectListeningSocket extends NodeListeningSocket {
 
 	override configure(keepAlive: TcpKeepAlive | undefined): void {
 		this.#keepAlive = keepAlive;
-		this.#inherited = inheritOptions(this.server, keepAlive);
+		this.#inherited = setInheritedOptions(this.server, keepAlive);
 	}
 
 	override prepare(socket: AcceptedSocket): void {
-		if (!this.#inherited) setOptions(socket, this.#keepAlive);
+		if (!this.#inherited) setSocketOptions(socket, this.#keepAlive);
 	}
 }

@@ -4,7 +4,7 @@
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
-import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
+import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { isDirectIo } from './io-mode.ts';
 import { NOTHING, type PolledSocket, type SocketPoller, threadPoller } from './socket-poller.ts';
 
@@ -92,8 +92,8 @@ const METHODS = [
 ];
 
 /** Reports whether a {@link DirectSocket} can be made from the handle of an accepted connection. */
-export function isDirect(handle: object): handle is StreamHandle {
-	if (BINDING === undefined || !WRITES_WITHOUT_REQUEST || !isDirectIo()) return false;
+export function isDirectHandle(handle: object): handle is StreamHandle {
+	if (BINDING === undefined || !CAN_WRITE_WITHOUT_REQUEST || !isDirectIo()) return false;
 	const found = handle as Record<string, unknown>;
 	return METHODS.every(method => typeof found[method] === 'function') && typeof found.writeQueueSize === 'number';
 }
@@ -291,7 +291,7 @@ export class DirectSocket implements PolledSocket {
 
 	/** True if so many bytes are waiting that nothing more should be written before the holder's `drained` is called. */
 	get writableNeedDrain(): boolean {
-		return this.#pending > 0 && this.writableLength >= HIGH_WATER;
+		return this.#pending > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
 	}
 
 	/** These do nothing: each write is sent separately. */
@@ -486,13 +486,13 @@ export class DirectSocket implements PolledSocket {
  * Takes the connection out of a stream, which is then unusable. Returns undefined, and leaves the stream as it is, if bytes are
  * waiting in the stream to be read or written, or if its handle is not of a known kind.
  */
-export function directFrom(socket: Socket): DirectSocket | undefined {
+export function toDirectSocket(socket: Socket): DirectSocket | undefined {
 	if (Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
 	if (socket.destroyed || socket.readableLength > 0 || socket.writableLength > 0 || socket.readableEnded)
 		return undefined;
 	const giver = socket as Socket & { _handle?: object | null };
 	const handle = giver._handle;
-	if (!handle || !isDirect(handle)) return undefined;
+	if (!handle || !isDirectHandle(handle)) return undefined;
 	giver._handle = null;
 	return new DirectSocket(handle);
 }
@@ -503,7 +503,7 @@ function tellRest(socket: DirectSocket): void {
 
 function onRead(this: StreamHandle): Uint8Array | undefined {
 	const socket = this.svcSocket!;
-	socket.read(readCount());
+	socket.read(lastReadResult());
 	const { nextMemory } = socket;
 	if (nextMemory !== undefined) socket.nextMemory = undefined;
 	return nextMemory;
@@ -511,7 +511,7 @@ function onRead(this: StreamHandle): Uint8Array | undefined {
 
 function onPeek(this: StreamHandle): undefined {
 	const socket = this.svcSocket!;
-	const count = readCount();
+	const count = lastReadResult();
 	if (count > 0) socket.peeked(count);
 	else socket.read(count);
 }
@@ -520,13 +520,13 @@ function onPeek(this: StreamHandle): undefined {
 function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
 	const { onread } = handle;
 	handle.onread = function (this: StreamHandle) {
-		const count = readCount();
+		const count = lastReadResult();
 		return onread.call(this, count > 0 ? Uint8Array.prototype.slice.call(memory, 0, count).buffer : undefined);
 	};
 }
 
 /** Returns the result of the read that a handle is reporting: the number of bytes, or an error code. */
-export function readCount(): number {
+export function lastReadResult(): number {
 	return STATE[READ_COUNT]!;
 }
 

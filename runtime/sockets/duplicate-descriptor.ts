@@ -11,7 +11,7 @@ import { foreignFunctions } from './foreign-functions.ts';
 const F_DUPFD_CLOEXEC = 1030;
 
 /** Reports whether {@link duplicateDescriptor} is available. */
-export function canDuplicate(): boolean {
+export function canDuplicateDescriptors(): boolean {
 	return foreignFunctions() !== undefined;
 }
 

@@ -22,7 +22,7 @@ const HALF = 1n << 32n;
 const SECOND = 1_000_000_000n;
 
 /** Converts Node's file statistics. */
-export function identityOf(stat: BigIntStats): FileIdentity {
+export function toFileIdentity(stat: BigIntStats): FileIdentity {
 	const seconds = wholeSeconds(stat.mtimeNs);
 	const changeSeconds = wholeSeconds(stat.ctimeNs);
 	return {

@@ -18,7 +18,7 @@ export type ForeignFunction = (...values: (number | bigint)[]) => number | bigin
 const LIBRARIES: unknown[] = [];
 
 /** Returns functions of the C library, or of this executable, by name. Throws if one does not exist. */
-export function foreignFunctionsOf<Names extends string>(
+export function loadForeignFunctions<Names extends string>(
 	ffi: typeof import('node:ffi'),
 	signatures: { readonly [Name in Names]: ForeignSignature },
 ): { readonly [Name in Names]: ForeignFunction } {

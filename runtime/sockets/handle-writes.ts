@@ -12,7 +12,7 @@ export interface PendingWrite {
 }
 
 /** When this many bytes have not been sent, a writer should wait. */
-export const HIGH_WATER = 65_536;
+export const WRITE_HIGH_WATER_BYTES = 65_536;
 
 /** Creates an error like those of Node's streams, but without a stack trace, which would dominate the cost of closing. */
 export function systemError(status: number, syscall: string): Error {
@@ -28,7 +28,7 @@ export function systemError(status: number, syscall: string): Error {
  * True if Node's handles accept a write without a request object, and return one if the write does not end at once, as in Node
  * 26. If a handle requires a request object, omitting it is not safe. This is tested with a socket on an invalid handle.
  */
-export const WRITES_WITHOUT_REQUEST: boolean = probe();
+export const CAN_WRITE_WITHOUT_REQUEST: boolean = probe();
 
 function probe(): boolean {
 	let known = false;

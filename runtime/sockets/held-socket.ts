@@ -2,7 +2,7 @@
 import { closeSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { Worker } from 'node:worker_threads';
-import { canDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
+import { canDuplicateDescriptors, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
 
 /** A listening socket that does not accept connections itself. */
 export interface HeldSocket {
@@ -16,7 +16,7 @@ export interface HeldSocket {
  * `publish` throws, the socket is closed. Rejects with an error with the system's code.
  */
 export function holdUnixSocket(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
-	return canDuplicate() ? holdDuplicate(path, backlog, publish) : holdInThread(path, backlog, publish);
+	return canDuplicateDescriptors() ? holdDuplicate(path, backlog, publish) : holdInThread(path, backlog, publish);
 }
 
 /** Binds with a server, keeps a duplicate of its descriptor, and closes the server before it can accept connections. */

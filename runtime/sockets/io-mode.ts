@@ -26,11 +26,11 @@ export function chooseIoMode(
 	environment: NodeJS.ProcessEnv = process.env,
 	release: string = process.versions.node,
 ): IoMode {
-	return environmentIoMode(environment) ?? configured ?? (isKnownRelease(release) ? 'direct' : 'node');
+	return environmentIoMode(environment) ?? configured ?? (isDirectIoRelease(release) ? 'direct' : 'node');
 }
 
 /** Reports whether the whole test suite passes in `direct` mode on this Node release. */
-export function isKnownRelease(release: string = process.versions.node): boolean {
+export function isDirectIoRelease(release: string = process.versions.node): boolean {
 	return DIRECT_RELEASES.includes(release);
 }
 
@@ -47,6 +47,6 @@ export function isDirectIo(): boolean {
 }
 
 /** Sets the mode of this thread. Sockets and files that are already open keep theirs. */
-export function useIoMode(mode: IoMode): void {
+export function setIoMode(mode: IoMode): void {
 	current = mode;
 }

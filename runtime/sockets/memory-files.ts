@@ -7,7 +7,7 @@ import { type SystemCalls, systemCalls } from './file-calls.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 
 /** Page size in bytes: the unit in which the system allocates memory. */
-export const PAGE = 4096;
+export const PAGE_BYTES = 4096;
 
 /** Flag of memfd_create: child processes do not inherit the descriptor. */
 const MFD_CLOEXEC = 1;
@@ -69,7 +69,7 @@ function load(): MemoryFiles | undefined {
 			}
 		},
 		close: descriptor => void close(descriptor),
-		behindPage: memory => Number(ffi.getRawPointer(memory) % BigInt(PAGE)),
+		behindPage: memory => Number(ffi.getRawPointer(memory) % BigInt(PAGE_BYTES)),
 		giveBack: (memory, offset, length) =>
 			advise(ffi.getRawPointer(memory) + BigInt(offset), BigInt(length), MADV_DONTNEED) === 0,
 	};

@@ -1,7 +1,7 @@
 /** A listening socket that uses only `node:net`. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { AcceptedSocket } from './direct-socket.ts';
-import { canDuplicate, closeDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
+import { canDuplicateDescriptors, closeDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
 import type {
 	ListeningOwner,
 	ListeningSocket,
@@ -12,7 +12,7 @@ import type {
 import { receiveServer } from './pass-socket.ts';
 
 /** Maximum connections that the kernel queues while the thread is busy. */
-export const BACKLOG = 2048;
+export const LISTEN_BACKLOG = 2048;
 
 /** The listening socket of the `node` I/O mode, and the base class of the other one. */
 export class NodeListeningSocket implements ListeningSocket {
@@ -42,7 +42,7 @@ export class NodeListeningSocket implements ListeningSocket {
 
 	async listen(target: ListenTarget): Promise<void> {
 		if (!('descriptor' in target)) await this.#listen(target);
-		else if (canDuplicate()) await this.#listenOnDuplicate(target.descriptor);
+		else if (canDuplicateDescriptors()) await this.#listenOnDuplicate(target.descriptor);
 		else await this.#listenOnReceived(target.descriptor);
 		// An error while accepting is reported here. It must not terminate the thread.
 		this.#server.on('error', error => this.owner.acceptFailed(error));
@@ -77,7 +77,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		const server = this.#server;
 		return new Promise((resolve, reject) => {
 			server.once('error', reject);
-			server.listen({ ...at, exclusive: true, backlog: BACKLOG }, () => {
+			server.listen({ ...at, exclusive: true, backlog: LISTEN_BACKLOG }, () => {
 				server.off('error', reject);
 				resolve();
 			});

@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:net';
 import { isSea } from 'node:sea';
 
 /** The only argument of the child process. */
-export const PASS_SOCKET = '--pass-socket';
+export const PASS_SOCKET_ARGUMENT = '--pass-socket';
 
 /** The descriptor of the socket in the child process: the first after the standard streams. */
 const INHERITED = 3;
@@ -48,7 +48,7 @@ export function receiveServer(descriptor: number): Promise<Server> {
 }
 
 function childArguments(): string[] {
-	if (isSea()) return [PASS_SOCKET];
+	if (isSea()) return [PASS_SOCKET_ARGUMENT];
 	const script = `import { passSocket } from ${JSON.stringify(import.meta.url)}; passSocket();`;
 	return ['--input-type=module', '--eval', script];
 }

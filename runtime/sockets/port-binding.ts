@@ -25,7 +25,7 @@ const ONLY_6 = 1;
  * does not listen refuses clients, whereas a listening one would accept them and then reset them. Returns undefined if this is
  * not possible, which is the case for host names, and on a Node without the function.
  */
-export function bindBriefly(
+export function tryBindPort(
 	host: string,
 	port: number,
 	only6: boolean,

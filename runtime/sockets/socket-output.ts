@@ -1,8 +1,8 @@
 /** The output side of a socket: writes to its handle directly, bypassing the stream's queue, if Node's handles are as expected. */
 import { Socket } from 'node:net';
-import { type ClientSocket, queuedIn } from './client-socket.ts';
+import { type ClientSocket, queuedBytes } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
-import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
+import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { isDirectIo } from './io-mode.ts';
 import { type SocketPoller, threadPoller } from './socket-poller.ts';
 
@@ -67,7 +67,7 @@ export class SocketOutput {
 	get needsDrain(): boolean {
 		if (this.#pending === 0) return false;
 		const socket = this.#socket;
-		return this.#handle === undefined ? socket.writableNeedDrain : queuedIn(socket) >= HIGH_WATER;
+		return this.#handle === undefined ? socket.writableNeedDrain : queuedBytes(socket) >= WRITE_HIGH_WATER_BYTES;
 	}
 
 	/** True if bytes are usually sent before a write returns. */
@@ -190,7 +190,7 @@ export class SocketOutput {
 function handleOf(socket: WithHandle): StreamHandle | undefined {
 	const prototype = Object.getPrototypeOf(socket);
 	if (
-		!WRITES_WITHOUT_REQUEST ||
+		!CAN_WRITE_WITHOUT_REQUEST ||
 		!isDirectIo() ||
 		(prototype !== DirectSocket.prototype && prototype !== Socket.prototype)
 	)

@@ -7,7 +7,7 @@
  * Called through `node:ffi`, on Linux. If something is missing, or fails the self-test at the start of a thread, sockets are
  * handled by Node as usual.
  */
-import { foreignFunctions, foreignFunctionsOf } from './foreign-functions.ts';
+import { foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
@@ -110,7 +110,7 @@ export class SocketPoller {
 			read: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
 			write: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
 		});
-		const functions = foreignFunctionsOf(ffi, {
+		const functions = loadForeignFunctions(ffi, {
 			epoll_create1: { return: 'int32', arguments: ['int32'] },
 			epoll_ctl: { return: 'int32', arguments: ['int32', 'int32', 'int32', 'pointer'] },
 			eventfd: { return: 'int32', arguments: ['uint32', 'int32'] },

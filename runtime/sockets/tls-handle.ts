@@ -3,9 +3,9 @@
  * equals the cost of resuming a session in OpenSSL. To a DirectSocket, it is a handle like any other.
  */
 import type { SecureContext } from 'node:tls';
-import { type DirectSocket, readCount, type StreamHandle } from './direct-socket.ts';
-import { type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
-import { isKnownRelease } from './io-mode.ts';
+import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
+import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError } from './handle-writes.ts';
+import { isDirectIoRelease } from './io-mode.ts';
 
 /** Facts about a finished handshake. */
 export interface HandshakeFacts {
@@ -442,7 +442,7 @@ const CANCELED = -125;
 const CONNECTION_RESET = -104;
 
 function onRead(this: TlsWrap): Uint8Array | undefined {
-	return this.svcHandle!.read(readCount());
+	return this.svcHandle!.read(lastReadResult());
 }
 
 function onHandshakeDone(this: TlsWrap): void {
@@ -460,7 +460,7 @@ function nothing(): undefined {}
 /** Gets the binding by its public, but deprecated, name; undefined if it is missing or has changed. */
 function findBinding(): TlsBinding | undefined {
 	// Node's TLS aborts the process when it is called in a way that it does not expect, and what it expects may change in any release.
-	if (!WRITES_WITHOUT_REQUEST || process.platform === 'win32' || !isKnownRelease()) {
+	if (!CAN_WRITE_WITHOUT_REQUEST || process.platform === 'win32' || !isDirectIoRelease()) {
 		return undefined;
 	}
 	try {

@@ -7,7 +7,7 @@
  * every request of a large folder; with checks, one of 100,000 files of 4 KB costs 11 % more. Signatures with `int64` instead of
  * `pointer` cost the same as checked ones in Node 26.10. All other calls are checked.
  */
-import { type ForeignFunction, type ForeignSignature, foreignFunctionsOf } from './foreign-functions.ts';
+import { type ForeignFunction, type ForeignSignature, loadForeignFunctions } from './foreign-functions.ts';
 
 /**
  * Returns C functions by name. Callers must pass integers that fit their types and addresses as BigInts, and nothing else.
@@ -29,7 +29,7 @@ export function uncheckedFunctionsOf<Names extends string>(
 	let checked: { readonly [Name in Names]: ForeignFunction };
 	Object.setPrototypeOf(Function.prototype, spy);
 	try {
-		checked = foreignFunctionsOf(ffi, signatures);
+		checked = loadForeignFunctions(ffi, signatures);
 	} finally {
 		Object.setPrototypeOf(Function.prototype, base);
 	}

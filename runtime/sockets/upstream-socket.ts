@@ -1,7 +1,7 @@
 /** A socket to an upstream whose events go to its current owner: first the dialer, then the connection. */
 import type { OnReadOpts, Socket } from 'node:net';
 import type { ClientSocket } from './client-socket.ts';
-import { type DirectSocket, directFrom, type SocketOwner } from './direct-socket.ts';
+import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
 
 /** Milliseconds. Node's timers fire at once beyond it, so that a timeout of a month would be none at all. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
@@ -121,7 +121,7 @@ export class UpstreamSocket implements SocketOwner {
 		if (this.#direct) return this.#direct;
 		const socket = this.#socket!;
 		const memory = this.#shared;
-		const direct = memory && directFrom(socket);
+		const direct = memory && toDirectSocket(socket);
 		if (!direct) return socket;
 		socket.removeAllListeners();
 		socket.destroy();

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Milliseconds between checks of a thread. */
-export const LOOK_INTERVAL = 500;
+export const CHECK_INTERVAL_MS = 500;
 
 /** Operating system statistics of a thread. Times are totals in milliseconds since the thread started. */
 export interface ThreadTimes {
@@ -16,7 +16,7 @@ export interface ThreadTimes {
 	readonly state: string;
 }
 
-/** Measures how long one thread has been unresponsive. `look` must be called every {@link LOOK_INTERVAL}. */
+/** Measures how long one thread has been unresponsive. `look` must be called every {@link CHECK_INTERVAL_MS}. */
 export class StallClock {
 	#beat = 0;
 	#unanswered = 0;
@@ -37,7 +37,7 @@ export class StallClock {
 		const before = this.#times;
 		const now = readTimes();
 		this.#times = now;
-		const most = Math.min(elapsed, LOOK_INTERVAL);
+		const most = Math.min(elapsed, CHECK_INTERVAL_MS);
 		if (now === undefined) this.#unanswered += most;
 		else if (before !== undefined) this.#unanswered += ownTime(before, now, most);
 		return this.#unanswered;

@@ -1,11 +1,11 @@
 /** A pool of threads, each of which processes one task at a time. Threads are started on demand and replaced when they die. */
 import type { Worker } from 'node:worker_threads';
 import { startThread, type ThreadKind } from './thread-source.ts';
-import { END_LIMIT } from './thread-watch.ts';
-import { within } from './within.ts';
+import { THREAD_END_LIMIT_MS } from './thread-watch.ts';
+import { withTimeLimit } from './within.ts';
 
 /** Called when a thread died, or was abandoned because it took too long (`stalled`). */
-export type ThreadFailed = (reason: string, stalled: boolean) => void;
+export type OnThreadFailure = (reason: string, stalled: boolean) => void;
 
 export interface TaskThreadsOptions {
 	readonly kind: ThreadKind;
@@ -15,7 +15,7 @@ export interface TaskThreadsOptions {
 	readonly limit: number;
 	/** Error message for an abandoned task. */
 	readonly tooLong: string;
-	readonly failed: ThreadFailed;
+	readonly failed: OnThreadFailure;
 }
 
 interface Waiting<Task, Answer> {
@@ -50,9 +50,9 @@ export class TaskThreads<Task, Answer> {
 	async end(): Promise<boolean> {
 		this.#ended = true;
 		for (const { settle } of this.#waiting.splice(0)) settle(null);
-		await within(
+		await withTimeLimit(
 			Promise.all([...this.#all].map(thread => thread.terminate())).then(() => {}),
-			END_LIMIT,
+			THREAD_END_LIMIT_MS,
 		);
 		return this.#all.size + this.#abandoned.size === 0;
 	}

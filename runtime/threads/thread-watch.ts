@@ -11,7 +11,7 @@ const OVERDUE_AFTER = 4000;
 const TOLERANCE = 50;
 
 /** Milliseconds that a thread is given to terminate. A thread blocked in a system call that never returns cannot terminate. */
-export const END_LIMIT = 2000;
+export const THREAD_END_LIMIT_MS = 2000;
 
 /** Tracks whether one thread responds, from its start to its end. */
 export class ThreadWatch {

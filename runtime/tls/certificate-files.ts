@@ -1,6 +1,10 @@
 /** Certificates from files, read when a document is loaded and again whenever the files change. */
 import { readFileSync, statSync } from 'node:fs';
-import { checkPair, isMistake, pairDigest } from '../../compiler/codegen/plan/certificate-check.ts';
+import {
+	certificatePairDigest,
+	checkCertificatePair,
+	isFileMistake,
+} from '../../compiler/codegen/plan/certificate-check.ts';
 import type { LoadedCertificate } from '../../compiler/codegen/plan/site-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
@@ -8,7 +12,7 @@ import type { CertificateSample } from '../certificates/certificate-metrics.ts';
 import { StatusStapler } from '../certificates/status-stapler.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { Store } from '../storage/store.ts';
-import { within } from '../threads/within.ts';
+import { withTimeLimit } from '../threads/within.ts';
 import { FileCertificate } from './file-certificate.ts';
 
 /** Minimum milliseconds between two checks of all files; at least one millisecond per certificate. */
@@ -201,7 +205,7 @@ export class CertificateFiles {
 		const demanding = fresh.filter(({ mustStaple, record, ocsp }) => mustStaple && record.hasResponder && !ocsp);
 		if (settings.ocsp_stapling === false || demanding.length === 0) return;
 		const fetched = Promise.all(demanding.map(one => this.#stapler.refresh(one)));
-		await within(
+		await withTimeLimit(
 			fetched.then(() => {}),
 			STAPLE_LIMIT,
 		);
@@ -236,9 +240,9 @@ function readPair(wanted: LoadedCertificate, state: string): LoadedPair {
 	const certificateBytes = readWhole(certificate);
 	const keyBytes = key === certificate ? certificateBytes : readWhole(key);
 	// A pair with this digest has been checked by the compiler.
-	const same = pairDigest(certificateBytes, keyBytes) === wanted.digest;
-	const pair = same ? wanted : checkPair(certificateBytes, keyBytes, certificate, key);
-	if (isMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
+	const same = certificatePairDigest(certificateBytes, keyBytes) === wanted.digest;
+	const pair = same ? wanted : checkCertificatePair(certificateBytes, keyBytes, certificate, key);
+	if (isFileMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
 	const chain = certificateBytes.toString('latin1').match(PEM_CERTIFICATE) ?? [];
 	const privateKey = PEM_KEY.exec(keyBytes.toString('latin1'))?.[0] ?? '';
 	const published = { id: wanted.id, names: pair.names, chain: `${chain.join('\n')}\n`, key: `${privateKey}\n` };

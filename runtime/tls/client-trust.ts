@@ -3,9 +3,9 @@ import { X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { getCACertificates } from 'node:tls';
-import { certificatesIn } from '../../compiler/codegen/plan/certificate-files.ts';
+import { parsePemCertificates } from '../../compiler/codegen/plan/certificate-files.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import { withoutUrlSecrets } from '../../compiler/document/secret-parts.ts';
+import { redactUrlSecrets } from '../../compiler/document/secret-parts.ts';
 import type { ClientAuth, TrustedLeaves, TrustPool } from '../../compiler/document/tls-settings.ts';
 import type { CertificateManager } from '../certificates/certificate-feed.ts';
 import type { StoreSelection } from '../storage/open-store.ts';
@@ -94,7 +94,7 @@ function pemOfDer(base64: string): string {
 
 async function certificatesOfFile(path: string): Promise<string[]> {
 	try {
-		return certificatesIn(await readFile(path, 'latin1'));
+		return parsePemCertificates(await readFile(path, 'latin1'));
 	} catch (error) {
 		const code = (error as NodeJS.ErrnoException).code;
 		throw new TrustError(
@@ -115,7 +115,7 @@ async function storedCertificates(key: string, store: Store): Promise<string[]> 
 	if (value === undefined)
 		throw new TrustError(`The store ${store.description} has no key \`${key}\`, which a trust pool names.`);
 	try {
-		return certificatesIn(value.toString('latin1'));
+		return parsePemCertificates(value.toString('latin1'));
 	} catch {
 		throw new TrustError(`\`${key}\` in the store contains no PEM certificate.`);
 	}
@@ -130,10 +130,10 @@ async function fetched(url: string): Promise<string[]> {
 			text += Buffer.from(piece).toString('latin1');
 			if (text.length > MAX_RESPONSE_BYTES) throw new TypeError('the response is too large');
 		}
-		return certificatesIn(text);
+		return parsePemCertificates(text);
 	} catch (error) {
 		const why = (error as Error).message;
-		throw new TrustError(withoutUrlSecrets(`Cannot load trusted certificates from \`${url}\`: ${why}.`));
+		throw new TrustError(redactUrlSecrets(`Cannot load trusted certificates from \`${url}\`: ${why}.`));
 	}
 }
 

@@ -2,7 +2,7 @@
 import { constants } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
-import { CIPHERS, CURVES } from '../../compiler/modules/directives/tls/handshake-words.ts';
+import { TLS_CURVE_NAMES, TLS12_CIPHERS } from '../../compiler/modules/directives/tls/handshake-words.ts';
 
 /** All TLS 1.3 cipher suites, AES first for clients with hardware support. */
 const TLS13 = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
@@ -29,8 +29,8 @@ const VERSIONS = { 'tls1.2': 'TLSv1.2', 'tls1.3': 'TLSv1.3' } as const;
 
 /** Returns versions, cipher suites, curves and the like, but no certificates or client authentication. */
 export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
-	const named = policy.ciphers?.flatMap(name => CIPHERS[name] ?? []);
-	const curves = policy.curves?.flatMap(name => CURVES[name] ?? []);
+	const named = policy.ciphers?.flatMap(name => TLS12_CIPHERS[name] ?? []);
+	const curves = policy.curves?.flatMap(name => TLS_CURVE_NAMES[name] ?? []);
 	return {
 		minVersion: VERSIONS[policy.min_version ?? 'tls1.2'],
 		maxVersion: VERSIONS[policy.max_version ?? 'tls1.3'],

@@ -4,7 +4,7 @@ import { appendFile } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
+import { type ClientCertificateCriteria, clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
 import {
@@ -166,7 +166,7 @@ export class HandshakerCache {
 			.slice(0, 32);
 		const verifies = auth.mode === 'verify_if_given' || auth.mode === 'require_and_verify';
 		const chain = verifies && (auth.trust_pool !== undefined || trust.leaves === undefined);
-		const terms: ClientTerms = { chain, leaves: auth.mode === 'request' ? undefined : trust.leaves };
+		const terms: ClientCertificateCriteria = { chain, leaves: auth.mode === 'request' ? undefined : trust.leaves };
 		// Without access to OpenSSL's verification, `rejectUnauthorized` would make Node demand a verified chain. It is then set
 		// only where that is wanted, and the rest is checked after the handshake (see client-verification.ts).
 		const rejectUnauthorized = clientVerifier()

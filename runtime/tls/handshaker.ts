@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import { createSecureContext, createServer, type Server, TLSSocket, type TlsOptions } from 'node:tls';
-import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
+import { type ClientCertificateCriteria, clientVerifier } from '../sockets/client-verifier.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
 import { renewTickets } from '../sockets/renewed-tickets.ts';
 import type { HandshakeTerms } from '../sockets/tls-handle.ts';
@@ -110,7 +110,11 @@ export class ServerHandshaker implements Handshaker {
 	readonly server: Server;
 
 	/** @param clientTerms How client certificates are verified; undefined if none are requested. */
-	constructor({ newestKey, ...options }: HandshakerOptions, outcome: HandshakeOutcome, clientTerms?: ClientTerms) {
+	constructor(
+		{ newestKey, ...options }: HandshakerOptions,
+		outcome: HandshakeOutcome,
+		clientTerms?: ClientCertificateCriteria,
+	) {
 		this.outcome = outcome;
 		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
 		const context = contextOf(this.server);

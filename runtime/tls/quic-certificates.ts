@@ -1,6 +1,6 @@
 /** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
-import { CURVES } from '../../compiler/modules/directives/tls/handshake-words.ts';
+import { TLS_CURVE_NAMES } from '../../compiler/modules/directives/tls/handshake-words.ts';
 import type { CertificateQuestion } from '../certificates/certificate-feed.ts';
 import type { QuicCertificate, QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
 import type { ClientHello } from './client-hello.ts';
@@ -97,6 +97,6 @@ export class QuicCertificates {
 
 function certificateOf({ published, serial }: TableCertificate, policy: HandshakePolicy): QuicCertificate {
 	const { chain, key, ocsp } = published;
-	const curves = policy.curves?.flatMap(name => CURVES[name] ?? []) ?? [];
+	const curves = policy.curves?.flatMap(name => TLS_CURVE_NAMES[name] ?? []) ?? [];
 	return { serial, chain, key, ocsp, groups: curves.length > 0 ? curves.join(':') : undefined };
 }

@@ -10,10 +10,10 @@ import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { CertificateQuestion } from '../certificates/certificate-feed.ts';
-import { plainAddress } from '../protocols/http1/socket-info.ts';
+import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
-import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE } from '../protocols/protocol.ts';
-import { rememberTls, tlsInfo } from '../protocols/tls-info.ts';
+import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE_MS } from '../protocols/protocol.ts';
+import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import { handshakeFacts, startTls } from '../sockets/tls-handle.ts';
 import { connectionBelow } from '../sockets/tls-internals.ts';
@@ -164,7 +164,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			socket.destroy();
 			return;
 		}
-		if (this.#rate?.admits(peer?.remoteAddress ?? plainAddress(socket.remoteAddress), Date.now()) === false) {
+		if (this.#rate?.admits(peer?.remoteAddress ?? unmapAddress(socket.remoteAddress), Date.now()) === false) {
 			this.#deps.failed('rate_limited');
 			socket.destroy();
 			return;
@@ -245,7 +245,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	*closable(): Generator<Closable> {
 		for (const [socket, { deadline }] of this.#pending) {
-			yield { idleSince: deadline - this.#limit + UNUSED_GRACE, giveWay: () => socket.destroy() };
+			yield { idleSince: deadline - this.#limit + UNUSED_GRACE_MS, giveWay: () => socket.destroy() };
 		}
 		yield* this.#deps.http1.closable();
 		if (this.#deps.http2) yield* this.#deps.http2.closable();
@@ -300,9 +300,9 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		pending.serverName = hello.serverName;
 		pending.ticket = hello.ticket;
 		// The local address costs a system call, so it is read only if the client sent no name.
-		const name = hello.serverName || selector.settings.default_sni || plainAddress(socket.localAddress);
+		const name = hello.serverName || selector.settings.default_sni || unmapAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
-			const challenged = hello.serverName || plainAddress(socket.localAddress);
+			const challenged = hello.serverName || unmapAddress(socket.localAddress);
 			const certificate = this.#deps.tls.challengeCertificate(challenged);
 			if (certificate) {
 				this.#begin(pending, selector.handshakers.challenge(challenged, certificate));
@@ -319,7 +319,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** Looks for a TLS-ALPN-01 challenge of another process that shares the store. */
 	async #askOthers(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
 		const { socket } = pending;
-		const client = pending.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
+		const client = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
 		const found = await this.#deps.tls.sharedAnswer({ type: 'tls-alpn-01', name }, client);
 		if (socket.destroyed) return;
 		if (found !== undefined && 'certificate' in found) {
@@ -360,9 +360,9 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		if (tls.onDemand && this.#waiting < MAX_WAITING) {
 			pending.deadline = performance.now() + CERTIFICATE_LIMIT;
 			this.#waiting++;
-			const remoteIp = pending.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
+			const remoteIp = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
 			const { cipherSuites, signatureSchemes } = hello;
-			const localIp = plainAddress(socket.localAddress);
+			const localIp = unmapAddress(socket.localAddress);
 			const published = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
 			this.#waiting--;
 			if (socket.destroyed) return;
@@ -443,12 +443,12 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const deps = this.#deps;
 		let info: TlsInfo;
 		if (socket instanceof DirectSocket) {
-			info = tlsInfo(handshakeFacts(socket), pending.serverName, undefined);
+			info = describeHandshake(handshakeFacts(socket), pending.serverName, undefined);
 			socket.tls = info;
 		} else {
 			const auth = pending.selector.policy(pending.policy).client_auth;
 			const certificate = auth ? socket.getPeerX509Certificate() : undefined;
-			info = rememberTls(socket, pending.serverName, certificate);
+			info = attachTlsInfo(socket, pending.serverName, certificate);
 			const refusal = auth && this.#refusal(pending, socket, auth, certificate);
 			if (refusal) {
 				this.#refuse(socket, refusal);

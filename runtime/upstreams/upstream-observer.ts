@@ -1,6 +1,6 @@
 /** Metrics of a thread's requests to upstreams, by upstream; allocates only when a series is created. */
 import type { UpstreamError } from '../../compiler/exchange/leases.ts';
-import { type SeriesFamily, seriesSlots, UPSTREAM_FAMILIES } from '../metrics/families.ts';
+import { type SeriesFamily, slotsPerSeries, UPSTREAM_FAMILIES } from '../metrics/families.ts';
 import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 
 /** Maximum upstreams with their own series; the rest share `other`, because placeholders can create any number of addresses. */
@@ -72,7 +72,7 @@ export class UpstreamObserver {
 	}
 
 	#allocate(family: SeriesFamily, labels: { readonly [name: string]: string }): SeriesPlace {
-		return this.#pages.allocate(family.name, labels, seriesSlots(family));
+		return this.#pages.allocate(family.name, labels, slotsPerSeries(family));
 	}
 }
 

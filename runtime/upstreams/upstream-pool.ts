@@ -8,7 +8,7 @@ import {
 	type UpstreamAddress,
 } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import type { BalancerView, Choice } from '../../compiler/modules/providers/balancers/balancer.ts';
+import type { BalancerView, UpstreamChoice } from '../../compiler/modules/providers/balancers/balancer.ts';
 import { compileBalance } from '../../compiler/modules/providers/balancers/index.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { SocketRelay } from '../sockets/socket-relay.ts';
@@ -66,7 +66,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #links: ConnectorFactory;
 	readonly #deps: PoolDeps;
 	readonly #memory: PoolMemory;
-	readonly #choose: Choice;
+	readonly #choose: UpstreamChoice;
 	readonly #budget: RetryBudget;
 	/** Whether retries are enabled. */
 	readonly #budgeted: boolean;

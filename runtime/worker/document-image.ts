@@ -1,11 +1,11 @@
 /** A compiled document cut into pieces for transfer and comparison: a JSON text per site, its dependencies, and its listeners. */
-import { http3At } from '../../compiler/codegen/plan/http3-at.ts';
+import { http3RequestFor } from '../../compiler/codegen/plan/http3-at.ts';
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan/plan.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings, Site } from '../../compiler/document/document.ts';
 import { sharedPools } from '../../compiler/document/shared-pools.ts';
-import { type PlaceTexts, pointersOf } from '../../compiler/lower/step-places.ts';
+import { type StepPlaces, stepPointersJson } from '../../compiler/lower/step-places.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { DocumentFacts, GenerationDelta, SiteRun } from './worker-messages.ts';
 
@@ -46,7 +46,7 @@ export interface DocumentImage {
 	/** Number of forced loads so far. */
 	readonly forced: number;
 	/** Places of steps. */
-	readonly places: PlaceTexts;
+	readonly places: StepPlaces;
 	/** Whether the places are in a text rather than in the document itself. */
 	readonly hasText: boolean;
 }
@@ -66,9 +66,9 @@ export class ImageMemory {
 	}
 
 	/** Returns the JSON pointers of steps, for a document without text. */
-	pointers({ sites = [], routes = {} }: Document): PlaceTexts {
-		const texts = sites.map(site => remembered(this.#pointers, site, () => pointersOf(site, '')));
-		return { sites: texts, routes: pointersOf(routes, '/routes') };
+	pointers({ sites = [], routes = {} }: Document): StepPlaces {
+		const texts = sites.map(site => remembered(this.#pointers, site, () => stepPointersJson(site, '')));
+		return { sites: texts, routes: stepPointersJson(routes, '/routes') };
 	}
 
 	/** Returns the JSON of a listener's sites, in chunks. */
@@ -102,7 +102,7 @@ export function documentImage(
 	document: Document,
 	plan: Plan | undefined,
 	memory: ImageMemory = new ImageMemory(),
-	places?: PlaceTexts,
+	places?: StepPlaces,
 	forced = 0,
 ): DocumentImage {
 	const { sites = [], ...rest } = document;
@@ -132,7 +132,7 @@ export function documentImage(
 		listeners: (plan?.listeners ?? []).map(listener => {
 			const { sites: _sites, tls: _tls, protocols: _protocols, ...socket } = listener;
 			const tls = listener.tls && JSON.stringify(listener.tls);
-			const http3 = http3At(listener, settings);
+			const http3 = http3RequestFor(listener, settings);
 			const address = http3 === undefined ? socket : { ...socket, http3 };
 			return { address, sites: memory.listener(listener), tls };
 		}),

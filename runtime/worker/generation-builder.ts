@@ -7,8 +7,8 @@ import { SiteTable } from '../../compiler/codegen/site-table.ts';
 import type { Settings, Site, Step } from '../../compiler/document/document.ts';
 import type { LeaseKinds, Leases } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
-import { PlaceTable } from '../../compiler/exchange/step-place.ts';
-import { tlsFiles } from '../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
+import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
+import { tlsFilePaths } from '../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { LeaseHandle } from '../threads/lease-table.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
@@ -92,7 +92,7 @@ export class GenerationBuild {
 	readonly made: SiteUnit[] = [];
 	readonly #log: (entry: LogEntry) => void;
 	readonly #common = new SharedCode();
-	readonly #routePlaces: PlaceTable;
+	readonly #routePlaces: StepPlaceTable;
 	readonly #activity: ThreadActivity | undefined;
 	#sliceStart = performance.now();
 	#aborted = false;
@@ -102,7 +102,7 @@ export class GenerationBuild {
 		source: LeaseSource,
 		facts: HostFacts,
 		log: (entry: LogEntry) => void = () => {},
-		routePlaces: PlaceTable = new PlaceTable(''),
+		routePlaces: StepPlaceTable = new StepPlaceTable(''),
 		activity?: ThreadActivity,
 	) {
 		this.#routePlaces = routePlaces;
@@ -190,7 +190,7 @@ export class GenerationBuild {
 		try {
 			const tracer = stepTracer(shared.settings, this.#log);
 			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, shared: this.#common });
-			const unit = { built, leases: handles, places: new PlaceTable(`/sites/${index}`) };
+			const unit = { built, leases: handles, places: new StepPlaceTable(`/sites/${index}`) };
 			this.made.push(unit);
 			return unit;
 		} catch (error) {
@@ -248,7 +248,7 @@ function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: Sha
 	if (kind !== 'upstreams' || material === undefined) return undefined;
 	const { transport } = settings as LeaseKinds['upstreams']['settings'];
 	if (transport?.type !== 'http' || !transport.tls) return undefined;
-	return ['', ...tlsFiles(transport.tls)].map(path => material[path] ?? '').join();
+	return ['', ...tlsFilePaths(transport.tls)].map(path => material[path] ?? '').join();
 }
 
 /** Returns the sites of the base generation that are not reused. */

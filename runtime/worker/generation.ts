@@ -3,7 +3,7 @@ import type { BuiltSite } from '../../compiler/codegen/built-site.ts';
 import type { SiteTable } from '../../compiler/codegen/site-table.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../compiler/exchange/handler.ts';
-import { FIRST_ROUTE_STEP, type PlaceTable } from '../../compiler/exchange/step-place.ts';
+import { FIRST_ROUTE_STEP, type StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { CONTROL_GENERATION } from '../threads/control-words.ts';
 import type { LeaseHandle, LeaseRegistry } from '../threads/lease-table.ts';
 
@@ -12,7 +12,7 @@ export interface SiteUnit {
 	readonly built: BuiltSite;
 	readonly leases: readonly LeaseHandle[];
 	/** Places of its steps in the text. */
-	readonly places?: PlaceTable | undefined;
+	readonly places?: StepPlaceTable | undefined;
 }
 
 /** Places of a generation's steps in its text. */
@@ -22,7 +22,7 @@ export interface GenerationPlaces {
 	/** JSON for named routes; undefined if unchanged. */
 	readonly routes: string | undefined;
 	/** The thread's table of route places. */
-	readonly ofRoutes: PlaceTable;
+	readonly ofRoutes: StepPlaceTable;
 }
 
 /** A listener's site lookup, which yields an index into the generation's sites. */

@@ -5,11 +5,11 @@ import { redirectPort } from '../../compiler/codegen/site-table.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { failResponse } from '../../compiler/exchange/failed-response.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
-import { type AnswerJudge, PendingAnswer } from '../../compiler/exchange/pending-answer.ts';
+import { type AnswerOutcomeHandler, PendingAnswer } from '../../compiler/exchange/pending-answer.ts';
 import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
 import type { Admission } from '../listeners/admission.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
-import { ROW } from '../metrics/counter-row.ts';
+import { ROW_SLOT } from '../metrics/counter-row.ts';
 import type { HttpObserver } from '../metrics/http-observer.ts';
 import { http2Counters } from '../metrics/http2-counters.ts';
 import { http3Counters, type QuicCounters } from '../metrics/http3-counters.ts';
@@ -62,7 +62,7 @@ export class RequestHost implements ProtocolHost {
 	readonly http3: Http3Counters & QuicCounters;
 	readonly #thread: ThreadState;
 	readonly #key: string;
-	readonly #judge: AnswerJudge = {
+	readonly #judge: AnswerOutcomeHandler = {
 		answered: x => this.#answered(x),
 		failed: (x, error) => this.#failed(x, error),
 	};
@@ -86,7 +86,7 @@ export class RequestHost implements ProtocolHost {
 		thread.activity.request(x);
 		const generation = thread.generations.current();
 		generation.exchanges++;
-		thread.row[ROW.inFlight]!++;
+		thread.row[ROW_SLOT.inFlight]!++;
 		x.served = generation;
 		if (this.logsSteps) x.logsSteps = true;
 		if (this.altSvc !== undefined) this.#advertise(x, this.altSvc);
@@ -162,9 +162,9 @@ export class RequestHost implements ProtocolHost {
 		if (generation === undefined) return;
 		x.served = undefined;
 		const { row, generations } = this.#thread;
-		row[ROW.inFlight]!--;
-		row[ROW.requests]!++;
-		if (x.response.status >= 500) row[ROW.serverErrors]!++;
+		row[ROW_SLOT.inFlight]!--;
+		row[ROW_SLOT.requests]!++;
+		if (x.response.status >= 500) row[ROW_SLOT.serverErrors]!++;
 		this.admission?.leave(x);
 		if (this.observer) this.#observe(x, generation);
 		if (x.whenFinished !== undefined) this.#finish(x, x.whenFinished);
@@ -179,18 +179,18 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	refused(reason: string): void {
-		const slot = reason === 'invalid_response_field' ? ROW.droppedFields : refusalSlot(reason);
+		const slot = reason === 'invalid_response_field' ? ROW_SLOT.droppedFields : refusalSlot(reason);
 		this.#thread.row[slot]!++;
 	}
 
 	opened(): void {
 		const { row } = this.#thread;
-		row[ROW.connections]!++;
-		row[ROW.accepted]!++;
+		row[ROW_SLOT.connections]!++;
+		row[ROW_SLOT.accepted]!++;
 	}
 
 	closed(): void {
-		this.#thread.row[ROW.connections]!--;
+		this.#thread.row[ROW_SLOT.connections]!--;
 		if (this.#thread.draining) this.#thread.connectionEnded();
 	}
 

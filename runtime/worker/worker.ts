@@ -7,7 +7,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import { serverSettingsFor } from '../../compiler/document/server-settings.ts';
 import { compileClientIp, compilePeerTrust } from '../../compiler/exchange/client-ip.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import { PlaceTable } from '../../compiler/exchange/step-place.ts';
+import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
 import { connectionRoom, descriptorLimit } from '../listeners/descriptor-limit.ts';
 import { http3Unavailable, withoutHttp3 } from '../listeners/http3-probe.ts';
@@ -21,7 +21,7 @@ import { WorkerListener } from '../listeners/worker-listener.ts';
 import { levelRank } from '../logs/encoders.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import { machineText } from '../logs/machine-text.ts';
-import { counterRow, ROW, vitalsBeside } from '../metrics/counter-row.ts';
+import { counterRow, ROW_SLOT, threadVitalsIn } from '../metrics/counter-row.ts';
 import { HttpObserver } from '../metrics/http-observer.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { SeriesPages } from '../metrics/series-pages.ts';
@@ -31,7 +31,7 @@ import { createCleartextServer } from '../protocols/http2/cleartext-server.ts';
 import { createHttp2Server } from '../protocols/http2/http2-server.ts';
 import type { ProtocolServer } from '../protocols/protocol.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
-import { pollerReady } from '../sockets/quic/quic-thread.ts';
+import { waitForPoller } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
 import { CONTROL_OUTSTANDING, CONTROL_STOPS_AT, MAX_OUTSTANDING } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
@@ -62,7 +62,7 @@ export function runWorker(port: MessagePort, start: WorkerStart): void {
 	threadPoller();
 	const activity = new ThreadActivity(start.activity);
 	const worker = new DataPlaneWorker(port, start, activity);
-	const vitals = vitalsBeside(start.counters);
+	const vitals = threadVitalsIn(start.counters);
 	port.on('message', (message: ToWorker) => {
 		activity.enter('message');
 		worker.take(message);
@@ -108,7 +108,7 @@ class DataPlaneWorker implements ThreadState {
 	readonly #quicBinding = new Map<string, QuicListener>();
 	/** Listeners bound for the generation that is not served yet. */
 	#binding: WorkerListener[] = [];
-	readonly #routePlaces = new PlaceTable('');
+	readonly #routePlaces = new StepPlaceTable('');
 	#shared: SharedParts = { settings: {}, upstreams: {}, routes: {} };
 	#nextShared: SharedParts | undefined;
 	#build: GenerationBuild | undefined;
@@ -160,7 +160,7 @@ class DataPlaneWorker implements ThreadState {
 			spanPort: {
 				post: (text, spans) => this.#send({ type: 'spans', text, spans }),
 				dropped: spans => {
-					this.row[ROW.spansDropped]! += spans;
+					this.row[ROW_SLOT.spansDropped]! += spans;
 				},
 				outstanding: control,
 				outstandingSlot: CONTROL_OUTSTANDING + start.index,
@@ -235,7 +235,7 @@ class DataPlaneWorker implements ThreadState {
 		const slot = CONTROL_OUTSTANDING + this.#start.index;
 		// A flood of errors must not fill the main thread's memory.
 		if (Atomics.load(this.#control, slot) > MAX_OUTSTANDING) {
-			this.row[ROW.processLogDropped]!++;
+			this.row[ROW_SLOT.processLogDropped]!++;
 			return;
 		}
 		Atomics.add(this.#control, slot, LOG_ENTRY_WEIGHT);
@@ -244,7 +244,7 @@ class DataPlaneWorker implements ThreadState {
 
 	/** Reports are collected: a log that cannot keep up drops thousands of entries per second. */
 	#accessDropped(sink: string, entries: number): void {
-		this.row[ROW.accessLogDropped]! += entries;
+		this.row[ROW_SLOT.accessLogDropped]! += entries;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
 		const now = performance.now();
 		if (now < this.#droppedQuiet) return;
@@ -286,7 +286,7 @@ class DataPlaneWorker implements ThreadState {
 	}
 
 	async #bind(listeners: readonly ListenerAddress[], shared: SharedParts): Promise<void> {
-		if (listeners.some(({ http3 }) => http3 !== undefined)) await pollerReady();
+		if (listeners.some(({ http3 }) => http3 !== undefined)) await waitForPoller();
 		for (const address of listeners) {
 			if (this.#listeners.has(address.key)) continue;
 			const host = new RequestHost(address.key, this);
@@ -511,7 +511,7 @@ class DataPlaneWorker implements ThreadState {
 	}
 
 	#gaveWay(connections: number): void {
-		this.row[ROW.gaveWay]! += connections;
+		this.row[ROW_SLOT.gaveWay]! += connections;
 	}
 
 	*#protocols(): Generator<ProtocolServer> {
@@ -520,7 +520,7 @@ class DataPlaneWorker implements ThreadState {
 
 	/** Without descriptors, accepting fails thousands of times per second: logs once a minute, with a count. */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
-		this.row[ROW.acceptFailures]!++;
+		this.row[ROW_SLOT.acceptFailures]!++;
 		// Frees a descriptor for the next one.
 		this.#places.make();
 		const now = performance.now();

@@ -9,11 +9,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { type CompileResult, compile } from '../../compiler/compiler.ts';
 import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../compiler/dry-run/dry-run-request.ts';
-import { type Explained, Explainer } from '../../compiler/explain/explanation.ts';
+import { type ExplainedResult, Explainer } from '../../compiler/explain/explanation.ts';
 import { renderExplanation } from '../../compiler/explain/render-explanation.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
@@ -119,7 +119,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 }
 
 /** A random configuration that compiles: a text in either language, or the JSON document adapted from one. */
-function configuration(chance: Chance, place: Place): { input: ConfigInput; compiled: Compiled } {
+function configuration(chance: Chance, place: Place): { input: ConfigInput; compiled: CompileResult } {
 	const format: Dialect = chance.happens(65) ? 'configfile' : 'compatfile';
 	const text = randomConfiguration(chance, format, place);
 	const compiled = compiledOf({ format, text, name: format });
@@ -128,7 +128,7 @@ function configuration(chance: Chance, place: Place): { input: ConfigInput; comp
 	return { input, compiled: compiledOf(input) };
 }
 
-function compiledOf(input: ConfigInput): Compiled {
+function compiledOf(input: ConfigInput): CompileResult {
 	const compiled = compile(input, diskReader(process.cwd()));
 	if (compiled.plan) return compiled;
 	const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error').map(one => renderDiagnostic(one));
@@ -159,7 +159,7 @@ interface Answer {
  * Returns the response that the explanation predicts. For a proxied request, the fake upstream's response follows from
  * the request.
  */
-async function expectedAnswer({ result }: Explained, place: Place): Promise<Answer | 'dropped'> {
+async function expectedAnswer({ result }: ExplainedResult, place: Place): Promise<Answer | 'dropped'> {
 	const { response, exchange: x } = result;
 	if (!response) return 'dropped';
 	const sent = x.sent.at(-1);

@@ -5,7 +5,7 @@
  * Usage: node test/bench/edits.ts [--sites 10000]
  */
 import { parseArgs } from 'node:util';
-import { type Compiled, compile, createCompiler } from '../../compiler/compiler.ts';
+import { type CompileResult, compile, createCompiler } from '../../compiler/compiler.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
 const { values } = parseArgs({ options: { sites: { type: 'string', default: '10000' } } });
@@ -39,9 +39,9 @@ const blocks = configuration();
 const session = createCompiler(reader);
 let slowest = 0;
 
-function measure(name: string, bound: number, run: (text: string) => Compiled, repeat: number): void {
+function measure(name: string, bound: number, run: (text: string) => CompileResult, repeat: number): void {
 	const times: number[] = [];
-	let result: Compiled | undefined;
+	let result: CompileResult | undefined;
 	for (let round = 0; round < repeat; round++) {
 		const text = edits[name]!(round).join('');
 		// Processor time rather than wall time, so that other processes do not count.

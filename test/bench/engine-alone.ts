@@ -6,9 +6,9 @@
  * Usage: node test/bench/engine-alone.ts [requests a round]
  */
 import { buildSite } from '../../compiler/codegen/build-site.ts';
-import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { SiteTable } from '../../compiler/codegen/site-table.ts';
-import { ROW_SLOTS } from '../../runtime/metrics/counter-row.ts';
+import { ROW_LENGTH } from '../../runtime/metrics/counter-row.ts';
 import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { DirectSocket, type StreamHandle } from '../../runtime/sockets/direct-socket.ts';
@@ -85,7 +85,7 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 	const built = buildSite(
 		{ addresses: ['http://127.0.0.1:8080'], pipeline: [{ handler: 'respond', body: 'Hello, world!\n' }] },
 		0,
-		{ settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: NO_FACTS },
+		{ settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: UNKNOWN_HOST_FACTS },
 	);
 	const table = new SiteTable([{ site: 0, hosts: ['127.0.0.1'], paths: [] }]);
 	generations.hold(new Generation(1, [{ built, leases: [] }], new Map([['here', { table, hosts: undefined }]]), []));
@@ -93,7 +93,7 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 	const host = new RequestHost('here', {
 		generations,
 		activity: new ThreadActivity(),
-		row: new Float64Array(new SharedArrayBuffer(ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT)),
+		row: new Float64Array(new SharedArrayBuffer(ROW_LENGTH * Float64Array.BYTES_PER_ELEMENT)),
 		limits: DEFAULT_LIMITS,
 		tls: new ThreadTls(() => {}),
 		clientIp: x => x.connection.remoteAddress,

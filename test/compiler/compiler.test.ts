@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { type CompileResult, compile } from '../../compiler/compiler.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
@@ -24,11 +24,11 @@ function readerOf(files: { readonly [file: string]: string } = {}): Reader {
 	};
 }
 
-function compiled(format: ConfigFormat, text: string, files?: { readonly [file: string]: string }): Compiled {
+function compiled(format: ConfigFormat, text: string, files?: { readonly [file: string]: string }): CompileResult {
 	return compile({ format, text, name: 'input', path: '/work/input' }, readerOf(files));
 }
 
-function codes(result: Compiled): string[] {
+function codes(result: CompileResult): string[] {
 	return result.diagnostics.map(({ code }) => code);
 }
 

@@ -1,7 +1,7 @@
 /** Fake exchanges without a connection, for tests of the handler graph. */
 import { buildSite } from '../../compiler/codegen/build-site.ts';
 import type { BuiltSite } from '../../compiler/codegen/built-site.ts';
-import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 import type { Settings, Site, Step } from '../../compiler/document/document.ts';
 import { parseAuthority } from '../../compiler/exchange/authority.ts';
@@ -85,7 +85,7 @@ export function builtSite(pipeline: readonly Step[], fields: SiteFields = {}): B
 		upstreams: {},
 		routes: {},
 		leases: fields.leases ?? NO_LEASES,
-		facts: fields.facts ?? NO_FACTS,
+		facts: fields.facts ?? UNKNOWN_HOST_FACTS,
 	});
 }
 

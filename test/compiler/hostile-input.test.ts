@@ -4,7 +4,7 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { type CompileResult, compile } from '../../compiler/compiler.ts';
 import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
@@ -29,7 +29,7 @@ const reader: Reader = {
 	workingDirectory: '/work',
 };
 
-function compiled(format: ConfigFormat, text: string): Compiled {
+function compiled(format: ConfigFormat, text: string): CompileResult {
 	return compile({ format, text, name: 'input' }, reader);
 }
 
@@ -38,7 +38,7 @@ function codes(format: ConfigFormat, text: string): string[] {
 }
 
 /** Returns everything that a user is shown. */
-function said({ diagnostics }: Compiled): string {
+function said({ diagnostics }: CompileResult): string {
 	return diagnostics.map(diagnostic => JSON.stringify(toReport(diagnostic))).join('\n');
 }
 
@@ -91,7 +91,7 @@ growth('a word as long as the file takes linear, not quadratic, time', () => {
 	for (const text of ['{$'.repeat(200_000), '{$A:'.repeat(200_000), '{'.repeat(1_000_000), '}'.repeat(1_000_000)]) {
 		const { document, diagnostics } = compiled('configfile', text);
 		assert.equal(document, undefined);
-		assert.ok(said({ diagnostics } as Compiled).length < 10_000, 'the word is not repeated in full');
+		assert.ok(said({ diagnostics } as CompileResult).length < 10_000, 'the word is not repeated in full');
 	}
 	assert.ok(processorTime() - started < 4000);
 });

@@ -2,14 +2,14 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../compiler/codegen/build-site.ts';
-import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../compiler/compiler.ts';
 import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
 import { parseTraceState } from '../../compiler/exchange/trace-context.ts';
 import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
-import { parseDirectives } from '../../compiler/modules/directives/cache/cache-control.ts';
-import { normalized } from '../../compiler/modules/directives/cache/selection.ts';
-import { hides } from '../../compiler/modules/directives/file-server/hidden.ts';
+import { parseCacheControl } from '../../compiler/modules/directives/cache/cache-control.ts';
+import { normalizeSelectingValue } from '../../compiler/modules/directives/cache/selection.ts';
+import { compileHiddenTest } from '../../compiler/modules/directives/file-server/hidden.ts';
 import { preferredCoding } from '../../compiler/modules/representations/accept-encoding.ts';
 import { etagListHas } from '../../compiler/modules/representations/conditional.ts';
 import { parseRange } from '../../compiler/modules/representations/ranges.ts';
@@ -113,7 +113,7 @@ for (const [lines, request] of REQUESTS) {
 			[],
 		);
 		const settings = { ...document!.settings, trusted_proxies: ['127.0.0.0/8'] };
-		const deps = { settings, upstreams: {}, routes: {}, leases: NO_LEASES, facts: NO_FACTS };
+		const deps = { settings, upstreams: {}, routes: {}, leases: NO_LEASES, facts: UNKNOWN_HOST_FACTS };
 		const site = buildSite(document!.sites![0]!, 0, deps);
 		const handle = (): void => {
 			const x = fakeExchange(request);
@@ -141,14 +141,14 @@ const HARD = [...TEXTS, ...TEXTS.flatMap(text => [`a${text}b`, `a=${text}"x`, `"
 
 const READERS: { readonly [name: string]: (text: string) => unknown } = {
 	'Accept-Encoding': text => preferredCoding(text, ['gzip', 'br']),
-	'Accept-Language as it selects': text => normalized('accept-language', text),
-	'Cache-Control': parseDirectives,
+	'Accept-Language as it selects': text => normalizeSelectingValue('accept-language', text),
+	'Cache-Control': parseCacheControl,
 	'If-None-Match': text => etagListHas(text, '"none"', false),
 	Range: text => parseRange(text, 1_000_000),
 	Tracestate: parseTraceState,
 	query: text => formatQuery(parseQueryLeniently(text)),
-	'hidden names': text => hides(['*a*b*c*d*.e'])(`/${text}`, `/${text}`),
-	'hidden paths': text => hides(['/srv/*a*b*c*.d/*/e'])(`/srv/${text}`, `/${text}`),
+	'hidden names': text => compileHiddenTest(['*a*b*c*d*.e'])(`/${text}`, `/${text}`),
+	'hidden paths': text => compileHiddenTest(['/srv/*a*b*c*.d/*/e'])(`/srv/${text}`, `/${text}`),
 };
 
 for (const [name, read] of Object.entries(READERS)) {

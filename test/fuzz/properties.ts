@@ -1,7 +1,7 @@
 /** Properties that must hold for every text and every document. */
 import { isDeepStrictEqual } from 'node:util';
-import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
-import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { type CompileResult, compile } from '../../compiler/compiler.ts';
 import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import { lint } from '../../compiler/lint/lint.ts';
@@ -57,7 +57,7 @@ export async function check({ format, text }: Seed, again = true): Promise<void>
 	if (format !== 'json') checkFormat({ format, text }, compiled);
 	if (compiled.document && compiled.plan) {
 		const { document, plan } = compiled;
-		const deps = { facts: NO_FACTS, lease: () => undefined };
+		const deps = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
 		await lint({
 			input: { format, text, name: 'input' },
 			compiled: { ...compiled, document, plan },
@@ -73,7 +73,7 @@ export async function check({ format, text }: Seed, again = true): Promise<void>
 }
 
 /** The compiled document must be accepted, and compile to itself. */
-function checkDocument({ document }: Compiled): void {
+function checkDocument({ document }: CompileResult): void {
 	const text = JSON.stringify(printedForm(document!));
 	const again = compile({ format: 'json', text, name: 'again' }, reader);
 	if (!again.document) {
@@ -89,7 +89,7 @@ function checkDocument({ document }: Compiled): void {
  * to everybody else: the formatter's reference says that they become blocks, and that a backquote is a quote anywhere. And the line end that formatting puts at the
  * end of a file is a part of a quote that is never closed, and makes a block of a `{`.
  */
-function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled): boolean {
+function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileResult): boolean {
 	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
 	// A carriage return is nothing, but not before variables are read.
 	if (/\{\r+\$/.test(text)) return true;
@@ -107,7 +107,7 @@ function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled)
 }
 
 /** Formatting must be stable, and must not change the meaning. */
-function checkFormat({ format, text }: Seed, compiled: Compiled): void {
+function checkFormat({ format, text }: Seed, compiled: CompileResult): void {
 	const formatted = formatText(text);
 	if (formatText(formatted) !== formatted) throw new Broken('formatting twice is not formatting once');
 	if (!compiled.document || isMendedByFormatting({ format, text }, compiled)) return;

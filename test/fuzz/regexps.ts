@@ -1,9 +1,9 @@
 /** Random regular expressions, malicious subjects, and the non-backtracking engine. */
 import { LinearRegExp } from '../../compiler/codegen/regexp/linear-regexp.ts';
 import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';
-import { Paths } from '../../compiler/codegen/regexp/paths.ts';
+import { MatchPaths } from '../../compiler/codegen/regexp/paths.ts';
 import { compileProgram } from '../../compiler/codegen/regexp/program.ts';
-import { CONFIGURED } from '../../compiler/codegen/regexp/regexp-bounds.ts';
+import { CONFIGURED_REGEXP_BOUNDS } from '../../compiler/codegen/regexp/regexp-bounds.ts';
 import { regexpSource } from '../../compiler/codegen/regexp/regexp-source.ts';
 import { ReverseAutomaton } from '../../compiler/codegen/regexp/reverse-automaton.ts';
 import type { Chance } from './chance.ts';
@@ -81,11 +81,11 @@ export function harmfulText(chance: Chance, source: string, length: number): str
 /** Compiles an expression for the non-backtracking engine and for the built-in one. Throws RegexpError. */
 export function bothEngines(source: string, flags: string): { readonly linear: RegExp; readonly backtracking: RegExp } {
 	const parsed = parseRegexp(source, flags.includes('i'));
-	const program = compileProgram(parsed, CONFIGURED);
+	const program = compileProgram(parsed, CONFIGURED_REGEXP_BOUNDS);
 	const js = regexpSource(parsed);
 	const ownFlags = `${flags.replace('i', '')}u`;
 	const automaton = new ReverseAutomaton(program);
-	const paths = new Paths(program, automaton);
+	const paths = new MatchPaths(program, automaton);
 	const linear = { ...parsed, js, fastLength: -1, program, automaton, paths };
 	return { linear: new LinearRegExp(linear, ownFlags), backtracking: new RegExp(js, ownFlags) };
 }

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { cacheLayout, WORD } from '../../runtime/cache/memory-layout.ts';
 import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
 import { foreignFunctions } from '../../runtime/sockets/foreign-functions.ts';
-import { PAGE } from '../../runtime/sockets/memory-files.ts';
+import { PAGE_BYTES } from '../../runtime/sockets/memory-files.ts';
 import type { FiledOrder, FiledOutcome } from './cache-filed-thread.ts';
 
 const MIB = 1024 * 1024;
@@ -22,8 +22,8 @@ const TIME = 12_000;
  * Returns the resident bytes of the store (bit 63 of its pages' entries in /proc/self/pagemap) and of the body files.
  */
 function resident(store: SharedArrayBuffer): { readonly store: number; readonly files: number } {
-	const first = Number(foreignFunctions()!.getRawPointer(new Uint8Array(store)) / BigInt(PAGE));
-	const entries = Buffer.alloc(Math.ceil(store.byteLength / PAGE) * 8);
+	const first = Number(foreignFunctions()!.getRawPointer(new Uint8Array(store)) / BigInt(PAGE_BYTES));
+	const entries = Buffer.alloc(Math.ceil(store.byteLength / PAGE_BYTES) * 8);
 	const map = openSync('/proc/self/pagemap', 'r');
 	readSync(map, entries, 0, entries.byteLength, first * 8);
 	closeSync(map);
@@ -38,7 +38,7 @@ function resident(store: SharedArrayBuffer): { readonly store: number; readonly 
 			// The descriptor that readdir itself used; it is closed by now.
 		}
 	}
-	return { store: pages * PAGE, files };
+	return { store: pages * PAGE_BYTES, files };
 }
 
 const filed = suite('long cached bodies in memory files, shared by several threads');

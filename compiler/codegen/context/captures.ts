@@ -2,12 +2,12 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 
 /** Variable with the last match of any expression: `{http.regexp.1}`. */
-export const LAST_CAPTURES = 'http.regexp';
+export const LAST_CAPTURES_VARIABLE = 'http.regexp';
 /** Prefix of variables with the match of a named expression: `{http.regexp.NAME.1}`. */
-export const NAMED_CAPTURES = 'http.regexp.';
+export const NAMED_CAPTURES_PREFIX = 'http.regexp.';
 
 /** Variable with the groups of the last matching URL pattern: {@link UrlPatternGroups}. */
-export const URL_PATTERN_GROUPS = 'http.url_pattern';
+export const URL_PATTERN_VARIABLE = 'http.url_pattern';
 
 /** The groups of a matching URL pattern. */
 export class UrlPatternGroups {
@@ -27,7 +27,7 @@ export class UrlPatternGroups {
 }
 
 /** Variable with the result of the last `file` matcher: `{http.matchers.file.relative}`. */
-export const FILE_MATCH = 'http.matchers.file';
+export const FILE_MATCH_VARIABLE = 'http.matchers.file';
 
 /** The result of a `file` matcher. */
 export interface FileMatch {
@@ -40,7 +40,7 @@ export interface FileMatch {
 }
 
 /** Stores a match; `key` is NAMED_CAPTURES and the name, or '' for an unnamed expression. */
-export function keepCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
-	x.variables.set(LAST_CAPTURES, match);
+export function storeCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
+	x.variables.set(LAST_CAPTURES_VARIABLE, match);
 	if (key !== '') x.variables.set(key, match);
 }

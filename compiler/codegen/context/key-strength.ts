@@ -9,7 +9,7 @@ const MIN_CURVE = 224;
  * Returns what makes a key too weak, as part of a sentence: `has 1024 bits but at least 2048 are required`; undefined if the key
  * is strong enough.
  */
-export function weaknessOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): string | undefined {
+export function keyWeakness({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): string | undefined {
 	if (type === 'rsa' || type === 'rsa-pss' || type === 'dsa') return tooFew(details?.modulusLength, MIN_RSA);
 	// The name of a curve contains its size: secp192k1, prime256v1.
 	return type === 'ec' ? tooFew(Number(/\d{3}/.exec(details?.namedCurve ?? '')?.[0]), MIN_CURVE) : undefined;

@@ -3,11 +3,11 @@ import type { Site, Step } from '../../document/document.ts';
 import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
 
 /** Calls `take` for every step within a value, with its JSON pointer. Outer steps come before the steps nested in them. */
-export function eachStep(value: object, pointer: string, take: (step: Step, pointer: string) => void): void {
+export function forEachStep(value: object, pointer: string, take: (step: Step, pointer: string) => void): void {
 	if ('handler' in value) take(value as Step, pointer);
 	for (const [name, inner] of Object.entries(value)) {
 		if (typeof inner !== 'object' || inner === null) continue;
-		eachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, take);
+		forEachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, take);
 	}
 }
 
@@ -34,9 +34,9 @@ export class StepNumbers {
 		const take = (step: Step): void => {
 			numbers.set(step, next++);
 		};
-		eachStep(this.#site, '', take);
+		forEachStep(this.#site, '', take);
 		next = FIRST_ROUTE_STEP;
-		eachStep(this.#routes, '', take);
+		forEachStep(this.#routes, '', take);
 		return numbers;
 	}
 }

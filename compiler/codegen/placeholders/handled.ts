@@ -1,6 +1,6 @@
 /** Placeholders with the results of single handlers: the authenticated user, and the intercepted response. */
 import type { HeaderList } from '../../exchange/header-list.ts';
-import { family, type Placeholder, plain } from './placeholder.ts';
+import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
 /** Variable with the {@link InterceptedResponse}. */
 export const INTERCEPTED_VARIABLE = 'http.intercept';
@@ -12,21 +12,32 @@ export interface InterceptedResponse {
 }
 
 /** `http.auth.*`, `http.cache.status` and `http.intercept.*`. */
-export const HANDLED_PLACEHOLDERS: readonly Placeholder[] = [
-	family('http.auth.*', 'The authenticated user: `user.id`; `candidate.id` is a rejected user.', path => {
-		const variable = `http.auth.${path}`;
-		return x => x.variable(variable);
-	}),
-	plain('http.cache.status', 'Cache result: `hit`, `miss`, `stale` or `bypass`; empty without a cache.', x =>
-		x.cacheStatus === '' ? undefined : x.cacheStatus,
+export const HANDLER_RESULT_PLACEHOLDERS: readonly Placeholder[] = [
+	definePlaceholderFamily(
+		'http.auth.*',
+		'The authenticated user: `user.id`; `candidate.id` is a rejected user.',
+		path => {
+			const variable = `http.auth.${path}`;
+			return x => x.variable(variable);
+		},
 	),
-	plain(
+	definePlaceholder(
+		'http.cache.status',
+		'Cache result: `hit`, `miss`, `stale` or `bypass`; empty without a cache.',
+		x => (x.cacheStatus === '' ? undefined : x.cacheStatus),
+	),
+	definePlaceholder(
 		'http.intercept.status_code',
 		'Status of the intercepted response.',
 		x => (x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.status,
 	),
-	family('http.intercept.header.*', 'A field of the intercepted response; several are joined by commas.', name => {
-		const lower = name.toLowerCase();
-		return x => (x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.headers.getAll(lower).join(',');
-	}),
+	definePlaceholderFamily(
+		'http.intercept.header.*',
+		'A field of the intercepted response; several are joined by commas.',
+		name => {
+			const lower = name.toLowerCase();
+			return x =>
+				(x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.headers.getAll(lower).join(',');
+		},
+	),
 ];

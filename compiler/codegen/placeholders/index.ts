@@ -1,11 +1,11 @@
 /** The registry of placeholders, with lookup by full name. */
 
 import { fakeLeases } from '../context/fake-leases.ts';
-import { MAPPED, mappedValue } from '../context/mapped-names.ts';
-import { HANDLED_PLACEHOLDERS } from './handled.ts';
+import { compileMappedValue, MAPPED_VARIABLE_PREFIX } from '../context/mapped-names.ts';
+import { HANDLER_RESULT_PLACEHOLDERS } from './handled.ts';
 import { MACHINE_PLACEHOLDERS } from './machine.ts';
 import { OUTCOME_PLACEHOLDERS } from './outcome.ts';
-import type { HostFacts, Placeholder, PlaceholderScope, Resolver } from './placeholder.ts';
+import type { HostFacts, Placeholder, PlaceholderReader, PlaceholderScope } from './placeholder.ts';
 import { REQUEST_PLACEHOLDERS } from './request.ts';
 import { TLS_PLACEHOLDERS } from './tls.ts';
 
@@ -15,7 +15,7 @@ export const placeholders: readonly Placeholder[] = [
 	...REQUEST_PLACEHOLDERS,
 	...TLS_PLACEHOLDERS,
 	...OUTCOME_PLACEHOLDERS,
-	...HANDLED_PLACEHOLDERS,
+	...HANDLER_RESULT_PLACEHOLDERS,
 ];
 
 const EXACT: ReadonlyMap<string, Placeholder> = new Map(
@@ -27,7 +27,7 @@ const FAMILIES: readonly Placeholder[] = placeholders
 	.sort((a, b) => b.name.length - a.name.length);
 
 /** Compiles the placeholder with this full name. Returns a string if its value is constant, undefined if the name is unknown. */
-export function compilePlaceholder(name: string, scope: PlaceholderScope): Resolver | string | undefined {
+export function compilePlaceholder(name: string, scope: PlaceholderScope): PlaceholderReader | string | undefined {
 	const exact = EXACT.get(name);
 	if (exact) return exact.compile('', scope);
 	for (const family of FAMILIES) {
@@ -36,19 +36,19 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Resol
 		const compiled = family.compile(name.slice(prefix.length), scope);
 		if (compiled !== undefined) return compiled;
 	}
-	return scope.isMapped(name) ? mappedValue(MAPPED + name) : undefined;
+	return scope.isMapped(name) ? compileMappedValue(MAPPED_VARIABLE_PREFIX + name) : undefined;
 }
 
 /** Matches placeholders whose values come from header fields. */
 const OF_FIELDS = /^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
 
 /** Reports whether a placeholder's value is the raw bytes of a field, one character per byte, rather than text. */
-export function holdsBytes(fullName: string): boolean {
+export function isFieldPlaceholder(fullName: string): boolean {
 	return OF_FIELDS.test(fullName);
 }
 
 /** Facts for checking a configuration when the machine that will serve it is unknown. */
-export const NO_FACTS: HostFacts = {
+export const UNKNOWN_HOST_FACTS: HostFacts = {
 	hostname: '',
 	os: '',
 	arch: '',
@@ -57,7 +57,7 @@ export const NO_FACTS: HostFacts = {
 };
 
 const CHECK: PlaceholderScope = {
-	facts: NO_FACTS,
+	facts: UNKNOWN_HOST_FACTS,
 	clientIp: () => '',
 	isMapped: () => false,
 	files: () => fakeLeases.lease('files', {}),

@@ -1,6 +1,6 @@
 /** Placeholders that need no request: environment, system and time. */
 import { resolve } from 'node:path';
-import { family, type Placeholder, plain } from './placeholder.ts';
+import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
 /** Maximum bytes of a file for `{file.*}`. */
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -40,12 +40,20 @@ function timeText(date: Date): string {
  * `env.*`, `system.*` and `time.*`. Values that cannot change while the process runs are folded into the text at build time.
  */
 export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
-	family('env.*', 'An environment variable, empty if it is not set.', (name, { facts }) => facts.env(name) ?? ''),
-	family('file.*', 'The first MiB of a file, without its last newline; empty if it cannot be read.', (path, scope) => {
-		const files = scope.files();
-		const full = resolve(scope.facts.workingDirectory, path);
-		return () => textOf(files.readStart(full, MAX_FILE_BYTES));
-	}),
+	definePlaceholderFamily(
+		'env.*',
+		'An environment variable, empty if it is not set.',
+		(name, { facts }) => facts.env(name) ?? '',
+	),
+	definePlaceholderFamily(
+		'file.*',
+		'The first MiB of a file, without its last newline; empty if it cannot be read.',
+		(path, scope) => {
+			const files = scope.files();
+			const full = resolve(scope.facts.workingDirectory, path);
+			return () => textOf(files.readStart(full, MAX_FILE_BYTES));
+		},
+	),
 	{ name: 'system.hostname', summary: 'Name of this machine.', compile: (_, { facts }) => facts.hostname },
 	{ name: 'system.slash', summary: 'Separator of file paths.', compile: () => '/' },
 	{ name: 'system.os', summary: 'Operating system, such as `linux`.', compile: (_, { facts }) => facts.os },
@@ -73,12 +81,12 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 				return at === 0 ? null : `${Math.max(0, Math.ceil((at - x.now()) / 1000))}s`;
 			},
 	},
-	plain('time.now', 'The time as text, in local time.', x => timeText(new Date(x.now()))),
-	plain('time.now.http', 'The time in the format of HTTP dates.', x => new Date(x.now()).toUTCString()),
-	plain('time.now.common_log', 'The time in the format of the Common Log Format.', x =>
+	definePlaceholder('time.now', 'The time as text, in local time.', x => timeText(new Date(x.now()))),
+	definePlaceholder('time.now.http', 'The time in the format of HTTP dates.', x => new Date(x.now()).toUTCString()),
+	definePlaceholder('time.now.common_log', 'The time in the format of the Common Log Format.', x =>
 		commonLogDate(new Date(x.now())),
 	),
-	plain('time.now.year', 'The year.', x => new Date(x.now()).getFullYear()),
-	plain('time.now.unix', 'Seconds since 1970.', x => Math.floor(x.now() / 1000)),
-	plain('time.now.unix_ms', 'Milliseconds since 1970.', x => x.now()),
+	definePlaceholder('time.now.year', 'The year.', x => new Date(x.now()).getFullYear()),
+	definePlaceholder('time.now.unix', 'Seconds since 1970.', x => Math.floor(x.now() / 1000)),
+	definePlaceholder('time.now.unix_ms', 'Milliseconds since 1970.', x => x.now()),
 ];

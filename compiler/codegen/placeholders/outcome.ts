@@ -7,15 +7,15 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
 import {
-	FILE_MATCH,
+	FILE_MATCH_VARIABLE,
 	type FileMatch,
-	LAST_CAPTURES,
-	NAMED_CAPTURES,
-	URL_PATTERN_GROUPS,
+	LAST_CAPTURES_VARIABLE,
+	NAMED_CAPTURES_PREFIX,
+	URL_PATTERN_VARIABLE,
 	type UrlPatternGroups,
 } from '../context/captures.ts';
 import { proxyFactsOf } from '../context/proxy-facts.ts';
-import { family, type Placeholder, plain } from './placeholder.ts';
+import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
 const ERROR_ID_VARIABLE = 'http.error.id';
 const ID_LETTERS = 'abcdefghijkmnpqrstuvwxyz0123456789';
@@ -55,60 +55,74 @@ function splitAtDot(text: string): readonly [string, string | undefined] {
 
 /** `http.response.*`, `http.vars.*`, `http.regexp.*`, `http.error.*` and `http.reverse_proxy.*`. */
 export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
-	family('http.response.header.*', 'A field of the response so far; several are joined by commas.', name => {
-		const lower = name.toLowerCase();
-		return x => x.response.headers.getAll(lower).join(',');
-	}),
-	plain('http.response.status', 'Status of the response, once there is one.', x => x.response.status),
-	plain('http.response.size', 'Bytes of the response body that were sent.', x => x.response.bytesSent),
-	plain(
+	definePlaceholderFamily(
+		'http.response.header.*',
+		'A field of the response so far; several are joined by commas.',
+		name => {
+			const lower = name.toLowerCase();
+			return x => x.response.headers.getAll(lower).join(',');
+		},
+	),
+	definePlaceholder('http.response.status', 'Status of the response, once there is one.', x => x.response.status),
+	definePlaceholder('http.response.size', 'Bytes of the response body that were sent.', x => x.response.bytesSent),
+	definePlaceholder(
 		'http.response.duration',
 		'Seconds since the request arrived, as text.',
 		x => `${Number(((performance.now() - x.startedAt) / 1000).toFixed(9))}s`,
 	),
-	plain('http.response.duration_ms', 'Milliseconds since the request arrived.', x => performance.now() - x.startedAt),
-	family('http.vars.*', 'A variable of the request: `root`, `client_ip`, or one set by `vars`.', (name, scope) =>
-		name === CLIENT_IP_VARIABLE ? scope.clientIp : x => x.variable(name) ?? null,
+	definePlaceholder(
+		'http.response.duration_ms',
+		'Milliseconds since the request arrived.',
+		x => performance.now() - x.startedAt,
 	),
-	family(
+	definePlaceholderFamily(
+		'http.vars.*',
+		'A variable of the request: `root`, `client_ip`, or one set by `vars`.',
+		(name, scope) => (name === CLIENT_IP_VARIABLE ? scope.clientIp : x => x.variable(name) ?? null),
+	),
+	definePlaceholderFamily(
 		'http.regexp.*',
 		'A capture of a regular expression: `NAME.1`, `NAME.group`, or `1` of the last match.',
 		path => {
 			const dot = path.indexOf('.');
-			if (dot === -1) return x => group(x.variable(LAST_CAPTURES) as RegExpExecArray | undefined, path);
-			const key = NAMED_CAPTURES + path.slice(0, dot);
+			if (dot === -1) return x => group(x.variable(LAST_CAPTURES_VARIABLE) as RegExpExecArray | undefined, path);
+			const key = NAMED_CAPTURES_PREFIX + path.slice(0, dot);
 			const name = path.slice(dot + 1);
 			return x => group(x.variable(key) as RegExpExecArray | undefined, name);
 		},
 	),
 	...(['relative', 'absolute', 'type', 'remainder'] as const).map(field =>
-		plain(
+		definePlaceholder(
 			`http.matchers.file.${field}`,
 			FILE_FACTS[field],
-			x => (x.variable(FILE_MATCH) as FileMatch | undefined)?.[field],
+			x => (x.variable(FILE_MATCH_VARIABLE) as FileMatch | undefined)?.[field],
 		),
 	),
-	family(
+	definePlaceholderFamily(
 		'http.url_pattern.*',
 		'A group of the last matching URL pattern: `pathname.NAME`, or `search.0` for an unnamed one.',
 		path => {
 			const [component, name] = splitAtDot(path);
 			if (name === undefined || !URL_COMPONENTS.has(component)) return undefined;
 			return x => {
-				const found = x.variable(URL_PATTERN_GROUPS) as UrlPatternGroups | undefined;
+				const found = x.variable(URL_PATTERN_VARIABLE) as UrlPatternGroups | undefined;
 				if (!found) return undefined;
 				const value = found.get(component, name);
 				return component === 'pathname' ? (decodePercent(value) ?? value) : value;
 			};
 		},
 	),
-	plain('http.error', 'The error that error routes handle.', x => x.error?.message),
-	plain('http.error.status_code', 'Status of the error.', x => x.error?.status),
-	plain('http.error.status_text', 'Text of that status.', x => x.error && (STATUS_CODES[x.error.status] ?? '')),
-	plain('http.error.message', 'Message of the error.', x => x.error?.message),
-	plain('http.error.trace', 'Origin of the error; empty in this build.', x => x.error && ''),
-	plain('http.error.id', 'Nine random characters that identify this error.', errorId),
-	family(
+	definePlaceholder('http.error', 'The error that error routes handle.', x => x.error?.message),
+	definePlaceholder('http.error.status_code', 'Status of the error.', x => x.error?.status),
+	definePlaceholder(
+		'http.error.status_text',
+		'Text of that status.',
+		x => x.error && (STATUS_CODES[x.error.status] ?? ''),
+	),
+	definePlaceholder('http.error.message', 'Message of the error.', x => x.error?.message),
+	definePlaceholder('http.error.trace', 'Origin of the error; empty in this build.', x => x.error && ''),
+	definePlaceholder('http.error.id', 'Nine random characters that identify this error.', errorId),
+	definePlaceholderFamily(
 		'http.reverse_proxy.*',
 		'Results of proxying: `upstream.hostport`, `status_code`, `header.NAME` and others.',
 		path => {

@@ -3,7 +3,7 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { FileReader } from '../../exchange/leases.ts';
 
 /** Reads a placeholder's value; undefined if the request has none. The value is data: it is never expanded again. */
-export type Resolver = (x: Exchange) => unknown;
+export type PlaceholderReader = (x: Exchange) => unknown;
 
 /** Facts about the machine and process for placeholders; injected, because the compiler does not query the system. */
 export interface HostFacts {
@@ -40,19 +40,19 @@ export interface Placeholder {
 	 * Compiles the placeholder for a parameter ('' if it has none). A string is a constant; undefined means that the name does
 	 * not exist.
 	 */
-	readonly compile: (parameter: string, scope: PlaceholderScope) => Resolver | string | undefined;
+	readonly compile: (parameter: string, scope: PlaceholderScope) => PlaceholderReader | string | undefined;
 }
 
 /** Defines a placeholder without a parameter that reads the request. */
-export function plain(name: string, summary: string, resolve: Resolver): Placeholder {
+export function definePlaceholder(name: string, summary: string, resolve: PlaceholderReader): Placeholder {
 	return { name, summary, compile: () => resolve };
 }
 
 /** Defines a family of placeholders. `compile` receives the parameter, which is never empty and contains no braces. */
-export function family(
+export function definePlaceholderFamily(
 	name: `${string}*`,
 	summary: string,
-	compile: (parameter: string, scope: PlaceholderScope) => Resolver | string | undefined,
+	compile: (parameter: string, scope: PlaceholderScope) => PlaceholderReader | string | undefined,
 ): Placeholder {
 	return {
 		name,
@@ -62,13 +62,13 @@ export function family(
 }
 
 /** Converts a placeholder's value to text: strings unchanged, numbers in decimal, null as empty, lists as `[a b]`. */
-export function valueText(value: unknown): string {
+export function placeholderText(value: unknown): string {
 	if (typeof value === 'string') return value;
 	if (value === null || value === undefined) return '';
 	if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
 	if (value instanceof Date) return value.toISOString();
 	if (value instanceof Uint8Array)
 		return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8');
-	if (Array.isArray(value)) return `[${value.map(valueText).join(' ')}]`;
+	if (Array.isArray(value)) return `[${value.map(placeholderText).join(' ')}]`;
 	return JSON.stringify(value) ?? '';
 }

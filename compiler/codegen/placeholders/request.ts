@@ -1,9 +1,9 @@
 /** Placeholders of the request: line, authority, peers, fields, cookies, body and timing. */
-import { sentHost } from '../../exchange/authority.ts';
+import { hostAsSent } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { maskedAddress } from '../../exchange/ip-ranges.ts';
 import { requestBodyBytes } from '../context/request-body.ts';
-import { family, type Placeholder, plain } from './placeholder.ts';
+import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 import { URI_PLACEHOLDERS } from './uri.ts';
 
 /** Variable with the UUID of a request, once generated. */
@@ -32,7 +32,7 @@ function elapsedText(x: Exchange): string {
 }
 
 /** Returns the first value of a cookie, ignoring the case of its name; undefined if it was not sent. */
-export function cookie(x: Exchange, lowerName: string): string | undefined {
+export function requestCookie(x: Exchange, lowerName: string): string | undefined {
 	for (const field of x.request.headers.getAll('cookie')) {
 		for (const pair of field.split(';')) {
 			const equals = pair.indexOf('=');
@@ -54,31 +54,35 @@ function uuid(x: Exchange): string {
 
 /** `http.request.*`. */
 export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
-	plain('http.request.method', 'Method of the request.', x => x.request.method),
-	plain('http.request.scheme', '`http` or `https`.', x => x.request.scheme),
-	plain('http.request.proto', 'Protocol version, such as `HTTP/1.1` or `HTTP/2.0`.', x => x.protocol),
-	plain('http.request.proto_name', 'Protocol, such as `HTTP/1.1` or `HTTP/2`.', protocolName),
-	plain('http.request.host', 'Host without port, in lower case.', x => x.request.host),
-	plain('http.request.sent_host', 'Host without port, as sent: `{host}` in a Compatfile.', x =>
-		sentHost(x.request.authority),
+	definePlaceholder('http.request.method', 'Method of the request.', x => x.request.method),
+	definePlaceholder('http.request.scheme', '`http` or `https`.', x => x.request.scheme),
+	definePlaceholder('http.request.proto', 'Protocol version, such as `HTTP/1.1` or `HTTP/2.0`.', x => x.protocol),
+	definePlaceholder('http.request.proto_name', 'Protocol, such as `HTTP/1.1` or `HTTP/2`.', protocolName),
+	definePlaceholder('http.request.host', 'Host without port, in lower case.', x => x.request.host),
+	definePlaceholder('http.request.sent_host', 'Host without port, as sent: `{host}` in a Compatfile.', x =>
+		hostAsSent(x.request.authority),
 	),
-	plain('http.request.hostport', 'Host as sent, with its port.', x => x.request.authority),
-	plain('http.request.port', 'Port of the host as sent, empty if there was none.', port),
-	family('http.request.host.labels.*', 'A label of the host, counted from the right; 0 is the last.', index => {
-		if (!/^\d{1,3}$/.test(index)) return undefined;
-		return x => x.request.host.split('.').at(-1 - Number(index)) ?? '';
-	}),
-	plain('http.request.local', 'Local address and port of the connection.', x =>
+	definePlaceholder('http.request.hostport', 'Host as sent, with its port.', x => x.request.authority),
+	definePlaceholder('http.request.port', 'Port of the host as sent, empty if there was none.', port),
+	definePlaceholderFamily(
+		'http.request.host.labels.*',
+		'A label of the host, counted from the right; 0 is the last.',
+		index => {
+			if (!/^\d{1,3}$/.test(index)) return undefined;
+			return x => x.request.host.split('.').at(-1 - Number(index)) ?? '';
+		},
+	),
+	definePlaceholder('http.request.local', 'Local address and port of the connection.', x =>
 		hostPort(x.connection.localAddress, x.connection.localPort),
 	),
-	plain('http.request.local.host', 'Local address of the connection.', x => x.connection.localAddress),
-	plain('http.request.local.port', 'Local port of the connection.', x => x.connection.localPort),
-	plain('http.request.remote', 'Address and port of the peer.', x =>
+	definePlaceholder('http.request.local.host', 'Local address of the connection.', x => x.connection.localAddress),
+	definePlaceholder('http.request.local.port', 'Local port of the connection.', x => x.connection.localPort),
+	definePlaceholder('http.request.remote', 'Address and port of the peer.', x =>
 		hostPort(x.connection.remoteAddress, x.connection.remotePort),
 	),
-	plain('http.request.remote.host', 'Address of the peer.', x => x.connection.remoteAddress),
-	plain('http.request.remote.port', 'Port of the peer.', x => x.connection.remotePort),
-	family(
+	definePlaceholder('http.request.remote.host', 'Address of the peer.', x => x.connection.remoteAddress),
+	definePlaceholder('http.request.remote.port', 'Port of the peer.', x => x.connection.remotePort),
+	definePlaceholderFamily(
 		'http.request.remote.host/*',
 		'Address of the peer truncated to a prefix: `/24`, or `/24,64` for both families.',
 		bits => {
@@ -91,16 +95,16 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 		},
 	),
 	...URI_PLACEHOLDERS,
-	family('http.request.header.*', 'A field of the request; several are joined by commas.', name => {
+	definePlaceholderFamily('http.request.header.*', 'A field of the request; several are joined by commas.', name => {
 		const lower = name.toLowerCase();
 		return x => {
 			const values = x.request.headers.getAll(lower);
 			return values.length === 1 ? values[0]! : values.join(',');
 		};
 	}),
-	family('http.request.cookie.*', 'A cookie of the request.', name => {
+	definePlaceholderFamily('http.request.cookie.*', 'A cookie of the request.', name => {
 		const lower = name.toLowerCase();
-		return x => cookie(x, lower) ?? '';
+		return x => requestCookie(x, lower) ?? '';
 	}),
 	{
 		name: 'http.request.body',
@@ -118,7 +122,11 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 			return x => Buffer.from(requestBodyBytes(x)).toString('base64');
 		},
 	},
-	plain('http.request.uuid', 'A random UUID, the same for the whole request.', uuid),
-	plain('http.request.duration', 'Time since the request arrived, as text.', elapsedText),
-	plain('http.request.duration_ms', 'Milliseconds since the request arrived.', x => performance.now() - x.startedAt),
+	definePlaceholder('http.request.uuid', 'A random UUID, the same for the whole request.', uuid),
+	definePlaceholder('http.request.duration', 'Time since the request arrived, as text.', elapsedText),
+	definePlaceholder(
+		'http.request.duration_ms',
+		'Milliseconds since the request arrived.',
+		x => performance.now() - x.startedAt,
+	),
 ];

@@ -83,13 +83,14 @@ const COMPATIBLE: { readonly [full: string]: string } = {
 export function expandShorthands(text: string, dialect: Dialect = 'configfile'): string {
 	if (!text.includes('{')) return text;
 	return text.replace(/(?<!\\)\{([^{}]+)\}/g, (whole, name: string) => {
-		const full = dialect === 'compatfile' ? compatibleName(fullPlaceholderName(name)) : fullPlaceholderName(name);
+		const full =
+			dialect === 'compatfile' ? compatiblePlaceholderName(fullPlaceholderName(name)) : fullPlaceholderName(name);
 		return full === name ? whole : `{${full}}`;
 	});
 }
 
 /** Returns the placeholder that has the meaning which a full name has in a Compatfile. */
-export function compatibleName(full: string): string {
+export function compatiblePlaceholderName(full: string): string {
 	return Object.hasOwn(COMPATIBLE, full) ? COMPATIBLE[full]! : full;
 }
 

@@ -2,14 +2,14 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText } from '../../exchange/field-syntax.ts';
 import type { Template, ValueEscape } from '../../modules/contract/compile-context.ts';
-import { compilePlaceholder, holdsBytes } from './index.ts';
-import { type PlaceholderScope, type Resolver, valueText } from './placeholder.ts';
+import { compilePlaceholder, isFieldPlaceholder } from './index.ts';
+import { type PlaceholderReader, type PlaceholderScope, placeholderText } from './placeholder.ts';
 
 /** A string with more unclosed `{` than this is rejected, because scanning it would take quadratic time. */
 const MAX_UNCLOSED = 100;
 
 /** The `encode` function for field bytes that are inserted into fields again: returns the value unchanged. */
-export function asBytes(value: string): string {
+export function keepFieldBytes(value: string): string {
 	return value;
 }
 
@@ -17,7 +17,7 @@ export function asBytes(value: string): string {
 type Part = string | DynamicPart;
 
 interface DynamicPart {
-	readonly resolve: Resolver;
+	readonly resolve: PlaceholderReader;
 	/** Whether the value consists of bytes that must be decoded to text. */
 	readonly decodes: boolean;
 	readonly encode: ((value: string) => string) | undefined;
@@ -83,8 +83,8 @@ function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope,
 			const escaping = encode?.(name);
 			parts.push({
 				resolve: compiled,
-				decodes: holdsBytes(name) && escaping !== asBytes,
-				encode: escaping === asBytes ? undefined : escaping,
+				decodes: isFieldPlaceholder(name) && escaping !== keepFieldBytes,
+				encode: escaping === keepFieldBytes ? undefined : escaping,
 				otherwise: unknown === 'keep' ? `{${name}}` : '',
 			});
 		}
@@ -128,7 +128,7 @@ function assemble(parts: readonly Part[]): Template {
 function value(part: DynamicPart, x: Exchange): string {
 	const found = part.resolve(x);
 	if (found === undefined) return part.otherwise;
-	const whole = typeof found === 'string' ? found : valueText(found);
+	const whole = typeof found === 'string' ? found : placeholderText(found);
 	const text = part.decodes ? decodeFieldText(whole) : whole;
 	return part.encode ? part.encode(text) : text;
 }

@@ -1,9 +1,9 @@
 /** Placeholders of the TLS session and the client certificate; empty if there is none. */
 import type { ClientCertificate, TlsInfo } from '../../exchange/exchange.ts';
-import { family, type Placeholder, plain } from './placeholder.ts';
+import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
 function session(name: string, summary: string, read: (tls: TlsInfo) => unknown): Placeholder {
-	return plain(`http.request.tls.${name}`, summary, x => (x.connection.tls ? read(x.connection.tls) : ''));
+	return definePlaceholder(`http.request.tls.${name}`, summary, x => (x.connection.tls ? read(x.connection.tls) : ''));
 }
 
 function client(name: string, summary: string, read: (certificate: ClientCertificate) => unknown): Placeholder {
@@ -34,7 +34,7 @@ export const TLS_PLACEHOLDERS: readonly Placeholder[] = [
 	client('issuer', 'Issuer of the client certificate.', shown => shown.issuer),
 	client('serial', 'Serial number of the client certificate, in decimal.', shown => shown.serial),
 	client('subject', 'Subject of the client certificate.', shown => shown.subject),
-	family(
+	definePlaceholderFamily(
 		'http.request.tls.client.san.*',
 		'Names in the client certificate: `dns_names`, `emails`, `ips`, `uris`, alone or with an index.',
 		parameter => {

@@ -7,8 +7,8 @@ import type { PkiSettings } from '../../modules/options/pki.ts';
 import { HANDLERS } from '../../modules/registry/handlers.ts';
 import { escapePointer } from '../../schema/validate.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
-import { isMistake } from './certificate-check.ts';
-import { certificatesIn } from './certificate-files.ts';
+import { isFileMistake } from './certificate-check.ts';
+import { parsePemCertificates } from './certificate-files.ts';
 import type { CertificatePlan } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
@@ -46,7 +46,7 @@ export function checkAuthorityFiles(
 			if (files?.cert === undefined || files.key === undefined) continue;
 			const outcome = check.pair(files.cert, files.key, reader);
 			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
-			if (isMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unneeded) });
+			if (isFileMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unneeded) });
 			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
 				const message = `\`${files.cert}\` is not a CA certificate.`;
 				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AN_AUTHORITY });
@@ -92,7 +92,7 @@ function rootsOf({ settings = {}, sites = [] }: Document): NamedRoots[] {
 
 function mistakeIn(file: string, reader: Reader): string | undefined {
 	try {
-		certificatesIn(Buffer.from(reader.readBytes(file)).toString('latin1'));
+		parsePemCertificates(Buffer.from(reader.readBytes(file)).toString('latin1'));
 		return undefined;
 	} catch (error) {
 		if (!(error instanceof ReadError)) return `\`${file}\` does not contain certificates.`;

@@ -4,9 +4,9 @@ import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Settings } from '../../document/document.ts';
 import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
 import type { AutomationPolicy, CertificatePlan } from './certificate-plan.ts';
-import { authoritiesOf, issuersOf } from './issuers.ts';
+import { internalAuthoritiesOf, issuersOf } from './issuers.ts';
 import type { TlsAddress } from './served-names.ts';
-import { coveringWildcards, isInternalName, qualifies } from './server-names.ts';
+import { coveringWildcards, isInternalName, qualifiesForCertificate } from './server-names.ts';
 import type { LoadedCertificate } from './site-tls.ts';
 
 /** Which parts of automatic HTTPS are disabled. */
@@ -63,7 +63,7 @@ export function planCertificates(
 	const list = policies.list();
 	return {
 		policies: list,
-		authorities: [...new Set([...list.flatMap(({ issuers }) => authoritiesOf(issuers)), ...pools])],
+		authorities: [...new Set([...list.flatMap(({ issuers }) => internalAuthoritiesOf(issuers)), ...pools])],
 		...ports,
 	};
 }
@@ -120,7 +120,7 @@ function namesToManage(
 			}
 			continue;
 		}
-		if (!qualifies(host)) {
+		if (!qualifiesForCertificate(host)) {
 			// The compatible server accepts a name with an empty label, but never obtains a certificate for it.
 			const isTaken = host.includes('..') && !host.startsWith('.') && !host.endsWith('.');
 			report({

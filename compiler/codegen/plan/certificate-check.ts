@@ -2,7 +2,7 @@
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canonicalHost } from '../../exchange/authority.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
-import { weaknessOf } from '../context/key-strength.ts';
+import { keyWeakness } from '../context/key-strength.ts';
 
 /** A mistake in a certificate or key file. The message is one sentence. */
 export interface FileMistake {
@@ -12,7 +12,7 @@ export interface FileMistake {
 }
 
 /** A certificate and the private key that matches it. */
-export interface CheckedPair {
+export interface CheckedCertificatePair {
 	/** Lower-case names and addresses of the certificate. */
 	readonly names: readonly string[];
 	/** Milliseconds since the epoch. */
@@ -23,7 +23,7 @@ export interface CheckedPair {
 interface Known {
 	readonly certificate: Uint8Array;
 	readonly key: Uint8Array;
-	readonly outcome: CheckedPair | FileMistake;
+	readonly outcome: CheckedCertificatePair | FileMistake;
 }
 
 /** Maximum number of cached pairs. */
@@ -34,7 +34,7 @@ export class CertificateCheck {
 	readonly #known = new Map<string, Known>();
 
 	/** Reads two files and checks that they match. If both paths are the same, the file is a bundle. */
-	pair(certificate: string, key: string, reader: Reader): CheckedPair | FileMistake {
+	pair(certificate: string, key: string, reader: Reader): CheckedCertificatePair | FileMistake {
 		const certificateBytes = readOrSay(certificate, 'certificate', reader);
 		if ('code' in certificateBytes) return certificateBytes;
 		const keyBytes = key === certificate ? certificateBytes : readOrSay(key, 'key', reader);
@@ -42,7 +42,7 @@ export class CertificateCheck {
 		const place = `${certificate}\0${key}`;
 		const known = this.#known.get(place);
 		if (known && same(known.certificate, certificateBytes) && same(known.key, keyBytes)) return known.outcome;
-		const outcome = checkPair(certificateBytes, keyBytes, certificate, key);
+		const outcome = checkCertificatePair(certificateBytes, keyBytes, certificate, key);
 		if (this.#known.size >= MAX_KNOWN) this.#known.clear();
 		this.#known.set(place, { certificate: certificateBytes, key: keyBytes, outcome });
 		return outcome;
@@ -50,7 +50,7 @@ export class CertificateCheck {
 }
 
 /** Reports whether a result is a mistake. */
-export function isMistake(outcome: object): outcome is FileMistake {
+export function isFileMistake(outcome: object): outcome is FileMistake {
 	return 'code' in outcome;
 }
 
@@ -111,17 +111,17 @@ function unquoted(text: string): string {
 }
 
 /** Returns a digest that identifies the bytes of a checked pair. */
-export function pairDigest(certificate: Uint8Array, key: Uint8Array): string {
+export function certificatePairDigest(certificate: Uint8Array, key: Uint8Array): string {
 	return createHash('sha256').update(certificate).update(key).digest('base64');
 }
 
 /** Checks the bytes of a certificate file and a key file. */
-export function checkPair(
+export function checkCertificatePair(
 	certificateBytes: Uint8Array,
 	keyBytes: Uint8Array,
 	certificatePath: string,
 	keyPath: string,
-): CheckedPair | FileMistake {
+): CheckedCertificatePair | FileMistake {
 	let certificate: X509Certificate;
 	try {
 		certificate = parseCertificate(certificateBytes);
@@ -151,7 +151,7 @@ export function checkPair(
 			message: `The key in \`${keyPath}\` does not belong to the certificate in \`${certificatePath}\`.`,
 		};
 	}
-	const weakness = weaknessOf(key);
+	const weakness = keyWeakness(key);
 	if (weakness !== undefined) {
 		return {
 			code: 'tls/weak-key',
@@ -162,6 +162,6 @@ export function checkPair(
 	return {
 		names: namesOf(certificate),
 		notAfter: Date.parse(certificate.validTo),
-		digest: pairDigest(certificateBytes, keyBytes),
+		digest: certificatePairDigest(certificateBytes, keyBytes),
 	};
 }

@@ -5,11 +5,11 @@ import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document } from '../../document/document.ts';
 import type { TrustedLeaves, TrustPool } from '../../document/tls-settings.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
-import { type CertificateCheck, isMistake } from './certificate-check.ts';
+import { type CertificateCheck, isFileMistake } from './certificate-check.ts';
 import type { LoadedCertificate } from './site-tls.ts';
 
 /** The certificate files that a document names. */
-export interface DocumentFiles {
+export interface DocumentCertificates {
 	readonly loaded: readonly LoadedCertificate[];
 	/** IDs of the loaded certificates by site, most preferred first. Sites without any are missing. */
 	readonly bySite: ReadonlyMap<number, readonly string[]>;
@@ -19,12 +19,12 @@ export interface DocumentFiles {
 const MAX_DEPTH = 16;
 
 /** Reads every certificate and key that the sites name. Mistakes are reported at the pointer of the site. */
-export function readDocumentFiles(
+export function readDocumentCertificates(
 	document: Document,
 	reader: Reader,
 	check: CertificateCheck,
 	report: Report,
-): DocumentFiles {
+): DocumentCertificates {
 	const loaded = new Map<string, LoadedCertificate>();
 	const bySite = new Map<number, readonly string[]>();
 	(document.sites ?? []).forEach(({ tls }, site) => {
@@ -37,7 +37,7 @@ export function readDocumentFiles(
 			const id = `file ${certificate}`;
 			const known = loaded.get(id);
 			const pair = known && known.key === key ? known : check.pair(certificate, key, reader);
-			if (isMistake(pair)) {
+			if (isFileMistake(pair)) {
 				report({ ...pair, severity: 'error', pointer: at });
 				return;
 			}
@@ -83,7 +83,7 @@ function bundles(written: string, reader: Reader, pointer: string, report: Repor
 }
 
 /** Returns the certificates in PEM text, and checks each. Throws if there are none. */
-export function certificatesIn(text: string): string[] {
+export function parsePemCertificates(text: string): string[] {
 	const found = text.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
 	if (found.length === 0) throw new TypeError('There is no certificate.');
 	for (const pem of found) new X509Certificate(pem);
@@ -109,7 +109,7 @@ function checkPemFiles(files: readonly string[], reader: Reader, pointer: string
 	for (const written of files) {
 		const path = resolve(reader.workingDirectory, written);
 		try {
-			certificatesIn(Buffer.from(reader.readBytes(path)).toString('latin1'));
+			parsePemCertificates(Buffer.from(reader.readBytes(path)).toString('latin1'));
 		} catch (error) {
 			const message =
 				error instanceof ReadError

@@ -5,13 +5,13 @@ import { DEFAULT_PROTOCOLS } from '../../modules/options/servers/protocols.ts';
 import type { ListenerSpec } from './plan.ts';
 
 /** `named`: the document lists `h3`. `default`: the document lists no protocols, so HTTP/3 is served where possible. */
-export type Http3Wish = 'named' | 'default';
+export type Http3Request = 'named' | 'default';
 
 /**
  * Reports whether a listener serves HTTP/3, and why. HTTP/3 needs UDP on the same address and port, so only TCP listeners
  * qualify.
  */
-export function http3At(listener: Omit<ListenerSpec, 'sites'>, settings: Settings): Http3Wish | undefined {
+export function http3RequestFor(listener: Omit<ListenerSpec, 'sites'>, settings: Settings): Http3Request | undefined {
 	if (listener.scheme !== 'https' || listener.host.includes('/')) return undefined;
 	const named = listener.protocols ?? serverSettingsFor(settings, listener).protocols;
 	if (!(named ?? DEFAULT_PROTOCOLS).includes('h3')) return undefined;

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 
 /** Name of the answering handler, for logs and metrics. */
-export const HTTPS_REDIRECT = 'https_redirect';
+export const HTTPS_REDIRECT_HANDLER = 'https_redirect';
 
 /** Redirects the client to the same URL over HTTPS; port 0 omits the port. */
 export function redirectToHttps(x: Exchange, port: number): void {
@@ -10,7 +10,7 @@ export function redirectToHttps(x: Exchange, port: number): void {
 	const host = request.host.includes(':') ? `[${request.host}]` : request.host;
 	const query = received.query === undefined ? '' : `?${received.query}`;
 	const path = received.path === '*' ? '/' : received.path;
-	x.answeredBy = HTTPS_REDIRECT;
+	x.answeredBy = HTTPS_REDIRECT_HANDLER;
 	response.status = 308;
 	response.headers.set('Location', `https://${host}${port === 0 ? '' : `:${port}`}${path}${query}`);
 	response.headers.set('Connection', 'close');

@@ -1,7 +1,7 @@
 /** Selects the issuers of a name's certificate: those of its site, otherwise those of the process, otherwise the defaults. */
 import type { Settings } from '../../document/document.ts';
 import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
-import { FALLBACK_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
+import { FALLBACK_ACME_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
 import { isInternalName } from './server-names.ts';
 
 const INTERNAL: readonly IssuerSettings[] = [{ issuer: 'internal' }];
@@ -21,7 +21,7 @@ function publicIssuers(words: { readonly [setting: string]: unknown }, settings:
 	const first = withDefaults({ issuer: 'acme', ...words }, settings);
 	if (first.email === undefined || first.directory !== undefined) return [first];
 	const { eab: _, ...rest } = first;
-	return [first, { ...rest, issuer: 'acme', directory: FALLBACK_DIRECTORY }];
+	return [first, { ...rest, issuer: 'acme', directory: FALLBACK_ACME_DIRECTORY }];
 }
 
 /** Returns an ACME issuer with the defaults from the settings of the process. */
@@ -46,6 +46,6 @@ function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSetting
 }
 
 /** Returns the IDs of the internal authorities that issuers sign with. */
-export function authoritiesOf(issuers: readonly IssuerSettings[]): string[] {
+export function internalAuthoritiesOf(issuers: readonly IssuerSettings[]): string[] {
 	return issuers.filter(({ issuer }) => issuer === 'internal').map(({ ca }) => (typeof ca === 'string' ? ca : 'local'));
 }

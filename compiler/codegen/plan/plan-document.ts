@@ -11,14 +11,14 @@ import {
 	parseSiteAddress,
 	type SchemePorts,
 	type SiteAddress,
-	violatesConvention,
+	usesOtherSchemesPort,
 } from '../../document/site-address.ts';
 import { DEFAULT_PROTOCOLS } from '../../modules/options/servers/protocols.ts';
 import { bindHost } from '../../schema/check-values.ts';
 import type { ListenedSite, ListenerSpec, Plan } from './plan.ts';
 import { type PlanFiles, type PlannedTls, planTls, type TlsListener } from './plan-tls.ts';
 import { type PlannedSocket, plannedSocket, socketText } from './planned-socket.ts';
-import { REDIRECT_ALL } from './redirects.ts';
+import { REDIRECT_ALL_HOSTS } from './redirects.ts';
 
 interface Listener {
 	readonly socket: PlannedSocket;
@@ -99,7 +99,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 				report({ code: 'address/placeholder', severity: 'error', pointer, message });
 				return;
 			}
-			if (violatesConvention(address, ports)) {
+			if (usesOtherSchemesPort(address, ports)) {
 				const message = `[${text}] scheme and port violate convention`;
 				report({ code: 'address/scheme-and-port', severity: 'error', pointer, message });
 				return;
@@ -262,14 +262,14 @@ function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: S
 		const { key } = socket;
 		const own = result.get(key);
 		if (!own) {
-			const all = entries.at(-1)?.hosts.length === 0 ? entries : [...entries, REDIRECT_ALL];
+			const all = entries.at(-1)?.hosts.length === 0 ? entries : [...entries, REDIRECT_ALL_HOSTS];
 			result.set(key, { ...socket, scheme: 'http', sites: all });
 			continue;
 		}
 		if (own.scheme === 'https' || !managed) continue;
 		const everyHost = own.sites.findIndex(({ hosts }) => hosts.length === 0);
 		const at = everyHost === -1 ? own.sites.length : everyHost;
-		const sites = [...own.sites.slice(0, at), ...entries, ...own.sites.slice(at), REDIRECT_ALL];
+		const sites = [...own.sites.slice(0, at), ...entries, ...own.sites.slice(at), REDIRECT_ALL_HOSTS];
 		result.set(key, { ...own, sites });
 	}
 	return [...result.values()];

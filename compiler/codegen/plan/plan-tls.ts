@@ -10,7 +10,7 @@ import type { HostFacts } from '../placeholders/placeholder.ts';
 import { checkAuthorityFiles } from './authority-files.ts';
 import { autoHttpsModes, planCertificates } from './automation.ts';
 import type { CertificateCheck } from './certificate-check.ts';
-import { readDocumentFiles } from './certificate-files.ts';
+import { readDocumentCertificates } from './certificate-files.ts';
 import type { CertificatePlan } from './certificate-plan.ts';
 import { handshakePolicy, planHandshakes } from './handshake-policies.ts';
 import type { ListenedSite } from './plan.ts';
@@ -65,7 +65,7 @@ export function planTls(
 ): PlannedTls {
 	const settings = document.settings ?? {};
 	const { loaded, bySite } = files
-		? readDocumentFiles(document, files.reader, files.check, report)
+		? readDocumentCertificates(document, files.reader, files.check, report)
 		: { loaded: [], bySite: new Map<number, readonly string[]>() };
 	const policies = new Map<number, HandshakePolicy>();
 	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {

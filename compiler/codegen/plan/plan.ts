@@ -32,7 +32,7 @@ export interface ListenedSite {
  * The files that a document names and that are read when the configuration is loaded. Each is represented by a string that is
  * the same if and only if the contents are.
  */
-export interface NamedFiles {
+export interface FileIdentities {
 	/** A string for all of them together: two equal documents are the same configuration only if this is equal, too. */
 	readonly identity: string;
 	/** By site, a string for the files that are read when its handlers are built; '' if there are none. */
@@ -48,5 +48,5 @@ export interface Plan {
 	/** Absent if there are none. */
 	readonly certificates?: PlannedCertificates;
 	/** Undefined if the document names no files. */
-	readonly files?: NamedFiles;
+	readonly files?: FileIdentities;
 }

@@ -52,4 +52,4 @@ function entriesOf(targets: ReadonlyMap<string, number>, ports: SchemePorts): Li
 }
 
 /** Redirects all hosts that no other entry matches. */
-export const REDIRECT_ALL: ListenedSite = { site: -1, hosts: [], paths: [], redirect: 0 };
+export const REDIRECT_ALL_HOSTS: ListenedSite = { site: -1, hosts: [], paths: [], redirect: 0 };

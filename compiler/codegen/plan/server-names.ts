@@ -19,7 +19,7 @@ export function isInternalName(name: string): boolean {
  * Reports whether a certificate can be obtained for a name: valid characters, no dot at either end, `*` only as whole leading
  * labels.
  */
-export function qualifies(name: string): boolean {
+export function qualifiesForCertificate(name: string): boolean {
 	if (name === '' || name.startsWith('.') || name.endsWith('.')) return false;
 	if (parseIp(name)) return true;
 	const labels = name.split('.');

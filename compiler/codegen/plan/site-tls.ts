@@ -50,6 +50,6 @@ export interface LoadedCertificate {
 }
 
 /** The TLS settings of a document that concern the process as a whole. */
-export interface LoadedFiles {
+export interface ProcessTlsSettings {
 	readonly certificates: readonly LoadedCertificate[];
 }

@@ -1,5 +1,5 @@
 /** The alphabet of a regular expression: characters that belong to the same character sets of the expression form one class. */
-import type { Ranges } from './character-sets.ts';
+import type { CharacterSet } from './character-sets.ts';
 
 /** Classes of characters, numbered from 0. */
 export class Alphabet {
@@ -13,7 +13,7 @@ export class Alphabet {
 	readonly #from: Uint32Array;
 	readonly #classes: Uint16Array;
 
-	constructor(sets: readonly Ranges[]) {
+	constructor(sets: readonly CharacterSet[]) {
 		const bounds = new Set([0]);
 		for (const set of new Set(sets)) for (const [low, high] of set) bounds.add(low).add(high + 1);
 		bounds.delete(0x110000);
@@ -21,7 +21,7 @@ export class Alphabet {
 		this.#classes = new Uint16Array(this.#from.length);
 		const index = new Map(Array.from(this.#from, (code, at) => [code, at]));
 		let size = 1;
-		const insides = new Map<Ranges, Uint8Array>();
+		const insides = new Map<CharacterSet, Uint8Array>();
 		const byText = new Map<string, Uint8Array>();
 		for (const set of sets) {
 			if (insides.has(set)) continue;

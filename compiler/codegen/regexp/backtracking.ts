@@ -7,7 +7,7 @@
  * character.
  */
 import { Alphabet } from './alphabet.ts';
-import { ANY, NOT_NEWLINE } from './character-sets.ts';
+import { ANY_CHARACTER, NOT_NEWLINE } from './character-sets.ts';
 import { GlushkovAutomaton } from './glushkov.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
@@ -26,19 +26,19 @@ const MAX_STEPS = 200_000;
  * Where an expression can start to match. One that begins with `.*` needs to be tried only at the start of a line, and one that
  * begins with `(?s).*` only at the start of the text.
  */
-export type Starts = 'anywhere' | 'lines' | 'text';
+export type MatchStarts = 'anywhere' | 'lines' | 'text';
 
 /** Returns where a search for the expression has to start an attempt. */
-export function startsOf(node: RegexpNode): Starts {
+export function matchStartsOf(node: RegexpNode): MatchStarts {
 	switch (node.kind) {
 		case 'cat':
-			return node.of.length > 0 ? startsOf(node.of[0]!) : 'anywhere';
+			return node.of.length > 0 ? matchStartsOf(node.of[0]!) : 'anywhere';
 		case 'group':
-			return startsOf(node.of);
+			return matchStartsOf(node.of);
 		case 'repeat':
 			if (node.max !== Infinity || node.of.kind !== 'set') return 'anywhere';
 			if (node.of.ranges === NOT_NEWLINE) return 'lines';
-			return node.of.ranges === ANY ? 'text' : 'anywhere';
+			return node.of.ranges === ANY_CHARACTER ? 'text' : 'anywhere';
 		default:
 			return 'anywhere';
 	}
@@ -49,7 +49,7 @@ export function startsOf(node: RegexpNode): Starts {
  * `RegExp` never takes more than 1 µs per character, and otherwise the length for which it takes at most about 50 µs in total.
  * It is -1 if the expression is so large that even compiling it could take long.
  */
-export function fastLength(root: RegexpNode, starts: Starts): number {
+export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): number {
 	let automaton = new GlushkovAutomaton(root, 'all');
 	if (automaton.tooLarge) automaton = new GlushkovAutomaton(root, 'small');
 	if (automaton.tooLarge) return -1;

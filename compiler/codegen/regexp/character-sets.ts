@@ -1,38 +1,38 @@
 /** Sets of characters as ranges of code points. The named classes of regular expressions are RE2's, which are ASCII. */
 
 /** Inclusive ranges of code points, ascending, neither overlapping nor adjacent. */
-export type Ranges = readonly (readonly [low: number, high: number])[];
+export type CharacterSet = readonly (readonly [low: number, high: number])[];
 
 const LAST = 0x10ffff;
 
 /** Every character. */
-export const ANY: Ranges = [[0, LAST]];
+export const ANY_CHARACTER: CharacterSet = [[0, LAST]];
 /** Every character except the line feed. */
-export const NOT_NEWLINE: Ranges = [
+export const NOT_NEWLINE: CharacterSet = [
 	[0, 9],
 	[11, LAST],
 ];
 /** `\d`. */
-export const DIGIT: Ranges = [[48, 57]];
+export const DIGIT: CharacterSet = [[48, 57]];
 /** `\s`: tab, line feed, form feed, carriage return, space. */
-export const SPACE: Ranges = [
+export const WHITE_SPACE: CharacterSet = [
 	[9, 10],
 	[12, 13],
 	[32, 32],
 ];
 /** `\w`. */
-export const WORD: Ranges = [
+export const WORD_CHARACTERS: CharacterSet = [
 	[48, 57],
 	[65, 90],
 	[95, 95],
 	[97, 122],
 ];
 
-const UPPER: Ranges = [[65, 90]];
-const LOWER: Ranges = [[97, 122]];
-const ALPHA: Ranges = [...UPPER, ...LOWER];
+const UPPER: CharacterSet = [[65, 90]];
+const LOWER: CharacterSet = [[97, 122]];
+const ALPHA: CharacterSet = [...UPPER, ...LOWER];
 
-const POSIX: { readonly [name: string]: Ranges } = {
+const POSIX: { readonly [name: string]: CharacterSet } = {
 	alnum: [...DIGIT, ...ALPHA],
 	alpha: ALPHA,
 	ascii: [[0, 127]],
@@ -59,7 +59,7 @@ const POSIX: { readonly [name: string]: Ranges } = {
 		[32, 32],
 	],
 	upper: UPPER,
-	word: WORD,
+	word: WORD_CHARACTERS,
 	xdigit: [
 		[48, 57],
 		[65, 70],
@@ -68,12 +68,12 @@ const POSIX: { readonly [name: string]: Ranges } = {
 };
 
 /** Returns the set of `[:name:]`, or undefined if there is no such class. */
-export function posixClass(name: string): Ranges | undefined {
+export function posixClass(name: string): CharacterSet | undefined {
 	return Object.hasOwn(POSIX, name) ? POSIX[name] : undefined;
 }
 
 /** Returns the union of ranges in any order. */
-export function union(ranges: Ranges): Ranges {
+export function union(ranges: CharacterSet): CharacterSet {
 	const merged: [number, number][] = [];
 	for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
 		const last = merged.at(-1);
@@ -84,7 +84,7 @@ export function union(ranges: Ranges): Ranges {
 }
 
 /** Returns every character that is not in the set. */
-export function complement(ranges: Ranges): Ranges {
+export function complement(ranges: CharacterSet): CharacterSet {
 	const rest: [number, number][] = [];
 	let from = 0;
 	for (const [low, high] of ranges) {
@@ -96,7 +96,7 @@ export function complement(ranges: Ranges): Ranges {
 }
 
 /** Reports whether a code point is in the set. */
-export function contains(ranges: Ranges, code: number): boolean {
+export function contains(ranges: CharacterSet, code: number): boolean {
 	let from = 0;
 	let to = ranges.length;
 	while (from < to) {
@@ -111,12 +111,12 @@ export function contains(ranges: Ranges, code: number): boolean {
  * `\W`. If case is ignored, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are case variants of s and k, so `\W`
  * would match these letters, too.
  */
-export function wordComplement(ignoreCase: boolean): Ranges {
-	return complement(ignoreCase ? union([...WORD, [0x17f, 0x17f], [0x212a, 0x212a]]) : WORD);
+export function wordComplement(ignoreCase: boolean): CharacterSet {
+	return complement(ignoreCase ? union([...WORD_CHARACTERS, [0x17f, 0x17f], [0x212a, 0x212a]]) : WORD_CHARACTERS);
 }
 
 /** Adds the other letter cases of every character in the set, by simple case folding as `RegExp` does it with `iu`. */
-export function withBothCases(ranges: Ranges): Ranges {
+export function withBothCases(ranges: CharacterSet): CharacterSet {
 	const added: [number, number][] = [];
 	if ((ranges.at(-1)?.[1] ?? 0) < 128) {
 		for (const letter of letters()) {
@@ -140,11 +140,11 @@ function* letters(): Iterable<number> {
 /**
  * Cached constants: the sets of Unicode properties, by `RegExp` source, and the groups of characters that differ only in case.
  */
-const propertySets = new Map<string, Ranges>();
+const propertySets = new Map<string, CharacterSet>();
 let orbits: readonly (readonly number[])[] | undefined;
 
 /** Returns the set of a Unicode property, given as `\p{…}`. The first use of each takes about 10 ms. */
-export function propertySet(js: string): Ranges {
+export function unicodePropertySet(js: string): CharacterSet {
 	let set = propertySets.get(js);
 	if (!set) {
 		set = scan(js);
@@ -157,7 +157,7 @@ export function propertySet(js: string): Ranges {
 const PIECE = 0x400;
 
 /** Returns the characters that a class of `RegExp` matches. */
-function scan(js: string): Ranges {
+function scan(js: string): CharacterSet {
 	const runs = new RegExp(`${js}+`, 'gu');
 	const found: [number, number][] = [];
 	const basic = new Uint16Array(PIECE);

@@ -2,25 +2,31 @@
  * The Glushkov automaton of an expression, which has one state per character set in the expression. It counts the links from one
  * state to another, because a backtracking engine tries each of them separately.
  */
-import type { Ranges } from './character-sets.ts';
+import type { CharacterSet } from './character-sets.ts';
 import { isNullable, type RegexpNode } from './regexp-node.ts';
 
 /** States, with the number of paths to each. */
-export type Ways = ReadonlyMap<number, number>;
+export type PathCounts = ReadonlyMap<number, number>;
 
 /** How a part of an expression can begin and end. */
-export interface Part {
+export interface AutomatonPart {
 	/** Number of ways to match the empty string: at any position, and those possible only at the beginning of the subject. */
 	readonly nullable: number;
 	readonly nullableAtStart: number;
 	/** States that can come first: at any position, and those possible only at the beginning of the subject. */
-	readonly first: Ways;
-	readonly firstAtStart: Ways;
-	readonly last: Ways;
+	readonly first: PathCounts;
+	readonly firstAtStart: PathCounts;
+	readonly last: PathCounts;
 }
 
-const NO_WAYS: Ways = new Map();
-const NOTHING: Part = { nullable: 1, nullableAtStart: 0, first: NO_WAYS, firstAtStart: NO_WAYS, last: NO_WAYS };
+const NO_WAYS: PathCounts = new Map();
+const NOTHING: AutomatonPart = {
+	nullable: 1,
+	nullableAtStart: 0,
+	first: NO_WAYS,
+	firstAtStart: NO_WAYS,
+	last: NO_WAYS,
+};
 /** Size limits. The automaton of an expression beyond them is incomplete. */
 const MAX_STATES = 500;
 const MAX_RANGES = 20_000;
@@ -29,10 +35,10 @@ const LARGE_COUNT = 8;
 
 /** The automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
 export class GlushkovAutomaton {
-	readonly sets: Ranges[] = [];
+	readonly sets: CharacterSet[] = [];
 	/** For each state, those that can follow it. */
 	readonly follow: Map<number, number>[] = [];
-	readonly whole: Part;
+	readonly whole: AutomatonPart;
 	/** True if the expression was too large, so that the automaton is incomplete. */
 	tooLarge = false;
 	readonly #largest: number;
@@ -50,7 +56,7 @@ export class GlushkovAutomaton {
 		this.whole = this.#part({ kind: 'cat', of: [root, end] });
 	}
 
-	#part(node: RegexpNode): Part {
+	#part(node: RegexpNode): AutomatonPart {
 		if (this.sets.length > MAX_STATES || this.#ranges > MAX_RANGES || this.#work > MAX_WORK) this.tooLarge = true;
 		if (this.tooLarge) return NOTHING;
 		switch (node.kind) {
@@ -65,7 +71,7 @@ export class GlushkovAutomaton {
 			case 'group':
 				return this.#part(node.of);
 			case 'cat':
-				return node.of.reduce<Part>((before, child) => this.#join(before, this.#part(child)), NOTHING);
+				return node.of.reduce<AutomatonPart>((before, child) => this.#join(before, this.#part(child)), NOTHING);
 			case 'alt':
 				return node.of.map(child => this.#part(child)).reduce((a, b) => this.#both(a, b));
 			case 'repeat':
@@ -75,7 +81,7 @@ export class GlushkovAutomaton {
 		}
 	}
 
-	#both(a: Part, b: Part): Part {
+	#both(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
 		return {
 			nullable: a.nullable + b.nullable,
 			nullableAtStart: a.nullableAtStart + b.nullableAtStart,
@@ -85,7 +91,7 @@ export class GlushkovAutomaton {
 		};
 	}
 
-	#join(a: Part, b: Part): Part {
+	#join(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
 		this.#link(a.last, b.first, 1);
 		return {
 			nullable: a.nullable * b.nullable,
@@ -100,7 +106,7 @@ export class GlushkovAutomaton {
 		};
 	}
 
-	#repeat(node: RegexpNode, min: number, max: number): Part {
+	#repeat(node: RegexpNode, min: number, max: number): AutomatonPart {
 		let required = NOTHING;
 		for (let i = 0; i < min && !this.tooLarge; i++) required = this.#join(required, this.#part(node));
 		if (max !== Infinity) {
@@ -118,7 +124,7 @@ export class GlushkovAutomaton {
 		return this.#join(required, { ...loop, nullable: nullable + 1 });
 	}
 
-	#sum(a: Ways, b: Ways, factor = 1): Ways {
+	#sum(a: PathCounts, b: PathCounts, factor = 1): PathCounts {
 		if (factor === 0 || b.size === 0) return a;
 		if (a.size === 0 && factor === 1) return b;
 		this.#work += a.size + b.size;
@@ -127,7 +133,7 @@ export class GlushkovAutomaton {
 		return sum;
 	}
 
-	#link(from: Ways, to: Ways, factor: number): void {
+	#link(from: PathCounts, to: PathCounts, factor: number): void {
 		this.#work += from.size * to.size;
 		if (this.#work > MAX_WORK) return;
 		for (const [before, waysBefore] of from) {

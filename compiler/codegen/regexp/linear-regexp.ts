@@ -1,10 +1,10 @@
 /** Regular expressions that take time linear in the length of the subject, whatever its contents. */
-import type { Paths } from './paths.ts';
+import type { MatchPaths } from './paths.ts';
 import type { Program } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** The components of a {@link LinearRegExp}. */
-export interface LinearSource {
+export interface LinearRegExpSource {
 	/**
 	 * The expression for `RegExp`, and the subject length in UTF-16 units up to which `RegExp` is fast with it; -1 if it never
 	 * is.
@@ -16,7 +16,7 @@ export interface LinearSource {
 	readonly groups: number;
 	readonly names: ReadonlyMap<string, number>;
 	readonly automaton: ReverseAutomaton;
-	readonly paths: Paths;
+	readonly paths: MatchPaths;
 }
 
 /**
@@ -26,11 +26,11 @@ export interface LinearSource {
  * including in `replace`, `matchAll` and `split`, and all matches in one subject share the first pass.
  */
 export class LinearRegExp extends RegExp {
-	readonly #source: LinearSource;
+	readonly #source: LinearRegExpSource;
 	readonly #automaton: ReverseAutomaton;
 
 	/** String methods construct a copy with additional flags; they pass this object as `source`. */
-	constructor(source: LinearSource | LinearRegExp, flags: string) {
+	constructor(source: LinearRegExpSource | LinearRegExp, flags: string) {
 		const of = source instanceof LinearRegExp ? source.#source : source;
 		super(of.js, flags.includes('u') ? flags : `${flags}u`);
 		this.#source = of;

@@ -1,19 +1,19 @@
 /** Parses regular expressions in RE2's syntax. Rejects what RE2 does not have (lookaround, backreferences, atomic groups). */
 import {
-	ANY,
+	ANY_CHARACTER,
+	type CharacterSet,
 	complement,
 	DIGIT,
 	NOT_NEWLINE,
 	posixClass,
-	propertySet,
-	type Ranges,
-	SPACE,
+	unicodePropertySet,
 	union,
-	WORD,
+	WHITE_SPACE,
+	WORD_CHARACTERS,
 	withBothCases,
 	wordComplement,
 } from './character-sets.ts';
-import { CONFIGURED, type RegexpBounds } from './regexp-bounds.ts';
+import { CONFIGURED_REGEXP_BOUNDS, type RegexpBounds } from './regexp-bounds.ts';
 import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
 
@@ -32,7 +32,11 @@ const ASSERTIONS: { readonly [letter: string]: Assertion | undefined } = {
  * Parses an expression. `^` and `$` are the ends of the text unless `(?m)` is set, `.` is any character except a line feed
  * unless `(?s)` is set, and `\d \s \w \b` are ASCII. Throws RegexpError.
  */
-export function parseRegexp(source: string, ignoreCase: boolean, bounds: RegexpBounds = CONFIGURED): ParsedRegexp {
+export function parseRegexp(
+	source: string,
+	ignoreCase: boolean,
+	bounds: RegexpBounds = CONFIGURED_REGEXP_BOUNDS,
+): ParsedRegexp {
 	const { length } = bounds;
 	if (source.length > length) throw new RegexpError(`The expression is longer than ${length} characters.`);
 	return new Parser(source, ignoreCase, bounds).whole();
@@ -55,7 +59,7 @@ class Parser {
 	readonly #properties = new Set<string>();
 	readonly #maxProperties: number;
 	/** The sets of bracketed classes, by their source text. */
-	readonly #sets = new Map<string, Ranges>();
+	readonly #sets = new Map<string, CharacterSet>();
 	#ranges = 0;
 
 	constructor(source: string, ignoreCase: boolean, { properties }: RegexpBounds) {
@@ -117,7 +121,7 @@ class Parser {
 			case '\\':
 				return this.#escape();
 			case '.':
-				return { kind: 'set', ranges: this.#flags.s ? ANY : NOT_NEWLINE };
+				return { kind: 'set', ranges: this.#flags.s ? ANY_CHARACTER : NOT_NEWLINE };
 			case '^':
 				return { kind: 'assert', assertion: this.#flags.m ? 'line-start' : 'text-start' };
 			case '$':
@@ -137,11 +141,11 @@ class Parser {
 		return c;
 	}
 
-	#set(ranges: Ranges): RegexpNode {
+	#set(ranges: CharacterSet): RegexpNode {
 		return { kind: 'set', ranges: this.#cased(ranges) };
 	}
 
-	#cased(ranges: Ranges): Ranges {
+	#cased(ranges: CharacterSet): CharacterSet {
 		return this.#flags.i ? withBothCases(ranges) : ranges;
 	}
 
@@ -229,7 +233,7 @@ class Parser {
 	}
 
 	/** Parses what follows a backslash, in a class or outside. */
-	#classEscape(): Ranges {
+	#classEscape(): CharacterSet {
 		const c = this.#next();
 		switch (c) {
 			case 'd':
@@ -237,11 +241,11 @@ class Parser {
 			case 'D':
 				return complement(DIGIT);
 			case 's':
-				return SPACE;
+				return WHITE_SPACE;
 			case 'S':
-				return complement(SPACE);
+				return complement(WHITE_SPACE);
 			case 'w':
-				return WORD;
+				return WORD_CHARACTERS;
 			case 'W':
 				return wordComplement(this.#flags.i);
 			case 'p':
@@ -268,7 +272,7 @@ class Parser {
 		return c.charCodeAt(0);
 	}
 
-	#hex(): Ranges {
+	#hex(): CharacterSet {
 		const found = /^(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2}))/.exec(this.#source.slice(this.#at, this.#at + 10));
 		const code = found ? Number.parseInt((found[1] ?? found[2])!, 16) : Number.POSITIVE_INFINITY;
 		if (code > 0x10ffff) this.#fail('`\\x` needs two hex digits, or braces around some');
@@ -276,7 +280,7 @@ class Parser {
 		return one(code);
 	}
 
-	#property(negated: boolean): Ranges {
+	#property(negated: boolean): CharacterSet {
 		const found = /^(?:\{(\^?)(\w+)\}|([A-Z]))/.exec(this.#source.slice(this.#at, this.#at + 40));
 		if (!found) return this.#fail('`\\p` needs the name of a class');
 		this.#at += found[0].length;
@@ -288,7 +292,7 @@ class Parser {
 			this.#properties.add(js);
 			const most = this.#maxProperties;
 			if (this.#properties.size > most) this.#fail(`it has more than ${most} Unicode classes`);
-			return propertySet(js);
+			return unicodePropertySet(js);
 		}
 		return this.#fail(`\`${name}\` is not the name of a class`);
 	}
@@ -310,7 +314,7 @@ class Parser {
 		return { kind: 'set', ranges };
 	}
 
-	#items(): Ranges {
+	#items(): CharacterSet {
 		const ranges: (readonly [number, number])[] = [];
 		for (let first = true; ; first = false) {
 			if (this.#at >= this.#source.length) this.#fail('a `[` is not closed');
@@ -335,16 +339,16 @@ class Parser {
 		}
 	}
 
-	#setItem(): Ranges {
+	#setItem(): CharacterSet {
 		return this.#take('\\') ? this.#classEscape() : one(this.#next().codePointAt(0)!);
 	}
 }
 
-function one(code: number): Ranges {
+function one(code: number): CharacterSet {
 	return [[code, code]];
 }
 
-function isOne(ranges: Ranges): boolean {
+function isOne(ranges: CharacterSet): boolean {
 	return ranges.length === 1 && ranges[0]![0] === ranges[0]![1];
 }
 

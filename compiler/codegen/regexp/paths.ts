@@ -3,7 +3,7 @@ import type { Instruction, Program } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** A path from an instruction to the next one that consumes a character, or to the end of the match. */
-export interface Path {
+export interface MatchPath {
 	/** The instruction after that character, or -1 at the end of the match. */
 	readonly next: number;
 	/** Slots that are set to the position of the character, and slots that are cleared. */
@@ -15,11 +15,11 @@ export interface Path {
 const MAX_PATHS = 16_384;
 
 /** Finds the paths through a program. Of several paths, the first that can lead to a match is the right one. */
-export class Paths {
+export class MatchPaths {
 	readonly #instructions: readonly Instruction[];
 	readonly #automaton: ReverseAutomaton;
 	/** Cached paths by instruction and state, and the generation of the automaton's states to which they belong. */
-	readonly #paths = new Map<number, Path>();
+	readonly #paths = new Map<number, MatchPath>();
 	#generation = 0;
 
 	constructor({ instructions }: Program, automaton: ReverseAutomaton) {
@@ -28,7 +28,7 @@ export class Paths {
 	}
 
 	/** Returns the path from an instruction at a position in the subject. The instruction must lead to a match from there. */
-	from(instruction: number, position: number): Path {
+	from(instruction: number, position: number): MatchPath {
 		const state = this.#automaton.stateAt(position);
 		if (state < 0) return this.#walk(instruction, position);
 		if (this.#generation !== this.#automaton.generation || this.#paths.size >= MAX_PATHS) {
@@ -44,7 +44,7 @@ export class Paths {
 		return path;
 	}
 
-	#walk(first: number, position: number): Path {
+	#walk(first: number, position: number): MatchPath {
 		const slots = new Map<number, boolean>();
 		for (let number = first; ; ) {
 			const instruction = this.#instructions[number]!;
@@ -72,7 +72,7 @@ export class Paths {
 }
 
 /** Returns the maximum number of instructions between two characters. */
-export function longestPath({ instructions }: Program): number {
+export function maxPathLength({ instructions }: Program): number {
 	const lengths = new Int32Array(instructions.length);
 	for (let from = 0; from < instructions.length; from++) {
 		const open = [from];

@@ -2,7 +2,7 @@
  * Compiles an expression to a graph of instructions. Priorities, captures and assertions are explicit in it, and no repetition
  * can loop without consuming a character.
  */
-import type { Ranges } from './character-sets.ts';
+import type { CharacterSet } from './character-sets.ts';
 import type { RegexpBounds } from './regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp-error.ts';
 import { type Assertion, isNullable, type ParsedRegexp, type RegexpNode } from './regexp-node.ts';
@@ -28,20 +28,20 @@ export interface Program {
 	readonly instructions: readonly Instruction[];
 	readonly start: number;
 	/** The character sets that instructions refer to by index. */
-	readonly sets: readonly Ranges[];
+	readonly sets: readonly CharacterSet[];
 }
 
 /** The instruction that never succeeds. */
 const FAIL = 0;
 /** The instruction that ends a match. */
-export const MATCH = 1;
+export const MATCH_INSTRUCTION = 1;
 /** Maximum nodes visited per permitted instruction. It is greater than 1, because some nodes produce no instruction. */
 const VISITS = 5;
 
 /** Compiles an expression. Throws RegexpTooLarge. */
 export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): Program {
 	const builder = new Builder(bounds);
-	const start = builder.node(root, MATCH);
+	const start = builder.node(root, MATCH_INSTRUCTION);
 	return { instructions: builder.instructions, start, sets: builder.sets };
 }
 
@@ -56,8 +56,8 @@ interface OptionalPart {
 /** Builds a program backward: every method receives the instruction that follows and returns the one at which to begin. */
 class Builder {
 	readonly instructions: Instruction[] = [{ op: 'fail' }, { op: 'match' }];
-	readonly sets: Ranges[] = [];
-	readonly #setNumbers = new Map<Ranges | string, number>();
+	readonly sets: CharacterSet[] = [];
+	readonly #setNumbers = new Map<CharacterSet | string, number>();
 	readonly #optionalParts = new Map<Repeat, Map<number, OptionalPart>>();
 	readonly #bounds: RegexpBounds;
 	#visits = 0;
@@ -173,7 +173,7 @@ class Builder {
 	}
 
 	/** Returns the index of a set. Equal sets share one index. */
-	#numberOf(ranges: Ranges): number {
+	#numberOf(ranges: CharacterSet): number {
 		let number = this.#setNumbers.get(ranges);
 		if (number !== undefined) return number;
 		const text = ranges.join();

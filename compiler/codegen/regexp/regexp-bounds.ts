@@ -13,7 +13,12 @@ export interface RegexpBounds {
 }
 
 /** Bounds of expressions in a configuration. The largest take 0.1 s to compile. */
-export const CONFIGURED: RegexpBounds = { length: 8192, properties: 10, instructions: 20_000, steps: 4_000_000 };
+export const CONFIGURED_REGEXP_BOUNDS: RegexpBounds = {
+	length: 8192,
+	properties: 10,
+	instructions: 20_000,
+	steps: 4_000_000,
+};
 
 /** Bounds of expressions that are compiled while a request is handled. The largest take a few milliseconds. */
-export const REQUESTED: RegexpBounds = { length: 1024, properties: 2, instructions: 2000, steps: 200_000 };
+export const REQUEST_REGEXP_BOUNDS: RegexpBounds = { length: 1024, properties: 2, instructions: 2000, steps: 200_000 };

@@ -1,12 +1,12 @@
 /** The syntax tree of a regular expression. */
-import type { Ranges } from './character-sets.ts';
+import type { CharacterSet } from './character-sets.ts';
 
 /** Conditions on a place in the subject; they consume nothing. */
 export type Assertion = 'text-start' | 'text-end' | 'line-start' | 'line-end' | 'word-boundary' | 'no-word-boundary';
 
 /** A node. `max` of a repetition may be Infinity. */
 export type RegexpNode =
-	| { readonly kind: 'set'; readonly ranges: Ranges }
+	| { readonly kind: 'set'; readonly ranges: CharacterSet }
 	| { readonly kind: 'assert'; readonly assertion: Assertion }
 	| { readonly kind: 'cat' | 'alt'; readonly of: readonly RegexpNode[] }
 	| {

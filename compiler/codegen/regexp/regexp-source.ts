@@ -1,5 +1,5 @@
 /** Converts expressions to source text for `RegExp` with the flag `u`. */
-import { ANY, complement, NOT_NEWLINE, type Ranges, WORD } from './character-sets.ts';
+import { ANY_CHARACTER, type CharacterSet, complement, NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
 import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
 
 const ASSERTIONS: { readonly [assertion in Assertion]: string } = {
@@ -45,10 +45,10 @@ function countSource(min: number, max: number): string {
 	return min === max ? `{${min}}` : `{${min},${max}}`;
 }
 
-function setSource(ranges: Ranges): string {
+function setSource(ranges: CharacterSet): string {
 	if (ranges === NOT_NEWLINE) return '[^\\n]';
-	if (ranges === ANY) return '[^]';
-	if (ranges === WORD) return '\\w';
+	if (ranges === ANY_CHARACTER) return '[^]';
+	if (ranges === WORD_CHARACTERS) return '\\w';
 	if (ranges.length === 1 && ranges[0]![0] === ranges[0]![1]) return character(ranges[0]![0]);
 	const negated = ranges[0]?.[0] === 0 && ranges.at(-1)![1] === 0x10ffff;
 	const listed = (negated ? complement(ranges) : ranges).map(([low, high]) =>

@@ -2,17 +2,17 @@
  * Regular expressions in RE2 syntax. Search time is linear in the length of the subject: an expression with which `RegExp`
  * could take longer is run by {@link LinearRegExp}.
  */
-import { fastLength, type Starts, startsOf } from './backtracking.ts';
+import { type MatchStarts, matchStartsOf, maxFastSubjectLength } from './backtracking.ts';
 import { LinearRegExp } from './linear-regexp.ts';
 import { parseRegexp } from './parse-regexp.ts';
-import { longestPath, Paths } from './paths.ts';
+import { MatchPaths, maxPathLength } from './paths.ts';
 import { compileProgram } from './program.ts';
-import { CONFIGURED, type RegexpBounds } from './regexp-bounds.ts';
+import { CONFIGURED_REGEXP_BOUNDS, type RegexpBounds } from './regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp-error.ts';
 import { regexpSource } from './regexp-source.ts';
 import { ReverseAutomaton } from './reverse-automaton.ts';
 
-export { REQUESTED } from './regexp-bounds.ts';
+export { REQUEST_REGEXP_BOUNDS } from './regexp-bounds.ts';
 export { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 
 /** Maximum nodes of a program whose nodes may all have to be examined for each character. */
@@ -21,25 +21,25 @@ const MAX_ACTIVE = 350;
 const MAX_PATH = 300;
 
 /** Prefixes that make `RegExp` try an expression only at positions where it can start to match. */
-const PREFIXES: { readonly [starts in Starts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
+const PREFIXES: { readonly [starts in MatchStarts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
 
 /**
  * Compiles an expression. `flags` are those of `RegExp`: `g`, `i`, `y`; `u` is always set. `^` and `$` match only at the ends of
  * the text unless `(?m)` is set, `.` matches any character except a line feed unless `(?s)` is set, and `\d \s \w \b` are ASCII.
  * Throws RegexpError.
  */
-export function compileRegexp(source: string, flags = '', bounds: RegexpBounds = CONFIGURED): RegExp {
+export function compileRegexp(source: string, flags = '', bounds: RegexpBounds = CONFIGURED_REGEXP_BOUNDS): RegExp {
 	const parsed = parseRegexp(source, flags.includes('i'), bounds);
 	// A search that continues in the middle of a line must find matches that begin there.
-	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : startsOf(parsed.root);
-	const length = fastLength(parsed.root, starts);
+	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : matchStartsOf(parsed.root);
+	const length = maxFastSubjectLength(parsed.root, starts);
 	const js = length < 0 ? '' : PREFIXES[starts] + regexpSource(parsed);
 	const ownFlags = `${flags.replace('i', '')}u`;
 	if (length === Infinity) return new RegExp(js, ownFlags);
 	const program = compileProgram(parsed, bounds);
 	const automaton = new ReverseAutomaton(program);
 	const isSmall = automaton.size <= MAX_ACTIVE || automaton.complete(bounds.steps);
-	if (!isSmall || longestPath(program) > MAX_PATH) throw new RegexpTooLarge();
-	const paths = new Paths(program, automaton);
+	if (!isSmall || maxPathLength(program) > MAX_PATH) throw new RegexpTooLarge();
+	const paths = new MatchPaths(program, automaton);
 	return new LinearRegExp({ ...parsed, js, fastLength: length, program, automaton, paths }, ownFlags);
 }

@@ -4,7 +4,7 @@
  * therefore usually costs one lookup.
  */
 import type { Program } from './program.ts';
-import { CONTEXTS, type Edges, NOTHING, ReverseProgram } from './reverse-program.ts';
+import { CONTEXT_COUNT, type GraphEdges, NO_CONTEXT, ReverseProgram } from './reverse-program.ts';
 
 /** Maximum number of cached states: by default, and for an automaton that {@link ReverseAutomaton.complete} has completed. */
 const MAX_STATES = 2048;
@@ -63,7 +63,7 @@ export class ReverseAutomaton {
 	constructor(program: Program) {
 		this.#program = new ReverseProgram(program);
 		const { alphabet, looksBack, size } = this.#program;
-		this.#width = alphabet.size * (looksBack ? CONTEXTS : 1);
+		this.#width = alphabet.size * (looksBack ? CONTEXT_COUNT : 1);
 		this.#maxStates = Math.min(MAX_STATES, Math.floor(MAX_TABLE / this.#width));
 		this.#table = new Int32Array(16 * this.#width);
 		this.#marks = new Uint32Array((size + 31) >>> 5);
@@ -137,7 +137,7 @@ export class ReverseAutomaton {
 		let table = this.#table;
 		let at = subject.length;
 		let found = -1;
-		let state = this.#endState(looksBack ? this.#contextBefore(subject, at) : NOTHING);
+		let state = this.#endState(looksBack ? this.#contextBefore(subject, at) : NO_CONTEXT);
 		for (;;) {
 			positions[at] = state;
 			const flags = state < 0 ? (this.#isStart(state) ? STARTS : 0) : this.#flags[state]!;
@@ -154,8 +154,8 @@ export class ReverseAutomaton {
 				if (code > 0xffff) positions[at--] = INSIDE;
 				ofCharacter = alphabet.classOf(code);
 			}
-			const before = looksBack ? this.#contextBefore(subject, at) : NOTHING;
-			const transition = looksBack ? ofCharacter * CONTEXTS + before : ofCharacter;
+			const before = looksBack ? this.#contextBefore(subject, at) : NO_CONTEXT;
+			const transition = looksBack ? ofCharacter * CONTEXT_COUNT + before : ofCharacter;
 			const known = state < 0 ? 0 : table[state * width + transition]!;
 			if (known > 0) state = known - 1;
 			else {
@@ -179,7 +179,7 @@ export class ReverseAutomaton {
 		const { alphabet, contexts, end, looksBack } = this.#program;
 		const fromEnd = this.#taken([end]);
 		const fromEndOnly: (number | undefined)[] = [];
-		const befores = looksBack ? [0, 1, 2, 3] : [NOTHING];
+		const befores = looksBack ? [0, 1, 2, 3] : [NO_CONTEXT];
 		for (const before of befores) if (this.#endState(before) < 0) return false;
 		let steps = 0;
 		for (let state = 0; state < this.#states.length; state++) {
@@ -188,7 +188,7 @@ export class ReverseAutomaton {
 				for (const before of befores) {
 					// Every state contains the end node. For most characters, only that node has predecessors, so the next state
 					// is the same.
-					const key = of * CONTEXTS + before;
+					const key = of * CONTEXT_COUNT + before;
 					let next = taken[of] ? undefined : fromEndOnly[key];
 					if (next === undefined) {
 						for (const consumer of fromEnd[of] ?? []) this.#mark(consumer);
@@ -199,7 +199,7 @@ export class ReverseAutomaton {
 						if (!taken[of]) fromEndOnly[key] = next;
 					}
 					if (steps > maxSteps) return false;
-					this.#table[state * this.#width + (looksBack ? of * CONTEXTS + before : of)] = next + 1;
+					this.#table[state * this.#width + (looksBack ? of * CONTEXT_COUNT + before : of)] = next + 1;
 				}
 			}
 		}
@@ -241,7 +241,7 @@ export class ReverseAutomaton {
 	}
 
 	#contextBefore(subject: string, position: number): number {
-		if (position === 0) return NOTHING;
+		if (position === 0) return NO_CONTEXT;
 		const { alphabet, contexts } = this.#program;
 		const unit = subject.charCodeAt(position - 1);
 		return contexts[unit < 256 ? alphabet.latin1[unit]! : alphabet.classOf(codeBefore(subject, position))]!;
@@ -250,7 +250,7 @@ export class ReverseAutomaton {
 	#endState(before: number): number {
 		let state = this.#ends[before];
 		if (state === undefined) {
-			state = this.#close(before, NOTHING);
+			state = this.#close(before, NO_CONTEXT);
 			if (state >= 0) this.#ends[before] = state;
 		}
 		return state;
@@ -275,7 +275,7 @@ export class ReverseAutomaton {
 	}
 
 	/** Marks the nodes that lead to another node by consuming a character. */
-	#consume(node: number, { from, to }: Edges, taken: Uint8Array): void {
+	#consume(node: number, { from, to }: GraphEdges, taken: Uint8Array): void {
 		for (let at = from[node]!, end = from[node + 1]!; at < end; at++) {
 			if (taken[to[at]!] === 1) this.#mark(to[at]!);
 		}

@@ -1,21 +1,21 @@
 /** A program in the form in which it runs from the end of a subject to its beginning: a graph of nodes with reversed edges. */
 import { Alphabet } from './alphabet.ts';
-import { NOT_NEWLINE, WORD } from './character-sets.ts';
-import { type Instruction, MATCH, type Program } from './program.ts';
+import { NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
+import { type Instruction, MATCH_INSTRUCTION, type Program } from './program.ts';
 import type { Assertion } from './regexp-node.ts';
 
 /** The context of a position, as far as assertions depend on it: nothing, or the kind of character next to it. */
-export const NOTHING = 0;
+export const NO_CONTEXT = 0;
 const LINE_FEED = 1;
 const WORD_CHARACTER = 2;
 const OTHER = 3;
 /** Number of contexts. */
-export const CONTEXTS = 4;
+export const CONTEXT_COUNT = 4;
 
 const LOOKING_BACK: readonly Assertion[] = ['text-start', 'line-start', 'word-boundary', 'no-word-boundary'];
 
 /** The edges of a graph: those of node n are `to[from[n]]` up to, but not including, `to[from[n + 1]]`. */
-export interface Edges {
+export interface GraphEdges {
 	readonly from: Int32Array;
 	readonly to: Int32Array;
 }
@@ -35,8 +35,8 @@ export class ReverseProgram {
 	/** True if an assertion depends on the character before a position. */
 	readonly looksBack: boolean;
 	/** For each node, the nodes that lead to it by consuming a character, and those that do so without consuming one. */
-	readonly consumers: Edges;
-	readonly passers: Edges;
+	readonly consumers: GraphEdges;
+	readonly passers: GraphEdges;
 	/** By class and node: 1 if the node consumes a character of the class. */
 	readonly takes: readonly Uint8Array[];
 	/** The assertion of each node that is one; undefined for the others. */
@@ -57,11 +57,11 @@ export class ReverseProgram {
 		}
 		this.size = nodes.length;
 		this.start = this.nodeOf[start]!;
-		this.end = this.nodeOf[MATCH]!;
+		this.end = this.nodeOf[MATCH_INSTRUCTION]!;
 		this.assertions = nodes.map(one => (one.op === 'assert' ? one.assertion : undefined));
 		this.looksBack = LOOKING_BACK.some(assertion => this.assertions.includes(assertion));
 		const asserts = this.assertions.some(assertion => assertion !== undefined);
-		this.alphabet = new Alphabet(asserts ? [...sets, NOT_NEWLINE, WORD] : sets);
+		this.alphabet = new Alphabet(asserts ? [...sets, NOT_NEWLINE, WORD_CHARACTERS] : sets);
 		const { members } = this.alphabet;
 		this.contexts = new Uint8Array(this.alphabet.size).fill(OTHER);
 		if (asserts) {
@@ -90,13 +90,13 @@ export class ReverseProgram {
 	holds(assertion: Assertion, before: number, after: number): boolean {
 		switch (assertion) {
 			case 'text-start':
-				return before === NOTHING;
+				return before === NO_CONTEXT;
 			case 'text-end':
-				return after === NOTHING;
+				return after === NO_CONTEXT;
 			case 'line-start':
-				return before === NOTHING || before === LINE_FEED;
+				return before === NO_CONTEXT || before === LINE_FEED;
 			case 'line-end':
-				return after === NOTHING || after === LINE_FEED;
+				return after === NO_CONTEXT || after === LINE_FEED;
 			case 'word-boundary':
 				return (before === WORD_CHARACTER) !== (after === WORD_CHARACTER);
 			case 'no-word-boundary':
@@ -118,7 +118,7 @@ export class ReverseProgram {
 	}
 }
 
-function edgesOf(lists: readonly (readonly number[])[]): Edges {
+function edgesOf(lists: readonly (readonly number[])[]): GraphEdges {
 	const from = new Int32Array(lists.length + 1);
 	lists.forEach((list, at) => {
 		from[at + 1] = from[at]! + list.length;

@@ -14,7 +14,7 @@ export function traitsOf(step: Step): Partial<HandlerDirective> {
 }
 
 /** Returns the directive's name for a step, as a user would write it. */
-export function directiveOf(step: Step): string {
+export function directiveNameOf(step: Step): string {
 	const { writtenAs, names } = traitsOf(step);
 	return writtenAs?.(step) ?? names?.compatfile[0] ?? names?.configfile[0] ?? step.handler;
 }
@@ -38,8 +38,8 @@ export function answersOnceRun(step: Step): boolean {
 }
 
 /** Reports whether the step, or one nested in it, may answer a request. */
-export function mayAnswer(step: Step): boolean {
-	return traitsOf(step).answers !== undefined || branchesOf(step).some(({ pipeline }) => pipeline.some(mayAnswer));
+export function canAnswer(step: Step): boolean {
+	return traitsOf(step).answers !== undefined || branchesOf(step).some(({ pipeline }) => pipeline.some(canAnswer));
 }
 
 /** Reports whether the step, or one nested in it, affects matchers on the path, query or method. */

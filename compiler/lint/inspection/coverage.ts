@@ -6,17 +6,17 @@ import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Matcher } from '../../document/document.ts';
 import { hostMatches } from '../../exchange/authority.ts';
 import type { ListedValue } from '../../modules/contract/matcher.ts';
-import { listOf } from '../../modules/registry/matchers.ts';
+import { listedValuesOf } from '../../modules/registry/matchers.ts';
 
 /** Returns true only if `wide` certainly matches whenever `narrow` does. Undefined matches every request. */
-export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
+export function coversMatcher(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
 	if (wide === undefined) return true;
 	if (narrow === undefined) return takesEverything(wide);
 	if (canonicalJson(wide) === canonicalJson(narrow)) return true;
-	if (narrow.type === 'any') return partsOf(narrow).every(part => covers(wide, part));
-	if (wide.type === 'all') return partsOf(wide).every(part => covers(part, narrow));
-	if (wide.type === 'any' && partsOf(wide).some(part => covers(part, narrow))) return true;
-	if (narrow.type === 'all' && partsOf(narrow).some(part => covers(wide, part))) return true;
+	if (narrow.type === 'any') return partsOf(narrow).every(part => coversMatcher(wide, part));
+	if (wide.type === 'all') return partsOf(wide).every(part => coversMatcher(part, narrow));
+	if (wide.type === 'any' && partsOf(wide).some(part => coversMatcher(part, narrow))) return true;
+	if (narrow.type === 'all' && partsOf(narrow).some(part => coversMatcher(wide, part))) return true;
 	const [wider, narrower] = [valuesOf(wide), valuesOf(narrow)];
 	if (!wider || !narrower || wider.of !== narrower.of) return takesEverything(wide);
 	const covering = COVERING[wider.of];
@@ -24,7 +24,7 @@ export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): 
 }
 
 /** Returns true only if no request can match both. */
-export function excludes(one: Matcher, other: Matcher): boolean {
+export function areDisjoint(one: Matcher, other: Matcher): boolean {
 	const [left, right] = [valuesOf(one), valuesOf(other)];
 	if (!left || !right || left.of !== right.of) return false;
 	const disjoint = DISJOINT[left.of];
@@ -36,7 +36,7 @@ export function excludes(one: Matcher, other: Matcher): boolean {
  * matchers, and for values with placeholders.
  */
 function valuesOf(matcher: Matcher): { readonly of: ListedValue; readonly values: readonly string[] } | undefined {
-	const list = listOf(matcher);
+	const list = listedValuesOf(matcher);
 	if (!list || list.values.some(value => value.includes('{'))) return undefined;
 	const { of, values } = list;
 	return { of, values: of === 'method' ? values : values.map(value => value.toLowerCase()) };

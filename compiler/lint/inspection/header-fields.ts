@@ -47,7 +47,7 @@ const OF_CACHES = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 const LONG = 86_400;
 
 /** Reports whether a field makes caches keep a response for a long time. */
-export function isLong({ name, value }: FieldEdit): boolean {
+export function isLongLivedCaching({ name, value }: FieldEdit): boolean {
 	if (!OF_CACHES.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
 	if (/\bimmutable\b/i.test(value)) return true;
 	return [...value.matchAll(/\b(?:s-maxage|max-age)=(\d+)/gi)].some(([, seconds]) => Number(seconds) >= LONG);

@@ -4,14 +4,14 @@
  */
 import type { Matcher, Step } from '../../document/document.ts';
 import { alwaysAnswers, branchesOf } from './answering.ts';
-import { covers, excludes } from './coverage.ts';
+import { areDisjoint, coversMatcher } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
 /**
  * Returns the first wanted step after `from` that may be reached by a request which the matcher matches. Undefined matches every
  * request.
  */
-export function laterStep(
+export function findLaterStep(
 	from: WalkedStep,
 	when: Matcher | undefined,
 	wanted: (step: Step) => boolean,
@@ -57,7 +57,7 @@ function search(
 			if (found) return { found, ended: true };
 		}
 		const { when: own, ...always } = step;
-		if (covers(own as Matcher | undefined, when) && alwaysAnswers(always as Step)) return { ended: true };
+		if (coversMatcher(own as Matcher | undefined, when) && alwaysAnswers(always as Step)) return { ended: true };
 	}
 	return { ended: false };
 }
@@ -65,14 +65,14 @@ function search(
 /** Returns true only if no request can match both. Undefined matches every request. */
 function isDisjoint(one: Matcher | undefined, other: Matcher | undefined): boolean {
 	if (one === undefined || other === undefined) return false;
-	if (excludes(one, other)) return true;
+	if (areDisjoint(one, other)) return true;
 	for (const [a, b] of [
 		[one, other],
 		[other, one],
 	] as const) {
 		if (a.type === 'all' && (a.of as readonly Matcher[]).some(part => isDisjoint(part, b))) return true;
 		if (a.type === 'any' && (a.of as readonly Matcher[]).every(part => isDisjoint(part, b))) return true;
-		if (a.type === 'not' && covers(a.of as Matcher, b)) return true;
+		if (a.type === 'not' && coversMatcher(a.of as Matcher, b)) return true;
 	}
 	return false;
 }

@@ -13,7 +13,7 @@ import type { LintRule } from './lint-rule.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
 /** The optional parts of a rule's finding. */
-export interface FindingMore {
+export interface FindingDetails {
 	readonly label?: string | undefined;
 	readonly hint?: string | undefined;
 	readonly related?: Diagnostic['related'];
@@ -21,7 +21,7 @@ export interface FindingMore {
 }
 
 /** The words at which a finding about an object is shown: their first or last occurrence in the object's text. */
-export interface WordsAt {
+export interface WordPlacement {
 	readonly words?: string | undefined;
 	readonly last?: boolean | undefined;
 }
@@ -70,7 +70,7 @@ export class LintContext {
 	}
 
 	/** Reports a finding at a place in the source. */
-	report(span: SourceSpan, message: string, more: FindingMore = {}): void {
+	report(span: SourceSpan, message: string, more: FindingDetails = {}): void {
 		const { name, severity } = this.#rule;
 		this.#found.push({ ...more, code: name, severity, message, span });
 	}
@@ -79,7 +79,7 @@ export class LintContext {
 	 * Reports a finding about an object of the document: at `words` if its text contains them, otherwise at the object's line,
 	 * and for JSON at its pointer.
 	 */
-	at(pointer: string, message: string, more: FindingMore & WordsAt = {}): void {
+	at(pointer: string, message: string, more: FindingDetails & WordPlacement = {}): void {
 		const { words, last, ...rest } = more;
 		const { name, severity } = this.#rule;
 		const span = this.span(pointer, words, last);
@@ -98,10 +98,10 @@ export class LintContext {
 	span(pointer: string, words?: string, last?: boolean): SourceSpan | undefined {
 		const span = this.subject.locate(pointer);
 		if (!span) return undefined;
-		if (words === undefined) return head(span);
+		if (words === undefined) return firstLineSpan(span);
 		let found = wordsIn(span, words);
 		for (let next = found; next && last; next = wordsIn({ ...span, start: next.end }, words)) found = next;
-		return found ?? onlyIn(span.source, words) ?? head(span);
+		return found ?? onlyIn(span.source, words) ?? firstLineSpan(span);
 	}
 
 	/** Returns an object's place as a related place of a diagnostic; undefined if it has none. */
@@ -138,7 +138,7 @@ function isWordPart(neighbour: string | undefined, own: string | undefined): boo
 }
 
 /** Returns the first line of a span, without the brace that opens a block. */
-export function head({ source, start, end }: SourceSpan): SourceSpan {
+export function firstLineSpan({ source, start, end }: SourceSpan): SourceSpan {
 	const newline = source.text.indexOf('\n', start);
 	const line = source.text.slice(start, newline === -1 || newline > end ? end : newline);
 	const trimmed = line.replace(/\s*\{?\s*(?:#.*)?$/, '');

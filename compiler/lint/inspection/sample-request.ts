@@ -5,7 +5,7 @@ import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../dry-run
 import { fakeExchange } from '../../dry-run/fake-exchange.ts';
 import type { Request } from '../../exchange/exchange.ts';
 import { pathsOf } from '../../modules/registry/matchers.ts';
-import { asserted, type WalkedStep } from './walk-document.ts';
+import { assertedMatchers, type WalkedStep } from './walk-document.ts';
 
 /** Returns a host that a pattern matches; for '', a host that no pattern matches. */
 export function sampleHost(pattern: string): string {
@@ -45,7 +45,7 @@ export function originsOf(plan: Plan, site: number): string[] {
 export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): string[] {
 	const paths = new Set<string>();
 	for (const condition of conditions) {
-		for (const { matcher } of asserted(condition, '')) {
+		for (const { matcher } of assertedMatchers(condition, '')) {
 			for (const pattern of pathsOf(matcher)?.values ?? []) {
 				if (pattern.includes('{') || pattern.includes('%')) continue;
 				paths.add(pathOf(pattern.replace(/\*$/, '')));

@@ -1,6 +1,6 @@
 /** Collects the pipelines, steps and matchers of a document, in whichever modules they are nested. */
 import type { Document, Matcher, Step } from '../../document/document.ts';
-import { MATCHERS } from '../../modules/registry/matchers.ts';
+import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import { escapePointer } from '../../schema/validate.ts';
 
 /** A list of steps that run in order. */
@@ -104,33 +104,38 @@ function isPipeline(key: string, list: readonly unknown[]): list is Step[] {
 }
 
 /** Returns a condition and the matchers combined in it, outermost first, with their pointers. Omits what is under `not`. */
-export function asserted(matcher: Matcher, pointer: string): { readonly matcher: Matcher; readonly pointer: string }[] {
+export function assertedMatchers(
+	matcher: Matcher,
+	pointer: string,
+): { readonly matcher: Matcher; readonly pointer: string }[] {
 	const found = [{ matcher, pointer }];
 	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
 	const of = (matcher.of ?? []) as readonly Matcher[];
 	of.forEach((inner, index) => {
-		found.push(...asserted(inner, `${pointer}/of/${index}`));
+		found.push(...assertedMatchers(inner, `${pointer}/of/${index}`));
 	});
 	return found;
 }
 
-/** Like {@link asserted}, but includes what is under `not`. */
-export function everyMatcher(
+/** Like {@link assertedMatchers}, but includes what is under `not`. */
+export function allNestedMatchers(
 	matcher: Matcher,
 	pointer: string,
 ): { readonly matcher: Matcher; readonly pointer: string }[] {
 	if (matcher.type === 'not') {
-		return [{ matcher, pointer }, ...everyMatcher(matcher.of as Matcher, `${pointer}/of`)];
+		return [{ matcher, pointer }, ...allNestedMatchers(matcher.of as Matcher, `${pointer}/of`)];
 	}
 	const found = [{ matcher, pointer }];
 	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
 	((matcher.of ?? []) as readonly Matcher[]).forEach((inner, index) => {
-		found.push(...everyMatcher(inner, `${pointer}/of/${index}`));
+		found.push(...allNestedMatchers(inner, `${pointer}/of/${index}`));
 	});
 	return found;
 }
 
 /** Reports whether a condition can hold only if it has found a file. */
-export function asksForFile(condition: Matcher): boolean {
-	return asserted(condition, '').some(({ matcher: { type } }) => MATCHERS.get(type)?.judges === 'files');
+export function requiresFile(condition: Matcher): boolean {
+	return assertedMatchers(condition, '').some(
+		({ matcher: { type } }) => MATCHERS_BY_TYPE.get(type)?.judges === 'files',
+	);
 }

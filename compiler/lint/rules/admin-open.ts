@@ -3,7 +3,7 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
 /** Reports an Admin API that listens on an address which others can reach, without a token. */
-export const adminOpen: LintRule = {
+export const adminApiOpen: LintRule = {
 	name: 'admin/open',
 	severity: 'warning',
 	summary: 'The Admin API listens on an address that others can reach, without a token.',

@@ -4,7 +4,7 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
 /** Reports `basic_auth` that asks for a password over plain HTTP. */
-export const authInClear: LintRule = {
+export const passwordOverPlainHttp: LintRule = {
 	name: 'auth/in-clear',
 	severity: 'warning',
 	summary: '`basic_auth` asks for a password over plain HTTP.',

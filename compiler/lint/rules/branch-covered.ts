@@ -1,6 +1,6 @@
 /** The lint rule `branch/covered`. */
 import { branchesOf } from '../inspection/answering.ts';
-import { covers } from '../inspection/coverage.ts';
+import { coversMatcher } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a `handle` or `when` branch whose requests are all handled by an earlier branch. */
@@ -17,7 +17,7 @@ export const branchCovered: LintRule = {
 		for (const { step, pointer } of cx.walked.steps) {
 			const branches = branchesOf(step);
 			branches.forEach((branch, index) => {
-				const earlier = branches.findIndex((other, at) => at < index && covers(other.when, branch.when));
+				const earlier = branches.findIndex((other, at) => at < index && coversMatcher(other.when, branch.when));
 				if (earlier === -1) return;
 				// For a Configfile, `branch/never-runs` reports what follows a branch without a matcher.
 				if (branches[earlier]!.when === undefined && cx.dialect === 'configfile') return;

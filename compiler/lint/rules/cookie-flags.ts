@@ -3,7 +3,7 @@ import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** A cookie is set without `HttpOnly` or `SameSite`. */
-export const cookieFlags: LintRule = {
+export const cookieWithoutFlags: LintRule = {
 	name: 'header/cookie-without-flags',
 	severity: 'note',
 	summary: 'A cookie is set without `HttpOnly` or `SameSite`.',

@@ -1,6 +1,6 @@
 /** The lint rule `header/after-answer`. */
 import type { Step } from '../../document/document.ts';
-import { answersOnceRun, branchesOf, directiveOf, traitsOf } from '../inspection/answering.ts';
+import { answersOnceRun, branchesOf, directiveNameOf, traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a `header` meant for all responses that comes after a directive which answers some requests. */
@@ -21,7 +21,7 @@ export const headerAfterAnswer: LintRule = {
 					({ step: other }, at) => at < index && (other.when !== undefined || isChoice(other)) && answersSome(other),
 				);
 				if (!earlier) return;
-				const answer = directiveOf(earlier.step);
+				const answer = directiveNameOf(earlier.step);
 				cx.at(later.pointer, `Responses of the \`${answer}\` before it lack this field.`, {
 					related: cx.related(earlier.pointer, 'this answers first'),
 					hint: 'Put `header` first.',

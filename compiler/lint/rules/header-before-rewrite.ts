@@ -1,12 +1,12 @@
 /** The lint rule `header/before-rewrite`. */
 import type { Matcher } from '../../document/document.ts';
-import { MATCHERS } from '../../modules/registry/matchers.ts';
+import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
-import { editsOf, type FieldEdit, isLong } from '../inspection/header-fields.ts';
-import { laterStep } from '../inspection/later-step.ts';
+import { editsOf, type FieldEdit, isLongLivedCaching } from '../inspection/header-fields.ts';
+import { findLaterStep } from '../inspection/later-step.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { asksForFile, everyMatcher } from '../inspection/walk-document.ts';
+import { allNestedMatchers, requiresFile } from '../inspection/walk-document.ts';
 
 /** Fields that describe one specific file. Other fields are often intended for everything below a path. */
 const OF_FILES = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
@@ -24,8 +24,8 @@ export const headerBeforeRewrite: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { edit, when } of fieldsByPath(cx)) {
-			if (!OF_FILES.test(edit.name) && !isLong(edit)) continue;
-			const rewrite = laterStep(edit.of, when, step => {
+			if (!OF_FILES.test(edit.name) && !isLongLivedCaching(edit)) continue;
+			const rewrite = findLaterStep(edit.of, when, step => {
 				const to = traitsOf(step).rewritesTo?.(step);
 				return to !== undefined && !to.startsWith('?');
 			});
@@ -53,8 +53,9 @@ function* fieldsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matc
 		// A condition on the response itself distinguishes the files.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;
-		if (!everyMatcher(matcher, '').some(({ matcher: { type } }) => MATCHERS.get(type)?.judges === 'path')) continue;
-		if (asksForFile(matcher)) continue;
+		if (!allNestedMatchers(matcher, '').some(({ matcher: { type } }) => MATCHERS_BY_TYPE.get(type)?.judges === 'path'))
+			continue;
+		if (requiresFile(matcher)) continue;
 		yield { edit, when: matcher };
 	}
 }

@@ -1,12 +1,12 @@
 /** The lint rule `header/caches-errors`. */
 import type { TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { Matcher } from '../../document/document.ts';
-import { answersOnceRun, directiveOf, traitsOf } from '../inspection/answering.ts';
-import { editsOf, type FieldEdit, isLong } from '../inspection/header-fields.ts';
-import { laterStep } from '../inspection/later-step.ts';
+import { answersOnceRun, directiveNameOf, traitsOf } from '../inspection/answering.ts';
+import { editsOf, type FieldEdit, isLongLivedCaching } from '../inspection/header-fields.ts';
+import { findLaterStep } from '../inspection/later-step.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { asksForFile } from '../inspection/walk-document.ts';
+import { requiresFile } from '../inspection/walk-document.ts';
 
 interface Response {
 	readonly deferred?: boolean;
@@ -26,15 +26,19 @@ export const headerCachesErrors: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const edit of editsOf(cx.walked)) {
-			if (edit.on !== 'response' || edit.of.pipeline.ofErrors || !isLong(edit)) continue;
+			if (edit.on !== 'response' || edit.of.pipeline.ofErrors || !isLongLivedCaching(edit)) continue;
 			const response = edit.of.step.response as Response;
 			// A `default` edit is always deferred.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
 			const when = edit.of.step.when as Matcher | undefined;
-			if (when && asksForFile(when)) continue;
-			const files = laterStep(edit.of, when, step => traitsOf(step).servesFiles !== undefined && answersOnceRun(step));
+			if (when && requiresFile(when)) continue;
+			const files = findLaterStep(
+				edit.of,
+				when,
+				step => traitsOf(step).servesFiles !== undefined && answersOnceRun(step),
+			);
 			if (!files) continue;
-			cx.at(edit.pointer, `A 404 of the \`${directiveOf(files.step)}\` after it also gets this \`${edit.name}\`.`, {
+			cx.at(edit.pointer, `A 404 of the \`${directiveNameOf(files.step)}\` after it also gets this \`${edit.name}\`.`, {
 				words: edit.name,
 				related: cx.related(files.pointer, 'answers 404'),
 				hint: `Write \`>${edit.name}\` to set the field only when the response is known.`,

@@ -1,7 +1,7 @@
 /** The lint rule `proxy/header-up-default`. */
 import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { removal } from './matcher-unused.ts';
+import { wholeLinesSpan } from './matcher-unused.ts';
 
 /** The fields that `reverse_proxy` sends by default, with their values. */
 const DEFAULTS: { readonly [name: string]: readonly string[] } = {
@@ -31,7 +31,7 @@ export const headerUpDefault: LintRule = {
 			cx.at(pointer, `\`reverse_proxy\` already sends \`${name}\`, with a better value.`, {
 				words,
 				hint: 'Remove this line.',
-				...(span && line ? { fix: [{ span: removal(wholeLine(span)), text: '' }] } : {}),
+				...(span && line ? { fix: [{ span: wholeLinesSpan(wholeLine(span)), text: '' }] } : {}),
 			});
 		}
 	},

@@ -1,8 +1,8 @@
 /** The lint rule `host/never-matches`. */
-import { listOf } from '../../modules/registry/matchers.ts';
+import { listedValuesOf } from '../../modules/registry/matchers.ts';
 import { coversHost } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { asserted } from '../inspection/walk-document.ts';
+import { assertedMatchers } from '../inspection/walk-document.ts';
 
 /** Reports a `host` matcher that names a host which its site does not serve. */
 export const hostNeverMatches: LintRule = {
@@ -22,8 +22,8 @@ export const hostNeverMatches: LintRule = {
 			);
 			if (hosts.length === 0 || hosts.some(list => list.length === 0)) continue;
 			const served = hosts.flat();
-			for (const { matcher: inner, pointer: at } of asserted(matcher, pointer)) {
-				const list = listOf(inner);
+			for (const { matcher: inner, pointer: at } of assertedMatchers(matcher, pointer)) {
+				const list = listedValuesOf(inner);
 				if (list?.of !== 'host') continue;
 				const asked = list.values;
 				if (asked.some(host => host.includes('{') || fits(host.toLowerCase(), served))) continue;

@@ -3,7 +3,7 @@ import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a `header_up Host` that hides the requested host name from an upstream without TLS. */
-export const hostOfUpstream: LintRule = {
+export const requestedHostHidden: LintRule = {
 	name: 'proxy/host-of-upstream',
 	severity: 'note',
 	summary: '`header_up Host` hides the host name that the client requested from an upstream without TLS.',

@@ -1,8 +1,8 @@
 /** The lint rule `matcher/never-holds`. */
 import type { Matcher } from '../../document/document.ts';
-import { excludes } from '../inspection/coverage.ts';
+import { areDisjoint } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { everyMatcher } from '../inspection/walk-document.ts';
+import { allNestedMatchers } from '../inspection/walk-document.ts';
 
 /** Reports a matcher that combines conditions which no request can meet together. */
 export const matcherNeverHolds: LintRule = {
@@ -16,11 +16,11 @@ export const matcherNeverHolds: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
+			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
 				if (inner.type !== 'all') continue;
 				const parts = inner.of as readonly Matcher[];
 				const second = parts.findIndex((part, index) =>
-					parts.some((other, first) => first < index && excludes(other, part)),
+					parts.some((other, first) => first < index && areDisjoint(other, part)),
 				);
 				if (second === -1) continue;
 				cx.at(

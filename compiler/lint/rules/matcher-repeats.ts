@@ -2,7 +2,7 @@
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import { coversPath } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { everyMatcher } from '../inspection/walk-document.ts';
+import { allNestedMatchers } from '../inspection/walk-document.ts';
 
 /** Reports path patterns that another pattern of the same matcher makes redundant. */
 export const matcherRepeats: LintRule = {
@@ -13,7 +13,7 @@ export const matcherRepeats: LintRule = {
 		'A path needs to match only one of the patterns. A pattern covered by another one can be removed, or is a mistake for a different one.',
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
+			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
 				const paths = pathsOf(inner);
 				if (!paths) continue;
 				const { values: patterns, field } = paths;

@@ -18,7 +18,7 @@ export const matcherUnused: LintRule = {
 		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) gather(lines, definitions);
 		for (const { word, span, used } of definitions.values()) {
 			if (used) continue;
-			cx.report(word.span, `\`${word.text}\` is never used.`, { fix: [{ span: removal(span), text: '' }] });
+			cx.report(word.span, `\`${word.text}\` is never used.`, { fix: [{ span: wholeLinesSpan(span), text: '' }] });
 		}
 	},
 };
@@ -54,7 +54,7 @@ function mentions(line: Line, name: string): boolean {
 }
 
 /** Returns the span of a line including its indentation and newline. */
-export function removal({ source, start, end }: SourceSpan): SourceSpan {
+export function wholeLinesSpan({ source, start, end }: SourceSpan): SourceSpan {
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
 	const alone = source.text.slice(lineStart, start).trim() === '';
 	const rest = /^[ \t\r]*\n?/.exec(source.text.slice(end))![0].length;

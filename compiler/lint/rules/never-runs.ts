@@ -1,5 +1,5 @@
 /** The lint rule `directive/never-runs`. */
-import { alwaysAnswers, directiveOf } from '../inspection/answering.ts';
+import { alwaysAnswers, directiveNameOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a directive that comes after one which answers every request that reaches it. */
@@ -21,7 +21,7 @@ export const directiveNeverRuns: LintRule = {
 			const at = steps.findIndex(({ step }) => alwaysAnswers(step));
 			const [first, next] = [steps[at], steps[at + 1]];
 			if (at === -1 || !first || !next) continue;
-			const [one, other] = [directiveOf(first.step), directiveOf(next.step)];
+			const [one, other] = [directiveNameOf(first.step), directiveNameOf(next.step)];
 			const hint =
 				cx.dialect === 'compatfile' && one !== other
 					? `Directives are sorted, and \`${one}\` always comes before \`${other}\`: give it a matcher.`

@@ -1,8 +1,8 @@
 /** The lint rule `path/as-sent`. */
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
-import { MATCHERS } from '../../modules/registry/matchers.ts';
+import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { everyMatcher } from '../inspection/walk-document.ts';
+import { allNestedMatchers } from '../inspection/walk-document.ts';
 
 /** Short names of the placeholders that return the path as the client sent it, or text that begins with this path. */
 const AS_SENT = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;
@@ -22,8 +22,8 @@ export const pathAsSent: LintRule = {
 	ofConfigfile: true,
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
-				for (const { name: fullName, text, field } of MATCHERS.get(inner.type)?.compares?.(inner) ?? []) {
+			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
+				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(inner.type)?.compares?.(inner) ?? []) {
 					const name = FULL_NAMES.get(fullName);
 					if (name === undefined) continue;
 					const path = text?.startsWith('/') ? text : '/admin';

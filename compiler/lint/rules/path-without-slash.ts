@@ -2,7 +2,7 @@
 
 import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { everyMatcher } from '../inspection/walk-document.ts';
+import { allNestedMatchers } from '../inspection/walk-document.ts';
 
 /** Reports patterns such as `/api*`, which also match `/apiary`; usually `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {
@@ -16,7 +16,7 @@ export const pathWithoutSlash: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
+			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
 				const paths = pathsOf(inner);
 				if (!paths) continue;
 				const { values: patterns, field } = paths;

@@ -33,7 +33,7 @@ const FAMILIES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Reports nginx variables, which have no meaning here. */
-export const placeholderOfNginx: LintRule = {
+export const nginxVariable: LintRule = {
 	name: 'placeholder/of-nginx',
 	severity: 'warning',
 	summary: 'An nginx variable is used, which is plain text here.',

@@ -1,5 +1,5 @@
 /** The lint rule `secret/in-file`. */
-import { findSecrets, pointerOf, type Secret } from '../../schema/secrets.ts';
+import { findSecrets, jsonPointer, type Secret } from '../../schema/secrets.ts';
 import { valueAt } from '../../schema/validate.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -20,7 +20,7 @@ export const secretInFile: LintRule = {
 	check: cx => {
 		for (const secret of findSecrets(cx.document)) {
 			const { path, parts, mark } = secret;
-			const pointer = pointerOf(path);
+			const pointer = jsonPointer(path);
 			// The compiler itself reports the token of the Admin API.
 			if (path.at(-1) === 'hash' || (pointer === '/settings/admin/token' && cx.dialect)) continue;
 			if (UNSURE.has(mark)) continue;
@@ -31,14 +31,14 @@ export const secretInFile: LintRule = {
 };
 
 function judge(value: string, isPart: boolean, { path, mark }: Secret, cx: LintContext): void {
-	const pointer = pointerOf(path);
+	const pointer = jsonPointer(path);
 	if (value.includes('{')) return;
 	if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) return;
-	const listed = Array.isArray(valueAt(cx.document, pointerOf(path.slice(0, -1))));
+	const listed = Array.isArray(valueAt(cx.document, jsonPointer(path.slice(0, -1))));
 	// A pattern that a matcher searches for is not a whole secret.
 	if (listed && value.includes('*')) return;
 	const own = listed ? path.slice(0, -1) : path;
-	const holder = valueAt(cx.document, pointerOf(own.slice(0, -1))) as { name?: unknown };
+	const holder = valueAt(cx.document, jsonPointer(own.slice(0, -1))) as { name?: unknown };
 	// A cookie that is the same for everybody is not a secret.
 	if (String(holder?.name).toLowerCase() === 'set-cookie' && !isPart) return;
 	const isField = (listed || own.at(-1) === 'value') && typeof holder?.name === 'string';

@@ -1,5 +1,5 @@
 /** The lint rule `site/never-answers`. */
-import { mayAnswer } from '../inspection/answering.ts';
+import { canAnswer } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a site in which no directive answers, so that every request gets 200 with an empty body. */
@@ -13,7 +13,7 @@ export const siteNeverAnswers: LintRule = {
 	].join('\n'),
 	check: cx => {
 		(cx.document.sites ?? []).forEach(({ pipeline, addresses }, index) => {
-			if (pipeline.some(mayAnswer)) return;
+			if (pipeline.some(canAnswer)) return;
 			cx.at(`/sites/${index}/addresses/0`, `Every request to \`${addresses[0]}\` gets 200 with an empty body.`, {
 				hint: 'Add `file_server`, `respond` or `reverse_proxy`.',
 			});

@@ -1,6 +1,6 @@
 /** The lint rule `directive/covered`. */
-import { answersOnceRun, changesTarget, directiveOf } from '../inspection/answering.ts';
-import { covers } from '../inspection/coverage.ts';
+import { answersOnceRun, changesTarget, directiveNameOf } from '../inspection/answering.ts';
+import { coversMatcher } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a directive whose requests are all answered by an earlier one with a wider matcher. */
@@ -18,11 +18,12 @@ export const directiveCovered: LintRule = {
 				const { when } = later.step;
 				if (when === undefined) return;
 				const earlier = steps.find(
-					({ step }, at) => at < index && step.when !== undefined && answersOnceRun(step) && covers(step.when, when),
+					({ step }, at) =>
+						at < index && step.when !== undefined && answersOnceRun(step) && coversMatcher(step.when, when),
 				);
 				// A directive that changes the request can change the results of matchers after it.
 				if (!earlier || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
-				const [one, other] = [directiveOf(earlier.step), directiveOf(later.step)];
+				const [one, other] = [directiveNameOf(earlier.step), directiveNameOf(later.step)];
 				cx.at(later.pointer, `This \`${other}\` can never run: the \`${one}\` before it answers all its requests.`, {
 					related: cx.related(earlier.pointer, 'answers them'),
 					hint: 'Put the narrower matcher first.',

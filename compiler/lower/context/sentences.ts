@@ -10,7 +10,7 @@ export function spanOfWords(words: readonly Word[]): SourceSpan {
 }
 
 /** Formats names as `a, b and c`. */
-export function sentenceList(names: readonly string[], joint: 'and' | 'or' = 'and'): string {
+export function formatNameList(names: readonly string[], joint: 'and' | 'or' = 'and'): string {
 	const quoted = names.map(name => `\`${name}\``);
 	if (quoted.length < 2) return quoted.join('');
 	return `${quoted.slice(0, -1).join(', ')} ${joint} ${quoted[quoted.length - 1]}`;

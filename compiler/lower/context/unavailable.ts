@@ -1,7 +1,7 @@
 /** Names that the languages define but this build does not implement. They are rejected as such, not as misspellings. */
 
 /** Global options that this build does not implement. */
-export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set(['events', 'filesystem', 'ech']);
+export const UNAVAILABLE_GLOBAL_OPTIONS: ReadonlySet<string> = new Set(['events', 'filesystem', 'ech']);
 
 /** Options of `servers` that this build does not implement. */
 export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set(['packet_conn_wrappers']);

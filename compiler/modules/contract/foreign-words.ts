@@ -1,7 +1,7 @@
 /** Maps words of other servers, and of the compatible server's first version, to ours. */
 
 /** What to use here instead of another server's word. */
-export interface Translation {
+export interface ForeignWordTranslation {
 	/** The server that the word comes from. */
 	readonly of: string;
 	/** The directive, option or matcher to use instead; undefined if none is needed. */
@@ -184,7 +184,7 @@ const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 ];
 
 /** Translations of other servers' words, by the word in lower case. */
-export type ForeignWords = ReadonlyMap<string, Translation>;
+export type ForeignWords = ReadonlyMap<string, ForeignWordTranslation>;
 
 /** Words that other servers use where a directive is expected, in lower case. */
 export const FOREIGN_WORDS: ForeignWords = tableOf(LISTS);
@@ -227,7 +227,7 @@ export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
 ]);
 
 function tableOf(lists: typeof LISTS): ForeignWords {
-	const found = new Map<string, Translation>();
+	const found = new Map<string, ForeignWordTranslation>();
 	for (const [of, entries] of lists) {
 		for (const [words, ours, how] of entries) for (const word of words.split(' ')) found.set(word, { of, ours, how });
 	}

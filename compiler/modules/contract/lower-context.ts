@@ -10,7 +10,7 @@ import type { Block, Line, Word } from '../../syntax/ast.ts';
 import type { ForeignWords } from './foreign-words.ts';
 
 /** Handles one line in a block of sub-directives. */
-export type Subdirective = (args: readonly Word[], line: Line) => void;
+export type SubdirectiveHandler = (args: readonly Word[], line: Line) => void;
 
 /** How to report unknown words in a block, if it differs from other blocks. */
 export interface UnknownSubdirective {
@@ -35,7 +35,7 @@ export interface LowerContext {
 	/** Calls the handler for the first word of each line. Unknown words are reported with a "did you mean". */
 	subdirectives(
 		block: Block | undefined,
-		known: { readonly [name: string]: Subdirective },
+		known: { readonly [name: string]: SubdirectiveHandler },
 		of: string,
 		unknown?: UnknownSubdirective,
 	): void;

@@ -7,7 +7,7 @@ import type { Matcher, Step } from '../../document/document.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 
 /** A string in a step, and its JSON pointer relative to the step: `/to`, or '' for the step itself. */
-export interface PlacedText {
+export interface LocatedText {
 	readonly text: string;
 	readonly pointer: string;
 }
@@ -42,9 +42,9 @@ export interface StepTraits<S extends Step = Step> {
 	/** Returns the target to which a step redirects clients, by `Location` or by a page that browsers follow. */
 	readonly redirectsTo?: (step: S) => { readonly to: string; readonly byPage: boolean } | undefined;
 	/** Returns the addresses of upstreams that are in the step itself. Omitted if the step forwards no requests. */
-	readonly proxiesTo?: (step: S) => readonly PlacedText[];
+	readonly proxiesTo?: (step: S) => readonly LocatedText[];
 	/** Returns the folder, as written, from which a step serves files, or to which it sets `root`. */
-	readonly rootOf?: (step: S) => PlacedText | undefined;
+	readonly rootOf?: (step: S) => LocatedText | undefined;
 	/** Reports whether a step sets the variable `root`. */
 	readonly setsRoot?: (step: S) => boolean;
 	/** Reports whether a step reads files below the variable `root`, or runs a named route that may. */

@@ -2,7 +2,7 @@
 
 import type { SiteBind } from '../../document/document.ts';
 import type { SiteDirective } from '../contract/directive.ts';
-import { LISTEN_HOSTS, lowerListenHosts } from '../words/lower-listen-host.ts';
+import { LISTEN_HOSTS_SCHEMA, lowerListenHosts } from '../words/lower-listen-host.ts';
 
 /** The directive `bind`. */
 export const bind: SiteDirective = {
@@ -41,5 +41,5 @@ export const bind: SiteDirective = {
 		});
 		site.bind = [...((site.bind ?? []) as SiteBind[]), ...entries];
 	},
-	schema: LISTEN_HOSTS,
+	schema: LISTEN_HOSTS_SCHEMA,
 };

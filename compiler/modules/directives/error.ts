@@ -3,7 +3,7 @@ import type { Step } from '../../document/document.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../contract/directive.ts';
-import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
+import { compileStepStatus, failingStatusStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
 
 interface FailStep extends Step {
 	readonly handler: 'fail';
@@ -41,7 +41,7 @@ export const error = handlerDirective<FailStep>({
 		const [first, second] = args as readonly (Word | undefined)[];
 		if (first && !second && /^\d{3}$/.test(first.text)) fields.status = lowerStepStatus(first, cx);
 		else if (first) fields.message = cx.template(first);
-		const failing = second && failingStep(second, cx);
+		const failing = second && failingStatusStep(second, cx);
 		if (failing) return cx.origin(failing as FailStep, line.span);
 		if (second) fields.status = lowerStepStatus(second, cx);
 		cx.subdirectives(

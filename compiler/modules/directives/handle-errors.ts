@@ -1,7 +1,7 @@
 /** `handle_errors`: a site's responses to errors. */
 
 import type { ErrorRoute } from '../../document/document.ts';
-import { PIPELINE } from '../../document/references.ts';
+import { PIPELINE_SCHEMA } from '../../document/references.ts';
 import { requireBlock } from '../../lower/context/require-block.ts';
 import type { SiteDirective } from '../contract/directive.ts';
 
@@ -60,7 +60,7 @@ export const handleErrors: SiteDirective = {
 					minItems: 1,
 					description: 'Statuses and classes (`5xx`); default every error.',
 				},
-				pipeline: PIPELINE,
+				pipeline: PIPELINE_SCHEMA,
 				'@id': { type: 'string' },
 			},
 			required: ['pipeline'],

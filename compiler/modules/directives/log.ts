@@ -1,7 +1,7 @@
 /** `log`: the access logs of a site. */
 import type { SiteLog } from '../../document/document.ts';
 import type { SiteDirective } from '../contract/directive.ts';
-import { LOG_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
+import { LOG_SCHEMA_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
 
 /** The access logs of a site. */
 export const log: SiteDirective = {
@@ -102,7 +102,7 @@ export const log: SiteDirective = {
 		items: {
 			type: 'object',
 			properties: {
-				...LOG_PROPERTIES,
+				...LOG_SCHEMA_PROPERTIES,
 				hostnames: { type: 'array', items: { type: 'string' }, description: 'Only requests for these hosts.' },
 				no_hostname: { type: 'boolean', description: 'Only requests for which `log_name` names it.' },
 			},

@@ -7,7 +7,7 @@ import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext, Template } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
-import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
+import { compileStepStatus, failingStatusStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
 import { markData, type Page, pageOf, splitMarked } from './templates/page-source.ts';
 
 interface RespondStep extends Step {
@@ -58,7 +58,7 @@ export const respond = handlerDirective<RespondStep>({
 			fields.body = cx.template(first);
 			places.body = first.span;
 		}
-		const failing = second && failingStep(second, cx);
+		const failing = second && failingStatusStep(second, cx);
 		if (failing) return cx.origin(failing as unknown as RespondStep, line.span);
 		if (second) {
 			fields.status = lowerStepStatus(second, cx);

@@ -1,7 +1,7 @@
 /** `route`: a group of directives that run in the order written in both languages. */
 
 import type { Step } from '../../document/document.ts';
-import { PIPELINE } from '../../document/references.ts';
+import { PIPELINE_SCHEMA } from '../../document/references.ts';
 import { requireBlock } from '../../lower/context/require-block.ts';
 import { handlerDirective } from '../contract/directive.ts';
 
@@ -39,7 +39,7 @@ export const route = handlerDirective<GroupStep>({
 		const block = requireBlock(line, cx);
 		return block && (group(cx.pipelineInOrder(block.lines)) as GroupStep);
 	},
-	schema: { properties: { pipeline: PIPELINE }, required: ['pipeline'] },
+	schema: { properties: { pipeline: PIPELINE_SCHEMA }, required: ['pipeline'] },
 	compile: (step, cx, next) => cx.pipeline(step.pipeline, next, 'pipeline'),
 });
 

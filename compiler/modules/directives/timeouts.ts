@@ -1,6 +1,6 @@
 /** `timeouts`: limits how long a route waits for its clients, overriding the listener's settings. */
 import type { Step } from '../../document/document.ts';
-import type { TransferBounds } from '../../exchange/exchange.ts';
+import type { TransferLimits } from '../../exchange/exchange.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
@@ -108,7 +108,7 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 	},
 	compile: (step, _cx, next) => {
 		const { read_timeout, read_rate, write_timeout, write_rate, max_write_chunk } = step;
-		const bounds: TransferBounds = {
+		const bounds: TransferLimits = {
 			...(read_timeout === undefined ? {} : { readTimeout: read_timeout }),
 			...(read_rate === undefined ? {} : { readRate: read_rate }),
 			...(write_timeout === undefined ? {} : { writeTimeout: write_timeout }),

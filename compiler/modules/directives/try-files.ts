@@ -1,7 +1,7 @@
 /** `try_files`: rewrites to the first of several files that exists. */
 import type { Step } from '../../document/document.ts';
 import { handlerDirective } from '../contract/directive.ts';
-import { checkStatus, type FileMatcher, lowerTryPolicy } from '../matchers/file.ts';
+import { checkErrorStatus, type FileMatcher, lowerTryPolicy } from '../matchers/file.ts';
 
 const USAGE = 'try_files <file>… [{ policy <policy> }]';
 
@@ -42,7 +42,7 @@ export const tryFiles = handlerDirective<Step>({
 		);
 		const pieces: { files: string[]; query: string }[] = [];
 		for (const word of args) {
-			checkStatus(word, cx);
+			checkErrorStatus(word, cx);
 			const text = cx.template(word);
 			const mark = queryMark(text);
 			const last = pieces.at(-1);

@@ -1,7 +1,7 @@
 /** Single edits of the request's path and query: prefixes, replacements, parameters. */
 
 import { compileReplacement, compileSearch } from '../../codegen/context/replacement.ts';
-import { withoutPrefix, withoutSuffix } from '../../exchange/escaped-affix.ts';
+import { stripPathPrefix, stripPathSuffix } from '../../exchange/escaped-affix.ts';
 import type { Request } from '../../exchange/exchange.ts';
 import { escapedCleanPath } from '../../exchange/request-path.ts';
 import {
@@ -50,7 +50,7 @@ export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 		const given = template.constant ?? template.render(x);
 		const prefix = given.startsWith('/') ? given : `/${given}`;
 		const path = escapedCleanPath(x.request.path, !prefix.includes('//'));
-		changePath(x.request, withoutPrefix(path, prefix) ?? path);
+		changePath(x.request, stripPathPrefix(path, prefix) ?? path);
 	};
 }
 
@@ -60,7 +60,7 @@ export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	return x => {
 		const suffix = template.constant ?? template.render(x);
 		const path = escapedCleanPath(x.request.path, !suffix.includes('//'));
-		changePath(x.request, withoutSuffix(path, suffix) ?? path);
+		changePath(x.request, stripPathSuffix(path, suffix) ?? path);
 	};
 }
 

@@ -6,8 +6,8 @@ import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext, Template } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
-import type { VariableValue } from '../words/read-scalar.ts';
-import { readScalar } from '../words/read-scalar.ts';
+import type { VariableValue } from '../words/parse-scalar.ts';
+import { parseScalar } from '../words/parse-scalar.ts';
 
 /** The step of `vars` and `root`. */
 export interface SetVariablesStep extends Step {
@@ -68,7 +68,7 @@ export const vars = handlerDirective<SetVariablesStep>({
 });
 
 function assign(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
-	const read = word.quote === 'none' ? readScalar(word.text) : word.text;
+	const read = word.quote === 'none' ? parseScalar(word.text) : word.text;
 	const value = typeof read === 'string' ? cx.template(word) : read;
 	// `__proto__` is a name like any other.
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });

@@ -1,7 +1,7 @@
 /** `when … else when … else`: runs the first branch whose matcher expression holds. */
 
 import type { Matcher, Step } from '../../document/document.ts';
-import { MATCHER, PIPELINE } from '../../document/references.ts';
+import { MATCHER_SCHEMA, PIPELINE_SCHEMA } from '../../document/references.ts';
 import { requireBlock } from '../../lower/context/require-block.ts';
 import type { Line } from '../../syntax/ast.ts';
 import { handlerDirective } from '../contract/directive.ts';
@@ -63,7 +63,7 @@ export const when = handlerDirective<FirstMatchStep>({
 				description: 'The first branch whose `when` holds runs; one without `when` always holds.',
 				items: {
 					type: 'object',
-					properties: { when: MATCHER, pipeline: PIPELINE, '@id': { type: 'string' } },
+					properties: { when: MATCHER_SCHEMA, pipeline: PIPELINE_SCHEMA, '@id': { type: 'string' } },
 					required: ['pipeline'],
 					additionalProperties: false,
 				},
@@ -82,7 +82,7 @@ export const when = handlerDirective<FirstMatchStep>({
 });
 
 /** Returns a step that runs the first branch whose condition holds. */
-export function firstMatch(branches: readonly Branch[]): Step {
+export function firstMatchStep(branches: readonly Branch[]): Step {
 	return { handler: when.id, branches };
 }
 

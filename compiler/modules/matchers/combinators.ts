@@ -1,6 +1,6 @@
 /** `all`, `any` and `not`: combine matchers. */
 import type { Matcher } from '../../document/document.ts';
-import { MATCHER } from '../../document/references.ts';
+import { MATCHER_SCHEMA } from '../../document/references.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { requestMatcher } from '../contract/matcher.ts';
 
@@ -31,7 +31,7 @@ export const all = requestMatcher<ListMatcher>({
 	].join('\n'),
 	lower: () => undefined,
 	schema: {
-		properties: { of: { type: 'array', items: MATCHER, description: 'All of them must hold.' } },
+		properties: { of: { type: 'array', items: MATCHER_SCHEMA, description: 'All of them must hold.' } },
 		required: ['of'],
 	},
 	compile: (matcher, cx) => {
@@ -57,7 +57,7 @@ export const any = requestMatcher<ListMatcher>({
 	].join('\n'),
 	lower: () => undefined,
 	schema: {
-		properties: { of: { type: 'array', items: MATCHER, description: 'One of them must hold.' } },
+		properties: { of: { type: 'array', items: MATCHER_SCHEMA, description: 'One of them must hold.' } },
 		required: ['of'],
 	},
 	compile: (matcher, cx) => {
@@ -89,7 +89,7 @@ export const not = requestMatcher<NotMatcher>({
 		const inner = cx.matcherExpression(line.words.slice(1), line.block, name);
 		return inner && { type: 'not', of: inner };
 	},
-	schema: { properties: { of: MATCHER }, required: ['of'] },
+	schema: { properties: { of: MATCHER_SCHEMA }, required: ['of'] },
 	compile: (matcher, cx) => {
 		const inner = cx.matcher(matcher.of, 'of');
 		return x => !inner(x);

@@ -1,11 +1,11 @@
 /** Compiles the `file` matcher: expands entries to candidates below a root, from which a policy selects one. */
-import { FILE_MATCH, type FileMatch } from '../../codegen/context/captures.ts';
+import { FILE_MATCH_VARIABLE, type FileMatch } from '../../codegen/context/captures.ts';
 import { compileRoot } from '../../codegen/context/file-root.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import type { FileFacts, FileReader } from '../../exchange/leases.ts';
-import { cleanPath } from '../../exchange/request-path.ts';
+import { cleanDecodedPath } from '../../exchange/request-path.ts';
 import type { CompileContext, Template } from '../contract/compile-context.ts';
 import type { FileMatcher } from './file.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
@@ -34,7 +34,7 @@ interface PathEntry {
 const MAX_CANDIDATES = 10_000;
 
 /** The file that the matcher tries if none is named. */
-export const REQUEST_PATH = '{http.request.uri.path}';
+export const REQUEST_PATH_PLACEHOLDER = '{http.request.uri.path}';
 const DEFAULT_FILE_SYSTEM = 'default';
 
 /** Compiles the matcher to a predicate that stores the selected file for `{http.matchers.file.*}`. */
@@ -42,7 +42,7 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 	const reader = cx.lease('files', {});
 	const rootOf = compileRoot(matcher.root, cx);
 	const rendered = matcher.files === undefined || matcher.slashes === 'rendered';
-	const entries = (matcher.files ?? [REQUEST_PATH]).map(text => compileEntry(text, rendered, cx));
+	const entries = (matcher.files ?? [REQUEST_PATH_PLACEHOLDER]).map(text => compileEntry(text, rendered, cx));
 	const { split_path: splits = [], policy = 'first_exist' } = matcher;
 	const candidatesOf = (x: Exchange, root: string, { text, folder }: PathEntry) =>
 		candidates(reader, root, text.constant ?? text.render(x), splits, folder);
@@ -62,7 +62,7 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 			type: found.facts?.type ?? 'file',
 			remainder,
 		};
-		x.variables.set(FILE_MATCH, match);
+		x.variables.set(FILE_MATCH_VARIABLE, match);
 		return true;
 	};
 }
@@ -156,7 +156,7 @@ function candidates(
 	splits: readonly string[],
 	asked: PathEntry['folder'],
 ): readonly Candidate[] {
-	const cleaned = cleanPath(rendered.startsWith('/') ? rendered : `/${rendered}`, true);
+	const cleaned = cleanDecodedPath(rendered.startsWith('/') ? rendered : `/${rendered}`, true);
 	const folder = asked === 'as-rendered' ? cleaned.endsWith('/') : asked;
 	const bare = lookupPath(cleaned);
 	const clean = folder && !bare.endsWith('/') ? `${bare}/` : bare;

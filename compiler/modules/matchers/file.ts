@@ -3,7 +3,7 @@ import type { Matcher } from '../../document/document.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { compileFileMatcher, REQUEST_PATH } from './file-candidates.ts';
+import { compileFileMatcher, REQUEST_PATH_PLACEHOLDER } from './file-candidates.ts';
 
 /** How one of several files is selected. */
 export const TRY_POLICIES = [
@@ -15,10 +15,10 @@ export const TRY_POLICIES = [
 ] as const;
 
 /** The policy to which a Compatfile's `first_exist_fallback` is lowered: there, even the last file must exist. */
-export const COMPATIBLE_FALLBACK = 'first_exist_last_any';
+export const COMPATIBLE_FALLBACK_POLICY = 'first_exist_last_any';
 
 /** All policies that a document may name. */
-const POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK] as const;
+const POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK_POLICY] as const;
 
 /** The `file` matcher in the document. */
 export interface FileMatcher extends Matcher {
@@ -64,7 +64,7 @@ export const file = requestMatcher<FileMatcher>({
 	judges: 'files',
 	lower: (line, cx) => {
 		const files = line.words.slice(1).map(word => cx.template(word));
-		for (const word of line.words.slice(1)) checkStatus(word, cx);
+		for (const word of line.words.slice(1)) checkErrorStatus(word, cx);
 		const fields: { root?: string; policy?: FileMatcher['policy']; split_path?: string[] } = {};
 		cx.subdirectives(
 			line.block,
@@ -75,7 +75,7 @@ export const file = requestMatcher<FileMatcher>({
 				},
 				try_files: (words, at) => {
 					if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;
-					for (const word of words) checkStatus(word, cx);
+					for (const word of words) checkErrorStatus(word, cx);
 					files.push(...words.map(word => cx.template(word)));
 				},
 				try_policy: (words, at) => {
@@ -90,7 +90,7 @@ export const file = requestMatcher<FileMatcher>({
 			'file',
 		);
 		// Without files, the compatible server tries the cleaned path. It has no trailing slash, so folders do not match.
-		if (files.length === 0 && cx.dialect === 'compatfile') files.push(REQUEST_PATH);
+		if (files.length === 0 && cx.dialect === 'compatfile') files.push(REQUEST_PATH_PLACEHOLDER);
 		return { type: 'file', ...(files.length > 0 ? { files } : {}), ...fields } as FileMatcher;
 	},
 	schema: {
@@ -128,7 +128,7 @@ export const file = requestMatcher<FileMatcher>({
 /** Parses a policy; `how` is the first word of the compatible server's error message. */
 export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'unrecognized'): FileMatcher['policy'] {
 	const policy = TRY_POLICIES.find(name => name === word.text);
-	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK;
+	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK_POLICY;
 	if (policy) return policy;
 	if (cx.dialect === 'configfile') return cx.oneOf(word, TRY_POLICIES, 'try policy');
 	cx.problem(
@@ -141,7 +141,7 @@ export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'u
 }
 
 /** Checks that `=404` is the status of a final response. */
-export function checkStatus({ text, span }: Word, cx: LowerContext): void {
+export function checkErrorStatus({ text, span }: Word, cx: LowerContext): void {
 	if (!/^=\d+$/.test(text) || /^=[2-9]\d\d$/.test(text)) return;
 	cx.problem('error', 'file/bad-status', span, `\`${text}\` is not an error status.`, {
 		hint: 'Write `=404` or another status.',

@@ -35,7 +35,7 @@ export function compileGlob(pattern: string): ((path: string) => boolean) | unde
 	}
 	return path => {
 		const parts = path.split('/');
-		return parts.length === segments.length && segments.every((segment, i) => matchesElements(segment, parts[i]!));
+		return parts.length === segments.length && segments.every((segment, i) => matchesGlobSegment(segment, parts[i]!));
 	};
 }
 
@@ -74,7 +74,7 @@ function parseClass(characters: readonly string[], from: number): { element: Glo
 }
 
 /** Matches a whole segment, in time proportional to the number of elements times its length. */
-export function matchesElements(elements: readonly GlobElement[], text: string): boolean {
+export function matchesGlobSegment(elements: readonly GlobElement[], text: string): boolean {
 	const characters = isAscii(text) ? text : Array.from(text);
 	let e = 0;
 	let c = 0;

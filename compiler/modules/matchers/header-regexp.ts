@@ -5,7 +5,7 @@ import { requestMatcher } from '../contract/matcher.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
-	ONCE_PER_SET,
+	ONCE_PER_SET_MESSAGE,
 	REGEXP_PROPERTIES,
 	type RegexpMatcher,
 } from './regexp-matcher.ts';
@@ -39,7 +39,7 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 		cx.problem('error', 'header/malformed', of.span, `\`${of.text}\` is not a field name.`);
 		return undefined;
 	},
-	conflict: (a, b) => (a.field.toLowerCase() === b.field.toLowerCase() ? ONCE_PER_SET : undefined),
+	conflict: (a, b) => (a.field.toLowerCase() === b.field.toLowerCase() ? ONCE_PER_SET_MESSAGE : undefined),
 	schema: {
 		properties: {
 			field: { type: 'string', minLength: 1, description: 'Name of the field.' },

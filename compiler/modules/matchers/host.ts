@@ -5,7 +5,7 @@ import { canonicalHost, hostMatches } from '../../exchange/authority.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { joined, matcherArguments, textsSchema } from './words.ts';
+import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
 
 interface HostMatcher extends Matcher {
 	readonly type: 'host';
@@ -53,8 +53,8 @@ export const host = requestMatcher<HostMatcher>({
 		});
 		return { type: 'host', hosts };
 	},
-	merge: (a, b) => ({ type: 'host', hosts: joined(a.hosts, b.hosts) }),
-	schema: textsSchema('hosts', 'Host names, any of which may match.'),
+	merge: (a, b) => ({ type: 'host', hosts: mergeDistinct(a.hosts, b.hosts) }),
+	schema: stringListSchema('hosts', 'Host names, any of which may match.'),
 	compile: compileHost,
 });
 

@@ -6,13 +6,13 @@ import type { Line } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { joined, matcherArguments, textsSchema } from './words.ts';
+import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
 
 interface IpMatcher extends Matcher {
 	readonly ranges: readonly string[];
 }
 
-const SCHEMA = textsSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`, any of which may match.');
+const SCHEMA = stringListSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`, any of which may match.');
 
 const RANGES = [
 	'A range is an address, a CIDR range such as `10.0.0.0/8` or `2001:db8::/32`, or `private_ranges` for the private',
@@ -34,7 +34,7 @@ export const remoteIp = requestMatcher<IpMatcher>({
 	].join('\n'),
 	valuesOptional: true,
 	lower: (line, cx) => lower('remote_ip', line, cx),
-	merge: (a, b) => ({ type: 'remote_ip', ranges: joined(a.ranges, b.ranges) }),
+	merge: (a, b) => ({ type: 'remote_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
 	schema: SCHEMA,
 	compile: (matcher, cx) => {
 		const ranges = compileRanges(matcher, cx);
@@ -57,7 +57,7 @@ export const clientIp = requestMatcher<IpMatcher>({
 	].join('\n'),
 	valuesOptional: true,
 	lower: (line, cx) => lower('client_ip', line, cx),
-	merge: (a, b) => ({ type: 'client_ip', ranges: joined(a.ranges, b.ranges) }),
+	merge: (a, b) => ({ type: 'client_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
 	schema: SCHEMA,
 	compile: (matcher, cx) => {
 		const ranges = compileRanges(matcher, cx);

@@ -2,7 +2,7 @@
 import type { Matcher } from '../../document/document.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { joined, matcherArguments, textsSchema } from './words.ts';
+import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
 
 interface MethodMatcher extends Matcher {
 	readonly type: 'method';
@@ -33,8 +33,8 @@ export const method = requestMatcher<MethodMatcher>({
 		}
 		return { type: 'method', methods: args.map(word => word.text.toUpperCase()) };
 	},
-	merge: (a, b) => ({ type: 'method', methods: joined(a.methods, b.methods) }),
-	schema: textsSchema('methods', 'Methods, any of which may match.'),
+	merge: (a, b) => ({ type: 'method', methods: mergeDistinct(a.methods, b.methods) }),
+	schema: stringListSchema('methods', 'Methods, any of which may match.'),
 	compile: matcher => {
 		const methods = matcher.methods.map(name => name.toUpperCase());
 		if (methods.length === 1) {

@@ -4,7 +4,7 @@ import { requestMatcher } from '../contract/matcher.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
-	ONCE_PER_SET,
+	ONCE_PER_SET_MESSAGE,
 	REGEXP_PROPERTIES,
 	type RegexpMatcher,
 } from './regexp-matcher.ts';
@@ -33,7 +33,7 @@ export const pathRegexp = requestMatcher<RegexpMatcher>({
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 0, USAGE);
 		return lowered && { type: 'path_regexp', ...lowered.fields };
 	},
-	conflict: () => ONCE_PER_SET,
+	conflict: () => ONCE_PER_SET_MESSAGE,
 	schema: { properties: REGEXP_PROPERTIES, required: ['pattern'] },
 	compile: (matcher, cx) => {
 		const search = compileRegexpSearch(matcher, cx);

@@ -1,6 +1,6 @@
 /** `path`: matches the request path by exact text, prefix, suffix, substring or glob. */
 
-import { suggest } from '../../diagnostics/suggest.ts';
+import { nearestName } from '../../diagnostics/suggest.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { loweredPath } from '../../exchange/request-path.ts';
@@ -8,7 +8,7 @@ import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 import { compilePathPatterns, PathPatternError, splitPattern } from './path-pattern.ts';
-import { joined, matcherArguments, textsSchema } from './words.ts';
+import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
 
 interface PathMatcher extends Matcher {
 	readonly type: 'path';
@@ -53,7 +53,7 @@ export const path = requestMatcher<PathMatcher>({
 		if (!args) return undefined;
 		for (const { text, span } of args) {
 			if (text.startsWith('/') || text.startsWith('*') || text.startsWith('{') || cx.dialect === 'compatfile') continue;
-			const operator = suggest(text, OPERATORS);
+			const operator = nearestName(text, OPERATORS);
 			if (operator !== undefined) {
 				const message = `\`${text}\` can match no path.`;
 				cx.problem('error', 'path/no-slash', span, message, { label: `did you mean \`${operator}\`?` });
@@ -67,8 +67,8 @@ export const path = requestMatcher<PathMatcher>({
 		}
 		return { type: 'path', patterns: args.map(word => cx.template(word)) };
 	},
-	merge: (a, b) => ({ type: 'path', patterns: joined(a.patterns, b.patterns) }),
-	schema: textsSchema('patterns', 'Patterns, any of which may match.'),
+	merge: (a, b) => ({ type: 'path', patterns: mergeDistinct(a.patterns, b.patterns) }),
+	schema: stringListSchema('patterns', 'Patterns, any of which may match.'),
 	compile: compilePath,
 });
 

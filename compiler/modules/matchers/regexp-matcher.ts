@@ -1,5 +1,5 @@
 /** The arguments, fields and captures of the regular expression matchers: `[<name>] [<of>] <regexp>`. */
-import { keepCaptures, NAMED_CAPTURES } from '../../codegen/context/captures.ts';
+import { NAMED_CAPTURES_PREFIX, storeCaptures } from '../../codegen/context/captures.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -21,7 +21,7 @@ export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 };
 
 /** The message if one set contains two expressions where only one is allowed. */
-export const ONCE_PER_SET = 'regular expression can only be used once per named matcher';
+export const ONCE_PER_SET_MESSAGE = 'regular expression can only be used once per named matcher';
 
 /**
  * Lowers the arguments: an optional name, the subject if `of` is 1, and the expression. The default name is that of the named
@@ -55,11 +55,11 @@ export function compileRegexpSearch(
 	cx: CompileContext,
 ): (x: Exchange, text: string) => boolean {
 	const regexp = cx.regexp(matcher.pattern);
-	const key = matcher.name === undefined ? '' : NAMED_CAPTURES + matcher.name;
+	const key = matcher.name === undefined ? '' : NAMED_CAPTURES_PREFIX + matcher.name;
 	return (x, text) => {
 		const match = regexp.exec(text);
 		if (!match) return false;
-		keepCaptures(x, key, match);
+		storeCaptures(x, key, match);
 		return true;
 	};
 }

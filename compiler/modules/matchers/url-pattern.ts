@@ -1,6 +1,6 @@
 /** `url_pattern`: matches the request URL with a WHATWG URL Pattern, with named groups. */
 
-import { URL_PATTERN_GROUPS, UrlPatternGroups } from '../../codegen/context/captures.ts';
+import { URL_PATTERN_VARIABLE, UrlPatternGroups } from '../../codegen/context/captures.ts';
 import { parseRegexp } from '../../codegen/regexp/parse-regexp.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -102,7 +102,7 @@ function compileUrlPattern(matcher: UrlPatternMatcher, cx: CompileContext): Pred
 			if (!match) return false;
 			groups.add(component, names, match);
 		}
-		x.variables.set(URL_PATTERN_GROUPS, groups);
+		x.variables.set(URL_PATTERN_VARIABLE, groups);
 		return true;
 	};
 }

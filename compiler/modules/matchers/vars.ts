@@ -1,6 +1,6 @@
 /** `vars` and `vars_regexp`: match request variables or placeholders, by exact value and by regular expression. */
 
-import { valueText } from '../../codegen/placeholders/placeholder.ts';
+import { placeholderText } from '../../codegen/placeholders/placeholder.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import type { Matcher } from '../../document/document.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
@@ -10,7 +10,7 @@ import { requestMatcher } from '../contract/matcher.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
-	ONCE_PER_SET,
+	ONCE_PER_SET_MESSAGE,
 	REGEXP_PROPERTIES,
 	type RegexpMatcher,
 } from './regexp-matcher.ts';
@@ -117,7 +117,7 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, REGEXP_USAGE);
 		return lowered && { type: 'vars_regexp', variable: cx.template(lowered.of), ...lowered.fields };
 	},
-	conflict: (a, b) => (a.variable === b.variable ? ONCE_PER_SET : undefined),
+	conflict: (a, b) => (a.variable === b.variable ? ONCE_PER_SET_MESSAGE : undefined),
 	schema: {
 		properties: {
 			variable: { type: 'string', minLength: 1, description: 'Variable, or placeholder in braces.' },
@@ -146,7 +146,7 @@ function compileVariable(key: string, cx: CompileContext): (x: Exchange) => stri
 		return x => template.constant ?? template.render(x);
 	}
 	if (key === CLIENT_IP_VARIABLE) return cx.clientIp;
-	return x => valueText(x.variable(key));
+	return x => placeholderText(x.variable(key));
 }
 
 /** Sets a property whatever its name: `__proto__` is a variable like any other. */

@@ -15,7 +15,7 @@ export function matcherArguments(line: Line, cx: LowerContext, usage: string): r
 }
 
 /** Schema of a matcher with a list of one or more strings. */
-export function textsSchema(
+export function stringListSchema(
 	name: string,
 	description: string,
 ): { readonly properties: { readonly [name: string]: Schema }; readonly required: readonly string[] } {
@@ -26,7 +26,7 @@ export function textsSchema(
 }
 
 /** Joins the lists of two matchers of one kind, without duplicates. */
-export function joined(a: readonly string[], b: readonly string[]): string[] {
+export function mergeDistinct(a: readonly string[], b: readonly string[]): string[] {
 	return [...new Set([...a, ...b])];
 }
 

@@ -1,7 +1,7 @@
 /** Global option `default_bind`: the interfaces of sites without `bind`. */
 import type { SiteBind } from '../../document/document.ts';
 import type { GlobalOption } from '../contract/option.ts';
-import { LISTEN_HOSTS, lowerListenHosts } from '../words/lower-listen-host.ts';
+import { LISTEN_HOSTS_SCHEMA, lowerListenHosts } from '../words/lower-listen-host.ts';
 
 /** Global option; sets `settings.default_bind` in the document. */
 export const defaultBind: GlobalOption = {
@@ -24,7 +24,7 @@ export const defaultBind: GlobalOption = {
 		const hosts = lowerListenHosts(line, 'default_bind', cx);
 		settings.default_bind = [...((settings.default_bind ?? []) as SiteBind[]), ...hosts];
 	},
-	schema: LISTEN_HOSTS,
+	schema: LISTEN_HOSTS_SCHEMA,
 	startup: false,
 	repeatable: true,
 };

@@ -1,7 +1,7 @@
 /** Global option `log`: the process logs. */
 import type { SiteLog } from '../../document/document.ts';
 import type { GlobalOption } from '../contract/option.ts';
-import { LOG_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
+import { LOG_SCHEMA_PROPERTIES, lowerLogBlock } from '../providers/log-settings.ts';
 
 /** Global option; sets `settings.logs` in the document. */
 export const log: GlobalOption = {
@@ -68,7 +68,7 @@ export const log: GlobalOption = {
 		additionalProperties: {
 			type: 'object',
 			properties: {
-				...LOG_PROPERTIES,
+				...LOG_SCHEMA_PROPERTIES,
 				include: {
 					type: 'array',
 					items: { type: 'string' },

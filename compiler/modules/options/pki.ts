@@ -2,7 +2,7 @@
 
 import type { Schema } from '../../document/schema-type.ts';
 import type { Line } from '../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../contract/lower-context.ts';
 import type { GlobalOption } from '../contract/option.ts';
 
 /** Files of a certificate and its key. */
@@ -33,12 +33,12 @@ export interface PkiSettings {
 }
 
 /** Format of authority IDs, which are names of folders in the store. */
-export const AUTHORITY_ID = '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$';
+export const AUTHORITY_ID_PATTERN = '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$';
 
 /** Lifetime of a root in milliseconds: 3600 days. */
-export const ROOT_LIFETIME: number = 3600 * 86_400_000;
+export const ROOT_LIFETIME_MS: number = 3600 * 86_400_000;
 /** Default lifetime of an intermediate in milliseconds: 7 days. */
-export const INTERMEDIATE_LIFETIME: number = 7 * 86_400_000;
+export const DEFAULT_INTERMEDIATE_LIFETIME_MS: number = 7 * 86_400_000;
 
 const FILES: Schema = {
 	type: 'object',
@@ -86,7 +86,7 @@ export const pki: GlobalOption = {
 				ca: (args, at) => {
 					if (!cx.count(at, args, 0, 1, 'ca [<id>] { … }')) return;
 					const id = args[0]?.text ?? 'local';
-					if (!new RegExp(AUTHORITY_ID).test(id)) {
+					if (!new RegExp(AUTHORITY_ID_PATTERN).test(id)) {
 						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` is not a valid authority ID.`, {
 							hint: 'Use letters, digits, dots, hyphens and underscores.',
 						});
@@ -106,7 +106,7 @@ export const pki: GlobalOption = {
 			authorities: {
 				type: 'object',
 				description: 'Authorities by ID; `local` signs unless a site names another.',
-				propertyNames: { pattern: AUTHORITY_ID },
+				propertyNames: { pattern: AUTHORITY_ID_PATTERN },
 				additionalProperties: {
 					type: 'object',
 					properties: {
@@ -125,7 +125,7 @@ export const pki: GlobalOption = {
 						intermediate_lifetime: {
 							type: 'number',
 							exclusiveMinimum: 0,
-							exclusiveMaximum: ROOT_LIFETIME,
+							exclusiveMaximum: ROOT_LIFETIME_MS,
 							default: 604_800_000,
 							description: `Milliseconds; default 7 days. Must be shorter than the root's lifetime.`,
 						},
@@ -162,18 +162,18 @@ export const pki: GlobalOption = {
 function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 	const draft: { -readonly [K in keyof AuthoritySettings]: AuthoritySettings[K] } = {};
 	const text =
-		(name: 'name' | 'root_cn' | 'intermediate_cn'): Subdirective =>
+		(name: 'name' | 'root_cn' | 'intermediate_cn'): SubdirectiveHandler =>
 		(args, at) => {
 			if (cx.count(at, args, 1, 1, `${name} <text>`)) draft[name] = args[0]!.text;
 		};
 	const duration =
-		(name: 'intermediate_lifetime' | 'maintenance_interval'): Subdirective =>
+		(name: 'intermediate_lifetime' | 'maintenance_interval'): SubdirectiveHandler =>
 		(args, at) => {
 			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;
 			const value = cx.duration(args[0]!);
 			if (value === undefined) return;
 			if (value <= 0) cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration must be positive.');
-			else if (name === 'intermediate_lifetime' && value >= ROOT_LIFETIME) {
+			else if (name === 'intermediate_lifetime' && value >= ROOT_LIFETIME_MS) {
 				const message = 'intermediate certificate lifetime must be less than root certificate lifetime (86400h0m0s)';
 				cx.problem('error', 'pki/intermediate-outlives-root', args[0]!.span, message, {
 					hint: 'A root is valid for 3600 days.',
@@ -181,7 +181,7 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 			} else draft[name] = value;
 		};
 	const files =
-		(name: 'root' | 'intermediate'): Subdirective =>
+		(name: 'root' | 'intermediate'): SubdirectiveHandler =>
 		(args, at) => {
 			if (!cx.count(at, args, 0, 0, `${name} { cert <file>; key <file> }`)) return;
 			draft[name] = lowerFiles(name, at, cx);
@@ -214,7 +214,7 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles {
 	const draft: { cert?: string; key?: string; format?: string } = {};
 	const file =
-		(part: 'cert' | 'key'): Subdirective =>
+		(part: 'cert' | 'key'): SubdirectiveHandler =>
 		(args, at) => {
 			if (!cx.count(at, args, 1, 1, `${part} <file>`)) return;
 			draft[part] = cx.filePath(args[0]!.text, args[0]!.span);

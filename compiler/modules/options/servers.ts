@@ -3,7 +3,7 @@
 import type { Schema } from '../../document/schema-type.ts';
 import { parseServerListener } from '../../document/server-settings.ts';
 import { UNAVAILABLE_SERVER_OPTIONS, unavailableMessage } from '../../lower/context/unavailable.ts';
-import type { Subdirective } from '../contract/lower-context.ts';
+import type { SubdirectiveHandler } from '../contract/lower-context.ts';
 import type { GlobalOption } from '../contract/option.ts';
 import type { ServerDraft } from '../contract/server-option.ts';
 import { serverOptions } from './servers/index.ts';
@@ -63,7 +63,7 @@ export const servers: GlobalOption = {
 			cx.problem('error', 'servers/listener', (listener ?? line.words[0]!).span, message);
 		}
 		const server: ServerDraft = listener ? { listener: listener.text } : {};
-		const known: { [name: string]: Subdirective } = {};
+		const known: { [name: string]: SubdirectiveHandler } = {};
 		for (const option of serverOptions) {
 			known[option.name] = (args, at) => option.lower(at, args, { server, settings, listener }, cx);
 		}

@@ -4,7 +4,7 @@ import type { LogFormat, LogOutput, LogSampling } from '../../document/log-setti
 import type { Schema } from '../../document/schema-type.ts';
 import { unavailableMessage } from '../../lower/context/unavailable.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../contract/lower-context.ts';
 import { LOG_FORMAT_REFERENCE, lowerLogFormat } from './log-formats/log-format.ts';
 import { LOG_OUTPUT, lowerLogOutput } from './log-writers/log-output.ts';
 
@@ -12,7 +12,7 @@ import { LOG_OUTPUT, lowerLogOutput } from './log-writers/log-output.ts';
 const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
 
 /** The schema of a log's properties in the document. */
-export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {
+export const LOG_SCHEMA_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', description: 'Logger name. Several sites may share it.' },
 	output: LOG_OUTPUT,
 	format: LOG_FORMAT_REFERENCE,
@@ -49,7 +49,11 @@ export interface LogDraft {
 }
 
 /** Lowers the block of a `log`. `more` holds the sub-directives that are allowed only in this place. */
-export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [name: string]: Subdirective }): LogDraft {
+export function lowerLogBlock(
+	line: Line,
+	cx: LowerContext,
+	more: { readonly [name: string]: SubdirectiveHandler },
+): LogDraft {
 	const draft: LogDraft = {};
 	const once = onlyOnce('log', cx);
 	cx.subdirectives(
@@ -82,7 +86,10 @@ export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [na
 }
 
 /** Wraps sub-directives so that one that appears twice in a block is reported. */
-function onlyOnce(block: 'log' | 'sampling', cx: LowerContext): (name: string, lower: Subdirective) => Subdirective {
+function onlyOnce(
+	block: 'log' | 'sampling',
+	cx: LowerContext,
+): (name: string, lower: SubdirectiveHandler) => SubdirectiveHandler {
 	const seen = new Set<string>();
 	return (name, lower) => (args, at) => {
 		if (seen.has(name)) {
@@ -99,7 +106,7 @@ function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 	const sampling: { interval?: number; first?: number; thereafter?: number } = {};
 	const once = onlyOnce('sampling', cx);
 	const number =
-		(name: 'first' | 'thereafter'): Subdirective =>
+		(name: 'first' | 'thereafter'): SubdirectiveHandler =>
 		(args, at) => {
 			const value = cx.count(at, args, 1, 1, `${name} <number>`) ? cx.integer(args[0]!, 0, 2 ** 31 - 1) : undefined;
 			if (value !== undefined) sampling[name] = value;

@@ -41,18 +41,20 @@ export const matchers: readonly MatcherModule[] = [
 ];
 
 /** All request matchers, by `type` in the document. */
-export const MATCHERS: ReadonlyMap<string, MatcherModule> = new Map(matchers.map(matcher => [matcher.id, matcher]));
+export const MATCHERS_BY_TYPE: ReadonlyMap<string, MatcherModule> = new Map(
+	matchers.map(matcher => [matcher.id, matcher]),
+);
 
 /** Returns the values of a matcher that only lists alternatives (see `lists` in matcher.ts); undefined for any other. */
-export function listOf(
+export function listedValuesOf(
 	matcher: Matcher,
 ): { readonly of: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
-	const lists = MATCHERS.get(matcher.type)?.lists;
+	const lists = MATCHERS_BY_TYPE.get(matcher.type)?.lists;
 	return lists && { ...lists, values: matcher[lists.field] as readonly string[] };
 }
 
 /** Returns the patterns of a matcher that only lists paths; undefined for any other. */
 export function pathsOf(matcher: Matcher): { readonly field: string; readonly values: readonly string[] } | undefined {
-	const list = listOf(matcher);
+	const list = listedValuesOf(matcher);
 	return list?.of === 'path' ? list : undefined;
 }

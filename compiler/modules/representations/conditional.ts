@@ -10,7 +10,7 @@ export interface Validators {
 }
 
 /** `proceed`: answer as usual; `not-modified`: 304; `failed`: 412. */
-export type Precondition = 'proceed' | 'not-modified' | 'failed';
+export type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
 
 const DAY_NAMES = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
@@ -89,7 +89,7 @@ export function etagListHas(list: string, etag: string | undefined, strong: bool
 }
 
 /** Returns the tags of a list verbatim; none for `*`. Parsing stops at the first malformed member. */
-export function tagsOf(list: string): string[] {
+export function parseEntityTags(list: string): string[] {
 	const tags: string[] = [];
 	const member = /[ \t,]*((?:W\/)?"[^"]*")/y;
 	for (let match = member.exec(list); match; match = member.exec(list)) tags.push(match[1]!);
@@ -111,7 +111,7 @@ export function omitContentFields(headers: HeaderList): void {
  * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or otherwise If-Unmodified-Since,
  * then If-None-Match or otherwise If-Modified-Since. An unreadable date counts as absent. `now` is in milliseconds.
  */
-export function evaluatePreconditions(headers: HeaderList, validators: Validators, now: number): Precondition {
+export function evaluatePreconditions(headers: HeaderList, validators: Validators, now: number): PreconditionResult {
 	const ifMatch = headers.combined('if-match');
 	if (ifMatch !== undefined) {
 		if (!etagListHas(ifMatch, validators.etag, true)) return 'failed';

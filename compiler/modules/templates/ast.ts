@@ -2,13 +2,13 @@
 import type { Value } from './value.ts';
 
 /** The place of a node: offsets in the template's source. */
-export interface Range {
+export interface SourceRange {
 	readonly start: number;
 	readonly end: number;
 }
 
 /** A node that evaluates to a value. */
-export type Operand = Range &
+export type Operand = SourceRange &
 	(
 		| { readonly kind: 'dot' }
 		| { readonly kind: 'nil' }
@@ -22,12 +22,12 @@ export type Operand = Range &
 	);
 
 /** An operand with arguments. */
-export interface Command extends Range {
+export interface Command extends SourceRange {
 	readonly operands: readonly Operand[];
 }
 
 /** Commands, each of which gets the value of the previous one as its last argument. */
-export interface Pipeline extends Range {
+export interface Pipeline extends SourceRange {
 	readonly commands: readonly Command[];
 	/** Slots of the variables that receive its value: one, or those for index and element of a `range`. */
 	readonly slots: readonly number[];
@@ -42,7 +42,7 @@ export type Statement =
 	| ControlStatement<'if'>
 	| ControlStatement<'with'>
 	| ControlStatement<'range'>
-	| ({ readonly kind: 'template'; readonly name: string; readonly pipeline: Pipeline | undefined } & Range)
+	| ({ readonly kind: 'template'; readonly name: string; readonly pipeline: Pipeline | undefined } & SourceRange)
 	| { readonly kind: 'break' }
 	| { readonly kind: 'continue' };
 

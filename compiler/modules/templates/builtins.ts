@@ -1,8 +1,8 @@
 /** The built-in functions of the language, except `and` and `or`, which are evaluated separately. */
 import { escapeQueryText } from '../../exchange/uri-escape.ts';
 import { basicEqual, basicLess } from './compare.ts';
-import { formatValue, textOf } from './format-value.ts';
-import { define, type FunctionList } from './function.ts';
+import { formatValue, valueToText } from './format-value.ts';
+import { defineFunction, type FunctionList } from './function.ts';
 import { formatPrintf } from './printf.ts';
 import type { Run } from './run.ts';
 import { byteLength, byteSlice } from './text-bytes.ts';
@@ -10,36 +10,39 @@ import { asDictionary, Callable, isList, isTrue, typeName, type Value } from './
 
 /** The built-in functions, such as `len`, `index`, `eq` and `printf`. */
 export const BUILTINS: FunctionList = {
-	not: define('any', (_, value: Value) => !isTrue(value)),
-	len: define('any', (run, value: Value) => BigInt(lengthOf(run, value))),
-	index: define('any any...', (run, subject: Value, keys: Value[]) =>
+	not: defineFunction('any', (_, value: Value) => !isTrue(value)),
+	len: defineFunction('any', (run, value: Value) => BigInt(lengthOf(run, value))),
+	index: defineFunction('any any...', (run, subject: Value, keys: Value[]) =>
 		keys.reduce<Value>((value, key) => indexed(run, value, key), subject),
 	),
-	slice: define('any int...', (run, subject: Value, bounds: bigint[]) => sliced(run, subject, bounds)),
-	call: define('any any...', (run, callable: Value, args: Value[]) => {
+	slice: defineFunction('any int...', (run, subject: Value, bounds: bigint[]) => sliced(run, subject, bounds)),
+	call: defineFunction('any any...', (run, callable: Value, args: Value[]) => {
 		if (callable instanceof Callable) return callable.call(run, args);
 		return run.fail(callable === null ? 'call of nil' : `non-function of type ${typeName(callable)}`);
 	}),
-	eq: define('any any...', (run, first: Value, others: Value[]) => {
+	eq: defineFunction('any any...', (run, first: Value, others: Value[]) => {
 		if (others.length === 0) return run.fail('missing argument for comparison');
 		return others.some(other => basicEqual(run, first, other));
 	}),
-	ne: define('any any', (run, a: Value, b: Value) => !basicEqual(run, a, b)),
-	lt: define('any any', (run, a: Value, b: Value) => basicLess(run, a, b)),
-	le: define('any any', (run, a: Value, b: Value) => basicLess(run, a, b) || basicEqual(run, a, b)),
-	gt: define('any any', (run, a: Value, b: Value) => !basicLess(run, a, b) && !basicEqual(run, a, b)),
-	ge: define('any any', (run, a: Value, b: Value) => !basicLess(run, a, b)),
-	print: define('any...', (run, values: Value[]) => joinPrinted(run, values)),
-	println: define('any...', (run, values: Value[]) => `${values.map(value => formatValue(run, value)).join(' ')}\n`),
-	printf: define('string any...', (run, format: string, values: Value[]) => formatPrintf(run, format, values)),
-	html: define('any...', (run, values: Value[]) => escapeHtml(joined(run, values))),
-	js: define('any...', (run, values: Value[]) => escapeJs(joined(run, values))),
-	urlquery: define('any...', (run, values: Value[]) => escapeQueryText(joined(run, values))),
+	ne: defineFunction('any any', (run, a: Value, b: Value) => !basicEqual(run, a, b)),
+	lt: defineFunction('any any', (run, a: Value, b: Value) => basicLess(run, a, b)),
+	le: defineFunction('any any', (run, a: Value, b: Value) => basicLess(run, a, b) || basicEqual(run, a, b)),
+	gt: defineFunction('any any', (run, a: Value, b: Value) => !basicLess(run, a, b) && !basicEqual(run, a, b)),
+	ge: defineFunction('any any', (run, a: Value, b: Value) => !basicLess(run, a, b)),
+	print: defineFunction('any...', (run, values: Value[]) => joinPrinted(run, values)),
+	println: defineFunction(
+		'any...',
+		(run, values: Value[]) => `${values.map(value => formatValue(run, value)).join(' ')}\n`,
+	),
+	printf: defineFunction('string any...', (run, format: string, values: Value[]) => formatPrintf(run, format, values)),
+	html: defineFunction('any...', (run, values: Value[]) => escapeHtml(joined(run, values))),
+	js: defineFunction('any...', (run, values: Value[]) => escapeJs(joined(run, values))),
+	urlquery: defineFunction('any...', (run, values: Value[]) => escapeQueryText(joined(run, values))),
 };
 
 /** Joins values like `print`; a single value is only converted to a string. */
 function joined(run: Run, values: readonly Value[]): string {
-	return values.length === 1 ? textOf(run, values[0]!) : joinPrinted(run, values);
+	return values.length === 1 ? valueToText(run, values[0]!) : joinPrinted(run, values);
 }
 
 /** Joins values, with a space between two neighbors if neither is a string. */

@@ -1,7 +1,7 @@
 /** Compiles statements to closures. */
-import type { Range, Statement } from './ast.ts';
-import { type CompileScope, compileCommands, compilePipeline, type Evaluate, failAt } from './evaluate.ts';
-import { printed } from './format-value.ts';
+import type { SourceRange, Statement } from './ast.ts';
+import { type CompileScope, compileCommands, compilePipeline, type Evaluator, failAtPlace } from './evaluate.ts';
+import { printValue } from './format-value.ts';
 import type { Run, Variables } from './run.ts';
 import { LimitError } from './template-error.ts';
 import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
@@ -44,7 +44,7 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 			return limited(scope, pipeline, (run, dot, variables) => {
 				run.budget.spend(1);
 				const result = value(run, dot, variables);
-				if (prints) run.write(typeof result === 'string' ? result : printed(run, result));
+				if (prints) run.write(typeof result === 'string' ? result : printValue(run, result));
 				return NORMAL;
 			});
 		}
@@ -73,12 +73,12 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 }
 
 /** Adds the place in the template to the error if the limit on steps is reached, even between two calls. */
-function limited(scope: CompileScope, place: Range, body: TemplateBody): TemplateBody {
+function limited(scope: CompileScope, place: SourceRange, body: TemplateBody): TemplateBody {
 	return (run, dot, variables) => {
 		try {
 			return body(run, dot, variables);
 		} catch (error) {
-			if (error instanceof LimitError) failAt(scope, place, run, error.message, error);
+			if (error instanceof LimitError) failAtPlace(scope, place, run, error.message, error);
 			throw error;
 		}
 	};
@@ -86,7 +86,7 @@ function limited(scope: CompileScope, place: Range, body: TemplateBody): Templat
 
 function compileRange(statement: Statement & { kind: 'range' }, scope: CompileScope): TemplateBody {
 	const { pipeline } = statement;
-	const subject: Evaluate = compileCommands(pipeline.commands, scope);
+	const subject: Evaluator = compileCommands(pipeline.commands, scope);
 	const body = compileStatements(statement.body, scope);
 	const otherwise = compileStatements(statement.otherwise, scope);
 	const { slots } = pipeline;
@@ -108,13 +108,13 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 		}
 		if (typeof value === 'bigint') {
 			if (value <= 0n) return otherwise(run, dot, variables);
-			if (index !== undefined) failAt(scope, pipeline, run, "can't use two variables to range over an integer");
+			if (index !== undefined) failAtPlace(scope, pipeline, run, "can't use two variables to range over an integer");
 			for (let i = 0n; i < value; i++) if (!once(run, i, i, variables)) break;
 			return NORMAL;
 		}
 		if (value === null) return otherwise(run, dot, variables);
 		const entries = asDictionary(value);
-		if (!entries) failAt(scope, pipeline, run, `range can't iterate over a value of type ${typeName(value)}`);
+		if (!entries) failAtPlace(scope, pipeline, run, `range can't iterate over a value of type ${typeName(value)}`);
 		if (entries!.size === 0) return otherwise(run, dot, variables);
 		run.budget.entries(entries!.size);
 		for (const key of sortedKeys(entries!)) if (!once(run, key, entries!.get(key)!, variables)) break;
@@ -127,7 +127,7 @@ function compileTemplateCall(statement: Statement & { kind: 'template' }, scope:
 	const data = statement.pipeline ? compilePipeline(statement.pipeline, scope) : () => null;
 	return limited(scope, statement, (run, dot, variables) => {
 		const found = run.templates.get(name);
-		if (!found) failAt(scope, statement, run, `template "${name}" not defined`);
+		if (!found) failAtPlace(scope, statement, run, `template "${name}" not defined`);
 		const value = data(run, dot, variables);
 		const { parseName, templateName } = run;
 		run.budget.spend(1);

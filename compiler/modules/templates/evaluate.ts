@@ -1,21 +1,21 @@
 /** Compiles pipelines to closures: operands, fields, calls. */
-import type { Command, Operand, Pipeline, Range } from './ast.ts';
+import type { Command, Operand, Pipeline, SourceRange } from './ast.ts';
 import {
+	argumentCountMistake,
+	argumentTypeMistake,
+	chargeResult,
 	convertArgument,
-	countMistake,
 	type FunctionTable,
-	measured,
 	parameterKind,
 	type TemplateFunction,
-	typeMistake,
 } from './function.ts';
-import { lineAt } from './lexer.ts';
+import { lineOfOffset } from './lexer.ts';
 import type { Run, Variables } from './run.ts';
 import { FunctionError, LimitError, TemplateFailure } from './template-error.ts';
 import { asDictionary, Callable, isObject, isTrue, typeName, type Value } from './value.ts';
 
 /** A compiled pipeline or operand. */
-export type Evaluate = (run: Run, dot: Value, variables: Variables) => Value;
+export type Evaluator = (run: Run, dot: Value, variables: Variables) => Value;
 
 /** A compiled command. `final` is the value of the previous command of the pipeline, if any. */
 type EvaluateCommand = (run: Run, dot: Value, variables: Variables, final: Value) => Value;
@@ -27,10 +27,10 @@ export interface CompileScope {
 }
 
 /** Throws an error with its place: `template: name:line:column: executing "name" at <.X>: reason`. */
-export function failAt(scope: CompileScope, place: Range, run: Run, reason: string, cause?: unknown): never {
+export function failAtPlace(scope: CompileScope, place: SourceRange, run: Run, reason: string, cause?: unknown): never {
 	const { text } = scope;
 	const column = place.start - text.lastIndexOf('\n', place.start - 1);
-	const where = `${run.parseName}:${lineAt(text, place.start)}:${column}`;
+	const where = `${run.parseName}:${lineOfOffset(text, place.start)}:${column}`;
 	const context = text.slice(place.start, place.end).replace(/\s+/g, ' ');
 	const shown = context.length > 40 ? `${context.slice(0, 40)}...` : context;
 	const message = `template: ${where}: executing "${run.templateName}" at <${shown}>: ${reason}`;
@@ -38,7 +38,7 @@ export function failAt(scope: CompileScope, place: Range, run: Run, reason: stri
 }
 
 /** Compiles a pipeline, including its assignments. */
-export function compilePipeline(pipeline: Pipeline, scope: CompileScope): Evaluate {
+export function compilePipeline(pipeline: Pipeline, scope: CompileScope): Evaluator {
 	const value = compileCommands(pipeline.commands, scope);
 	const [slot] = pipeline.slots;
 	if (slot === undefined) return value;
@@ -49,7 +49,7 @@ export function compilePipeline(pipeline: Pipeline, scope: CompileScope): Evalua
 }
 
 /** Compiles the commands of a pipeline without its assignments. */
-export function compileCommands(commands: readonly Command[], scope: CompileScope): Evaluate {
+export function compileCommands(commands: readonly Command[], scope: CompileScope): Evaluator {
 	const [first, ...rest] = commands.map((command, i) => compileCommand(command, i > 0, scope));
 	if (rest.length === 0) return (run, dot, variables) => first!(run, dot, variables, null);
 	return (run, dot, variables) => {
@@ -72,10 +72,10 @@ function compileCommand(command: Command, piped: boolean, scope: CompileScope): 
 	}
 	const value = compileOperand(first!, scope);
 	if (args.length === 0 && !piped) return value;
-	return run => failAt(scope, first!, run, "can't give argument to non-function");
+	return run => failAtPlace(scope, first!, run, "can't give argument to non-function");
 }
 
-function compileOperand(operand: Operand, scope: CompileScope): Evaluate {
+function compileOperand(operand: Operand, scope: CompileScope): Evaluator {
 	switch (operand.kind) {
 		case 'dot':
 			return (_, dot) => dot;
@@ -105,7 +105,7 @@ function compileOperand(operand: Operand, scope: CompileScope): Evaluate {
 function compileMethod(
 	operand: Operand & { kind: 'field' },
 	operands: readonly Operand[],
-	args: readonly Evaluate[],
+	args: readonly Evaluator[],
 	piped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
@@ -116,7 +116,7 @@ function compileMethod(
 		const member = memberOf(scope, operand, run, of(run, dot, variables), name);
 		if (!(member instanceof Callable)) {
 			if (args.length === 0 && !piped) return member;
-			return failAt(scope, operand, run, `${name} has arguments but cannot be invoked as function`);
+			return failAtPlace(scope, operand, run, `${name} has arguments but cannot be invoked as function`);
 		}
 		const values = args.map(arg => arg(run, dot, variables));
 		if (piped) values.push(final);
@@ -125,42 +125,42 @@ function compileMethod(
 				const kind = member.parameters[i];
 				if (kind === undefined) break;
 				if (convertArgument(value, kind as 'string') === undefined) {
-					return failAt(scope, operands[i] ?? operand, run, typeMistake(value, kind as 'string'));
+					return failAtPlace(scope, operands[i] ?? operand, run, argumentTypeMistake(value, kind as 'string'));
 				}
 			}
 			if (values.length !== member.parameters.length) {
 				run.fail(`wrong number of args for ${name}: want ${member.parameters.length} got ${values.length}`);
 			}
-			return measured(run, member.call(run, values));
+			return chargeResult(run, member.call(run, values));
 		});
 	};
 }
 
-function memberOf(scope: CompileScope, place: Range, run: Run, value: Value, name: string): Value {
+function memberOf(scope: CompileScope, place: SourceRange, run: Run, value: Value, name: string): Value {
 	if (value instanceof Map) return value.get(name) ?? null;
-	if (value === null) return failAt(scope, place, run, `nil pointer evaluating interface {}.${name}`);
+	if (value === null) return failAtPlace(scope, place, run, `nil pointer evaluating interface {}.${name}`);
 	if (isObject(value)) {
 		const member = value.member(name);
 		if (member !== undefined) return member;
 		const entries = asDictionary(value);
 		if (entries) return entries.get(name) ?? null;
 	}
-	return failAt(scope, place, run, `can't evaluate field ${name} in type ${typeName(value)}`);
+	return failAtPlace(scope, place, run, `can't evaluate field ${name} in type ${typeName(value)}`);
 }
 
 function compileCall(
 	name: string,
-	place: Range,
+	place: SourceRange,
 	operands: readonly Operand[],
-	args: readonly Evaluate[],
+	args: readonly Evaluator[],
 	piped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
 	if (name === 'and' || name === 'or') return compileLogic(name, place, args, piped, scope);
 	const fn = scope.functions.get(name)!;
-	const mistake = countMistake(name, fn, args.length + (piped ? 1 : 0));
-	if (mistake) return run => failAt(scope, place, run, mistake);
-	const whole: Range = { start: place.start, end: operands.at(-1)?.end ?? place.end };
+	const mistake = argumentCountMistake(name, fn, args.length + (piped ? 1 : 0));
+	if (mistake) return run => failAtPlace(scope, place, run, mistake);
+	const whole: SourceRange = { start: place.start, end: operands.at(-1)?.end ?? place.end };
 	return (run, dot, variables, final) => {
 		run.budget.spend(1);
 		const values: Value[] = [];
@@ -168,13 +168,13 @@ function compileCall(
 			values.push(checked(scope, operands[i]!, run, fn, i, arg(run, dot, variables)));
 		}
 		if (piped) values.push(checked(scope, place, run, fn, args.length, final));
-		return guarded(scope, whole, run, name, () => measured(run, fn.call(run, values)));
+		return guarded(scope, whole, run, name, () => chargeResult(run, fn.call(run, values)));
 	};
 }
 
 function checked(
 	scope: CompileScope,
-	place: Range,
+	place: SourceRange,
 	run: Run,
 	fn: TemplateFunction,
 	index: number,
@@ -182,19 +182,19 @@ function checked(
 ): Value {
 	const kind = parameterKind(fn, index);
 	const converted = convertArgument(value, kind);
-	return converted === undefined ? failAt(scope, place, run, typeMistake(value, kind)) : converted;
+	return converted === undefined ? failAtPlace(scope, place, run, argumentTypeMistake(value, kind)) : converted;
 }
 
 /** Compiles `and` or `or`. Evaluation stops at the argument that decides the result, and that argument is the result. */
 function compileLogic(
 	name: 'and' | 'or',
-	place: Range,
-	args: readonly Evaluate[],
+	place: SourceRange,
+	args: readonly Evaluator[],
 	piped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
 	if (args.length === 0 && !piped) {
-		return run => failAt(scope, place, run, `wrong number of args for ${name}: want at least 1 got 0`);
+		return run => failAtPlace(scope, place, run, `wrong number of args for ${name}: want at least 1 got 0`);
 	}
 	const stop = name === 'or';
 	return (run, dot, variables, final) => {
@@ -209,12 +209,13 @@ function compileLogic(
 }
 
 /** Runs a call, and adds its place in the template to its errors. */
-function guarded(scope: CompileScope, place: Range, run: Run, name: string, call: () => Value): Value {
+function guarded(scope: CompileScope, place: SourceRange, run: Run, name: string, call: () => Value): Value {
 	try {
 		return call();
 	} catch (error) {
-		if (error instanceof FunctionError) failAt(scope, place, run, `error calling ${name}: ${error.message}`, error);
-		if (error instanceof LimitError) failAt(scope, place, run, error.message, error);
+		if (error instanceof FunctionError)
+			failAtPlace(scope, place, run, `error calling ${name}: ${error.message}`, error);
+		if (error instanceof LimitError) failAtPlace(scope, place, run, error.message, error);
 		throw error;
 	}
 }

@@ -3,7 +3,7 @@ import type { Run } from './run.ts';
 import { Callable, isList, sortedKeys, type Value } from './value.ts';
 
 /** Returns what an action prints for a value that is not a string. */
-export function printed(run: Run, value: Value): string {
+export function printValue(run: Run, value: Value): string {
 	if (value === null) return '<no value>';
 	if (value instanceof Callable) return run.fail(`can't print ${value.name} of type func`);
 	return formatValue(run, value);
@@ -53,16 +53,16 @@ export function formatFloat(value: number): string {
 	if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
 	if (Object.is(value, -0)) return '-0';
 	const size = Math.abs(value);
-	if (value !== 0 && (size < 1e-4 || size >= 1e21)) return exponent(value.toExponential());
+	if (value !== 0 && (size < 1e-4 || size >= 1e21)) return padExponent(value.toExponential());
 	return String(value);
 }
 
 /** Formats an exponent with at least two digits. */
-export function exponent(text: string): string {
+export function padExponent(text: string): string {
 	return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
 /** Converts a value to a string like sprig's functions: nil becomes `<nil>`, and other values are formatted like `%v`. */
-export function textOf(run: Run, value: Value): string {
+export function valueToText(run: Run, value: Value): string {
 	return typeof value === 'string' ? value : formatValue(run, value);
 }

@@ -22,7 +22,7 @@ export type FunctionList = { readonly [name: string]: TemplateFunction };
  * Defines a function. The signature lists the types of its parameters, such as `string int any...`. The body is called with the
  * run and one argument per parameter; for `...`, the argument is a list.
  */
-export function define(signature: string, body: (run: Run, ...args: never[]) => Value): TemplateFunction {
+export function defineFunction(signature: string, body: (run: Run, ...args: never[]) => Value): TemplateFunction {
 	const words = signature === '' ? [] : signature.split(' ');
 	const variadic = words.at(-1)?.endsWith('...') ?? false;
 	const parameters = words.map(word => word.replace('...', '') as ParameterKind);
@@ -36,7 +36,7 @@ export function define(signature: string, body: (run: Run, ...args: never[]) => 
 }
 
 /** Returns a message if the number of arguments is wrong, otherwise undefined. */
-export function countMistake(name: string, fn: TemplateFunction, count: number): string | undefined {
+export function argumentCountMistake(name: string, fn: TemplateFunction, count: number): string | undefined {
 	const { length } = fn.parameters;
 	if (fn.variadic) {
 		if (count >= length - 1) return undefined;
@@ -83,7 +83,7 @@ const TYPE_NAMES: { readonly [kind in ParameterKind]: string } = {
 };
 
 /** Returns the message for an argument of the wrong type. */
-export function typeMistake(value: Value, kind: ParameterKind): string {
+export function argumentTypeMistake(value: Value, kind: ParameterKind): string {
 	const expected = TYPE_NAMES[kind];
 	return value === null
 		? `invalid value; expected ${expected}`
@@ -92,18 +92,18 @@ export function typeMistake(value: Value, kind: ParameterKind): string {
 
 /** Checks the arguments and calls the function. Throws FunctionError. */
 export function callChecked(run: Run, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
-	const mistake = countMistake(name, fn, args.length);
+	const mistake = argumentCountMistake(name, fn, args.length);
 	if (mistake) run.fail(mistake);
 	const converted = args.map((value, i) => {
 		const kind = parameterKind(fn, i);
 		const argument = convertArgument(value, kind);
-		return argument === undefined ? run.fail(typeMistake(value, kind)) : argument;
+		return argument === undefined ? run.fail(argumentTypeMistake(value, kind)) : argument;
 	});
-	return measured(run, fn.call(run, converted));
+	return chargeResult(run, fn.call(run, converted));
 }
 
 /** Charges the result of a call to the budget, and returns it. */
-export function measured(run: Run, value: Value): Value {
+export function chargeResult(run: Run, value: Value): Value {
 	if (typeof value === 'string') run.budget.text(value.length);
 	else if (typeof value === 'object' && value !== null) {
 		if (isList(value)) run.budget.entries(value.length);

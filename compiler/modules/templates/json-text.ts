@@ -54,11 +54,11 @@ function encode(run: Run, value: Value, indent: string, newline: string): string
 
 /** Parses JSON. Numbers become floats, as in Go. Throws SyntaxError. */
 export function fromJson(text: string): Value {
-	return fromData(JSON.parse(text), false);
+	return valueFromData(JSON.parse(text), false);
 }
 
 /** Converts plain data, as returned by a front matter parser. If `integers`, whole numbers become integers. */
-export function fromData(data: unknown, integers: boolean): Value {
+export function valueFromData(data: unknown, integers: boolean): Value {
 	switch (typeof data) {
 		case 'string':
 		case 'boolean':
@@ -72,8 +72,8 @@ export function fromData(data: unknown, integers: boolean): Value {
 			return null;
 	}
 	if (data === null) return null;
-	if (Array.isArray(data)) return data.map(item => fromData(item, integers));
+	if (Array.isArray(data)) return data.map(item => valueFromData(item, integers));
 	if (data instanceof Date) return new TimeValue(data.getTime(), 'UTC');
-	if (data instanceof Map) return new Map([...data].map(([key, item]) => [String(key), fromData(item, integers)]));
-	return new Map(Object.entries(data).map(([key, item]) => [key, fromData(item, integers)]));
+	if (data instanceof Map) return new Map([...data].map(([key, item]) => [String(key), valueFromData(item, integers)]));
+	return new Map(Object.entries(data).map(([key, item]) => [key, valueFromData(item, integers)]));
 }

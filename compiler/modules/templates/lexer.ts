@@ -2,7 +2,7 @@
 import { TemplateSyntaxError } from './template-error.ts';
 
 /** Data inserted into a template's output at a place in its source, so that it is never interpreted as part of the template. */
-export interface Insertion {
+export interface DataInsertion {
 	/** Offset in the source at which the data is inserted. */
 	readonly at: number;
 	readonly value: string;
@@ -11,7 +11,7 @@ export interface Insertion {
 export interface TemplateSource {
 	readonly text: string;
 	/** Data to insert, in the order of their offsets. */
-	readonly data?: readonly Insertion[];
+	readonly data?: readonly DataInsertion[];
 }
 
 /** Delimiters of actions. */
@@ -35,7 +35,7 @@ export interface Token {
 }
 
 /** A part of a template: literal text or an action. */
-export type Piece =
+export type TemplatePiece =
 	| { readonly kind: 'text'; readonly text: string }
 	| { readonly kind: 'action'; readonly tokens: readonly Token[]; readonly start: number; readonly end: number };
 
@@ -49,12 +49,12 @@ const NUMBER =
 const OPERATORS = [':=', '=', '|', '(', ')', ','];
 
 /** Splits a source. Throws TemplateSyntaxError. */
-export function splitTemplate(source: TemplateSource, delimiters: Delimiters): Piece[] {
+export function splitTemplate(source: TemplateSource, delimiters: Delimiters): TemplatePiece[] {
 	return new Splitter(source, delimiters).pieces();
 }
 
 /** Returns the line of an offset, starting at 1. */
-export function lineAt(text: string, offset: number): number {
+export function lineOfOffset(text: string, offset: number): number {
 	let line = 1;
 	for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line++;
 	return line;
@@ -62,7 +62,7 @@ export function lineAt(text: string, offset: number): number {
 
 class Splitter {
 	readonly #text: string;
-	readonly #data: readonly Insertion[];
+	readonly #data: readonly DataInsertion[];
 	readonly #open: string;
 	readonly #close: string;
 	#at = 0;
@@ -76,11 +76,11 @@ class Splitter {
 		this.#close = close;
 	}
 
-	pieces(): Piece[] {
+	pieces(): TemplatePiece[] {
 		if (this.#text.length > MAX_SOURCE) {
 			throw new TemplateSyntaxError(1, `the text is longer than ${MAX_SOURCE} characters`);
 		}
-		const pieces: Piece[] = [];
+		const pieces: TemplatePiece[] = [];
 		let trimNext = false;
 		for (;;) {
 			const found = this.#findOpen();
@@ -291,7 +291,7 @@ class Splitter {
 	}
 
 	#fail(at: number, reason: string): never {
-		throw new TemplateSyntaxError(lineAt(this.#text, at), reason);
+		throw new TemplateSyntaxError(lineOfOffset(this.#text, at), reason);
 	}
 }
 

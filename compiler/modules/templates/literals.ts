@@ -1,5 +1,5 @@
 /** Parses numbers and characters in templates. */
-import { int64, type Value } from './value.ts';
+import { type Value, wrapInt64 } from './value.ts';
 
 /**
  * Parses an integer (`1`, `0x1F`, `0b1`, `0o7`, `017`, `1_000`) or a float (`1.5`, `1e3`, `0x1p4`); undefined for anything
@@ -13,7 +13,7 @@ export function parseNumber(written: string): bigint | number | undefined {
 	const integer = integerOf(text);
 	if (integer !== undefined) {
 		const value = negative ? -integer : integer;
-		return int64(value) === value ? value : undefined;
+		return wrapInt64(value) === value ? value : undefined;
 	}
 	const float = text.startsWith('0x')
 		? hexFloat(text)

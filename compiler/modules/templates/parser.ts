@@ -1,6 +1,13 @@
 /** Parses the pieces of a template into a syntax tree. */
 import type { Command, ControlStatement, Operand, ParsedTemplate, Pipeline, Statement } from './ast.ts';
-import { type Delimiters, lineAt, type Piece, splitTemplate, type TemplateSource, type Token } from './lexer.ts';
+import {
+	type Delimiters,
+	lineOfOffset,
+	splitTemplate,
+	type TemplatePiece,
+	type TemplateSource,
+	type Token,
+} from './lexer.ts';
 import { parseCharacter, parseNumber } from './literals.ts';
 import { TemplateSyntaxError } from './template-error.ts';
 
@@ -22,7 +29,7 @@ export function parseTemplate(
 class Parser {
 	readonly defines = new Map<string, readonly Statement[]>();
 	readonly #text: string;
-	readonly #pieces: readonly Piece[];
+	readonly #pieces: readonly TemplatePiece[];
 	readonly #isFunction: (name: string) => true | string;
 	#piece = 0;
 	#tokens: readonly Token[] = [];
@@ -32,7 +39,7 @@ class Parser {
 	#loops = 0;
 	#nesting = 0;
 
-	constructor(text: string, pieces: readonly Piece[], isFunction: (name: string) => true | string) {
+	constructor(text: string, pieces: readonly TemplatePiece[], isFunction: (name: string) => true | string) {
 		this.#text = text;
 		this.#pieces = pieces;
 		this.#isFunction = isFunction;
@@ -321,7 +328,7 @@ class Parser {
 	}
 
 	#fail(at: { start: number }, reason: string): never {
-		throw new TemplateSyntaxError(lineAt(this.#text, at.start), reason);
+		throw new TemplateSyntaxError(lineOfOffset(this.#text, at.start), reason);
 	}
 }
 

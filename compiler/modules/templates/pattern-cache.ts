@@ -1,5 +1,5 @@
 /** A cache of compiled regular expressions for templates. */
-import { compileRegexp, REQUESTED, RegexpError } from '../../codegen/regexp/regexp.ts';
+import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError } from '../../codegen/regexp/regexp.ts';
 import { FunctionError } from './template-error.ts';
 
 /** Maximum cached expressions, so that templates which build them from data cannot exhaust memory. */
@@ -17,7 +17,7 @@ export class PatternCache {
 			return known;
 		}
 		try {
-			const compiled = compileRegexp(source, 'g', REQUESTED);
+			const compiled = compileRegexp(source, 'g', REQUEST_REGEXP_BOUNDS);
 			if (this.#compiled.size >= MAX) this.#compiled.clear();
 			this.#compiled.set(source, compiled);
 			return compiled;

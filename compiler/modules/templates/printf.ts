@@ -1,5 +1,5 @@
 /** Formats values with verbs such as `%d`, like Go's `fmt`. */
-import { exponent, formatFloat, formatValue } from './format-value.ts';
+import { formatFloat, formatValue, padExponent } from './format-value.ts';
 import type { Run } from './run.ts';
 import { typeName, type Value } from './value.ts';
 
@@ -135,7 +135,7 @@ function formatDefault(run: Run, verb: Verb, value: Value): string {
 
 /** Implements `%#v`. */
 function goSyntax(run: Run, value: Value): string {
-	if (typeof value === 'string') return quoted(value);
+	if (typeof value === 'string') return quoteString(value);
 	if (Array.isArray(value)) {
 		run.budget.enter();
 		run.budget.spend(value.length);
@@ -193,9 +193,9 @@ function formatFloatVerb(verb: Verb, value: number): string | undefined {
 	if (!Number.isFinite(value)) return signed({ ...verb, zero: false }, formatFloat(value));
 	switch (verb.letter) {
 		case 'e':
-			return signed(verb, exponent(value.toExponential(Math.min(precision, 100))));
+			return signed(verb, padExponent(value.toExponential(Math.min(precision, 100))));
 		case 'E':
-			return signed(verb, exponent(value.toExponential(Math.min(precision, 100))).toUpperCase());
+			return signed(verb, padExponent(value.toExponential(Math.min(precision, 100))).toUpperCase());
 		case 'f':
 		case 'F':
 			return signed(verb, fixed(value, Math.min(precision, 100)));
@@ -216,7 +216,7 @@ function significant(value: number, digits: number): string {
 	const text = value.toPrecision(Math.min(Math.max(digits, 1), 100));
 	const [mantissa, power] = text.split('e') as [string, string?];
 	const short = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
-	return power === undefined ? short : exponent(`${short}e${power}`);
+	return power === undefined ? short : padExponent(`${short}e${power}`);
 }
 
 function formatText(verb: Verb, text: string): string | undefined {
@@ -225,7 +225,7 @@ function formatText(verb: Verb, text: string): string | undefined {
 		case 's':
 			return padded(verb, cut);
 		case 'q':
-			return padded(verb, verb.sharp && !/[`\n\r]/.test(cut) ? `\`${cut}\`` : quoted(cut));
+			return padded(verb, verb.sharp && !/[`\n\r]/.test(cut) ? `\`${cut}\`` : quoteString(cut));
 		case 'x':
 			return padded(verb, Buffer.from(cut).toString('hex'));
 		case 'X':
@@ -236,7 +236,7 @@ function formatText(verb: Verb, text: string): string | undefined {
 }
 
 /** Quotes a string with escapes, like Go. */
-export function quoted(text: string): string {
+export function quoteString(text: string): string {
 	return `"${text.replace(/["\\\p{C}\p{Zl}\p{Zp}]/gu, escaped)}"`;
 }
 

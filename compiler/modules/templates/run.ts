@@ -4,7 +4,7 @@ import { FunctionError, LimitError } from './template-error.ts';
 import type { Value } from './value.ts';
 
 /** Limits that keep a template from blocking a thread or exhausting its memory. */
-export interface Bounds {
+export interface ExecutionBounds {
 	/** Evaluation steps of one execution, including the templates it calls; long strings and lists count as several. */
 	readonly steps: number;
 	/** Maximum characters of a string, and of the output. */
@@ -14,19 +14,23 @@ export interface Bounds {
 }
 
 /** The bounds for serving requests: about a tenth of a second in the worst case. */
-export const DEFAULT_BOUNDS: Bounds = { steps: 1_000_000, characters: 10 * 1024 * 1024, entries: 100_000 };
+export const DEFAULT_EXECUTION_BOUNDS: ExecutionBounds = {
+	steps: 1_000_000,
+	characters: 10 * 1024 * 1024,
+	entries: 100_000,
+};
 
 /** Maximum nesting of template calls and of values; more could overflow the stack. */
 const MAX_DEPTH = 100;
 
 /** The remaining budget of one execution. Included templates draw on it, and so do repetitions (see `restart`). */
-export class Budget {
-	readonly bounds: Bounds;
+export class ExecutionBudget {
+	readonly bounds: ExecutionBounds;
 	readonly #steps: { left: number };
 	#depth = 0;
 
 	/** `steps` may be shared by several executions. */
-	constructor(bounds: Bounds = DEFAULT_BOUNDS, steps: { left: number } = { left: bounds.steps }) {
+	constructor(bounds: ExecutionBounds = DEFAULT_EXECUTION_BOUNDS, steps: { left: number } = { left: bounds.steps }) {
 		this.bounds = bounds;
 		this.#steps = steps;
 	}
@@ -91,7 +95,7 @@ export interface RunDependencies {
 
 /** One execution of a template. */
 export class Run {
-	readonly budget: Budget;
+	readonly budget: ExecutionBudget;
 	readonly deps: RunDependencies;
 	/** For messages: name of the source whose actions are running, and of the template in it. */
 	parseName: string;
@@ -101,7 +105,7 @@ export class Run {
 	readonly #pieces: string[] = [];
 	#length = 0;
 
-	constructor(name: string, budget: Budget, deps: RunDependencies) {
+	constructor(name: string, budget: ExecutionBudget, deps: RunDependencies) {
 		this.parseName = name;
 		this.templateName = name;
 		this.budget = budget;

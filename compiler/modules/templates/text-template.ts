@@ -6,7 +6,7 @@ import { compileStatements, type TemplateBody } from './compile.ts';
 import type { FunctionTable } from './function.ts';
 import type { Delimiters, TemplateSource } from './lexer.ts';
 import { parseTemplate } from './parser.ts';
-import { type Budget, Run, type RunDependencies } from './run.ts';
+import { type ExecutionBudget, Run, type RunDependencies } from './run.ts';
 import { LimitError, TemplateFailure, TemplateSyntaxError } from './template-error.ts';
 import type { Value } from './value.ts';
 
@@ -48,12 +48,12 @@ export function compileTextTemplate(source: TemplateSource, language: TemplateLa
 }
 
 /** The input of an execution. */
-export interface Execution {
+export interface TemplateExecution {
 	/** Name of the template in messages. */
 	readonly name: string;
 	/** The initial value of `.` and `$`. */
 	readonly data: Value;
-	readonly budget: Budget;
+	readonly budget: ExecutionBudget;
 	readonly deps: RunDependencies;
 }
 
@@ -61,7 +61,7 @@ export interface Execution {
  * Executes a template and returns its output. Throws TemplateFailure, and errors of the embedder's functions (including
  * Suspension).
  */
-export function executeTextTemplate(template: TextTemplate, execution: Execution): string {
+export function executeTextTemplate(template: TextTemplate, execution: TemplateExecution): string {
 	const { name, data, budget, deps } = execution;
 	const run = new Run(name, budget, deps);
 	addTemplates(run, template, name);

@@ -3,12 +3,20 @@
  */
 import { isZone, offsetText, type Zone, zoneFacts } from './time-zone.ts';
 
-export const MONTHS: readonly string[] = [
+export const MONTH_NAMES: readonly string[] = [
 	...['January', 'February', 'March', 'April', 'May', 'June', 'July'],
 	...['August', 'September', 'October', 'November', 'December'],
 ];
 /** Names of the days, from Sunday. */
-export const DAYS: readonly string[] = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+export const DAY_NAMES: readonly string[] = [
+	'Sunday',
+	'Monday',
+	'Tuesday',
+	'Wednesday',
+	'Thursday',
+	'Friday',
+	'Saturday',
+];
 
 const ELEMENT =
 	/January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|01|02|03|04|05|06|__2|_2(?!006)|2006|2|15|1|3|4|5|PM|pm|-07:00|-0700|-07|Z07:00|Z0700|Z07|[.,](?:0+|9+)(?!\d)/g;
@@ -43,8 +51,8 @@ export function formatTime(time: number, layout: string, zone: Zone): string {
 	const date = new Date(time + offset * 60_000);
 	const hour = date.getUTCHours();
 	const year = date.getUTCFullYear();
-	const month = MONTHS[date.getUTCMonth()]!;
-	const weekday = DAYS[date.getUTCDay()]!;
+	const month = MONTH_NAMES[date.getUTCMonth()]!;
+	const weekday = DAY_NAMES[date.getUTCDay()]!;
 	return layout.replace(ELEMENT, element => {
 		switch (element) {
 			case 'January':
@@ -189,12 +197,12 @@ function readElement(element: string, text: string, fields: Fields): number | un
 	switch (element) {
 		case 'January':
 		case 'Jan':
-			return named(MONTHS, element === 'Jan', index => {
+			return named(MONTH_NAMES, element === 'Jan', index => {
 				fields.month = index + 1;
 			});
 		case 'Monday':
 		case 'Mon':
-			return named(DAYS, element === 'Mon', () => {});
+			return named(DAY_NAMES, element === 'Mon', () => {});
 		case 'MST':
 			return take(/^(?:[A-Z]{3,4}|[+-]\d{2})/, found => {
 				if (found === 'UTC' || found === 'GMT') fields.zone = 'UTC';

@@ -1,6 +1,6 @@
 /** Times and durations as values in templates. */
-import { define, type TemplateFunction } from './function.ts';
-import { DAYS, dayOfYear, formatTime, MONTHS } from './time-layout.ts';
+import { defineFunction, type TemplateFunction } from './function.ts';
+import { DAY_NAMES, dayOfYear, formatTime, MONTH_NAMES } from './time-layout.ts';
 import { isZone, type Zone, zoneFacts } from './time-zone.ts';
 import { Callable, type TemplateObject, type Value } from './value.ts';
 
@@ -19,17 +19,17 @@ export class DurationValue implements TemplateObject {
 	member(name: string): Value | undefined {
 		switch (name) {
 			case 'String':
-				return method('String', '', () => this.text());
+				return objectMethod('String', '', () => this.text());
 			case 'Nanoseconds':
-				return method(name, '', () => this.nanoseconds);
+				return objectMethod(name, '', () => this.nanoseconds);
 			case 'Milliseconds':
-				return method(name, '', () => this.nanoseconds / 1_000_000n);
+				return objectMethod(name, '', () => this.nanoseconds / 1_000_000n);
 			case 'Seconds':
-				return method(name, '', () => Number(this.nanoseconds) / 1e9);
+				return objectMethod(name, '', () => Number(this.nanoseconds) / 1e9);
 			case 'Minutes':
-				return method(name, '', () => Number(this.nanoseconds) / 60e9);
+				return objectMethod(name, '', () => Number(this.nanoseconds) / 60e9);
 			case 'Hours':
-				return method(name, '', () => Number(this.nanoseconds) / 3600e9);
+				return objectMethod(name, '', () => Number(this.nanoseconds) / 3600e9);
 			default:
 				return undefined;
 		}
@@ -119,33 +119,33 @@ function wall({ time, zone }: TimeValue): Date {
 }
 
 const number = (read: (date: Date) => number): TemplateFunction =>
-	define('any', (_, time: TimeValue) => BigInt(read(wall(time))));
+	defineFunction('any', (_, time: TimeValue) => BigInt(read(wall(time))));
 
 const TIME_METHODS = {
-	Format: define('any string', (run, time: TimeValue, layout: string) => {
+	Format: defineFunction('any string', (run, time: TimeValue, layout: string) => {
 		run.budget.text(layout.length * 4);
 		return time.format(layout);
 	}),
-	String: define('any', (_, time: TimeValue) => time.text()),
+	String: defineFunction('any', (_, time: TimeValue) => time.text()),
 	Year: number(date => date.getUTCFullYear()),
-	Month: define('any', (_, time: TimeValue) => MONTHS[wall(time).getUTCMonth()]!),
+	Month: defineFunction('any', (_, time: TimeValue) => MONTH_NAMES[wall(time).getUTCMonth()]!),
 	Day: number(date => date.getUTCDate()),
 	Hour: number(date => date.getUTCHours()),
 	Minute: number(date => date.getUTCMinutes()),
 	Second: number(date => date.getUTCSeconds()),
 	Nanosecond: number(date => date.getUTCMilliseconds() * 1_000_000),
 	YearDay: number(dayOfYear),
-	Weekday: define('any', (_, time: TimeValue) => DAYS[wall(time).getUTCDay()]!),
-	Unix: define('any', (_, time: TimeValue) => BigInt(Math.floor(time.time / 1000))),
-	UnixMilli: define('any', (_, time: TimeValue) => BigInt(Math.floor(time.time))),
-	UTC: define('any', (_, time: TimeValue) => new TimeValue(time.time, 'UTC')),
-	Local: define('any', (_, time: TimeValue) => new TimeValue(time.time, 'Local')),
-	IsZero: define('any', (_, time: TimeValue) => time.isEmpty()),
-	Add: define('any any', (run, time: TimeValue, duration: Value) => {
+	Weekday: defineFunction('any', (_, time: TimeValue) => DAY_NAMES[wall(time).getUTCDay()]!),
+	Unix: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.time / 1000))),
+	UnixMilli: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.time))),
+	UTC: defineFunction('any', (_, time: TimeValue) => new TimeValue(time.time, 'UTC')),
+	Local: defineFunction('any', (_, time: TimeValue) => new TimeValue(time.time, 'Local')),
+	IsZero: defineFunction('any', (_, time: TimeValue) => time.isEmpty()),
+	Add: defineFunction('any any', (run, time: TimeValue, duration: Value) => {
 		if (!(duration instanceof DurationValue)) return run.fail('Add takes a duration');
 		return new TimeValue(time.time + Number(duration.nanoseconds / 1_000_000n), time.zone);
 	}),
-	AddDate: define('any int int int', (_, time: TimeValue, years: bigint, months: bigint, days: bigint) => {
+	AddDate: defineFunction('any int int int', (_, time: TimeValue, years: bigint, months: bigint, days: bigint) => {
 		const date = wall(time);
 		const shift = zoneFacts(time.zone, time.time).offset * 60_000;
 		date.setUTCFullYear(
@@ -155,24 +155,24 @@ const TIME_METHODS = {
 		);
 		return new TimeValue(date.getTime() - shift, time.zone);
 	}),
-	Sub: define('any any', (run, a: TimeValue, b: Value) =>
+	Sub: defineFunction('any any', (run, a: TimeValue, b: Value) =>
 		b instanceof TimeValue
 			? new DurationValue(BigInt(Math.round(a.time - b.time)) * 1_000_000n)
 			: run.fail('Sub takes a time'),
 	),
-	Before: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time < b.time),
-	After: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time > b.time),
-	Equal: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time === b.time),
+	Before: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time < b.time),
+	After: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time > b.time),
+	Equal: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time === b.time),
 };
 
 /** Returns a method of an object as a callable value. */
-export function method(name: string, signature: string, body: (...args: never[]) => Value): Callable {
-	const fn = define(signature, (_, ...args: never[]) => body(...args));
+export function objectMethod(name: string, signature: string, body: (...args: never[]) => Value): Callable {
+	const fn = defineFunction(signature, (_, ...args: never[]) => body(...args));
 	return new Callable(name, fn.parameters, fn.call);
 }
 
 /** Returns the zone with a name, which may be `Local`; undefined for unknown names. */
-export function zoneNamed(name: string): Zone | undefined {
+export function zoneByName(name: string): Zone | undefined {
 	if (name === '' || name === 'UTC') return 'UTC';
 	return isZone(name) ? name : undefined;
 }

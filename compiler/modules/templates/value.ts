@@ -129,6 +129,6 @@ export function compareText(a: string, b: string): number {
 }
 
 /** Wraps an integer to 64 bits, like integer overflow in the language. */
-export function int64(value: bigint): bigint {
+export function wrapInt64(value: bigint): bigint {
 	return BigInt.asIntN(64, value);
 }

@@ -5,7 +5,7 @@ import { compileFieldValue, safeFieldValue } from '../../codegen/placeholders/fi
 import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText, encodeFieldText, isToken } from '../../exchange/field-syntax.ts';
-import { type HeaderList, sameName } from '../../exchange/header-list.ts';
+import { type HeaderList, isSameFieldName } from '../../exchange/header-list.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
@@ -226,7 +226,7 @@ function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileCo
 		if (!expression) return;
 		const lower = constant ?? names.render(x).toLowerCase();
 		headers.map((field, value) => {
-			if (name !== '*' && !sameName(field, lower)) return value;
+			if (name !== '*' && !isSameFieldName(field, lower)) return value;
 			// Bytes that are not valid UTF-8 can be searched, and are preserved.
 			const text = decodeFieldText(value);
 			const replaced = replacement(text, expression, x);

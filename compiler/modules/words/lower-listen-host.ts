@@ -4,11 +4,11 @@ import type { SiteBind } from '../../document/document.ts';
 import { isListenHost, parseListenHost } from '../../document/listen-host.ts';
 import type { Schema } from '../../document/schema-type.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
-import type { LowerContext, Subdirective, UnknownSubdirective } from '../contract/lower-context.ts';
-import { lowerProtocols, PROTOCOLS } from '../options/servers/protocols.ts';
+import type { LowerContext, SubdirectiveHandler, UnknownSubdirective } from '../contract/lower-context.ts';
+import { lowerProtocols, PROTOCOLS_SCHEMA } from '../options/servers/protocols.ts';
 
 /** Schema of the hosts to listen on, for both directives. */
-export const LISTEN_HOSTS: Schema = {
+export const LISTEN_HOSTS_SCHEMA: Schema = {
 	type: 'array',
 	items: {
 		// Not `oneOf`, which reports one mistake several times.
@@ -17,7 +17,7 @@ export const LISTEN_HOSTS: Schema = {
 		additionalProperties: false,
 		properties: {
 			host: { type: 'string', description: 'Host to listen on, without a port; `unix//path|0660`; `fd/3`.' },
-			protocols: { ...PROTOCOLS, description: 'HTTP versions served there.' },
+			protocols: { ...PROTOCOLS_SCHEMA, description: 'HTTP versions served there.' },
 		},
 	},
 	description: 'Hosts to listen on, without a port; `unix//path|0660`; `fd/3`.',
@@ -26,7 +26,7 @@ export const LISTEN_HOSTS: Schema = {
 /** Lowers `bind HOST… [{ protocols … }]` and `default_bind`. Reports words that are not hosts. */
 export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unknown?: UnknownSubdirective): SiteBind[] {
 	let protocols: string[] = [];
-	const known: { [name: string]: Subdirective } = {
+	const known: { [name: string]: SubdirectiveHandler } = {
 		protocols: (words, at) => {
 			if (words.length > 0) protocols = lowerProtocols(words, cx);
 			else {

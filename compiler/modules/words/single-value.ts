@@ -4,14 +4,14 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
 /** Returns the only argument of a line without a block; undefined after reporting a mistake. */
-export function oneWord(args: readonly Word[], line: Line, cx: LowerContext, what: string): Word | undefined {
+export function parseSingleWord(args: readonly Word[], line: Line, cx: LowerContext, what: string): Word | undefined {
 	if (!cx.noBlock(line) || !cx.count(line, args, 1, 1, `${line.words[0]!.text} <${what}>`)) return undefined;
 	return args[0];
 }
 
 /** Parses a duration that timers support: milliseconds from 0 to about 24 days. */
-export function onePeriod(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
-	const word = oneWord(args, line, cx, 'duration');
+export function parseSingleDuration(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
+	const word = parseSingleWord(args, line, cx, 'duration');
 	const value = word && cx.duration(word);
 	if (!word || value === undefined) return undefined;
 	if (value >= 0 && value <= 2_147_483_647) return value;
@@ -22,19 +22,19 @@ export function onePeriod(args: readonly Word[], line: Line, cx: LowerContext): 
 }
 
 /** Parses a whole number. */
-export function oneInteger(
+export function parseSingleInteger(
 	args: readonly Word[],
 	line: Line,
 	cx: LowerContext,
 	min: number,
 	max: number,
 ): number | undefined {
-	const word = oneWord(args, line, cx, 'number');
+	const word = parseSingleWord(args, line, cx, 'number');
 	return word && cx.integer(word, min, max);
 }
 
 /** Warns that a line is accepted but has no effect, and why. */
-export function noEffect(line: Line, reason: string, cx: LowerContext): void {
+export function warnNoEffect(line: Line, reason: string, cx: LowerContext): void {
 	const word = line.words[0]!;
 	cx.problem('warning', 'upstream/no-effect', word.span, `\`${word.text}\` has no effect here: ${reason}.`, {
 		hint: 'Remove the line.',
@@ -42,7 +42,7 @@ export function noEffect(line: Line, reason: string, cx: LowerContext): void {
 }
 
 /** Parses a share such as `20%` to a number, 0.2. The maximum is 1000%. */
-export function ratioOf(word: Word, cx: LowerContext): number | undefined {
+export function parsePercentage(word: Word, cx: LowerContext): number | undefined {
 	const found = /^(\d{1,4}(?:\.\d{1,3})?)%$/.exec(word.text);
 	const value = found ? Number(found[1]) / 100 : undefined;
 	if (value !== undefined && value <= 10) return value;

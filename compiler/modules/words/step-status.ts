@@ -19,7 +19,7 @@ export const STEP_STATUS: Schema = {
  * Reports an invalid status in a Compatfile. Returns the step that the compatible server generates for it, which fails every
  * request with 500; undefined for other words.
  */
-export function failingStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {
+export function failingStatusStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {
 	if (cx.dialect !== 'compatfile' || word.text.includes('{') || /^\d+$/.test(word.text)) return undefined;
 	const message = `\`${word.text}\` is not a status.`;
 	cx.problem('warning', 'value/not-a-status', word.span, message, {

@@ -2,11 +2,11 @@
 import { isIP } from 'node:net';
 import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
 import {
-	ACME_LIFETIME,
 	type AcmeServerAnswer,
 	type AcmeServerRequest,
 	type AcmeServerSettings,
 	CHALLENGE_TYPES,
+	DEFAULT_CERTIFICATE_LIFETIME_MS,
 } from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type { Store } from '../../storage/store.ts';
 import { type Authority, AuthorityError } from '../authority.ts';
@@ -246,7 +246,7 @@ export class AcmeResponder {
 			throw new AcmeRefusal('badCSR', 400, 'The request is for names other than those of the order.');
 		const authority = await this.#deps.authority(this.#id);
 		if (!authority) throw new AuthorityError(`The authority \`${this.#id}\` cannot sign at the moment.`);
-		const lifetime = settings.lifetime ?? ACME_LIFETIME;
+		const lifetime = settings.lifetime ?? DEFAULT_CERTIFICATE_LIFETIME_MS;
 		order.certificate = authority.sign({ names: wanted, key, lifetime, withRoot: settings.sign_with_root });
 		this.#deps.log('info', 'pki.acme', 'a certificate was signed', {
 			ca: this.#id,

@@ -3,7 +3,7 @@ import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates } from 'node:tls';
 import { Agent, request } from 'undici';
-import { withoutUrlSecrets } from '../../../compiler/document/secret-parts.ts';
+import { redactUrlSecrets } from '../../../compiler/document/secret-parts.ts';
 import { IssueError } from '../issuer.ts';
 
 /** Timeout of a request in milliseconds. Some servers issue the certificate during the request. */
@@ -109,7 +109,7 @@ export class AcmeConnection {
 		const value = body as Partial<AcmeDirectory> | undefined;
 		const named = [value?.newNonce, value?.newAccount, value?.newOrder].every(url => typeof url === 'string');
 		if (!named) {
-			const url = withoutUrlSecrets(this.#url);
+			const url = redactUrlSecrets(this.#url);
 			throw new IssueError('issuer/refused', `\`${url}\` is not the directory of an ACME server.`);
 		}
 		this.#directory = { value: value as AcmeDirectory, readAt: Date.now() };

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';
-import { DEFAULT_DIRECTORY } from '../../../compiler/modules/providers/issuers/acme.ts';
+import { DEFAULT_ACME_DIRECTORY } from '../../../compiler/modules/providers/issuers/acme.ts';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { keySegment } from '../../storage/store.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
@@ -34,7 +34,7 @@ const MAX_ORDERS = 20;
 const ORDERS_WITHIN = 10_000;
 /** Known test servers, by the directory that they correspond to. */
 const DRY_RUN_DIRECTORIES: { readonly [directory: string]: string } = {
-	[DEFAULT_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
+	[DEFAULT_ACME_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
 };
 
 /** Creates the issuer. Rejects with IssueError if its files cannot be read. */
@@ -71,7 +71,7 @@ class AcmeIssuer implements Issuer {
 	constructor(settings: IssuerSettings, roots: readonly string[], deps: IssuerDeps) {
 		this.#settings = settings;
 		this.#deps = deps;
-		const directory = setting<string>(settings, 'directory') ?? DEFAULT_DIRECTORY;
+		const directory = setting<string>(settings, 'directory') ?? DEFAULT_ACME_DIRECTORY;
 		const dryRun = setting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
 		this.#server = serverOf(directory, roots);
 		this.#dryRun = dryRun === undefined ? undefined : serverOf(dryRun, roots);

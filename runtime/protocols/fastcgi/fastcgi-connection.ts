@@ -5,13 +5,20 @@ import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import { errorText, FULL_READ, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
-import { BodyPump, type PumpOwner } from '../body-pump.ts';
+import { BodyPump, type BodyPumpOwner } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from '../http1/client-call.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
-import { formatBegin, formatContent, formatEnd, RECORD, RecordReader, type RecordSink } from './records.ts';
-import { bodyStart, type CgiHead, parseCgiHead } from './response-head.ts';
+import {
+	formatBeginRequest,
+	formatStreamData,
+	formatStreamEnd,
+	RECORD_TYPE,
+	RecordReader,
+	type RecordSink,
+} from './records.ts';
+import { type CgiHead, findBodyStart, parseCgiHead } from './response-head.ts';
 
 /**
  * Maximum bytes of a buffered request body. A body of unknown length is buffered, because applications need the length before
@@ -28,7 +35,7 @@ export interface FastcgiOptions extends ClientOptions {
 }
 
 export class FastcgiConnection
-	implements KeptConnection, UpstreamSocketOwner, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
+	implements KeptConnection, UpstreamSocketOwner, BodyOwner, BodyPumpOwner, RecordSink, TimedCall, OutputOwner
 {
 	idleSince = 0;
 	readonly #upstreamSocket: UpstreamSocket;
@@ -134,8 +141,10 @@ export class FastcgiConnection
 	}
 
 	#sendWhole(call: ClientCall, bytes: Uint8Array | null): void {
-		const records = bytes ? formatContent(RECORD.stdin, bytes) : [];
-		this.#output.bytes(Buffer.concat([this.#beginning(call, bytes?.length ?? 0), ...records, formatEnd(RECORD.stdin)]));
+		const records = bytes ? formatStreamData(RECORD_TYPE.stdin, bytes) : [];
+		this.#output.bytes(
+			Buffer.concat([this.#beginning(call, bytes?.length ?? 0), ...records, formatStreamEnd(RECORD_TYPE.stdin)]),
+		);
 		this.#requestSent();
 	}
 
@@ -144,18 +153,18 @@ export class FastcgiConnection
 		const params = request.transport?.params ?? [];
 		const size = String(length);
 		const own = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', size, 'HTTP_CONTENT_LENGTH', size];
-		return formatBegin([...own, ...params], this.#options.keepAlive);
+		return formatBeginRequest([...own, ...params], this.#options.keepAlive);
 	}
 
-	/** Implements `PumpOwner`. */
+	/** Implements `BodyPumpOwner`. */
 	writePiece(bytes: Uint8Array): boolean {
-		for (const record of formatContent(RECORD.stdin, bytes)) this.#output.bytes(record);
+		for (const record of formatStreamData(RECORD_TYPE.stdin, bytes)) this.#output.bytes(record);
 		return !this.#output.pending;
 	}
 
-	/** Implements `PumpOwner`: the request is complete. */
+	/** Implements `BodyPumpOwner`: the request is complete. */
 	pumpEnded(): void {
-		this.#output.bytes(formatEnd(RECORD.stdin));
+		this.#output.bytes(formatStreamEnd(RECORD_TYPE.stdin));
 		this.#requestSent();
 	}
 
@@ -164,7 +173,7 @@ export class FastcgiConnection
 		this.#clock.requestSent(this.#answered);
 	}
 
-	/** Implements `PumpOwner`: the client's body was cut short. */
+	/** Implements `BodyPumpOwner`: the client's body was cut short. */
 	pumpFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
@@ -241,17 +250,17 @@ export class FastcgiConnection
 	/** Implements RecordSink. */
 	content(type: number, bytes: Buffer): void {
 		if (this.#mistake !== undefined || this.#ended) return;
-		if (type === RECORD.stderr) {
+		if (type === RECORD_TYPE.stderr) {
 			if (this.#options.onStderr && this.#errors.length < MAX_ERRORS) this.#errors += bytes.toString('utf8');
 			return;
 		}
-		if (type !== RECORD.stdout) return;
+		if (type !== RECORD_TYPE.stdout) return;
 		if (this.#head) {
 			this.#push(bytes);
 			return;
 		}
 		this.#headText += bytes.toString('latin1');
-		const start = bodyStart(this.#headText);
+		const start = findBodyStart(this.#headText);
 		if (start === -1) {
 			if (this.#headText.length > this.#options.maxResponseHead) this.#mistake = 'the response head is too large';
 			return;

@@ -1,7 +1,7 @@
 /** Encodes FastCGI 1.0 records, and decodes them incrementally. */
 
 /** Record types (FastCGI specification §8). */
-export const RECORD = { begin: 1, abort: 2, end: 3, params: 4, stdin: 5, stdout: 6, stderr: 7 } as const;
+export const RECORD_TYPE = { begin: 1, abort: 2, end: 3, params: 4, stdin: 5, stdout: 6, stderr: 7 } as const;
 
 /** The request ID. One is enough, because a connection carries one request at a time. */
 const REQUEST_ID = 1;
@@ -10,14 +10,31 @@ const HEADER = 8;
 const MAX_CONTENT = 65_528;
 
 /** Encodes the start of a request: its role and its variables (alternating names and values, in Latin-1). */
-export function formatBegin(params: readonly string[], keepConnection: boolean): Buffer {
+export function formatBeginRequest(params: readonly string[], keepConnection: boolean): Buffer {
 	const pairs = formatPairs(params);
-	const begin = Buffer.from([1, RECORD.begin, 0, REQUEST_ID, 0, 8, 0, 0, 0, 1, keepConnection ? 1 : 0, 0, 0, 0, 0, 0]);
-	return Buffer.concat([begin, ...formatContent(RECORD.params, pairs), formatEnd(RECORD.params)]);
+	const begin = Buffer.from([
+		1,
+		RECORD_TYPE.begin,
+		0,
+		REQUEST_ID,
+		0,
+		8,
+		0,
+		0,
+		0,
+		1,
+		keepConnection ? 1 : 0,
+		0,
+		0,
+		0,
+		0,
+		0,
+	]);
+	return Buffer.concat([begin, ...formatStreamData(RECORD_TYPE.params, pairs), formatStreamEnd(RECORD_TYPE.params)]);
 }
 
 /** Encodes data of a stream. Returns no records if there is no data, because an empty record would end the stream. */
-export function formatContent(type: number, content: Uint8Array): Uint8Array[] {
+export function formatStreamData(type: number, content: Uint8Array): Uint8Array[] {
 	const records: Uint8Array[] = [];
 	for (let at = 0; at < content.length; at += MAX_CONTENT) {
 		const piece = content.subarray(at, at + MAX_CONTENT);
@@ -29,7 +46,7 @@ export function formatContent(type: number, content: Uint8Array): Uint8Array[] {
 }
 
 /** Encodes the end of a stream. */
-export function formatEnd(type: number): Buffer {
+export function formatStreamEnd(type: number): Buffer {
 	return recordHeader(type, 0, 0);
 }
 
@@ -98,7 +115,7 @@ export class RecordReader {
 				this.#type = this.#head[1]!;
 				this.#remaining = this.#head.readUInt16BE(4);
 				this.#padding = this.#head[6]!;
-				if (this.#type === RECORD.end) {
+				if (this.#type === RECORD_TYPE.end) {
 					if (this.#remaining !== 8) return false;
 					this.#end = Buffer.alloc(0);
 				}
@@ -108,7 +125,7 @@ export class RecordReader {
 				const piece = bytes.subarray(at, at + taken);
 				at += taken;
 				this.#remaining -= taken;
-				if (this.#type === RECORD.end) this.#end = Buffer.concat([this.#end, piece]);
+				if (this.#type === RECORD_TYPE.end) this.#end = Buffer.concat([this.#end, piece]);
 				else if (taken > 0) this.#sink.content(this.#type, piece);
 			}
 			if (this.#remaining > 0) return true;
@@ -117,7 +134,7 @@ export class RecordReader {
 			at += skipped;
 			if (this.#padding > 0) return true;
 			this.#headLength = 0;
-			if (this.#type === RECORD.end) this.#sink.requestEnded(this.#end.readUInt32BE(0), this.#end[4]!);
+			if (this.#type === RECORD_TYPE.end) this.#sink.requestEnded(this.#end.readUInt32BE(0), this.#end[4]!);
 		}
 		return true;
 	}

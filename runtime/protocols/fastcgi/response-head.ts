@@ -1,5 +1,5 @@
 /** Parses the heads of CGI responses (RFC 3875 §6). */
-import { isFieldValue, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
+import { isFieldValue, isToken, trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
 /** Maximum number of fields in a response head. */
@@ -14,7 +14,7 @@ export interface CgiHead {
 }
 
 /** Returns the index of the body, which follows the first empty line (LF or CRLF), or -1 if no empty line has arrived. */
-export function bodyStart(text: string): number {
+export function findBodyStart(text: string): number {
 	const plain = text.indexOf('\n\n');
 	const full = text.indexOf('\n\r\n');
 	if (text.startsWith('\r\n')) return 2;
@@ -33,7 +33,7 @@ export function parseCgiHead(text: string): CgiHead | string {
 		if (line === '') continue;
 		const colon = line.indexOf(':');
 		const name = line.slice(0, colon);
-		const value = withoutBlanks(line.slice(colon + 1));
+		const value = trimBlanks(line.slice(colon + 1));
 		if (colon < 1 || !isToken(name) || !isFieldValue(value)) return 'a field line is not valid';
 		switch (name.toLowerCase()) {
 			case 'status': {

@@ -1,9 +1,9 @@
 /** Reads large parts of bodies directly into blocks of memory, which are then passed on without copying. */
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
-import { LARGE_PIECE, type PieceMemory } from './piece-memory.ts';
+import { LARGE_PIECE_BYTES, type PieceMemory } from './piece-memory.ts';
 
 /** The source of the bytes, usually a socket. */
-export interface BlockTaker {
+export interface BlockSource {
 	/** The socket's file descriptor; −1 if it has none. */
 	readonly descriptor: number;
 	/** Makes the next read only detect whether there is more data. May be called while received bytes are being handled. */
@@ -16,7 +16,7 @@ export interface BlockTaker {
 
 /** Reads the bodies of one connection, one after another. */
 export class BlockReader {
-	readonly taker: BlockTaker;
+	readonly taker: BlockSource;
 	readonly #memory: PieceMemory;
 	/** The block into which the source currently reads, if it does not read into its own memory. */
 	#block: Buffer | undefined = undefined;
@@ -24,7 +24,7 @@ export class BlockReader {
 	/** Returns the relay that moves bytes between sockets inside the kernel; undefined if not available. */
 	readonly relay: (() => SocketRelay | undefined) | undefined;
 
-	constructor(taker: BlockTaker, memory: PieceMemory, relay?: () => SocketRelay | undefined) {
+	constructor(taker: BlockSource, memory: PieceMemory, relay?: () => SocketRelay | undefined) {
 		this.taker = taker;
 		this.#memory = memory;
 		this.relay = relay;
@@ -41,7 +41,7 @@ export class BlockReader {
 			if (more && block === undefined && this.taker.takesMemory) this.#readInto(this.#memory.block());
 			return this.#memory.copy(bytes, start, end);
 		}
-		if (end - start >= LARGE_PIECE) {
+		if (end - start >= LARGE_PIECE_BYTES) {
 			this.#readInto(more ? this.#memory.block() : undefined);
 			return end - start === block.length ? block : bytes.subarray(start, end);
 		}

@@ -17,17 +17,17 @@ export interface RelayOwner {
 }
 
 /** Minimum bytes of a body for which relaying pays off. */
-export const LARGE_BODY = 131_072;
+export const MIN_RELAYED_BYTES = 131_072;
 
 /** Returns a relay for a body if it is large and a relay is available. */
-export function relayFor(
+export function createBodyRelay(
 	length: number,
 	upstreamSocket: UpstreamSocket,
 	body: ClientBody,
 	open: (() => SocketRelay | undefined) | undefined,
 	owner: RelayOwner,
 ): BodyRelay | undefined {
-	if (length < LARGE_BODY || upstreamSocket.descriptor < 0) return undefined;
+	if (length < MIN_RELAYED_BYTES || upstreamSocket.descriptor < 0) return undefined;
 	const relay = open?.();
 	return relay && new BodyRelay(upstreamSocket, body, relay, owner);
 }

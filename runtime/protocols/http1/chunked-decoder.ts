@@ -1,6 +1,6 @@
 /** A strict decoder of chunked transfer coding (RFC 9112 §7.1). */
 
-import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import { FIELD_VALUE_CLASS, TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { endToEndTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
@@ -132,11 +132,11 @@ export class ChunkedDecoder {
 			case QUOTED:
 				if (code === QUOTE) this.#state = QUOTED_END;
 				else if (code === BACKSLASH) this.#state = QUOTED_PAIR;
-				else if (VALUE_CLASS[code] === 0) return false;
+				else if (FIELD_VALUE_CLASS[code] === 0) return false;
 				return this.#extension();
 			case QUOTED_PAIR:
 				this.#state = QUOTED;
-				return VALUE_CLASS[code] !== 0 && this.#extension();
+				return FIELD_VALUE_CLASS[code] !== 0 && this.#extension();
 			case QUOTED_END:
 				return this.#afterExtension(code);
 			case SIZE_LF:

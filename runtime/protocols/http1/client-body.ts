@@ -17,7 +17,7 @@ export interface BodyOwner {
 }
 
 /** The memory to which consumed chunks are returned. */
-export interface PieceOwner {
+export interface PiecePool {
 	giveBack(piece: Uint8Array): void;
 }
 
@@ -29,7 +29,7 @@ export class ClientBody implements BodySource {
 	mover: ((socket: number) => number) | undefined = undefined;
 	#pulled = false;
 	readonly #owner: BodyOwner;
-	readonly #memory: PieceOwner;
+	readonly #memory: PiecePool;
 	/** The chunk lent to the consumer until its next pull. */
 	#lent: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
@@ -44,7 +44,7 @@ export class ClientBody implements BodySource {
 	#reject: ((error: unknown) => void) | undefined = undefined;
 
 	/** `room` is the number of bytes that the consumer accepts before its first pull. */
-	constructor(owner: BodyOwner, length: number | undefined, memory: PieceOwner, room: number) {
+	constructor(owner: BodyOwner, length: number | undefined, memory: PiecePool, room: number) {
 		this.#owner = owner;
 		this.#memory = memory;
 		this.length = length;

@@ -3,7 +3,7 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import type { PieceMemory } from './piece-memory.ts';
-import type { KnownHeads, RememberedLines } from './remembered-heads.ts';
+import type { CachedHeads, FieldLineCache } from './remembered-heads.ts';
 
 /** Limits and timeouts of connections to one upstream. Times are in milliseconds; 0 means no timeout. */
 export interface ClientOptions {
@@ -24,9 +24,9 @@ export interface ClientOptions {
 	/** Returns the relay for the rest of large bodies; undefined if not available. */
 	readonly relay?: (() => SocketRelay | undefined) | undefined;
 	/** Cache of the field lines of repeated requests. */
-	readonly lines: RememberedLines;
+	readonly lines: FieldLineCache;
 	/** Cache of the parsed heads of repeated responses. */
-	readonly heads: KnownHeads;
+	readonly heads: CachedHeads;
 }
 
 /** What is currently responsible for a request: a connection or a queue. */

@@ -7,7 +7,7 @@ import { errorText, FULL_READ, type UpstreamSocket, type UpstreamSocketOwner } f
 import { BodyPump } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { BlockReader } from './block-reader.ts';
-import { type BodyRelay, type RelayOwner, relayFor } from './body-relay.ts';
+import { type BodyRelay, createBodyRelay, type RelayOwner } from './body-relay.ts';
 import type { ChunkedDecoder, ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from './client-call.ts';
@@ -18,9 +18,9 @@ import {
 	type ResponseHead,
 	requestFraming,
 } from './client-head.ts';
-import { type RequestBodyOwner, RequestBodyWriter, writeWhole } from './client-request-body.ts';
-import { decodeChunks, responseDecoder, responseOf, WholeBodies } from './client-response.ts';
-import { LARGE_PIECE } from './piece-memory.ts';
+import { type RequestBodyOwner, RequestBodyWriter, writeCompleteMessage } from './client-request-body.ts';
+import { CompleteBodies, createResponseDecoder, decodeChunks, toUpstreamResponse } from './client-response.ts';
+import { LARGE_PIECE_BYTES } from './piece-memory.ts';
 import { ResponseHeads } from './response-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
@@ -44,7 +44,7 @@ export class ClientConnection
 	readonly #blocks: BlockReader;
 	readonly #socket: ClientSocket;
 	readonly #heads: ResponseHeads;
-	readonly #bodies = new WholeBodies();
+	readonly #bodies = new CompleteBodies();
 	readonly #options: ClientOptions;
 	readonly #keeper: ConnectionKeeper;
 	#state: ReadState = 'idle';
@@ -139,7 +139,7 @@ export class ClientConnection
 			this.bodySent();
 		} else if (isStream(bytes)) this.#sendBody(call, head, bytes, length);
 		else {
-			writeWhole(this.#output, head, bytes);
+			writeCompleteMessage(this.#output, head, bytes);
 			this.bodySent();
 		}
 	}
@@ -262,20 +262,24 @@ export class ClientConnection
 		this.#persistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				this.#answerWhole(call, responseOf(head, null), start < end || this.#upstreamSocket.filled);
+				this.#answerWhole(call, toUpstreamResponse(head, null), start < end || this.#upstreamSocket.filled);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
 					const body = head.length === 0 ? null : this.#bodies.of(call, head, data, start, head.length);
-					this.#answerWhole(call, responseOf(head, body), end - start > head.length || this.#upstreamSocket.filled);
+					this.#answerWhole(
+						call,
+						toUpstreamResponse(head, body),
+						end - start > head.length || this.#upstreamSocket.filled,
+					);
 					return;
 				}
 				this.#remaining = head.length;
 				this.#beginBody(head, 'length');
-				this.#relay = relayFor(head.length, this.#upstreamSocket, this.#body!, this.#options.relay, this);
+				this.#relay = createBodyRelay(head.length, this.#upstreamSocket, this.#body!, this.#options.relay, this);
 				// If body data has arrived already, the client gets it together with the head.
 				if (start < end) this.#readLength(data, start, end);
-				this.#tell(call, responseOf(head, this.#body!));
+				this.#tell(call, toUpstreamResponse(head, this.#body!));
 				return;
 			case 'chunked':
 				this.#answerChunked(call, head, data, start, end);
@@ -283,7 +287,7 @@ export class ClientConnection
 			case 'close': {
 				const body = this.#beginBody(head, 'close');
 				if (start < end) this.#wanted = body.push(this.#blocks.piece(data, start, end, body.readsAhead));
-				this.#tell(call, responseOf(head, body));
+				this.#tell(call, toUpstreamResponse(head, body));
 				return;
 			}
 			case 'upgrade': {
@@ -292,7 +296,7 @@ export class ClientConnection
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
 				if (start < end) stream.receive(data, start, end);
-				this.#tell(call, { ...responseOf(head, null), upgraded: stream });
+				this.#tell(call, { ...toUpstreamResponse(head, null), upgraded: stream });
 				return;
 			}
 		}
@@ -314,19 +318,19 @@ export class ClientConnection
 
 	/** Reports a chunked response. If its whole body has arrived, the body is passed on as bytes, so that the client learns its length. */
 	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
-		const decoder = responseDecoder(head);
+		const decoder = createResponseDecoder(head);
 		const pieces: Buffer[] = [];
 		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
 		const more = used < end || this.#upstreamSocket.filled;
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#answerWhole(call, responseOf(head, this.#bodies.ofPieces(call, head, data, pieces)), more);
+			this.#answerWhole(call, toUpstreamResponse(head, this.#bodies.ofPieces(call, head, data, pieces)), more);
 			return;
 		}
 		this.#decoder = decoder;
 		const body = this.#beginBody(head, 'chunked');
 		for (const piece of pieces) this.#wanted = body.push(this.#options.pieces.copy(piece, 0, piece.length));
 		if (decoder.ended) body.end(decoder.trailers);
-		this.#tell(call, responseOf(head, body));
+		this.#tell(call, toUpstreamResponse(head, body));
 		if (decoder.ended && this.#call === call) this.#responseEnded(more);
 	}
 
@@ -345,7 +349,7 @@ export class ClientConnection
 		const body = this.#body!;
 		// If the kernel moves the rest, reads only detect that there is more.
 		const short = this.#relay?.short === true;
-		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE;
+		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE_BYTES;
 		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, more));
 		if (short) this.#upstreamSocket.readLess();
 		if (this.#remaining > 0) return;

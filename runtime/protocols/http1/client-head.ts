@@ -1,9 +1,9 @@
 /** Heads of HTTP/1.1 messages on the client side: encodes those of requests, parses those of responses (RFC 9112 §3 to §6). */
-import { TOKEN_CLASS, VALUE_CLASS, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
-import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
+import { FIELD_VALUE_CLASS, TOKEN_CLASS, trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
+import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
-import type { RememberedLines } from './remembered-heads.ts';
+import type { FieldLineCache } from './remembered-heads.ts';
 
 /** How the end of a response body is determined (RFC 9112 §6.3). */
 export type ResponseFraming = 'none' | 'length' | 'chunked' | 'close' | 'upgrade';
@@ -46,7 +46,7 @@ const HEAD_WINDOW = 1024;
 const MAX_FIELDS = 1000;
 
 /** Returns the head that begins at `start`, up to the CRLF of its last line. Returns undefined if it is incomplete. */
-export function headText(data: Buffer, start: number, end: number): string | undefined {
+export function readHeadText(data: Buffer, start: number, end: number): string | undefined {
 	let text = data.toString('latin1', start, Math.min(end, start + HEAD_WINDOW));
 	let stop = text.indexOf('\r\n\r\n');
 	if (stop === -1 && end - start > HEAD_WINDOW) {
@@ -101,7 +101,7 @@ export class PendingHead {
 }
 
 /** Rejects an incomplete head that can no longer become valid. Otherwise, the connection might wait for its end forever. */
-export function refuseEarly(data: Buffer, start: number, end: number, limit: number): void {
+export function checkIncompleteHead(data: Buffer, start: number, end: number, limit: number): void {
 	if (end - start > limit) throw new InvalidResponse('the response head is too large');
 	const begin = data.toString('latin1', start, Math.min(end, start + 7));
 	if (!'HTTP/1.'.startsWith(begin)) throw new InvalidResponse('not an HTTP/1.x status line');
@@ -137,35 +137,35 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 		at = lineEnd + 2;
 		switch (name.length) {
 			case 7:
-				if (sameName(name, 'upgrade')) {
+				if (isSameFieldName(name, 'upgrade')) {
 					upgradeField = upgradeField === undefined ? value : `${upgradeField}, ${value}`;
 					continue;
 				}
 				break;
 			case 10:
-				if (sameName(name, 'connection')) {
+				if (isSameFieldName(name, 'connection')) {
 					connection = connection === undefined ? value : `${connection}, ${value}`;
 					continue;
 				}
-				if (sameName(name, 'keep-alive')) continue;
+				if (isSameFieldName(name, 'keep-alive')) continue;
 				break;
 			case 14:
-				if (sameName(name, 'content-length')) {
+				if (isSameFieldName(name, 'content-length')) {
 					contentLength = contentLength === undefined ? value : `${contentLength}, ${value}`;
 					continue;
 				}
 				break;
 			case 16:
-				if (sameName(name, 'proxy-connection')) continue;
+				if (isSameFieldName(name, 'proxy-connection')) continue;
 				break;
 			case 17:
-				if (sameName(name, 'transfer-encoding')) {
+				if (isSameFieldName(name, 'transfer-encoding')) {
 					transferEncoding = transferEncoding === undefined ? value : `${transferEncoding}, ${value}`;
 					continue;
 				}
 				break;
 			case 18:
-				if (sameName(name, 'proxy-authenticate')) continue;
+				if (isSameFieldName(name, 'proxy-authenticate')) continue;
 				break;
 		}
 		if (items.push(name, value) > MAX_FIELDS * 2) throw new InvalidResponse('the response has too many fields');
@@ -231,7 +231,7 @@ export function formatRequestHead(
 	framing: RequestFraming,
 	length: number | undefined,
 	keepAlive: boolean,
-	remembered: RememberedLines,
+	remembered: FieldLineCache,
 ): string {
 	if (!isTarget(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
 	const lines = remembered.of(request.headers);
@@ -306,7 +306,7 @@ function unusualReason(text: string, status: number, end: number): string | unde
  */
 function endOfLine(text: string, start: number): number {
 	let i = start;
-	while (VALUE_CLASS[text.charCodeAt(i)] === 1) i++;
+	while (FIELD_VALUE_CLASS[text.charCodeAt(i)] === 1) i++;
 	if (text.charCodeAt(i) !== CR || text.charCodeAt(i + 1) !== LF) {
 		throw new InvalidResponse('the response head holds a forbidden character');
 	}
@@ -317,7 +317,7 @@ function parseContentLength(text: string): number {
 	let value: string | undefined;
 	// If the same length is given twice, it counts once (RFC 9112 §6.3).
 	for (const part of text.includes(',') ? text.split(',') : [text]) {
-		const digits = withoutBlanks(part);
+		const digits = trimBlanks(part);
 		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');
 		if (value !== undefined && value !== digits) throw new InvalidResponse('two different Content-Lengths');
 		value = digits;
@@ -333,7 +333,7 @@ function takeConnectionOptions(connection: string, headers: HeaderList, http11: 
 	let close = false;
 	let keepAlive = false;
 	for (const part of text.split(',')) {
-		const option = withoutBlanks(part);
+		const option = trimBlanks(part);
 		if (option === 'close') close = true;
 		else if (option === 'keep-alive') keepAlive = true;
 		else if (option !== '' && option !== 'upgrade') headers.delete(option);

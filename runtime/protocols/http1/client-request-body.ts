@@ -1,7 +1,7 @@
 /** Writes a streamed request body with Content-Length or chunked framing (RFC 9112 §6). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { SocketOutput } from '../../sockets/socket-output.ts';
-import type { PumpOwner } from '../body-pump.ts';
+import type { BodyPumpOwner } from '../body-pump.ts';
 import { formatLastChunk } from './client-head.ts';
 
 /** Callbacks of the body writer. Exactly one of them is called, unless the writer is stopped first. */
@@ -12,7 +12,7 @@ export interface RequestBodyOwner {
 }
 
 /** Writes one body with its framing. The head waits for the first chunk, so that both are sent in one write. */
-export class RequestBodyWriter implements PumpOwner {
+export class RequestBodyWriter implements BodyPumpOwner {
 	readonly #output: SocketOutput;
 	readonly #body: BodySource;
 	readonly #owner: RequestBodyOwner;
@@ -84,7 +84,7 @@ export class RequestBodyWriter implements PumpOwner {
 const JOIN = 16384;
 
 /** Writes a head and a complete body. */
-export function writeWhole(output: SocketOutput, head: string, body: Uint8Array): void {
+export function writeCompleteMessage(output: SocketOutput, head: string, body: Uint8Array): void {
 	if (body.length > JOIN) {
 		output.framed(head, body, '');
 		return;

@@ -13,13 +13,13 @@ const MAX_TRAILER_COUNT = 1000;
 const LARGEST_MEMORY = 65_536;
 
 /** Returns a response with this head and body. */
-export function responseOf(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
+export function toUpstreamResponse(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
 	const { status, reason, headers, protocol } = head;
 	return { status, reason, headers, body, protocol, upgraded: undefined };
 }
 
 /** Returns a decoder for the body of a chunked response. */
-export function responseDecoder({ connection }: ResponseHead): ChunkedDecoder {
+export function createResponseDecoder({ connection }: ResponseHead): ChunkedDecoder {
 	return new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT, undefined, connection);
 }
 
@@ -37,7 +37,7 @@ export function decodeChunks(
 }
 
 /** Extracts bodies that have been received completely, for one connection. */
-export class WholeBodies {
+export class CompleteBodies {
 	#view: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
 	#start = 0;

@@ -1,10 +1,10 @@
 /** Deadlines of a client connection. */
 import { performance } from 'node:perf_hooks';
-import type { TransferBounds } from '../../../compiler/exchange/exchange.ts';
-import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
+import type { TransferLimits } from '../../../compiler/exchange/exchange.ts';
+import { type ClientSocket, queuedBytes } from '../../sockets/client-socket.ts';
 import type { Engine } from './engine.ts';
-import { Pace } from './pace.ts';
-import type { Timed } from './timer-wheel.ts';
+import { TransferPace } from './pace.ts';
+import type { TimedItem } from './timer-wheel.ts';
 
 /** The connection, as its clock sees it. */
 export interface ClockOwner {
@@ -15,7 +15,7 @@ export interface ClockOwner {
 }
 
 /** The deadlines of one connection. Times are those of `performance.now()`; Infinity means never. */
-export class ConnectionClock implements Timed {
+export class ConnectionClock implements TimedItem {
 	/** When the clock is due to be checked. Set by the timer wheel. */
 	due = -1;
 	readonly #engine: Engine;
@@ -29,12 +29,12 @@ export class ConnectionClock implements Timed {
 	 * Created when a handler first waits for a request body (`#bodyPace`), and when the client first does not accept a response
 	 * at once (`#writePace`).
 	 */
-	#bodyPace: Pace | undefined = undefined;
-	#writePace: Pace | undefined = undefined;
+	#bodyPace: TransferPace | undefined = undefined;
+	#writePace: TransferPace | undefined = undefined;
 	/** Bytes in the socket's queue, not yet accepted by the system, at the previous check. */
 	#queued = 0;
 	/** Limits that handlers set for the current exchange. They override the defaults. */
-	#bounds: TransferBounds | undefined = undefined;
+	#bounds: TransferLimits | undefined = undefined;
 
 	constructor(engine: Engine, socket: ClientSocket, owner: ClockOwner) {
 		this.#engine = engine;
@@ -55,7 +55,7 @@ export class ConnectionClock implements Timed {
 		if (now >= this.#response) this.#owner.writeTimedOut();
 		else if (now >= this.#write) {
 			// The system accepts a large write gradually, but reports only its end.
-			const left = queuedIn(this.#socket);
+			const left = queuedBytes(this.#socket);
 			if (left < this.#queued && this.#writePace) this.#waitForClient(this.#writePace, now, left, 0);
 			else this.#owner.writeTimedOut();
 		} else if (now >= this.#read) {
@@ -97,7 +97,7 @@ export class ConnectionClock implements Timed {
 	}
 
 	/** Overrides limits for the current exchange. */
-	bound(bounds: TransferBounds): void {
+	bound(bounds: TransferLimits): void {
 		this.#bounds = { ...this.#bounds, ...bounds };
 		const { limits } = this.#engine;
 		const { readTimeout, readRate, writeTimeout, writeRate } = this.#bounds;
@@ -111,7 +111,7 @@ export class ConnectionClock implements Timed {
 	bodyAwaited(received: number): void {
 		let pace = this.#bodyPace;
 		if (pace === undefined) {
-			pace = new Pace();
+			pace = new TransferPace();
 			this.#bodyPace = pace;
 			this.#beginBody(pace);
 		}
@@ -129,31 +129,31 @@ export class ConnectionClock implements Timed {
 		const now = performance.now();
 		let pace = this.#writePace;
 		if (pace === undefined) {
-			pace = new Pace();
+			pace = new TransferPace();
 			this.#writePace = pace;
 			this.#beginWrite(pace);
 		}
-		if (blocked) this.#waitForClient(pace, now, queuedIn(this.#socket), sent);
+		if (blocked) this.#waitForClient(pace, now, queuedBytes(this.#socket), sent);
 		else {
 			pace.go(now);
 			this.#write = Infinity;
 		}
 	}
 
-	#waitForClient(pace: Pace, now: number, queued: number, sent: number): void {
+	#waitForClient(pace: TransferPace, now: number, queued: number, sent: number): void {
 		this.#queued = queued;
 		this.#write = pace.wait(now, sent);
 		this.#engine.sooner(this, this.#write);
 	}
 
-	#beginBody(pace: Pace): void {
+	#beginBody(pace: TransferPace): void {
 		const { limits } = this.#engine;
 		const bounds = this.#bounds;
 		const end = this.#engine.after(limits.bodyTimeout);
 		pace.begin(bounds?.readTimeout ?? limits.bodyIdleTimeout, bounds?.readRate ?? limits.bodyRate, end);
 	}
 
-	#beginWrite(pace: Pace): void {
+	#beginWrite(pace: TransferPace): void {
 		const { limits } = this.#engine;
 		const bounds = this.#bounds;
 		pace.begin(bounds?.writeTimeout ?? limits.writeIdleTimeout, bounds?.writeRate ?? limits.writeRate, Infinity);

@@ -2,20 +2,20 @@
 import { performance } from 'node:perf_hooks';
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
-import type { Exchange, ExchangeTransport, TransferBounds } from '../../../compiler/exchange/exchange.ts';
+import type { Exchange, ExchangeTransport, TransferLimits } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { PendingAnswer } from '../../../compiler/exchange/pending-answer.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import type { AcceptedSocket } from '../../sockets/direct-socket.ts';
-import { type ConnectionPeer, UNUSED_GRACE } from '../protocol.ts';
+import { type ConnectionPeer, UNUSED_GRACE_MS } from '../protocol.ts';
 import { ConnectionClock } from './connection-clock.ts';
 import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
 import type { Engine, EngineConnection } from './engine.ts';
-import { exchangeOfHead } from './exchange-of-head.ts';
+import { createExchangeFromHead } from './exchange-of-head.ts';
 import { INCOMPLETE, OK } from './field-parser.ts';
 import { KnownHost } from './known-host.ts';
-import { LINGER_IDLE, LINGER_TOTAL, PIPELINE_HIGH_WATER } from './limits.ts';
+import { LINGER_IDLE_MS, LINGER_TOTAL_MS, PIPELINE_HIGH_WATER } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 import { type BodyFeeder, RequestBody } from './request-body.ts';
 import { ResponseWriter, type WriterOwner } from './response-writer.ts';
@@ -51,7 +51,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	/** True while handlers have the exchange and no byte of its response has been sent. */
 	#handling = false;
 	#requests = 0;
-	/** When the connection became idle. A connection not used yet counts as idle after {@link UNUSED_GRACE}. */
+	/** When the connection became idle. A connection not used yet counts as idle after {@link UNUSED_GRACE_MS}. */
 	#idleSince: number;
 	/** True once the client has closed its side. */
 	#ended = false;
@@ -71,7 +71,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.info = new SocketInfo(socket, scheme, peer);
 		this.#writer = new ResponseWriter(socket, engine, this);
 		engine.now = performance.now();
-		this.#idleSince = engine.now + UNUSED_GRACE;
+		this.#idleSince = engine.now + UNUSED_GRACE_MS;
 		this.clock = new ConnectionClock(engine, socket, this);
 		const { headTimeout, idleTimeout } = engine.limits;
 		this.clock.readUntil(Math.min(engine.after(headTimeout), engine.after(idleTimeout)));
@@ -88,7 +88,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	/** Does nothing: during an exchange, the connection is read anyway, so a client's disconnect is noticed. */
 	watch(): void {}
 
-	bound(bounds: TransferBounds): void {
+	bound(bounds: TransferLimits): void {
 		this.clock.bound(bounds);
 	}
 
@@ -186,7 +186,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				break;
 			case LINGER:
 				if (this.#lingerEnd === Infinity) return;
-				this.clock.readUntil(Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE));
+				this.clock.readUntil(Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE_MS));
 		}
 	}
 
@@ -296,7 +296,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (body?.full) this.#input.pause();
 		engine.now = performance.now();
 		this.clock.exchangeBegins();
-		const x = exchangeOfHead(engine, this.info, host, body, this);
+		const x = createExchangeFromHead(engine, this.info, host, body, this);
 		body?.countFor(x);
 		this.#exchange = x;
 		this.#handling = true;
@@ -463,8 +463,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (this.#state !== LINGER) return;
 			const now = performance.now();
 			this.clock.exchangeEnds();
-			this.#lingerEnd = now + LINGER_TOTAL;
-			this.clock.readUntil(now + LINGER_IDLE);
+			this.#lingerEnd = now + LINGER_TOTAL_MS;
+			this.clock.readUntil(now + LINGER_IDLE_MS);
 		});
 		this.#input.resume();
 	}

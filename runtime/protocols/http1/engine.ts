@@ -5,18 +5,18 @@ import type { Closable, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { JoinedWrites } from './joined-writes.ts';
-import { TICK } from './limits.ts';
+import { TICK_MS } from './limits.ts';
 import { PieceMemory } from './piece-memory.ts';
 import { RepeatedAnswers } from './repeated-answers.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 import { ReadMemory, type SocketInput } from './socket-input.ts';
-import { type Timed, TimerWheel } from './timer-wheel.ts';
+import { type TimedItem, TimerWheel } from './timer-wheel.ts';
 
 /** A connection, as the engine manages it. */
 export interface EngineConnection extends Closable {
 	/** The connection's deadlines. */
-	readonly clock: Timed;
+	readonly clock: TimedItem;
 	readonly info: SocketInfo;
 	/**
 	 * Closes the connection after the exchange in progress. An idle connection closes at once, or after one more request if the
@@ -31,12 +31,12 @@ export interface EngineConnection extends Closable {
  * Takes over a connection that begins with the HTTP/2 preface (RFC 9113 §3.4). `bytes` are the first bytes received, valid only
  * during the call. Returns false if the listener does not support HTTP/2.
  */
-export type TakeOver = (input: SocketInput, info: SocketInfo, bytes: Buffer) => boolean;
+export type Http2TakeOver = (input: SocketInput, info: SocketInfo, bytes: Buffer) => boolean;
 
 /** The state that all connections of one server share on one thread. */
 export class Engine {
 	readonly host: ProtocolHost;
-	readonly takeOver: TakeOver | undefined;
+	readonly takeOver: Http2TakeOver | undefined;
 	/** The host's limits at the time of the last new connection or clock tick. */
 	limits: ProtocolLimits;
 	readonly parser: RequestHeadParser;
@@ -55,10 +55,10 @@ export class Engine {
 	gently = false;
 	readonly #dateLine = new DateLine();
 	#tick: number;
-	#wheel: TimerWheel<Timed>;
+	#wheel: TimerWheel<TimedItem>;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
-	constructor(host: ProtocolHost, takeOver?: TakeOver) {
+	constructor(host: ProtocolHost, takeOver?: Http2TakeOver) {
 		this.host = host;
 		this.takeOver = takeOver;
 		const limits = host.limits;
@@ -137,7 +137,7 @@ export class Engine {
 	}
 
 	/** Must be called when a deadline has been set that may be the earliest of its connection. */
-	sooner(clock: Timed, deadline: number): void {
+	sooner(clock: TimedItem, deadline: number): void {
 		this.#wheel.sooner(clock, deadline);
 	}
 
@@ -167,7 +167,7 @@ export class Engine {
 
 /** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
 function tickFor(limits: ProtocolLimits): number {
-	let shortest = TICK * 4;
+	let shortest = TICK_MS * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
 	for (const time of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
 		if (time > 0 && time < shortest) shortest = time;

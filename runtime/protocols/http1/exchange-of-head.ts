@@ -3,7 +3,7 @@ import {
 	Exchange,
 	type ExchangeTransport,
 	type ProtocolName,
-	type Received,
+	type ReceivedRequestLine,
 	Request,
 } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -13,7 +13,7 @@ import { SERVER_NAME } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 
 /** Creates the exchange for the head in the engine's parser. `host` is the host of its authority. It starts at `engine.now`. */
-export function exchangeOfHead(
+export function createExchangeFromHead(
 	engine: Engine,
 	info: SocketInfo,
 	host: string,
@@ -22,7 +22,7 @@ export function exchangeOfHead(
 ): Exchange {
 	const { parser } = engine;
 	const { method, path, query, authority } = parser;
-	const received: Received = { method, path, query, authority };
+	const received: ReceivedRequestLine = { method, path, query, authority };
 	const request = new Request(received, info.scheme, host, new HeaderList(parser.fields.items), body ?? null);
 	const protocol: ProtocolName = parser.minor === 1 ? 'HTTP/1.1' : 'HTTP/1.0';
 	const x = new Exchange(protocol, info, received, request, transport, engine.now);

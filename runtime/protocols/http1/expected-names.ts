@@ -1,5 +1,5 @@
 /** Request fields with `_` or `.` in their names that a listener keeps; all other such fields are dropped. */
-import { sameName } from '../../../compiler/exchange/header-list.ts';
+import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import type { ProtocolLimits } from '../protocol.ts';
 
 /** Names as configured. A trailing `*` makes a name a prefix. */
@@ -73,7 +73,7 @@ export class ExpectedNames {
 function isTwice(items: readonly string[], at: number): boolean {
 	const name = hyphens(items[at]!.toLowerCase());
 	for (let i = 0; i < items.length; i += 2) {
-		if (i !== at && /[_.]/.test(items[i]!) && sameName(hyphens(items[i]!), name)) return true;
+		if (i !== at && /[_.]/.test(items[i]!) && isSameFieldName(hyphens(items[i]!), name)) return true;
 	}
 	return false;
 }

@@ -1,14 +1,14 @@
 /** Parses the fields of a head or trailer section, including framing (RFC 9112 §5, §6). */
 import {
+	FIELD_VALUE_CLASS,
 	isBlank,
 	TOKEN_CLASS,
 	TOKEN_DOT,
 	TOKEN_UNDERSCORE,
-	VALUE_CLASS,
-	withoutBlanks,
+	trimBlanks,
 } from '../../../compiler/exchange/field-syntax.ts';
-import { sameName } from '../../../compiler/exchange/header-list.ts';
-import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
+import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
+import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from './expected-names.ts';
 
 /** The message is complete and well-formed. Other results are INCOMPLETE, or the status (400 and above) that rejects it. */
@@ -111,7 +111,7 @@ export class FieldParser {
 			const valueStart = i;
 			for (; i < limit; i++) {
 				code = text.charCodeAt(i);
-				if (VALUE_CLASS[code] === 0) break;
+				if (FIELD_VALUE_CLASS[code] === 0) break;
 			}
 			if (i >= limit) return INCOMPLETE;
 			if (code !== CR) return this.#refuse(400, code === LF ? 'bare_lf' : 'bad_field_value');
@@ -127,7 +127,7 @@ export class FieldParser {
 			const value = text.slice(valueStart, valueEnd);
 			switch (nameEnd - nameStart) {
 				case 4:
-					if (this.#request && sameName(name, 'host')) {
+					if (this.#request && isSameFieldName(name, 'host')) {
 						if (this.#trailer) continue;
 						if (this.host !== undefined) return this.#refuse(400, 'repeated_host');
 						this.host = value;
@@ -135,13 +135,13 @@ export class FieldParser {
 					}
 					break;
 				case 6:
-					if (this.#request && sameName(name, 'expect')) {
+					if (this.#request && isSameFieldName(name, 'expect')) {
 						if (this.#trailer) continue;
 						this.expect = this.expect !== 2 && value.toLowerCase() === '100-continue' ? 1 : 2;
 					}
 					break;
 				case 10:
-					if (sameName(name, 'connection')) {
+					if (isSameFieldName(name, 'connection')) {
 						if (this.#trailer) {
 							// Some parsers obey `Connection` even in trailers.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
@@ -151,7 +151,7 @@ export class FieldParser {
 					}
 					break;
 				case 14:
-					if (sameName(name, 'content-length')) {
+					if (isSameFieldName(name, 'content-length')) {
 						if (this.#trailer) {
 							// This is a second framing, which some parsers may believe.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
@@ -163,7 +163,7 @@ export class FieldParser {
 					}
 					break;
 				case 17:
-					if (sameName(name, 'transfer-encoding')) {
+					if (isSameFieldName(name, 'transfer-encoding')) {
 						if (this.#trailer) {
 							// This is a second framing, which some parsers may believe.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
@@ -175,7 +175,7 @@ export class FieldParser {
 					}
 					break;
 			}
-			if (this.#trailer && !mayTrail(name, this.#request ? 'request' : 'response')) continue;
+			if (this.#trailer && !isAllowedInTrailers(name, this.#request ? 'request' : 'response')) continue;
 			items.push(name, value);
 		}
 	}
@@ -186,7 +186,7 @@ export class FieldParser {
 			return;
 		}
 		for (const part of value.toLowerCase().split(',')) {
-			const option = withoutBlanks(part);
+			const option = trimBlanks(part);
 			if (option === 'close') this.close = true;
 			else if (option === 'keep-alive') this.keepAlive = true;
 			else if (option === 'upgrade') this.upgrade = true;
@@ -201,7 +201,7 @@ export class FieldParser {
 
 function transferEncoding(value: string): number {
 	if (value === 'chunked') return TE_CHUNKED;
-	const codings = value.toLowerCase().split(',').map(withoutBlanks);
+	const codings = value.toLowerCase().split(',').map(trimBlanks);
 	if (codings.indexOf('chunked') !== codings.length - 1) return TE_INVALID;
 	return codings.length === 1 ? TE_CHUNKED : TE_OTHER;
 }

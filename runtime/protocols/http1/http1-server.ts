@@ -3,14 +3,14 @@ import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
 import { Connection } from './connection.ts';
-import { Engine, type TakeOver } from './engine.ts';
+import { Engine, type Http2TakeOver } from './engine.ts';
 
 /**
  * Creates the HTTP/1.1 server of one listener on one thread. `takeOver` receives connections that turn out to be HTTP/2. While
  * there are no connections, the server has no timers. `host.limits` is read again for each connection and once per tick.
  * Responses start with the field `Server: svc`, which handlers may replace or remove.
  */
-export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): ProtocolServer {
+export function createHttp1Server(host: ProtocolHost, takeOver?: Http2TakeOver): ProtocolServer {
 	const engine = new Engine(host, takeOver);
 	return {
 		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {

@@ -5,7 +5,7 @@
 import type { SocketOutput } from '../../sockets/socket-output.ts';
 
 /** Maximum bytes of a body that is copied next to its head. */
-export const LARGEST_JOINED: number = 32 * 1024;
+export const MAX_JOINED_BYTES: number = 32 * 1024;
 /** Bytes of the buffer. The largest body fits together with a typical head. */
 const SIZE = 48 * 1024;
 
@@ -16,7 +16,7 @@ export class JoinedWrites {
 	/** Writes Latin-1 text followed by bytes. Returns false if the body is too long or the connection uses TLS. */
 	write(output: SocketOutput, text: string, bytes: Uint8Array): boolean {
 		const end = text.length + bytes.byteLength;
-		if (bytes.byteLength > LARGEST_JOINED || !output.isDirect) return false;
+		if (bytes.byteLength > MAX_JOINED_BYTES || !output.isDirect) return false;
 		const memory = end > SIZE ? Buffer.allocUnsafeSlow(end) : (this.#memory ?? Buffer.allocUnsafeSlow(SIZE));
 		memory.write(text, 0, 'latin1');
 		memory.set(bytes, text.length);

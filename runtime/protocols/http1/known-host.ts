@@ -1,6 +1,6 @@
 /** Caches the host of a connection's requests, which rarely changes. */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
-import { ownText, sameText } from '../../../compiler/exchange/same-text.ts';
+import { copyString, equalStrings } from '../../../compiler/exchange/same-text.ts';
 
 /**
  * If a read is longer than this many bytes, its substrings are copied before they are cached: a substring keeps the whole
@@ -15,12 +15,12 @@ export class KnownHost {
 
 	/** Returns the host of an authority, '' for none, undefined if malformed. `length` is that of the read it came from. */
 	of(authority: string, length: number): string | undefined {
-		if (sameText(authority, this.#authority)) return this.#host;
+		if (equalStrings(authority, this.#authority)) return this.#host;
 		const host = authority === '' ? '' : parseAuthority(authority)?.host;
 		if (host === undefined) return undefined;
 		const long = length > LONG_READ;
-		this.#authority = long ? ownText(authority) : authority;
-		this.#host = long ? ownText(host) : host;
+		this.#authority = long ? copyString(authority) : authority;
+		this.#host = long ? copyString(host) : host;
 		return this.#host;
 	}
 }

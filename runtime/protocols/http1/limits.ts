@@ -29,19 +29,19 @@ export const BODY_HIGH_WATER = 65_536;
 export const PIPELINE_HIGH_WATER = 65_536;
 
 /** A body of up to this many bytes is sent as one string with its head. */
-export const COALESCE_LIMIT = 4096;
+export const MAX_COALESCED_BYTES = 4096;
 
 /** A complete body of up to this many bytes is converted to a string, so that it can be sent as one string with its head. */
-export const TEXT_LIMIT = 1024;
+export const MAX_TEXT_BYTES = 1024;
 
 /** Responses to pipelined requests are gathered until they have this many bytes, then written. */
-export const GATHER_LIMIT = 65_536;
+export const MAX_GATHERED_BYTES = 65_536;
 
 /** After its last response, a connection is closed when the client has sent nothing for this many milliseconds (RFC 9112 §9.6). */
-export const LINGER_IDLE = 2000;
+export const LINGER_IDLE_MS = 2000;
 
 /** After its last response, a connection is closed after this many milliseconds even if the client keeps sending. */
-export const LINGER_TOTAL = 10_000;
+export const LINGER_TOTAL_MS = 10_000;
 
 /** Maximum milliseconds between checks of deadlines. */
-export const TICK = 500;
+export const TICK_MS = 500;

@@ -4,7 +4,7 @@
 const GRACE = 5000;
 
 /** Measures one direction of an exchange. Only time during which we wait for the client counts, not time it waits for us. */
-export class Pace {
+export class TransferPace {
 	#idle = 0;
 	#rate = 0;
 	#end = Infinity;

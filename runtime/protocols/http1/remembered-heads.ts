@@ -1,7 +1,7 @@
 /** Caches for parts of messages that repeat: heads of an upstream's responses, and field lines of requests. */
-import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
+import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import type { ResponseHead } from './client-head.ts';
-import { holds } from './response-head.ts';
+import { hasExactFields } from './response-head.ts';
 
 /** Maximum bytes of a cached head. */
 const LONGEST = 2048;
@@ -12,7 +12,7 @@ const LF = 10;
 const SLOTS = 64;
 
 /** A response head that was received twice on a connection. */
-export interface KnownHead {
+export interface CachedHead {
 	readonly text: string;
 	/** Bytes of the head, including the empty line. */
 	readonly bytes: Buffer;
@@ -24,11 +24,11 @@ export interface KnownHead {
  * The response heads cached for all connections of a pool. Each head exists only once, so that strings derived from its fields
  * can be looked up by identity instead of by their characters.
  */
-export class KnownHeads {
-	readonly #slots: (KnownHead | undefined)[] = new Array(SLOTS).fill(undefined);
+export class CachedHeads {
+	readonly #slots: (CachedHead | undefined)[] = new Array(SLOTS).fill(undefined);
 
 	/** Returns the cached copy of a head, which is added if it is new. `text` is at `start` of `data`, followed by an empty line. */
-	of(text: string, data: Buffer, start: number, head: ResponseHead): KnownHead {
+	of(text: string, data: Buffer, start: number, head: ResponseHead): CachedHead {
 		const slot = text.length % SLOTS;
 		const known = this.#slots[slot];
 		if (known?.text === text) return known;
@@ -47,12 +47,12 @@ function own(text: string): string {
 }
 
 /** Cache of a connection's last response head. A head is cached once it has been received twice. */
-export class RememberedHead {
-	readonly #heads: KnownHeads;
+export class LastHead {
+	readonly #heads: CachedHeads;
 	#text = '';
-	#known: KnownHead | undefined = undefined;
+	#known: CachedHead | undefined = undefined;
 
-	constructor(heads: KnownHeads) {
+	constructor(heads: CachedHeads) {
 		this.#heads = heads;
 	}
 
@@ -107,7 +107,7 @@ interface KnownLines extends FieldLines {
 }
 
 /** Cache of formatted field lines, because most clients repeat theirs. */
-export class RememberedLines {
+export class FieldLineCache {
 	readonly #slots: (KnownLines | undefined)[] = new Array(SLOTS).fill(undefined);
 
 	/** Returns the formatted lines of a field list. */
@@ -116,7 +116,7 @@ export class RememberedLines {
 		if (size === 0) return { text: '', te: false };
 		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size >> 1).length) % SLOTS;
 		const known = this.#slots[slot];
-		if (known !== undefined && holds(headers, known.items)) {
+		if (known !== undefined && hasExactFields(headers, known.items)) {
 			if (!known.again) {
 				known.again = true;
 				// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each use.
@@ -132,7 +132,7 @@ export class RememberedLines {
 			const value = headers.valueAt(i);
 			items.push(name, value);
 			text += `${name}: ${value}\r\n`;
-			if (name.length === 2 && sameName(name, 'te')) te = true;
+			if (name.length === 2 && isSameFieldName(name, 'te')) te = true;
 		}
 		const lines = { text, te, items, again: false };
 		if (text.length <= LONGEST) this.#slots[slot] = lines;

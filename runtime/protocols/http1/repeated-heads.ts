@@ -1,6 +1,6 @@
 /** A cache of parsed request heads. Clients often repeat their own requests, and those of other clients. */
 
-import { sameName } from '../../../compiler/exchange/header-list.ts';
+import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 
 /** Fields that contain credentials. Heads with such fields are not cached. */
 const SECRET = ['cookie', 'authorization', 'proxy-authorization'];
@@ -53,7 +53,7 @@ export class RepeatedHeads {
 	/** Caches a head, unless it contains credentials. */
 	add(head: RepeatedHead): void {
 		const { items, text } = head;
-		for (let i = 0; i < items.length; i += 2) if (SECRET.some(name => sameName(items[i]!, name))) return;
+		for (let i = 0; i < items.length; i += 2) if (SECRET.some(name => isSameFieldName(items[i]!, name))) return;
 		this.#slots[text.length % SLOTS] = head;
 	}
 

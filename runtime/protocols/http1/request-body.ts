@@ -7,11 +7,11 @@ import { endToEndTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import { PieceGatherer } from '../piece-gatherer.ts';
 import type { ProtocolLimits } from '../protocol.ts';
 import type { BlockReader } from './block-reader.ts';
-import { LARGE_BODY } from './body-relay.ts';
+import { MIN_RELAYED_BYTES } from './body-relay.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
-import { LARGE_PIECE } from './piece-memory.ts';
+import { LARGE_PIECE_BYTES } from './piece-memory.ts';
 
 /** The connection that receives a body. */
 export interface BodyFeeder {
@@ -196,7 +196,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		}
 		// If the kernel moves the rest, reads only detect that there is more.
 		const short = this.#readsLess();
-		const more = !short && this.#decoder === undefined && this.#remaining >= LARGE_PIECE;
+		const more = !short && this.#decoder === undefined && this.#remaining >= LARGE_PIECE_BYTES;
 		const piece = this.#blocks ? this.#blocks.piece(bytes, start, end, more) : bytes.subarray(start, end);
 		if (short) this.#blocks?.taker.readLess();
 		const waiter = this.#waiter;
@@ -222,7 +222,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	 */
 	#readsLess(): boolean {
 		if (this.#relayed) return this.#waiter !== undefined;
-		if (this.#probed || this.#decoder !== undefined || this.#remaining < LARGE_BODY) return false;
+		if (this.#probed || this.#decoder !== undefined || this.#remaining < MIN_RELAYED_BYTES) return false;
 		this.#probed = true;
 		this.#mover = this.#relay();
 		return this.#mover !== undefined;

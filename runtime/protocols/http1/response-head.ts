@@ -77,7 +77,7 @@ export class FieldWriter {
 		if (size === 0) return this.#write(headers);
 		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % REMEMBERED;
 		const known = this.#remembered[slot];
-		if (known !== undefined && holds(headers, known.items)) {
+		if (known !== undefined && hasExactFields(headers, known.items)) {
 			this.hasDate = known.hasDate;
 			this.close = known.close;
 			this.contentLength = known.contentLength;
@@ -165,7 +165,7 @@ export class FieldWriter {
 }
 
 /** Reports whether a list consists of exactly these names and values. */
-export function holds(headers: HeaderList, items: readonly string[]): boolean {
+export function hasExactFields(headers: HeaderList, items: readonly string[]): boolean {
 	const size = headers.size;
 	if (items.length !== size * 2) return false;
 	for (let i = 0; i < size; i++) {

@@ -2,14 +2,14 @@
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import type { ClientOptions } from './client-call.ts';
 import {
-	headText,
+	checkIncompleteHead,
 	InvalidResponse,
 	PendingHead,
 	parseResponseHead,
 	type ResponseHead,
-	refuseEarly,
+	readHeadText,
 } from './client-head.ts';
-import { RememberedHead } from './remembered-heads.ts';
+import { LastHead } from './remembered-heads.ts';
 
 /** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
 const MAX_INTERIM = 100;
@@ -23,12 +23,12 @@ export class ResponseHeads {
 	end = 0;
 	readonly #options: ClientOptions;
 	readonly #pending = new PendingHead();
-	readonly #last: RememberedHead;
+	readonly #last: LastHead;
 	#interim = 0;
 
 	constructor(options: ClientOptions) {
 		this.#options = options;
-		this.#last = new RememberedHead(options.heads);
+		this.#last = new LastHead(options.heads);
 	}
 
 	/** Must be called when a request is sent. */
@@ -58,9 +58,9 @@ export class ResponseHeads {
 			this.at = start + this.#last.size;
 			return known;
 		}
-		const text = headText(data, start, end);
+		const text = readHeadText(data, start, end);
 		if (text === undefined) {
-			refuseEarly(data, start, end, this.#options.maxResponseHead);
+			checkIncompleteHead(data, start, end, this.#options.maxResponseHead);
 			this.#pending.begin(data, start, end);
 			return undefined;
 		}

@@ -6,8 +6,8 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import type { Engine } from './engine.ts';
-import { LARGEST_JOINED } from './joined-writes.ts';
-import { COALESCE_LIMIT, GATHER_LIMIT, TEXT_LIMIT } from './limits.ts';
+import { MAX_JOINED_BYTES } from './joined-writes.ts';
+import { MAX_COALESCED_BYTES, MAX_GATHERED_BYTES, MAX_TEXT_BYTES } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
 
@@ -55,7 +55,7 @@ export class ResponseWriter implements OutputOwner {
 
 	/** True if so much output is gathered that it should be sent before more is added. */
 	get full(): boolean {
-		return this.#out.length >= GATHER_LIMIT;
+		return this.#out.length >= MAX_GATHERED_BYTES;
 	}
 
 	/** True if so much output waits for the client that no more should be produced. */
@@ -65,7 +65,7 @@ export class ResponseWriter implements OutputOwner {
 
 	/** Reports whether `respond` copies a complete body of this length if it cannot be written at once. */
 	copies(length: number): boolean {
-		return this.#output.isDirect && length <= LARGEST_JOINED && length <= this.#owner.clock.writeChunk;
+		return this.#output.isDirect && length <= MAX_JOINED_BYTES && length <= this.#owner.clock.writeChunk;
 	}
 
 	/** Passes gathered output to the socket. */
@@ -116,7 +116,13 @@ export class ResponseWriter implements OutputOwner {
 		let keepAlive = mayKeep && !fieldWriter.close;
 		const date = fieldWriter.hasDate ? '' : engine.date();
 		const bodiless = status === 204 || status === 304;
-		if (typeof body === 'string' && body.length <= COALESCE_LIMIT && !bodiless && status !== 205 && method !== 'HEAD') {
+		if (
+			typeof body === 'string' &&
+			body.length <= MAX_COALESCED_BYTES &&
+			!bodiless &&
+			status !== 205 &&
+			method !== 'HEAD'
+		) {
 			const end = this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
 			const known = engine.answers.text(statusLine(status), fields, date, end, body);
 			if (known !== undefined) {
@@ -161,7 +167,7 @@ export class ResponseWriter implements OutputOwner {
 		}
 		if (typeof body === 'string') {
 			const length = Buffer.byteLength(body);
-			if (length === body.length && length <= COALESCE_LIMIT) {
+			if (length === body.length && length <= MAX_COALESCED_BYTES) {
 				// If there are as many bytes as characters, the body is ASCII, which is the same in Latin-1.
 				head += `Content-Length: ${length}\r\n`;
 				this.#out += head + this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
@@ -316,7 +322,7 @@ export class ResponseWriter implements OutputOwner {
 	#arrived(source: BodySource, bytes: Uint8Array | null): void {
 		if (this.#source !== source) return;
 		const ended = this.#emit(bytes);
-		if (ended || bytes === null || bytes.length <= COALESCE_LIMIT) this.flush();
+		if (ended || bytes === null || bytes.length <= MAX_COALESCED_BYTES) this.flush();
 		if (ended) this.#ended();
 		else if (this.#output.pending) {
 			this.#awaitsWrite = true;
@@ -361,7 +367,7 @@ export class ResponseWriter implements OutputOwner {
 			this.#remaining -= length;
 		}
 		this.#exchange!.response.bytesSent += length;
-		const small = length <= COALESCE_LIMIT;
+		const small = length <= MAX_COALESCED_BYTES;
 		if (this.#chunked) this.#out += `${length.toString(16)}\r\n`;
 		if (small) {
 			this.#out += latin1(piece);
@@ -402,7 +408,7 @@ export class ResponseWriter implements OutputOwner {
 }
 
 function isSmall(body: Body): body is Uint8Array {
-	return body instanceof Uint8Array && body.length > 0 && body.length <= TEXT_LIMIT;
+	return body instanceof Uint8Array && body.length > 0 && body.length <= MAX_TEXT_BYTES;
 }
 
 function latin1(bytes: Uint8Array): string {

@@ -62,7 +62,7 @@ export class SocketInfo implements ConnectionInfo {
 	}
 
 	get localAddress(): string {
-		this.#localAddress ??= plainAddress(this.#socket.localAddress);
+		this.#localAddress ??= unmapAddress(this.#socket.localAddress);
 		return this.#localAddress;
 	}
 
@@ -81,11 +81,11 @@ function factsOf(socket: ClientSocket): TlsInfo | undefined {
  * may be trusted.
  */
 function knownAddress(address: string | undefined): string {
-	return address === undefined ? '0.0.0.0' : plainAddress(address);
+	return address === undefined ? '0.0.0.0' : unmapAddress(address);
 }
 
 /** Converts an IPv4-mapped IPv6 address to IPv4, for rules and logs. Returns '' for undefined. */
-export function plainAddress(address: string | undefined): string {
+export function unmapAddress(address: string | undefined): string {
 	if (address === undefined) return '';
 	return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }

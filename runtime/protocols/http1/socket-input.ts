@@ -2,9 +2,9 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
-import { DirectSocket, directFrom, type SocketOwner } from '../../sockets/direct-socket.ts';
+import { DirectSocket, type SocketOwner, toDirectSocket } from '../../sockets/direct-socket.ts';
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
-import { BlockReader, type BlockTaker } from './block-reader.ts';
+import { BlockReader, type BlockSource } from './block-reader.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
@@ -48,7 +48,7 @@ export interface InputSink {
  * Reads a socket. Direct sockets are read into shared memory without streams: allocating a buffer for each read and queueing it
  * in a stream would cost as much as parsing a request.
  */
-export class SocketInput implements SocketOwner, BlockTaker {
+export class SocketInput implements SocketOwner, BlockSource {
 	/** The socket to use from now on. It may replace the one passed to the constructor. */
 	readonly socket: ClientSocket;
 	/** True if received bytes are valid only until the sink returns. */
@@ -158,12 +158,12 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		} else if (!this.#upgraded.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
 	}
 
-	/** Implements `BlockTaker`. */
+	/** Implements `BlockSource`. */
 	get descriptor(): number {
 		return this.socket instanceof DirectSocket ? this.socket.descriptor : -1;
 	}
 
-	/** Implements `BlockTaker`. */
+	/** Implements `BlockSource`. */
 	readLess(): void {
 		if (!this.#receiving || this.#block !== undefined) return;
 		(this.socket as DirectSocket).nextMemory = this.#memory!.short;
@@ -176,12 +176,12 @@ export class SocketInput implements SocketOwner, BlockTaker {
 		return this.#blocks;
 	}
 
-	/** Implements `BlockTaker`: true while bytes received from a direct socket are being handled. */
+	/** Implements `BlockSource`: true while bytes received from a direct socket are being handled. */
 	get takesMemory(): boolean {
 		return this.#receiving;
 	}
 
-	/** Implements `BlockTaker`. */
+	/** Implements `BlockSource`. */
 	readInto(memory: Buffer | undefined): void {
 		this.#less = false;
 		this.#block = memory;
@@ -211,7 +211,7 @@ export class SocketInput implements SocketOwner, BlockTaker {
 /** Takes the connection out of an unread stream. If that is not possible, returns undefined and leaves the stream as it is. */
 function adopt(socket: Socket): DirectSocket | undefined {
 	// A stream from which a PROXY header has been read must stay a stream.
-	const direct = socket.bytesRead > 0 ? undefined : directFrom(socket);
+	const direct = socket.bytesRead > 0 ? undefined : toDirectSocket(socket);
 	if (!direct) return undefined;
 	direct.setNoDelay();
 	// The listener counts connections, and waits for the original stream to close.

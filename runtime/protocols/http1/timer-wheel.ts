@@ -4,7 +4,7 @@
 const SLOTS = 512;
 
 /** An item of a timer wheel. */
-export interface Timed {
+export interface TimedItem {
 	/** Set by the wheel: the tick in which the item is checked next; −1 while it is in no wheel. */
 	due: number;
 	/** The time, by `performance.now()`, from which `check` has something to do; Infinity for never. */
@@ -17,7 +17,7 @@ export interface Timed {
  * A hashed timer wheel. When a deadline is postponed, the item stays in its slot until the old tick, so postponing it with each
  * request costs only a comparison. When a deadline becomes earlier, `sooner` must be called.
  */
-export class TimerWheel<T extends Timed> {
+export class TimerWheel<T extends TimedItem> {
 	readonly #slots: (Set<T> | undefined)[] = new Array(SLOTS).fill(undefined);
 	readonly #tick: number;
 	#at: number;

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import type { JoinableStream } from '../../../compiler/exchange/joinable-stream.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
-import { TEXT_LIMIT } from './limits.ts';
+import { MAX_TEXT_BYTES } from './limits.ts';
 import { ownedCopy } from './owned-copy.ts';
 
 /** A Duplex over a socket that is not itself a stream. Each direction can be closed separately. */
@@ -76,7 +76,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		const output = this.#output!;
 		if (this.destroyed) return true;
 		// Messages are mostly short. As strings, they need no memory outside the heap.
-		if (end - start <= TEXT_LIMIT) output.text(bytes.toString('latin1', start, end));
+		if (end - start <= MAX_TEXT_BYTES) output.text(bytes.toString('latin1', start, end));
 		else output.bytes(ownedCopy(bytes, start, end));
 		this.#full = output.needsDrain;
 		return !this.#full;

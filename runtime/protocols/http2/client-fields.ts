@@ -1,9 +1,9 @@
 /** Header fields on the client side: encodes those of requests, decodes those of responses (RFC 9113 §8.3). */
-import { withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
+import { trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
-import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
-import { type Field, KIND } from './field.ts';
+import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
+import { FIELD_KIND, type Field } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
 import { writeInteger, writeString } from './response-fields.ts';
 import { STATIC_FIELDS } from './static-table.ts';
@@ -71,7 +71,7 @@ export class RequestEncoder {
 	}
 
 	#field(name: string, index: number, given: string): void {
-		const value = withoutBlanks(given);
+		const value = trimBlanks(given);
 		this.#reserve(name.length + value.length + 32);
 		const memory = this.#memory;
 		let at = writeInteger(memory, this.#at, SENSITIVE.has(name) ? NEVER_INDEXED : LITERAL, 4, index);
@@ -118,7 +118,7 @@ export class ResponseReader implements FieldSink {
 	/** Returns the block as trailers, without fields that are not allowed in trailers. */
 	trailers(): HeaderList {
 		const trailers = new HeaderList(this.items);
-		trailers.filter(name => mayTrail(name, 'response'));
+		trailers.filter(name => isAllowedInTrailers(name, 'response'));
 		return trailers;
 	}
 
@@ -129,17 +129,17 @@ export class ResponseReader implements FieldSink {
 			return;
 		}
 		const { kind, name, value } = field;
-		if (!field.validValue || kind === KIND.invalid || kind === KIND.connection) {
+		if (!field.validValue || kind === FIELD_KIND.invalid || kind === FIELD_KIND.connection) {
 			this.mistake = 'the response has a field that is not valid';
 			return;
 		}
-		if (kind <= KIND.unknownPseudo && kind !== KIND.regular) {
+		if (kind <= FIELD_KIND.unknownPseudo && kind !== FIELD_KIND.regular) {
 			if (name !== ':status' || this.status !== 0 || this.items.length > 0 || !/^[1-5]\d\d$/.test(value)) {
 				this.mistake = 'the response has a pseudo-field that is not valid';
 			} else this.status = Number(value);
 			return;
 		}
-		if (kind === KIND.contentLength) {
+		if (kind === FIELD_KIND.contentLength) {
 			if (!/^\d{1,15}$/.test(value) || (this.length !== undefined && this.length !== Number(value))) {
 				this.mistake = 'Content-Length is not a number';
 			} else this.length = Number(value);

@@ -10,7 +10,7 @@ import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { HeaderBlock } from './header-block.ts';
 import { HpackDecoder, StringMemory } from './hpack-decoder.ts';
-import { CONNECTION_WINDOW, LINGER_TIME, MAX_CONNECTION_WINDOW, MAX_UNREAD_CONTROL } from './limits.ts';
+import { INITIAL_CONNECTION_WINDOW, LINGER_MS, MAX_CONNECTION_WINDOW, MAX_UNREAD_CONTROL_BYTES } from './limits.ts';
 import { OutputMemory } from './output-memory.ts';
 import { OutputQueue, type QueueOwner } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
@@ -62,7 +62,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	readonly #reader: FrameReader;
 	readonly #decoder: HpackDecoder;
 	readonly #fields: ResponseReader;
-	readonly #window = new ReceiveWindow(CONNECTION_WINDOW, MAX_CONNECTION_WINDOW);
+	readonly #window = new ReceiveWindow(INITIAL_CONNECTION_WINDOW, MAX_CONNECTION_WINDOW);
 	readonly #streams = new Map<number, ClientStream>();
 	#next = 1;
 	#first = true;
@@ -108,7 +108,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			...[SETTING.enablePush, 0, SETTING.initialWindowSize, MIN_STREAM_WINDOW],
 			...[SETTING.maxHeaderListSize, mostFields],
 		]);
-		this.frames.numbers(FRAME.windowUpdate, 0, CONNECTION_WINDOW - DEFAULT_WINDOW);
+		this.frames.numbers(FRAME.windowUpdate, 0, INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
 	}
 
 	/** Number of exchanges in progress. */
@@ -313,7 +313,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	/** Limits the replies to control frames that accumulate if the upstream does not read. Returns false after failing the connection. */
 	#mayAnswer(): boolean {
-		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL) {
+		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL_BYTES) {
 			this.#unread = 0;
 			return true;
 		}
@@ -481,6 +481,6 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		}
 		// If the upstream reads, it receives the pending GOAWAY before the end of the connection.
 		socket.destroySoon();
-		setTimeout(() => socket.destroy(), LINGER_TIME).unref();
+		setTimeout(() => socket.destroy(), LINGER_MS).unref();
 	}
 }

@@ -1,5 +1,5 @@
 /** Handles frames that carry no message: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, GOAWAY (RFC 9113 §6). */
-import { COST, type CutReason } from './flood-guard.ts';
+import { type CutReason, FRAME_COST } from './flood-guard.ts';
 import { DEFAULT_WINDOW, FLAG, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { OutputQueue } from './output-queue.ts';
@@ -43,14 +43,14 @@ export class ControlFrames {
 		else if ((flags & FLAG.ack) !== 0) {
 			if (size !== 0) session.fail(H2_ERROR.frameSize);
 			else if (!this.settled) session.fail(H2_ERROR.protocol);
-			else session.spend('settings_flood', COST.ping_flood);
+			else session.spend('settings_flood', FRAME_COST.ping_flood);
 		} else {
 			this.settled = true;
 			const settings = readSettings(bytes, start, end);
 			if (typeof settings === 'number') session.fail(settings);
 			else if (this.#setWindow(settings.initialWindow)) {
 				session.frames.settings([]);
-				session.spend('settings_flood', COST.settings_flood + size / 6);
+				session.spend('settings_flood', FRAME_COST.settings_flood + size / 6);
 			} else session.fail(H2_ERROR.flowControl);
 		}
 	}
@@ -71,7 +71,7 @@ export class ControlFrames {
 		else {
 			if ((flags & FLAG.ack) !== 0) session.ending.pingAnswered(session.lastStream);
 			else session.frames.ping(bytes.subarray(start, end), true);
-			session.spend('ping_flood', COST.ping_flood);
+			session.spend('ping_flood', FRAME_COST.ping_flood);
 		}
 	}
 
@@ -79,7 +79,7 @@ export class ControlFrames {
 	priority(stream: number, size: number): void {
 		if (stream === 0) this.#session.fail(H2_ERROR.protocol);
 		else if (size !== 5) this.#session.fail(H2_ERROR.frameSize);
-		else this.#session.spend('priority_flood', COST.priority_flood);
+		else this.#session.spend('priority_flood', FRAME_COST.priority_flood);
 	}
 
 	goAway(stream: number, size: number): void {
@@ -87,7 +87,7 @@ export class ControlFrames {
 		else if (size < 8) this.#session.fail(H2_ERROR.frameSize);
 		else {
 			this.#session.ending.clientLeaves();
-			this.#session.spend('empty_frames', COST.empty_frames);
+			this.#session.spend('empty_frames', FRAME_COST.empty_frames);
 		}
 	}
 
@@ -111,6 +111,6 @@ export class ControlFrames {
 				else if (!stream.output.widen(increment)) session.streamError(stream, H2_ERROR.flowControl);
 			}
 		}
-		session.spend('window_update_flood', COST.window_update_flood);
+		session.spend('window_update_flood', FRAME_COST.window_update_flood);
 	}
 }

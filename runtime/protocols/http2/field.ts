@@ -1,8 +1,13 @@
 /** An HPACK field with properties that the server needs. They are determined once, however often a table entry is used. */
-import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import {
+	FIELD_VALUE_CLASS,
+	TOKEN_CLASS,
+	TOKEN_DOT,
+	TOKEN_UNDERSCORE,
+} from '../../../compiler/exchange/field-syntax.ts';
 
 /** What a field's name means to the protocol. */
-export const KIND = {
+export const FIELD_KIND = {
 	regular: 0,
 	authority: 1,
 	method: 2,
@@ -27,22 +32,22 @@ export const KIND = {
 } as const;
 
 const KINDS: ReadonlyMap<string, number> = new Map([
-	[':authority', KIND.authority],
-	[':method', KIND.method],
-	[':path', KIND.path],
-	[':scheme', KIND.scheme],
-	[':protocol', KIND.protocol],
-	['connection', KIND.connection],
-	['keep-alive', KIND.connection],
-	['proxy-connection', KIND.connection],
-	['transfer-encoding', KIND.connection],
-	['upgrade', KIND.connection],
-	['te', KIND.te],
-	['host', KIND.host],
-	['cookie', KIND.cookie],
-	['content-length', KIND.contentLength],
-	['expect', KIND.expect],
-	['trailer', KIND.trailer],
+	[':authority', FIELD_KIND.authority],
+	[':method', FIELD_KIND.method],
+	[':path', FIELD_KIND.path],
+	[':scheme', FIELD_KIND.scheme],
+	[':protocol', FIELD_KIND.protocol],
+	['connection', FIELD_KIND.connection],
+	['keep-alive', FIELD_KIND.connection],
+	['proxy-connection', FIELD_KIND.connection],
+	['transfer-encoding', FIELD_KIND.connection],
+	['upgrade', FIELD_KIND.connection],
+	['te', FIELD_KIND.te],
+	['host', FIELD_KIND.host],
+	['cookie', FIELD_KIND.cookie],
+	['content-length', FIELD_KIND.contentLength],
+	['expect', FIELD_KIND.expect],
+	['trailer', FIELD_KIND.trailer],
 ]);
 
 /** Bytes counted for a field in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
@@ -73,22 +78,22 @@ function nameKind(name: string): number {
 	const known = KINDS.get(name);
 	if (known !== undefined) return known;
 	const length = name.length;
-	if (name.charCodeAt(0) === 58) return KIND.unknownPseudo;
-	if (length === 0) return KIND.invalid;
+	if (name.charCodeAt(0) === 58) return FIELD_KIND.unknownPseudo;
+	if (length === 0) return FIELD_KIND.invalid;
 	let classes = 0;
 	for (let i = 0; i < length; i++) {
 		const code = name.charCodeAt(i);
 		const tokenClass = TOKEN_CLASS[code]!;
-		if (tokenClass === 0 || (code >= 65 && code <= 90)) return KIND.invalid;
+		if (tokenClass === 0 || (code >= 65 && code <= 90)) return FIELD_KIND.invalid;
 		classes |= tokenClass;
 	}
-	return (classes & (TOKEN_UNDERSCORE | TOKEN_DOT)) === 0 ? KIND.regular : KIND.confusable;
+	return (classes & (TOKEN_UNDERSCORE | TOKEN_DOT)) === 0 ? FIELD_KIND.regular : FIELD_KIND.confusable;
 }
 
 function isValidValue(value: string): boolean {
 	const length = value.length;
 	if (length === 0) return true;
-	for (let i = 0; i < length; i++) if (VALUE_CLASS[value.charCodeAt(i)] === 0) return false;
+	for (let i = 0; i < length; i++) if (FIELD_VALUE_CLASS[value.charCodeAt(i)] === 0) return false;
 	return !isBlank(value.charCodeAt(0)) && !isBlank(value.charCodeAt(length - 1));
 }
 

@@ -1,5 +1,5 @@
 /** Limits the frames of a connection that do no useful work, so that no combination of them can be used for a flood. */
-import { CALM_BUDGET, CALM_REFILL } from './limits.ts';
+import { FLOOD_BUDGET, FLOOD_REFILL_PER_SECOND } from './limits.ts';
 
 /** Reasons for which a connection is closed. A fixed set, because they are the labels of counters. */
 export const CUT_REASONS = [
@@ -22,7 +22,7 @@ export type CutReason = (typeof CUT_REASONS)[number];
  * The costs of frames that do no useful work. A reset costs as much as two or three completed exchanges earn, so that a client
  * that cancels less than a quarter of its requests is not taken for an attacker.
  */
-export const COST = {
+export const FRAME_COST = {
 	/** The client canceled a stream (CVE-2023-44487), whether or not its response had been sent. */
 	rapid_reset: 8,
 	/** The client made us reset a stream (CVE-2025-8671), or exceeded the stream limit. */
@@ -44,7 +44,7 @@ const EARNED_BY_FRAME = 2;
 
 /** The budget of one connection. It is full at first. Costs reduce it; useful work and time refill it. */
 export class FloodGuard {
-	#left = CALM_BUDGET;
+	#left = FLOOD_BUDGET;
 	#filledAt: number;
 
 	/** Here and in the methods below, `now` is from `performance.now()`. */
@@ -56,16 +56,16 @@ export class FloodGuard {
 	spend(cost: number, now: number): boolean {
 		this.#left -= cost;
 		if (this.#left >= 0) return false;
-		this.#left = Math.min(CALM_BUDGET, this.#left + ((now - this.#filledAt) * CALM_REFILL) / 1000);
+		this.#left = Math.min(FLOOD_BUDGET, this.#left + ((now - this.#filledAt) * FLOOD_REFILL_PER_SECOND) / 1000);
 		this.#filledAt = now;
 		return this.#left < 0;
 	}
 
 	exchangeDone(): void {
-		this.#left = Math.min(CALM_BUDGET, this.#left + EARNED_BY_EXCHANGE);
+		this.#left = Math.min(FLOOD_BUDGET, this.#left + EARNED_BY_EXCHANGE);
 	}
 
 	frameSent(): void {
-		this.#left = Math.min(CALM_BUDGET, this.#left + EARNED_BY_FRAME);
+		this.#left = Math.min(FLOOD_BUDGET, this.#left + EARNED_BY_FRAME);
 	}
 }

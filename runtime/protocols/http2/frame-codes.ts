@@ -59,7 +59,7 @@ export const SETTING = {
 } as const;
 
 /** Bytes before the payload of a frame: its length, type, flags and stream ID (RFC 9113 §4.1). */
-export const FRAME_HEADER = 9;
+export const FRAME_HEADER_BYTES = 9;
 /** Maximum size of a flow-control window in bytes (RFC 9113 §6.9.1). */
 export const MAX_WINDOW = 0x7fffffff;
 /** Initial flow-control window of a connection and of a stream, in bytes. */

@@ -1,5 +1,5 @@
 /** Splits a connection's bytes into frames (RFC 9113 §4.1). */
-import { FRAME_HEADER, PREFACE } from './frame-codes.ts';
+import { FRAME_HEADER_BYTES, PREFACE } from './frame-codes.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 
 /** Receives frames. The bytes are valid only during the call. */
@@ -13,7 +13,7 @@ export interface FrameSink {
 }
 
 /** Maximum bytes of a frame, including its header. */
-const LARGEST = FRAME_HEADER + MAX_FRAME_SIZE;
+const LARGEST = FRAME_HEADER_BYTES + MAX_FRAME_SIZE;
 /** Minimum bytes of a frame for which a reusable buffer is worthwhile. */
 const LARGE = 8192;
 /** This thread's free buffers for large frames. */
@@ -54,13 +54,13 @@ export class FrameReader {
 			if (at < 0) return;
 		}
 		const length = bytes.length;
-		while (length - at >= FRAME_HEADER) {
+		while (length - at >= FRAME_HEADER_BYTES) {
 			const size = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
 			if (size > MAX_FRAME_SIZE) {
 				this.#sink.oversize();
 				return;
 			}
-			const end = at + FRAME_HEADER + size;
+			const end = at + FRAME_HEADER_BYTES + size;
 			if (end > length) break;
 			if (!this.#deliver(bytes, at, end)) return;
 			at = end;
@@ -82,9 +82,9 @@ export class FrameReader {
 	/** Continues an incomplete frame. Returns the index after it, or −1 if it is still incomplete or nothing more is to be read. */
 	#complete(bytes: Buffer, start: number): number {
 		let at = start;
-		if (this.#held < FRAME_HEADER) {
-			at = this.#fill(bytes, at, FRAME_HEADER);
-			if (this.#held < FRAME_HEADER) return -1;
+		if (this.#held < FRAME_HEADER_BYTES) {
+			at = this.#fill(bytes, at, FRAME_HEADER_BYTES);
+			if (this.#held < FRAME_HEADER_BYTES) return -1;
 		}
 		const header = this.#partial!;
 		const size = (header[0]! << 16) | (header[1]! << 8) | header[2]!;
@@ -92,7 +92,7 @@ export class FrameReader {
 			this.#sink.oversize();
 			return -1;
 		}
-		const whole = FRAME_HEADER + size;
+		const whole = FRAME_HEADER_BYTES + size;
 		at = this.#fill(bytes, at, whole);
 		if (this.#held < whole) return -1;
 		const frame = this.#partial!;
@@ -118,12 +118,12 @@ export class FrameReader {
 
 	#hold(bytes: Buffer, start: number): void {
 		this.#held = bytes.length - start;
-		this.#partial = memoryFor(Math.max(this.#held, FRAME_HEADER));
+		this.#partial = memoryFor(Math.max(this.#held, FRAME_HEADER_BYTES));
 		bytes.copy(this.#partial, 0, start);
 	}
 
 	#deliver(bytes: Buffer, at: number, end: number): boolean {
 		const stream = ((bytes[at + 5]! & 127) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!;
-		return this.#sink.frame(bytes[at + 3]!, bytes[at + 4]!, stream, bytes, at + FRAME_HEADER, end);
+		return this.#sink.frame(bytes[at + 3]!, bytes[at + 4]!, stream, bytes, at + FRAME_HEADER_BYTES, end);
 	}
 }

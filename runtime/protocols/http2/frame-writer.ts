@@ -1,7 +1,7 @@
 /** Writes the frames of one connection. They are gathered in memory before they are written to the socket. */
-import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
-import { FLAG, FRAME, FRAME_HEADER } from './frame-codes.ts';
-import { MAX_FRAME_SIZE, OUTPUT_TEXT } from './limits.ts';
+import { type ClientSocket, queuedBytes } from '../../sockets/client-socket.ts';
+import { FLAG, FRAME, FRAME_HEADER_BYTES } from './frame-codes.ts';
+import { MAX_FRAME_SIZE, MAX_TEXT_OUTPUT_BYTES } from './limits.ts';
 import type { OutputMemory, OutputOwner } from './output-memory.ts';
 
 /** The sending side of a connection. It knows nothing about streams and flow control. */
@@ -24,7 +24,7 @@ export class FrameWriter implements OutputOwner {
 	/** Reports whether the client has accepted anything since the last call. */
 	progressed(): boolean {
 		// A slow client accepts a batch gradually. Streams only learn when a whole write has been accepted, so it is checked here.
-		const unsent = queuedIn(this.#socket);
+		const unsent = queuedBytes(this.#socket);
 		const progressed = unsent < this.#unsent;
 		this.#unsent = unsent;
 		return progressed;
@@ -39,7 +39,7 @@ export class FrameWriter implements OutputOwner {
 		const socket = this.#socket;
 		if (length === 0 || socket.destroyed || socket.writableEnded) return;
 		const { bytes } = memory;
-		if (length <= OUTPUT_TEXT) {
+		if (length <= MAX_TEXT_OUTPUT_BYTES) {
 			// Writing a string is cheaper than writing bytes, and the memory can be reused at once.
 			socket.write(bytes.toString('latin1', 0, length), 'latin1');
 			return;
@@ -56,7 +56,7 @@ export class FrameWriter implements OutputOwner {
 	/** Starts a frame and reserves room for its payload. Returns the payload's index in `bytes`. */
 	begin(length: number, type: number, flags: number, stream: number): number {
 		const memory = this.#memory;
-		memory.reserve(this, FRAME_HEADER + length);
+		memory.reserve(this, FRAME_HEADER_BYTES + length);
 		const { bytes, at } = memory;
 		bytes[at] = length >>> 16;
 		bytes[at + 1] = length >>> 8;
@@ -67,8 +67,8 @@ export class FrameWriter implements OutputOwner {
 		bytes[at + 6] = stream >>> 16;
 		bytes[at + 7] = stream >>> 8;
 		bytes[at + 8] = stream;
-		memory.at = at + FRAME_HEADER + length;
-		return at + FRAME_HEADER;
+		memory.at = at + FRAME_HEADER_BYTES + length;
+		return at + FRAME_HEADER_BYTES;
 	}
 
 	/** Shortens the last frame, if its payload turned out smaller than the room reserved for it. */
@@ -140,13 +140,13 @@ export class FrameWriter implements OutputOwner {
 	data(stream: number, endStream: boolean, piece: Uint8Array, start: number, end: number): number {
 		const at = this.begin(end - start, FRAME.data, endStream ? FLAG.endStream : 0, stream);
 		this.bytes.set(start === 0 && end === piece.length ? piece : piece.subarray(start, end), at);
-		return at - FRAME_HEADER;
+		return at - FRAME_HEADER_BYTES;
 	}
 
 	/** Sets END_STREAM on the last DATA frame. Returns false if the frame has already been sent. */
 	endStreamAt(frame: number): boolean {
 		const memory = this.#memory;
-		if (memory.owner !== this || frame + FRAME_HEADER > memory.at) return false;
+		if (memory.owner !== this || frame + FRAME_HEADER_BYTES > memory.at) return false;
 		memory.bytes[frame + 4]! |= FLAG.endStream;
 		return true;
 	}

@@ -1,7 +1,7 @@
 /** The state shared by the HTTP/2 connections of one server: limits, coders, memory, clock and deadlines. */
 
 import { expectedNames } from '../http1/expected-names.ts';
-import { TICK } from '../http1/limits.ts';
+import { TICK_MS } from '../http1/limits.ts';
 import { PieceMemory } from '../http1/piece-memory.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
@@ -24,7 +24,7 @@ export interface EngineSession extends Closable {
 }
 
 /** Coders that all connections share. They are created for the first one, because most listeners of a large configuration have none. */
-export class SharedCoders {
+export class Http2Coders {
 	readonly fields: RequestFields;
 	readonly responseFields: ResponseFields;
 	readonly strings: StringMemory;
@@ -51,7 +51,7 @@ export class Http2Engine {
 	now: number = performance.now();
 	draining = false;
 	#tick: number;
-	#coders: SharedCoders | undefined = undefined;
+	#coders: Http2Coders | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
@@ -59,11 +59,11 @@ export class Http2Engine {
 		this.host = host;
 		this.limits = host.limits;
 		this.counters = host.http2;
-		this.#tick = tickFor(host.limits);
+		this.#tick = clockTickMs(host.limits);
 	}
 
-	get coders(): SharedCoders {
-		this.#coders ??= new SharedCoders(this.host);
+	get coders(): Http2Coders {
+		this.#coders ??= new Http2Coders(this.host);
 		return this.#coders;
 	}
 
@@ -85,7 +85,7 @@ export class Http2Engine {
 		this.limits = limits;
 		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
-		const tick = tickFor(limits);
+		const tick = clockTickMs(limits);
 		if (tick === this.#tick) return;
 		this.#tick = tick;
 		if (this.#timer === undefined) return;
@@ -121,8 +121,8 @@ export class Http2Engine {
 }
 
 /** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
-export function tickFor(limits: ProtocolLimits): number {
-	let shortest = TICK * 4;
+export function clockTickMs(limits: ProtocolLimits): number {
+	let shortest = TICK_MS * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
 	for (const time of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
 		if (time > 0 && time < shortest) shortest = time;

@@ -1,5 +1,5 @@
 /** The buffer in which frames are gathered before they are written, shared by all connections of a thread. */
-import { OUTPUT_SIZE } from './limits.ts';
+import { OUTPUT_BUFFER_BYTES } from './limits.ts';
 
 /** A connection whose frames are gathered. */
 export interface OutputOwner {
@@ -12,18 +12,18 @@ const KEPT = 16;
 
 /** The buffer. Its contents belong to one connection at a time, the `owner`. */
 export class OutputMemory {
-	bytes: Buffer = Buffer.allocUnsafeSlow(OUTPUT_SIZE);
+	bytes: Buffer = Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
 	/** Position of the next frame. */
 	at = 0;
 	owner: OutputOwner | undefined = undefined;
 	readonly #free: Buffer[] = [];
 
-	/** Reserves up to `OUTPUT_SIZE` bytes at `at`. The caller writes them to `bytes` and advances `at`. */
+	/** Reserves up to `OUTPUT_BUFFER_BYTES` bytes at `at`. The caller writes them to `bytes` and advances `at`. */
 	reserve(owner: OutputOwner, length: number): void {
 		if (this.owner !== owner) {
 			this.owner?.flush();
 			this.owner = owner;
-		} else if (this.at + length > OUTPUT_SIZE) {
+		} else if (this.at + length > OUTPUT_BUFFER_BYTES) {
 			owner.flush();
 			this.owner = owner;
 		}
@@ -31,7 +31,7 @@ export class OutputMemory {
 
 	/** Replaces the current buffer, which belongs to the socket until `giveBack` is called. */
 	replace(): void {
-		this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(OUTPUT_SIZE);
+		this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
 	}
 
 	giveBack(bytes: Buffer): void {

@@ -1,6 +1,6 @@
 /** Lets the streams of a connection send in turns, so that none must wait for another's whole response. */
-import { FRAMES_A_TURN, MAX_CONCURRENT_STREAMS } from './limits.ts';
-import { MORE, STARVES, type StreamOutput } from './stream-output.ts';
+import { MAX_CONCURRENT_STREAMS, MAX_FRAMES_PER_TURN } from './limits.ts';
+import { type StreamOutput, TURN_MORE, TURN_STARVES } from './stream-output.ts';
 
 /** The connection, as its queue sees it. */
 export interface QueueOwner {
@@ -48,15 +48,15 @@ export class OutputQueue {
 	/** Lets streams send in turns until none can. After many frames, yields to other connections. */
 	run(): void {
 		for (let frames = 0; this.#waiting.length > 0 && !this.#owner.frames.full; frames++) {
-			if (frames === FRAMES_A_TURN) {
+			if (frames === MAX_FRAMES_PER_TURN) {
 				setImmediate(() => this.#owner.settle());
 				return;
 			}
 			const output = this.#waiting.shift()!;
 			output.queued = false;
 			const result = output.turn();
-			if (result === MORE) this.add(output);
-			else if (result === STARVES) {
+			if (result === TURN_MORE) this.add(output);
+			else if (result === TURN_STARVES) {
 				output.queued = true;
 				this.#starve(output);
 			}

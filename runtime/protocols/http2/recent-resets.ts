@@ -1,5 +1,5 @@
 /** Remembers the streams that we have reset recently. Frames that were already in transit to them are not errors (RFC 9113 §5.4.2). */
-import { REMEMBERED_RESETS } from './limits.ts';
+import { MAX_REMEMBERED_RESETS } from './limits.ts';
 
 /** The IDs of the most recently reset streams. */
 export class RecentResets {
@@ -11,7 +11,7 @@ export class RecentResets {
 
 	add(id: number): void {
 		this.#ids.add(id);
-		if (this.#ids.size <= REMEMBERED_RESETS) return;
+		if (this.#ids.size <= MAX_REMEMBERED_RESETS) return;
 		// A set iterates in insertion order, so this removes the oldest.
 		for (const oldest of this.#ids) {
 			this.#ids.delete(oldest);

@@ -3,7 +3,7 @@ import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
-import { LARGE_PIECE, type PieceMemory } from '../http1/piece-memory.ts';
+import { LARGE_PIECE_BYTES, type PieceMemory } from '../http1/piece-memory.ts';
 import { PieceGatherer } from '../piece-gatherer.ts';
 
 /** The stream, as its body sees it. */
@@ -142,7 +142,7 @@ export class StreamBody implements BodySource {
 			this.#gatherer.push(this.#queue, ownedCopy(bytes, start, end));
 			return;
 		}
-		if (this.#block === undefined && (this.received < LARGE_BODY || end - start < LARGE_PIECE)) {
+		if (this.#block === undefined && (this.received < LARGE_BODY || end - start < LARGE_PIECE_BYTES)) {
 			this.#gatherer.push(this.#queue, memory.copy(bytes, start, end));
 			return;
 		}

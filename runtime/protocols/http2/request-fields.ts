@@ -1,14 +1,14 @@
 /** Validates the fields of a request's head or trailers. They have exactly one interpretation or are rejected (RFC 9113 §8). */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isToken } from '../../../compiler/exchange/field-syntax.ts';
-import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
+import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from '../http1/expected-names.ts';
 import { MAX_METHOD_LENGTH } from '../http1/limits.ts';
-import { type Field, KIND } from './field.ts';
+import { FIELD_KIND, type Field } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
 
 /** Result: the section is valid. */
-export const SERVED = 0;
+export const VALID = 0;
 /** Result: the section is malformed, so its stream is reset with PROTOCOL_ERROR (RFC 9113 §8.1.1). Other results are statuses. */
 export const MALFORMED = 1;
 
@@ -97,35 +97,35 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (this.#size - ++this.#count * 32 > this.#maxSize) return;
 		const { kind, value } = field;
 		if (!field.validValue) this.#malform('bad_field_value');
-		if (kind === KIND.regular) {
+		if (kind === FIELD_KIND.regular) {
 			this.#regular = true;
-			if (this.#trailers && !mayTrail(field.name, 'request')) return;
+			if (this.#trailers && !isAllowedInTrailers(field.name, 'request')) return;
 			if (this.#count <= this.#maxCount + 5) this.items.push(field.name, value);
-		} else if (kind <= KIND.unknownPseudo) this.#pseudo(kind, value);
+		} else if (kind <= FIELD_KIND.unknownPseudo) this.#pseudo(kind, value);
 		else this.#special(kind, field.name, value);
 	}
 
 	#pseudo(kind: number, value: string): void {
 		// Pseudo-headers must come first and only once, and are not allowed in trailers (RFC 9113 §8.3).
-		if (this.#regular || this.#trailers || kind === KIND.unknownPseudo) this.#malform('bad_pseudo_header');
+		if (this.#regular || this.#trailers || kind === FIELD_KIND.unknownPseudo) this.#malform('bad_pseudo_header');
 		switch (kind) {
-			case KIND.method:
+			case FIELD_KIND.method:
 				if (this.#method !== undefined) this.#malform('bad_pseudo_header');
 				this.#method = value;
 				break;
-			case KIND.path:
+			case FIELD_KIND.path:
 				if (this.#target !== undefined) this.#malform('bad_pseudo_header');
 				this.#target = value;
 				break;
-			case KIND.scheme:
+			case FIELD_KIND.scheme:
 				if (this.#scheme !== undefined) this.#malform('bad_pseudo_header');
 				this.#scheme = value;
 				break;
-			case KIND.authority:
+			case FIELD_KIND.authority:
 				if (this.#authority !== undefined) this.#malform('bad_pseudo_header');
 				this.#authority = value;
 				break;
-			case KIND.protocol:
+			case FIELD_KIND.protocol:
 				if (this.protocol !== undefined) this.#malform('bad_pseudo_header');
 				this.protocol = value;
 		}
@@ -134,44 +134,44 @@ export class RequestFields implements FieldSink, RequestHead {
 	#special(kind: number, name: string, value: string): void {
 		this.#regular = true;
 		switch (kind) {
-			case KIND.connection:
+			case FIELD_KIND.connection:
 				this.#malform('connection_field');
 				return;
-			case KIND.invalid:
+			case FIELD_KIND.invalid:
 				this.#malform('bad_field_name');
 				return;
-			case KIND.confusable:
+			case FIELD_KIND.confusable:
 				if (this.#trailers || !this.#expected?.keeps(name)) return;
 				break;
-			case KIND.te:
+			case FIELD_KIND.te:
 				if (value.toLowerCase() !== 'trailers') this.#malform('connection_field');
 				if (this.#trailers) return;
 				break;
-			case KIND.host:
+			case FIELD_KIND.host:
 				if (this.#trailers) return;
 				if (this.#hostField !== undefined) this.#malform('repeated_host');
 				this.#hostField = value;
 				return;
-			case KIND.cookie:
+			case FIELD_KIND.cookie:
 				// A client may split the cookies into several fields. They are joined before anything else sees them (RFC 9113 §8.2.3).
 				this.#cookie = this.#cookie === undefined ? value : `${this.#cookie}; ${value}`;
 				return;
-			case KIND.contentLength:
+			case FIELD_KIND.contentLength:
 				if (this.#trailers) this.#malform('framing_in_trailer');
 				if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) this.#malform('bad_content_length');
 				this.contentLength = Number(value);
 				break;
-			case KIND.expect:
+			case FIELD_KIND.expect:
 				if (this.#trailers) return;
 				this.#expect = this.#expect === undefined ? value : `${this.#expect}, ${value}`;
 				break;
-			case KIND.trailer:
+			case FIELD_KIND.trailer:
 				if (this.#trailers) return;
 		}
 		this.items.push(name, value);
 	}
 
-	/** Ends the head. Returns `SERVED`, `MALFORMED`, or the status that rejects it. `ends` is true if no body follows. */
+	/** Ends the head. Returns `VALID`, `MALFORMED`, or the status that rejects it. `ends` is true if no body follows. */
 	endHead(ends: boolean): number {
 		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
@@ -185,7 +185,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		// A `Content-Length` above 0 is an error if there is no content (RFC 9113 §8.1.1).
 		if (ends && this.contentLength > 0) return this.#refuse(MALFORMED, 'bad_content_length');
 		const result = method === 'CONNECT' && this.protocol === undefined ? this.#readTunnel() : this.#readTarget(method);
-		return result === SERVED ? this.#readRest(ends) : result;
+		return result === VALID ? this.#readRest(ends) : result;
 	}
 
 	/** Checks a CONNECT, which has an authority and no other pseudo-headers (RFC 9113 §8.5). */
@@ -197,7 +197,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (parseAuthority(authority)?.port === undefined) return this.#refuse(400, 'bad_target');
 		this.path = '/';
 		this.query = undefined;
-		return SERVED;
+		return VALID;
 	}
 
 	#readTarget(method: string): number {
@@ -213,13 +213,13 @@ export class RequestFields implements FieldSink, RequestHead {
 			if (method !== 'OPTIONS') return this.#refuse(MALFORMED, 'bad_target');
 			this.path = '*';
 			this.query = undefined;
-			return SERVED;
+			return VALID;
 		}
 		if (target.charCodeAt(0) !== 47) return this.#refuse(MALFORMED, 'bad_target');
 		const question = target.indexOf('?');
 		this.path = question < 0 ? target : target.slice(0, question);
 		this.query = question < 0 ? undefined : target.slice(question + 1);
-		return SERVED;
+		return VALID;
 	}
 
 	#readRest(ends: boolean): number {
@@ -246,16 +246,16 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (expect !== undefined && expect.toLowerCase() !== '100-continue')
 			return this.#refuse(417, 'unknown_expectation');
 		this.expectsContinue = expect !== undefined && !ends;
-		return SERVED;
+		return VALID;
 	}
 
-	/** Ends the trailers. Returns `SERVED` or `MALFORMED`. */
+	/** Ends the trailers. Returns `VALID` or `MALFORMED`. */
 	endTrailers(): number {
 		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize || this.#count > this.#maxCount) {
 			return this.#refuse(MALFORMED, 'trailers_too_large');
 		}
-		return SERVED;
+		return VALID;
 	}
 
 	#malform(reason: string): void {

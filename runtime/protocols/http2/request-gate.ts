@@ -1,5 +1,5 @@
 /** Delays the requests of clients that do not read their responses, to limit the amount of buffered data. */
-import { MAX_HELD, MAX_REQUEST_DELAY, SENT_BEFORE_NEXT } from './limits.ts';
+import { MAX_BUFFERED_BYTES, MAX_REQUEST_DELAY_MS, MIN_SENT_BEFORE_NEXT_BYTES } from './limits.ts';
 import type { RequestHead } from './request-fields.ts';
 import type { Stream } from './stream.ts';
 
@@ -38,7 +38,7 @@ export class RequestGate {
 
 	/** Starts an exchange, or copies its head for later. `head` is valid only during this call. */
 	begin(stream: Stream, head: RequestHead, now: number): void {
-		if (this.#held < MAX_HELD && this.#waiting.length === 0) {
+		if (this.#held < MAX_BUFFERED_BYTES && this.#waiting.length === 0) {
 			this.#begin(stream, head, now);
 			return;
 		}
@@ -52,7 +52,10 @@ export class RequestGate {
 	run(now: number): boolean {
 		let begun = false;
 		while (this.#waiting.length > 0) {
-			const isFree = this.#held < MAX_HELD || this.#sent >= SENT_BEFORE_NEXT || now >= this.#at + MAX_REQUEST_DELAY;
+			const isFree =
+				this.#held < MAX_BUFFERED_BYTES ||
+				this.#sent >= MIN_SENT_BEFORE_NEXT_BYTES ||
+				now >= this.#at + MAX_REQUEST_DELAY_MS;
 			if (!isFree) return begun;
 			const { stream, head } = this.#waiting.shift()!;
 			if (stream.gone) continue;

@@ -1,5 +1,5 @@
 /** Encodes response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9113 §8.2.2, RFC 7541). */
-import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
+import { encodeFieldText, fieldValueKind, isToken, trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { STATIC_FIELDS } from './static-table.ts';
@@ -137,7 +137,7 @@ export class ResponseFields {
 			}
 			if (kind === 'text') value = encodeFieldText(value);
 			// HTTP/1.1 strips whitespace around a value. Here, it would make the message malformed (RFC 9113 §8.2.1).
-			this.#field(name, withoutBlanks(value));
+			this.#field(name, trimBlanks(value));
 		}
 		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
 	}
@@ -166,7 +166,7 @@ export class ResponseFields {
 }
 
 /** Maximum bytes written by `writeStatus` and `writeLength` together. */
-export const STATUS_AND_LENGTH = 32;
+export const MAX_STATUS_AND_LENGTH_BYTES = 32;
 
 /** Starts a block with a status. `first` is true for the first block of a connection. Returns the index after it. */
 export function writeStatus(to: Buffer, at: number, status: number, first: boolean): number {

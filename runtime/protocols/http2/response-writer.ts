@@ -3,18 +3,18 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { FLAG, FRAME } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
-import { type ResponseFields, STATUS_AND_LENGTH, writeLength, writeStatus } from './response-fields.ts';
+import { MAX_STATUS_AND_LENGTH_BYTES, type ResponseFields, writeLength, writeStatus } from './response-fields.ts';
 
 /** Value of `length` for a head without a `Content-Length`. */
 export const NO_LENGTH = -1;
 /** Value of `length` for a head with the `Content-Length` that handlers set, if any. */
-export const GIVEN_LENGTH = -2;
+export const HANDLER_LENGTH = -2;
 
 /** Bytes reserved for a `Date` field. */
 const DATE_ROOM = 48;
 
 /**
- * Writes a response head. `length` is the length of the body, `NO_LENGTH` or `GIVEN_LENGTH`. `first` is true for the first header
+ * Writes a response head. `length` is the length of the body, `NO_LENGTH` or `HANDLER_LENGTH`. `first` is true for the first header
  * block of a connection. An interim response (below 200) gets no `Date`.
  */
 export function writeHead(
@@ -32,11 +32,11 @@ export function writeHead(
 	const today = fields.date(now);
 	const encoded = fields.encode(headers);
 	const block = encoded.bytes;
-	const declared = length === GIVEN_LENGTH ? encoded.contentLength : length;
+	const declared = length === HANDLER_LENGTH ? encoded.contentLength : length;
 	const date = status < 200 || encoded.hasDate ? undefined : today;
-	const most = STATUS_AND_LENGTH + DATE_ROOM + block.length;
+	const most = MAX_STATUS_AND_LENGTH_BYTES + DATE_ROOM + block.length;
 	if (most > MAX_FRAME_SIZE) {
-		const start = Buffer.allocUnsafe(STATUS_AND_LENGTH);
+		const start = Buffer.allocUnsafe(MAX_STATUS_AND_LENGTH_BYTES);
 		let at = writeStatus(start, 0, status, first);
 		if (declared >= 0) at = writeLength(start, at, declared);
 		frames.headers(stream, ends, [start.subarray(0, at), block, ...(date ? [date] : [])]);

@@ -1,9 +1,9 @@
 /** Deadlines of a connection: for its idle time, for completing a header block, and for reading what we send. */
-import { UNUSED_GRACE } from '../protocol.ts';
+import { UNUSED_GRACE_MS } from '../protocol.ts';
 import type { Http2Engine } from './http2-engine.ts';
 
 /** A deadline that has expired: the client does not read, a head is incomplete, or the connection is idle. */
-export type Passed = 'write' | 'head' | 'idle' | undefined;
+export type PassedDeadline = 'write' | 'head' | 'idle' | undefined;
 
 /** The deadlines of one connection. Neither a PING nor an incomplete frame extends them. */
 export class SessionDeadlines {
@@ -20,7 +20,7 @@ export class SessionDeadlines {
 		this.#engine = engine;
 		const { headTimeout, idleTimeout } = engine.limits;
 		this.#idle = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
-		this.#idleSince = engine.now + UNUSED_GRACE;
+		this.#idleSince = engine.now + UNUSED_GRACE_MS;
 	}
 
 	/** Since when the connection has been idle, by `performance.now()`; Infinity while it is busy. */
@@ -50,7 +50,7 @@ export class SessionDeadlines {
 		return true;
 	}
 
-	passed(now: number): Passed {
+	passed(now: number): PassedDeadline {
 		if (now >= this.#write) return 'write';
 		if (now >= this.#head) return 'head';
 		// A header block that has begun has its own deadline.

@@ -5,7 +5,7 @@
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { FRAME, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
-import { GOAWAY_WAIT, LINGER_BYTES, LINGER_TIME } from './limits.ts';
+import { GOAWAY_WAIT_MS, LINGER_MS, MAX_LINGER_BYTES } from './limits.ts';
 
 const PING = Buffer.from('svcdrain', 'latin1');
 
@@ -36,7 +36,7 @@ export class SessionEnd {
 		this.#announced = true;
 		this.#frames.numbers(FRAME.goAway, 0, MAX_WINDOW, H2_ERROR.none);
 		this.#frames.ping(PING, false);
-		this.#deadline = performance.now() + GOAWAY_WAIT;
+		this.#deadline = performance.now() + GOAWAY_WAIT_MS;
 		return true;
 	}
 
@@ -76,7 +76,7 @@ export class SessionEnd {
 	#close(): void {
 		this.over = true;
 		this.#frames.flush();
-		this.#deadline = performance.now() + LINGER_TIME;
+		this.#deadline = performance.now() + LINGER_MS;
 		this.#socket.end();
 	}
 
@@ -87,7 +87,7 @@ export class SessionEnd {
 	read(bytes: number): boolean {
 		if (!this.over) return false;
 		this.#lingered += bytes;
-		if (this.#lingered > LINGER_BYTES) this.#socket.destroy();
+		if (this.#lingered > MAX_LINGER_BYTES) this.#socket.destroy();
 		return true;
 	}
 

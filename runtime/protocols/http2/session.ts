@@ -7,32 +7,32 @@ import { SocketInfo } from '../http1/socket-info.ts';
 import { type InputSink, SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 import { ControlFrames, type ControlledSession } from './control-frames.ts';
-import { COST, type CutReason, FloodGuard } from './flood-guard.ts';
+import { type CutReason, FloodGuard, FRAME_COST } from './flood-guard.ts';
 import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, SETTING } from './frame-codes.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { HeaderBlock } from './header-block.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
-import type { EngineSession, Http2Engine, SharedCoders } from './http2-engine.ts';
+import type { EngineSession, Http2Coders, Http2Engine } from './http2-engine.ts';
 import * as BOUND from './limits.ts';
 import { OutputQueue } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { RecentResets } from './recent-resets.ts';
 import type { StreamBody } from './request-body.ts';
-import { MALFORMED, SERVED } from './request-fields.ts';
+import { MALFORMED, VALID } from './request-fields.ts';
 import { RequestGate } from './request-gate.ts';
 import { writeHead, writeTrailers } from './response-writer.ts';
 import { SessionDeadlines } from './session-deadlines.ts';
 import { SessionEnd } from './session-end.ts';
-import { HTTP2_RESETS, Stream, type StreamSession } from './stream.ts';
+import { HTTP2_RESET_CODES, Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
-import { unpadded } from './unpadded.ts';
+import { rangeWithoutPadding } from './unpadded.ts';
 
 /** Unwanted DATA frames below this many bytes are charged, because they cost more than they contribute. */
 const SMALL_DATA = 1024;
 
 /** A connection that began with another protocol and is handed over. */
-export interface TakenOver {
+export interface TakenOverConnection {
 	readonly input: SocketInput;
 	readonly info: SocketInfo;
 }
@@ -43,16 +43,16 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly info: SocketInfo;
 	readonly scheme: 'http' | 'https';
 	readonly protocol = 'HTTP/2.0';
-	readonly codes = HTTP2_RESETS;
+	readonly codes = HTTP2_RESET_CODES;
 	readonly frames: FrameWriter;
 	sendWindow = DEFAULT_WINDOW;
-	readonly #coders: SharedCoders;
+	readonly #coders: Http2Coders;
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
 	readonly #reader: FrameReader = new FrameReader(this);
 	readonly #decoder: HpackDecoder;
 	readonly #meter: FloodGuard;
-	readonly #window = new ReceiveWindow(BOUND.CONNECTION_WINDOW, BOUND.MAX_CONNECTION_WINDOW);
+	readonly #window = new ReceiveWindow(BOUND.INITIAL_CONNECTION_WINDOW, BOUND.MAX_CONNECTION_WINDOW);
 	readonly queue: OutputQueue;
 	readonly streams = new Map<number, Stream>();
 	readonly #resets = new RecentResets();
@@ -73,7 +73,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly #control: ControlFrames = new ControlFrames(this);
 
 	constructor(
-		given: Socket | DirectSocket | TakenOver,
+		given: Socket | DirectSocket | TakenOverConnection,
 		scheme: 'http' | 'https',
 		engine: Http2Engine,
 		peer?: ConnectionPeer,
@@ -101,11 +101,11 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		engine.add(this, taken);
 		this.frames.settings([
 			...[SETTING.maxConcurrentStreams, BOUND.MAX_CONCURRENT_STREAMS],
-			...[SETTING.initialWindowSize, BOUND.STREAM_WINDOW],
+			...[SETTING.initialWindowSize, BOUND.INITIAL_STREAM_WINDOW],
 			...[SETTING.maxHeaderListSize, engine.limits.maxHeadSize + engine.limits.maxHeaderCount * 32],
 			...[SETTING.enableConnectProtocol, 1, SETTING.noRfc7540Priorities, 1],
 		]);
-		this.frames.numbers(FRAME.windowUpdate, 0, BOUND.CONNECTION_WINDOW - DEFAULT_WINDOW);
+		this.frames.numbers(FRAME.windowUpdate, 0, BOUND.INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
 		this.frames.flush();
 		if (engine.draining || engine.host.draining) this.drain();
 	}
@@ -143,7 +143,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		if (this.frames.full) {
 			if (this.#deadlines.blocked(true)) this.frames.progressed();
 			// Replies to control frames are buffered, so a client that does not read them must not send more.
-			if (this.#socket.writableLength > BOUND.MAX_UNREAD_CONTROL + 2 * BOUND.OUTPUT_SIZE) {
+			if (this.#socket.writableLength > BOUND.MAX_UNREAD_CONTROL_BYTES + 2 * BOUND.OUTPUT_BUFFER_BYTES) {
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
 			}
 		}
@@ -241,7 +241,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				break;
 			default:
 				// Extension frames are ignored (RFC 9113 §4.1), but their number is limited.
-				this.spend('empty_frames', COST.empty_frames);
+				this.spend('empty_frames', FRAME_COST.empty_frames);
 		}
 		return !this.ending.over;
 	}
@@ -252,7 +252,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
-		const content = unpadded(flags, bytes, start, end, 0);
+		const content = rangeWithoutPadding(flags, bytes, start, end, 0);
 		if (content === undefined) {
 			this.fail(H2_ERROR.protocol);
 			return;
@@ -266,7 +266,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			this.dataTaken(undefined, size, false);
 			if (stream !== undefined) this.streamError(stream, H2_ERROR.streamClosed);
 			else if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
-			else this.spend('empty_frames', size === 0 ? COST.empty_frames : COST.late_data);
+			else this.spend('empty_frames', size === 0 ? FRAME_COST.empty_frames : FRAME_COST.late_data);
 			return;
 		}
 		if (!stream.window.take(size)) {
@@ -284,17 +284,17 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				this.streamError(stream, H2_ERROR.protocol);
 				return;
 			}
-			if (stream.draining && size < SMALL_DATA) this.spend('empty_frames', COST.late_data);
+			if (stream.draining && size < SMALL_DATA) this.spend('empty_frames', FRAME_COST.late_data);
 			stream.data(bytes, from, to);
 			if (body!.awaited && this.#awaited.at(-1) !== body) this.#awaited.push(body!);
-		} else if ((flags & FLAG.endStream) === 0) this.spend('empty_frames', COST.empty_frames);
+		} else if ((flags & FLAG.endStream) === 0) this.spend('empty_frames', FRAME_COST.empty_frames);
 		if ((flags & FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {
 			this.streamError(stream, H2_ERROR.protocol);
 		}
 	}
 
 	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
-		const content = unpadded(flags, bytes, start, end, (flags & FLAG.priority) !== 0 ? 5 : 0);
+		const content = rangeWithoutPadding(flags, bytes, start, end, (flags & FLAG.priority) !== 0 ? 5 : 0);
 		// Clients open streams with odd, ascending IDs (RFC 9113 §5.1.1).
 		if ((id & 1) === 0 || content === undefined) {
 			this.fail(H2_ERROR.protocol);
@@ -344,7 +344,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.lastStream = id;
 		if (this.ending.refuses) {
 			this.#resets.add(id);
-			this.spend('made_you_reset', COST.made_you_reset);
+			this.spend('made_you_reset', FRAME_COST.made_you_reset);
 			return;
 		}
 		const { fields } = this.#coders;
@@ -363,7 +363,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.streams.set(id, stream);
 		engine.counters?.streamOpened();
 		if (++this.#requests === engine.limits.maxRequestsPerConnection) this.ending.begin();
-		if (result === SERVED) {
+		if (result === VALID) {
 			this.#gate.begin(stream, fields, engine.now);
 			return;
 		}
@@ -380,7 +380,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			return;
 		}
 		if (!stream.remoteOpen) this.streamError(stream, H2_ERROR.streamClosed);
-		else if (fields.endTrailers() !== SERVED || !endStream) {
+		else if (fields.endTrailers() !== VALID || !endStream) {
 			this.engine.host.refused(endStream ? fields.reason : 'bad_pseudo_header');
 			this.streamError(stream, H2_ERROR.protocol);
 		} else if (!stream.endRemote(new HeaderList(fields.items))) this.streamError(stream, H2_ERROR.protocol);
@@ -397,7 +397,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				stream.reset();
 			}
 			// A canceled exchange is wasted work. A completed exchange has already earned this cost.
-			this.spend('rapid_reset', COST.rapid_reset);
+			this.spend('rapid_reset', FRAME_COST.rapid_reset);
 		}
 	}
 
@@ -421,7 +421,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	}
 
 	get share(): number {
-		return BOUND.MAX_HELD / Math.max(1, this.streams.size);
+		return BOUND.MAX_BUFFERED_BYTES / Math.max(1, this.streams.size);
 	}
 
 	holds(bytes: number): void {
@@ -468,7 +468,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	/** Handles a stream error caused by the client: resets the stream, and charges the connection for it. */
 	streamError(stream: Stream, code: number): void {
 		this.resetStream(stream, code);
-		this.spend('made_you_reset', COST.made_you_reset);
+		this.spend('made_you_reset', FRAME_COST.made_you_reset);
 	}
 
 	spend(reason: CutReason, cost: number): void {

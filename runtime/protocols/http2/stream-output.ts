@@ -46,11 +46,11 @@ export interface OutputOwner {
 const MIN_PULL = 1024;
 
 /** Result of a turn: the output can continue at once. */
-export const MORE = 0;
+export const TURN_MORE = 0;
 /** Result of a turn: the output waits for its source or for its stream's window, or has ended. */
-export const WAITS = 1;
+export const TURN_WAITS = 1;
 /** Result of a turn: the output waits for the connection's window. */
-export const STARVES = 2;
+export const TURN_STARVES = 2;
 
 /** Sends the body of one stream. */
 export class StreamOutput {
@@ -102,7 +102,7 @@ export class StreamOutput {
 		this.#piece = bytes;
 		this.#ending = true;
 		// Most bodies fit in one frame. It is sent together with the head, before other streams get a turn.
-		if (this.#session.frames.full || this.turn() !== WAITS) this.#session.wantsTurn(this);
+		if (this.#session.frames.full || this.turn() !== TURN_WAITS) this.#session.wantsTurn(this);
 		if (this.#active) this.#hold();
 	}
 
@@ -160,34 +160,34 @@ export class StreamOutput {
 		taken?.(new Error('The stream has ended.'));
 	}
 
-	/** Sends at most one frame. Returns `MORE`, `WAITS` or `STARVES`. */
+	/** Sends at most one frame. Returns `TURN_MORE`, `TURN_WAITS` or `TURN_STARVES`. */
 	turn(): number {
-		if (!this.#active) return WAITS;
+		if (!this.#active) return TURN_WAITS;
 		if (this.#piece === undefined) {
 			if (!this.#mayPull()) {
 				this.#block(true);
-				return this.window <= 0 ? WAITS : STARVES;
+				return this.window <= 0 ? TURN_WAITS : TURN_STARVES;
 			}
 			// The client accepts data, so from here on any wait is for the source.
 			if (this.window > 0 && this.#session.sendWindow > 0) this.#block(false);
 		}
 		const piece = this.#piece ?? this.#pull();
-		if (piece === undefined) return this.#ending && this.#active ? this.#end() : WAITS;
+		if (piece === undefined) return this.#ending && this.#active ? this.#end() : TURN_WAITS;
 		const left = piece.length - this.#at;
 		if (left === 0) {
 			this.#pieceSent();
-			return MORE;
+			return TURN_MORE;
 		}
 		const session = this.#session;
 		const room = Math.min(left, this.window, session.sendWindow, MAX_FRAME_SIZE);
 		if (room <= 0) {
 			this.#block(true);
-			return this.window <= 0 ? WAITS : STARVES;
+			return this.window <= 0 ? TURN_WAITS : TURN_STARVES;
 		}
 		if (this.#remaining >= 0) {
 			if (left > this.#remaining) {
 				this.#break();
-				return WAITS;
+				return TURN_WAITS;
 			}
 			this.#remaining -= room;
 		}
@@ -202,14 +202,14 @@ export class StreamOutput {
 		this.#sent += room;
 		session.dataSent(room);
 		this.#owner.sent(room);
-		if (room < left) return MORE;
+		if (room < left) return TURN_MORE;
 		this.#pieceSent();
 		if (last) {
 			this.#active = false;
 			this.#owner.bodyEnded(undefined, true);
-			return WAITS;
+			return TURN_WAITS;
 		}
-		return this.#remaining === 0 ? this.#endEarly(frame) : MORE;
+		return this.#remaining === 0 ? this.#endEarly(frame) : TURN_MORE;
 	}
 
 	/**
@@ -236,17 +236,17 @@ export class StreamOutput {
 		const source = this.#source!;
 		const piece = this.#pull();
 		if (piece !== undefined) {
-			if (piece.length === 0) return MORE;
+			if (piece.length === 0) return TURN_MORE;
 			this.#break();
-			return WAITS;
+			return TURN_WAITS;
 		}
-		if (!this.#ending || !this.#active) return WAITS;
+		if (!this.#ending || !this.#active) return TURN_WAITS;
 		if (this.#owner.endsApart(source) || !this.#session.frames.endStreamAt(frame)) return this.#end();
 		this.#source = undefined;
 		this.#active = false;
 		this.#hold();
 		this.#owner.bodyEnded(source, true);
-		return WAITS;
+		return TURN_WAITS;
 	}
 
 	/** Returns the next chunk, or undefined if it has not arrived, at the end, or after a failure. */
@@ -304,14 +304,14 @@ export class StreamOutput {
 	#end(): number {
 		if (this.#remaining > 0) {
 			this.#break();
-			return WAITS;
+			return TURN_WAITS;
 		}
 		const source = this.#source;
 		this.#source = undefined;
 		this.#active = false;
 		this.#hold();
 		this.#owner.bodyEnded(source, false);
-		return WAITS;
+		return TURN_WAITS;
 	}
 
 	/** Cancels the output. The stream is reset, so that the client notices that the body is incomplete. */

@@ -5,21 +5,21 @@ import {
 	type ConnectionInfo,
 	Exchange,
 	type ExchangeTransport,
-	type Received,
+	type ReceivedRequestLine,
 	Request,
-	type TransferBounds,
+	type TransferLimits,
 } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
-import { Pace } from '../http1/pace.ts';
+import { TransferPace } from '../http1/pace.ts';
 import { SERVER_NAME } from '../http1/response-head.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
-import { LONG_TEXT, MAX_DRAIN, MAX_STREAM_WINDOW, RESET_DELAY, STREAM_WINDOW } from './limits.ts';
+import { INITIAL_STREAM_WINDOW, LONG_TEXT_CHARS, MAX_DRAIN_MS, MAX_STREAM_WINDOW, RESET_DELAY_MS } from './limits.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { type BodyFeeder, StreamBody } from './request-body.ts';
 import type { RequestHead } from './request-fields.ts';
-import { GIVEN_LENGTH, NO_LENGTH } from './response-writer.ts';
+import { HANDLER_LENGTH, NO_LENGTH } from './response-writer.ts';
 import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
 import { TextSource } from './text-source.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
@@ -35,7 +35,7 @@ export interface ResetCodes {
 }
 
 /** The error codes of HTTP/2. */
-export const HTTP2_RESETS: ResetCodes = H2_ERROR;
+export const HTTP2_RESET_CODES: ResetCodes = H2_ERROR;
 
 /**
  * The connection, as its streams see it. It is an HTTP/2 or an HTTP/3 connection, because streams of both protocols differ only
@@ -47,7 +47,7 @@ export interface StreamSession extends OutputSession {
 	readonly codes: ResetCodes;
 	readonly info: ConnectionInfo;
 	readonly scheme: 'http' | 'https';
-	/** Writes a response head. `length` is the bytes of the body, `NO_LENGTH` or `GIVEN_LENGTH`. */
+	/** Writes a response head. `length` is the bytes of the body, `NO_LENGTH` or `HANDLER_LENGTH`. */
 	writeHead(stream: number, status: number, headers: HeaderList, length: number, ends: boolean): void;
 	/** Ends a stream with trailers, or without any if the list is empty. */
 	writeEnd(stream: number, trailers: readonly HeaderList[]): void;
@@ -73,7 +73,7 @@ export interface StreamSession extends OutputSession {
 export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, TunnelOwner {
 	readonly id: number;
 	readonly output: StreamOutput;
-	readonly window: ReceiveWindow = new ReceiveWindow(STREAM_WINDOW, MAX_STREAM_WINDOW);
+	readonly window: ReceiveWindow = new ReceiveWindow(INITIAL_STREAM_WINDOW, MAX_STREAM_WINDOW);
 	/** True while the client may still send. */
 	remoteOpen: boolean;
 	/** True once the stream has been reset by either side, or its connection has closed. */
@@ -100,9 +100,9 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	#readDeadline = Infinity;
 	#writeDeadline = Infinity;
 	/** Created when we first wait for the client. */
-	#readPace: Pace | undefined = undefined;
-	#writePace: Pace | undefined = undefined;
-	#bounds: TransferBounds | undefined = undefined;
+	#readPace: TransferPace | undefined = undefined;
+	#writePace: TransferPace | undefined = undefined;
+	#bounds: TransferLimits | undefined = undefined;
 	readonly #startedAt: number;
 
 	constructor(session: StreamSession, id: number, sendWindow: number, remoteOpen: boolean) {
@@ -138,7 +138,12 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 				if (fields.protocol === 'websocket') items.push('sec-websocket-key', randomBytes(16).toString('base64'));
 			}
 		}
-		const received: Received = { method, path: fields.path, query: fields.query, authority: fields.authority };
+		const received: ReceivedRequestLine = {
+			method,
+			path: fields.path,
+			query: fields.query,
+			authority: fields.authority,
+		};
 		const request = new Request(received, session.scheme, fields.host, new HeaderList(items), body ?? null);
 		const x = new Exchange(session.protocol, session.info, received, request, this, engine.now);
 		x.response.headers.add('Server', SERVER_NAME);
@@ -215,14 +220,14 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		body.feed(bytes, start, end);
 		if (this.#exchange) this.#exchange.bytesReceived = body.received;
 		if (this.#holdsBack) {
-			this.#readDeadline = Math.min(this.#holdEnd, this.#session.engine.after(RESET_DELAY));
+			this.#readDeadline = Math.min(this.#holdEnd, this.#session.engine.after(RESET_DELAY_MS));
 			return;
 		}
 		this.#readPace?.go(this.#session.engine.now);
 		this.#readDeadline = Infinity;
 	}
 
-	bound(bounds: TransferBounds): void {
+	bound(bounds: TransferLimits): void {
 		this.#bounds = { ...this.#bounds, ...bounds };
 		if (this.#readPace) this.#readPace.bound(...this.#readBounds());
 		if (this.#writePace) this.#writePace.bound(...this.#writeBounds());
@@ -239,8 +244,8 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	/** Creates the pace of one direction. `whole` is the maximum milliseconds from the end of the head to the end of the transfer; 0 for none. */
-	#pace([idle, rate]: [idle: number, rate: number], whole: number): Pace {
-		const pace = new Pace();
+	#pace([idle, rate]: [idle: number, rate: number], whole: number): TransferPace {
+		const pace = new TransferPace();
 		pace.begin(idle, rate, whole === 0 ? Infinity : this.#startedAt + whole);
 		return pace;
 	}
@@ -353,7 +358,8 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		const bodiless = status === 204 || status === 304;
 		if (bodiless || x.received.method === 'HEAD') {
 			// For HEAD, the length that a GET response would have. With 304, the length only if a handler knows it.
-			const declared = status === 204 ? NO_LENGTH : bodiless || body === null ? GIVEN_LENGTH : (length ?? GIVEN_LENGTH);
+			const declared =
+				status === 204 ? NO_LENGTH : bodiless || body === null ? HANDLER_LENGTH : (length ?? HANDLER_LENGTH);
 			session.writeHead(this.id, status, response.headers, declared, true);
 			if (isStream(body)) body.cancel();
 			this.#endLocal();
@@ -370,7 +376,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		else if (empty) this.bodyEnded(undefined, false);
 		else if (isStream(body)) this.output.sendSource(body, length);
 		else if (typeof body !== 'string') this.output.sendWhole(body!);
-		else if (length! <= Math.min(LONG_TEXT, this.output.room)) this.output.sendWhole(Buffer.from(body, 'utf8'));
+		else if (length! <= Math.min(LONG_TEXT_CHARS, this.output.room)) this.output.sendWhole(Buffer.from(body, 'utf8'));
 		else this.output.sendSource(new TextSource(body, length!), length);
 	}
 
@@ -383,8 +389,8 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	#hold(): void {
 		const { engine } = this.#session;
 		this.#holdsBack = true;
-		this.#holdEnd = engine.after(MAX_DRAIN);
-		this.#readDeadline = engine.after(RESET_DELAY);
+		this.#holdEnd = engine.after(MAX_DRAIN_MS);
+		this.#readDeadline = engine.after(RESET_DELAY_MS);
 		this.body!.cancel();
 	}
 
@@ -521,7 +527,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 
 	#stopLater(): void {
 		this.#drainEnd = Infinity;
-		this.#readDeadline = this.#session.engine.after(RESET_DELAY);
+		this.#readDeadline = this.#session.engine.after(RESET_DELAY_MS);
 	}
 
 	/** Tells the client to stop sending, with a code that means no error. */

@@ -5,7 +5,7 @@ import { FLAG } from './frame-codes.ts';
  * Returns the range of a frame's content, without padding and without its first `skip` bytes. Returns undefined if the padding is
  * too long.
  */
-export function unpadded(
+export function rangeWithoutPadding(
 	flags: number,
 	bytes: Buffer,
 	start: number,

@@ -1,9 +1,9 @@
 /** The unidirectional streams that a client opens: control, QPACK, and those of unknown types (RFC 9114 §6.2). */
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import type { CutReason } from '../http2/flood-guard.ts';
-import { COST } from '../http2/flood-guard.ts';
+import { FRAME_COST } from '../http2/flood-guard.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
-import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME, H3_ERROR, SETTING, STREAM } from './http3-codes.ts';
+import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME, H3_ERROR, SETTING, STREAM_TYPE } from './http3-codes.ts';
 import { MAX_CONTROL_FRAME } from './limits.ts';
 import { VarintReader } from './varint.ts';
 
@@ -44,7 +44,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		while (this.#type < 0 && at < bytes.length) {
 			if (this.#varint.push(bytes[at++]!) && !this.#begin(this.#varint.value)) return false;
 		}
-		if (this.#type === STREAM.control) this.#reader.read(bytes, at);
+		if (this.#type === STREAM_TYPE.control) this.#reader.read(bytes, at);
 		else if (this.#type >= 0) this.#instructions(bytes, at);
 		if (end && !this.#failed) this.#ended();
 		return !this.#failed;
@@ -75,11 +75,11 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 			case FRAME.maxPushId:
 			case FRAME.priorityUpdateRequest:
 			case FRAME.priorityUpdatePush:
-				this.#connection.spend('priority_flood', COST.priority_flood);
+				this.#connection.spend('priority_flood', FRAME_COST.priority_flood);
 				break;
 			default:
 				if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
-				this.#connection.spend('empty_frames', COST.empty_frames);
+				this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
 				return this.#failed ? 'stop' : 'skip';
 		}
 		return length > MAX_CONTROL_FRAME ? this.#fail(H3_ERROR.excessiveLoad) : 'gather';
@@ -110,13 +110,13 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	#begin(type: number): boolean {
 		this.#type = type;
 		switch (type) {
-			case STREAM.control:
-			case STREAM.encoder:
-			case STREAM.decoder:
+			case STREAM_TYPE.control:
+			case STREAM_TYPE.encoder:
+			case STREAM_TYPE.decoder:
 				if (this.#connection.claim(type)) return true;
 				this.#fail(H3_ERROR.streamCreation);
 				return false;
-			case STREAM.push:
+			case STREAM_TYPE.push:
 				// Only servers may open push streams (RFC 9114 §6.2.2).
 				this.#fail(H3_ERROR.streamCreation);
 				return false;
@@ -166,7 +166,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	/** Checks QPACK instructions (RFC 9204 §4.3, §4.4). Without a dynamic table, only those that change nothing are valid. */
 	#instructions(bytes: Buffer, from: number): void {
 		for (let at = from; at < bytes.length && !this.#failed; at++) {
-			if (this.#type === STREAM.encoder) {
+			if (this.#type === STREAM_TYPE.encoder) {
 				// 0x20 is Set Dynamic Table Capacity to 0, in the only form that is one byte long.
 				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
 			} else if (this.#varintOpen || (bytes[at]! & 0xc0) === 0x40) this.#cancellation(bytes[at]!);
@@ -191,9 +191,9 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 
 	#ended(): void {
 		switch (this.#type) {
-			case STREAM.control:
-			case STREAM.encoder:
-			case STREAM.decoder:
+			case STREAM_TYPE.control:
+			case STREAM_TYPE.encoder:
+			case STREAM_TYPE.decoder:
 				this.#fail(H3_ERROR.closedCriticalStream);
 				return;
 		}

@@ -18,7 +18,7 @@ export const FRAME = {
 export const FORBIDDEN_FRAMES: ReadonlySet<number> = new Set([0x2, 0x6, 0x8, 0x9]);
 
 /** Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2). */
-export const STREAM = { control: 0x0, push: 0x1, encoder: 0x2, decoder: 0x3 } as const;
+export const STREAM_TYPE = { control: 0x0, push: 0x1, encoder: 0x2, decoder: 0x3 } as const;
 
 /** Setting identifiers (RFC 9114 §7.2.4.1, RFC 9204 §5, RFC 9220 §5). */
 export const SETTING = {

@@ -2,19 +2,19 @@
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicStream } from '../../sockets/quic/quic-connection.ts';
-import { COST, type CutReason, FloodGuard } from '../http2/flood-guard.ts';
+import { type CutReason, FloodGuard, FRAME_COST } from '../http2/flood-guard.ts';
 import { OutputQueue } from '../http2/output-queue.ts';
 import type { RequestFields } from '../http2/request-fields.ts';
 import { RequestGate } from '../http2/request-gate.ts';
-import { GIVEN_LENGTH } from '../http2/response-writer.ts';
+import { HANDLER_LENGTH } from '../http2/response-writer.ts';
 import type { ResetCodes, Stream } from '../http2/stream.ts';
 import type { DataWriter, StreamOutput } from '../http2/stream-output.ts';
 import { type ControlledConnection, ControlStream } from './control-stream.ts';
-import { FRAME, H3_ERROR, SETTING, STREAM } from './http3-codes.ts';
-import type { EngineConnection, Http3Engine, SectionCoders } from './http3-engine.ts';
+import { FRAME, H3_ERROR, SETTING, STREAM_TYPE } from './http3-codes.ts';
+import type { EngineConnection, Http3Coders, Http3Engine } from './http3-engine.ts';
 import * as BOUND from './limits.ts';
 import type { QpackDecoder } from './qpack-decoder.ts';
-import { SECTION_START, writeSectionLength, writeSectionStart } from './qpack-encoder.ts';
+import { MAX_SECTION_START_BYTES, writeSectionLength, writeSectionStart } from './qpack-encoder.ts';
 import { type RequestConnection, RequestStream } from './request-stream.ts';
 import { MAX_VARINT, varintLength, writeVarint } from './varint.ts';
 
@@ -23,7 +23,7 @@ const FRAME_HEAD = 16;
 /** Bytes reserved for a `Date` field. */
 const DATE_ROOM = 48;
 /** Buffer for writing a DATA frame, possibly together with a head before it. */
-const SCRATCH = Buffer.allocUnsafeSlow(BOUND.DATA_SIZE + FRAME_HEAD);
+const SCRATCH = Buffer.allocUnsafeSlow(BOUND.MAX_DATA_PAYLOAD_BYTES + FRAME_HEAD);
 
 /** An HTTP/3 connection. The object is in use until QUIC reports that the connection has closed. */
 export class Http3Connection
@@ -39,9 +39,9 @@ export class Http3Connection
 	/** No limit here, because the windows of the streams already take the connection's window into account. */
 	sendWindow = Number.MAX_SAFE_INTEGER;
 	/** In addition to what QUIC buffers, each stream keeps one chunk of its body. */
-	readonly share: number = BOUND.STREAM_SHARE;
+	readonly share: number = BOUND.MAX_STREAM_PULL_BYTES;
 	readonly #quic: QuicConnection;
-	readonly #coders: SectionCoders;
+	readonly #coders: Http3Coders;
 	readonly #meter: FloodGuard;
 	readonly #queue: OutputQueue;
 	readonly #gate = new RequestGate(() => this.#exchanges++);
@@ -168,8 +168,8 @@ export class Http3Connection
 		// The first GOAWAY only announces the shutdown; requests already in transit are still served (RFC 9114 §5.2).
 		// It contains the largest ID of a request stream that can be written, which is a multiple of 4.
 		this.#goAway(MAX_VARINT - 3);
-		this.#goAwayAt = performance.now() + BOUND.GOAWAY_WAIT;
-		setTimeout(() => this.#lastGoAway(), BOUND.GOAWAY_WAIT).unref();
+		this.#goAwayAt = performance.now() + BOUND.GOAWAY_WAIT_MS;
+		setTimeout(() => this.#lastGoAway(), BOUND.GOAWAY_WAIT_MS).unref();
 		this.settle();
 	}
 
@@ -182,7 +182,7 @@ export class Http3Connection
 
 	other(stream: QuicStream): void {
 		this.#others--;
-		this.spend('empty_frames', COST.empty_frames);
+		this.spend('empty_frames', FRAME_COST.empty_frames);
 		stream.release();
 	}
 
@@ -196,7 +196,7 @@ export class Http3Connection
 		if (this.#exchanges >= BOUND.MAX_EXCHANGES) {
 			host.refused('refused_stream');
 			this.#reject(request);
-			this.spend('made_you_reset', COST.made_you_reset);
+			this.spend('made_you_reset', FRAME_COST.made_you_reset);
 			return false;
 		}
 		if (id > this.#last) this.#last = id;
@@ -212,13 +212,13 @@ export class Http3Connection
 	cancelled(request: RequestStream): void {
 		this.engine.counters?.streamReset(true);
 		this.#drop(request, H3_ERROR.cancel);
-		this.spend('rapid_reset', COST.rapid_reset);
+		this.spend('rapid_reset', FRAME_COST.rapid_reset);
 	}
 
 	streamError(request: RequestStream, code: number): void {
 		this.engine.counters?.streamReset(false);
 		this.#drop(request, code);
-		this.spend('made_you_reset', COST.made_you_reset);
+		this.spend('made_you_reset', FRAME_COST.made_you_reset);
 	}
 
 	spend(reason: CutReason, cost: number): void {
@@ -236,9 +236,9 @@ export class Http3Connection
 		// This comes first, because `encode` returns bytes that are valid only until the next call.
 		const today = responses.date(this.engine.now);
 		const encoded = responses.encode(headers);
-		const declared = length === GIVEN_LENGTH ? encoded.contentLength : length;
+		const declared = length === HANDLER_LENGTH ? encoded.contentLength : length;
 		const date = status < 200 || encoded.hasDate ? undefined : today;
-		const most = SECTION_START + DATE_ROOM + encoded.bytes.length;
+		const most = MAX_SECTION_START_BYTES + DATE_ROOM + encoded.bytes.length;
 		const frame = Buffer.allocUnsafe(FRAME_HEAD + most);
 		// The section's length precedes it but is known last, so the section is written after room for the longest frame header.
 		const start = FRAME_HEAD;
@@ -296,7 +296,7 @@ export class Http3Connection
 		this.#write(request, SCRATCH, 0, at + end - start, last);
 		if (last) return 0;
 		const { room } = request.quic;
-		if (room < 2 * BOUND.DATA_SIZE) request.quic.awaitRoom();
+		if (room < 2 * BOUND.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
 		// The output will subtract what it has sent. The result is then the room that is left.
 		request.stream!.output.window = room + end - start;
 		return 0;
@@ -312,7 +312,7 @@ export class Http3Connection
 		if (request !== undefined) {
 			const { room } = request.quic;
 			output.window = room;
-			if (room < BOUND.DATA_SIZE) request.quic.awaitRoom();
+			if (room < BOUND.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
 		}
 		this.#queue.add(output);
 		if (!this.#running) this.#queue.soon();
@@ -336,7 +336,7 @@ export class Http3Connection
 		if (request === undefined) return;
 		const before = request.held;
 		request.held = Math.max(0, before - bytes);
-		if (before <= BOUND.MAX_HELD_BODY || request.held > BOUND.MAX_HELD_BODY) return;
+		if (before <= BOUND.MAX_HELD_BODY_BYTES || request.held > BOUND.MAX_HELD_BODY_BYTES) return;
 		request.quic.pause(false);
 		// Data that has arrived already is read asynchronously, because this may be called while data is being read.
 		setImmediate(() => this.settle());
@@ -408,7 +408,7 @@ export class Http3Connection
 		length = writeVarint(payload, length, maxHeadSize + maxHeaderCount * 32);
 		length = writeVarint(payload, length, SETTING.enableConnectProtocol);
 		length = writeVarint(payload, length, 1);
-		let at = writeVarint(bytes, 0, STREAM.control);
+		let at = writeVarint(bytes, 0, STREAM_TYPE.control);
 		at = writeVarint(bytes, at, FRAME.settings);
 		at = writeVarint(bytes, at, length);
 		payload.copy(bytes, at, 0, length);

@@ -3,13 +3,13 @@ import type { ConnectionInfo } from '../../../compiler/exchange/exchange.ts';
 import { expectedNames } from '../http1/expected-names.ts';
 import { PieceMemory } from '../http1/piece-memory.ts';
 import { StringMemory } from '../http2/hpack-decoder.ts';
-import { tickFor } from '../http2/http2-engine.ts';
+import { clockTickMs } from '../http2/http2-engine.ts';
 import { RequestFields } from '../http2/request-fields.ts';
 import { ResponseFields } from '../http2/response-fields.ts';
 import type { Closable, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { MAX_SECTION_FACTOR } from './limits.ts';
 import { QpackDecoder } from './qpack-decoder.ts';
-import { QPACK } from './qpack-encoder.ts';
+import { QPACK_CODING } from './qpack-encoder.ts';
 
 /** A connection, as the engine manages it. */
 export interface EngineConnection extends Closable {
@@ -23,7 +23,7 @@ export interface EngineConnection extends Closable {
 }
 
 /** Coders that all connections share. They are created for the first one. */
-export class SectionCoders {
+export class Http3Coders {
 	readonly fields: RequestFields;
 	readonly decoder: QpackDecoder;
 	readonly responses: ResponseFields;
@@ -33,7 +33,7 @@ export class SectionCoders {
 		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
 		this.decoder = new QpackDecoder(new StringMemory(Math.ceil((maxHeadSize * MAX_SECTION_FACTOR * 8) / 5)));
-		this.responses = new ResponseFields(() => host.refused('invalid_response_field'), QPACK);
+		this.responses = new ResponseFields(() => host.refused('invalid_response_field'), QPACK_CODING);
 	}
 }
 
@@ -48,7 +48,7 @@ export class Http3Engine {
 	now: number = performance.now();
 	draining = false;
 	#tick: number;
-	#coders: SectionCoders | undefined = undefined;
+	#coders: Http3Coders | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
 
@@ -56,7 +56,7 @@ export class Http3Engine {
 		this.host = host;
 		this.limits = host.limits;
 		this.counters = host.http3;
-		this.#tick = tickFor(host.limits);
+		this.#tick = clockTickMs(host.limits);
 	}
 
 	/** Memory for chunks of request bodies. Created on first use. */
@@ -65,8 +65,8 @@ export class Http3Engine {
 		return this.#pieceMemory;
 	}
 
-	get coders(): SectionCoders {
-		this.#coders ??= new SectionCoders(this.host);
+	get coders(): Http3Coders {
+		this.#coders ??= new Http3Coders(this.host);
 		return this.#coders;
 	}
 
@@ -82,7 +82,7 @@ export class Http3Engine {
 		this.limits = limits;
 		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
-		const tick = tickFor(limits);
+		const tick = clockTickMs(limits);
 		if (tick === this.#tick) return;
 		this.#tick = tick;
 		if (this.#timer === undefined) return;

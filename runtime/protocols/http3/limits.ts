@@ -9,10 +9,10 @@ export const MAX_SECTION_FACTOR = 4;
 /** Maximum bytes of a frame on a control stream, unless the frame is ignored. */
 export const MAX_CONTROL_FRAME = 16_384;
 /** Maximum payload of the DATA frames that we send, in bytes. */
-export const DATA_SIZE = 16_384;
+export const MAX_DATA_PAYLOAD_BYTES = 16_384;
 /** Maximum bytes that one stream pulls from the body of its response at a time. */
-export const STREAM_SHARE = 131_072;
+export const MAX_STREAM_PULL_BYTES = 131_072;
 /** Maximum bytes of a request body that wait for its reader. Beyond that, QUIC's flow control stops the client. */
-export const MAX_HELD_BODY = 131_072;
+export const MAX_HELD_BODY_BYTES = 131_072;
 /** Maximum milliseconds between the two GOAWAY frames of a graceful shutdown (RFC 9114 §5.2). */
-export const GOAWAY_WAIT = 1000;
+export const GOAWAY_WAIT_MS = 1000;

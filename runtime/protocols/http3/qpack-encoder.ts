@@ -14,14 +14,14 @@ const STATUS = 24;
 const CONTENT_LENGTH = 4;
 
 /** Maximum bytes written by `writeSectionStart` and `writeSectionLength` together. */
-export const SECTION_START = 32;
+export const MAX_SECTION_START_BYTES = 32;
 
 /** For each name in the static table, the index of its first entry. */
 const NAMES: ReadonlyMap<string, number> = staticNames();
 const STATUSES: readonly number[] = statusIndexes();
 
 /** The format in which QPACK writes a field. */
-export const QPACK: FieldCoding = {
+export const QPACK_CODING: FieldCoding = {
 	names: NAMES,
 	writeName(to, at, name, index, sensitive) {
 		// Entry 0 is `:authority`, which responses do not have.

@@ -1,12 +1,12 @@
 /** The frames of one request stream, which are a head, a body and trailers, in this order (RFC 9114 §4.1). */
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
-import { COST, type CutReason } from '../http2/flood-guard.ts';
-import { MALFORMED, type RequestFields, SERVED } from '../http2/request-fields.ts';
+import { type CutReason, FRAME_COST } from '../http2/flood-guard.ts';
+import { MALFORMED, type RequestFields, VALID } from '../http2/request-fields.ts';
 import { Stream, type StreamSession } from '../http2/stream.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FORBIDDEN_FRAMES, FRAME, H3_ERROR } from './http3-codes.ts';
-import { MAX_HELD_BODY, MAX_SECTION_FACTOR } from './limits.ts';
+import { MAX_HELD_BODY_BYTES, MAX_SECTION_FACTOR } from './limits.ts';
 import type { QpackDecoder } from './qpack-decoder.ts';
 
 /** The connection, as its request streams see it. */
@@ -67,7 +67,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		this.stream?.body?.deliver();
 		if (!goesOn || this.gone) return false;
 		if (end && !this.#ended) this.#end();
-		return this.gone || this.held <= MAX_HELD_BODY;
+		return this.gone || this.held <= MAX_HELD_BODY_BYTES;
 	}
 
 	reset(): void {
@@ -92,7 +92,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		switch (type) {
 			case FRAME.data:
 				if (this.#state !== BODY) return this.#fail(H3_ERROR.frameUnexpected);
-				if (length === 0) this.#connection.spend('empty_frames', COST.empty_frames);
+				if (length === 0) this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
 				return this.gone ? 'stop' : 'stream';
 			case FRAME.headers:
 				if (this.#state === TRAILED) return this.#fail(H3_ERROR.frameUnexpected);
@@ -107,7 +107,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		}
 		if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
 		// Extension frames are ignored (RFC 9114 §9), but their number is limited.
-		this.#connection.spend('empty_frames', COST.empty_frames);
+		this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
 		return this.gone ? 'stop' : 'skip';
 	}
 
@@ -152,7 +152,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		this.stream = new Stream(connection, this.quic.id, this.quic.room, !ends);
 		if (!connection.begins(this)) return;
 		if (ends) this.#ended = true;
-		if (result === SERVED) connection.start(this.stream, fields);
+		if (result === VALID) connection.start(this.stream, fields);
 		else {
 			connection.refused(fields.reason);
 			this.stream.refuse(result);
@@ -161,7 +161,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 
 	#trailers(fields: RequestFields): boolean {
 		this.#state = TRAILED;
-		if (fields.endTrailers() !== SERVED) {
+		if (fields.endTrailers() !== VALID) {
 			this.#connection.refused(fields.reason);
 			this.#connection.streamError(this, H3_ERROR.message);
 			return false;

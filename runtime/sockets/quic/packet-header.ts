@@ -7,7 +7,7 @@ const LONGEST_ID = 20;
 /** QUIC version 1, the only one that OpenSSL supports. */
 export const VERSION_1 = 1;
 /** Minimum bytes of UDP payload in a datagram that starts a connection (RFC 9000 §14.1). */
-export const LEAST_INITIAL = 1200;
+export const MIN_INITIAL_BYTES = 1200;
 /** Minimum bytes of the connection ID that a client chooses for its first packets (RFC 9000 §7.2). */
 const LEAST_CLIENT_ID = 8;
 

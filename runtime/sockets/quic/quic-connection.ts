@@ -1,7 +1,7 @@
 /** A QUIC connection, as a protocol sees it: streams, regardless of how they are transported. */
 
 /** The results of a handshake. */
-export interface QuicFacts {
+export interface QuicHandshakeFacts {
 	/** IANA name of the cipher suite. */
 	readonly cipherSuite: string;
 	/** The server name that the client sent, in lowercase; '' if it sent none. */
@@ -31,7 +31,7 @@ export interface QuicConnectionOwner {
 /** An established QUIC connection. */
 export interface QuicConnection {
 	owner: QuicConnectionOwner | undefined;
-	readonly facts: QuicFacts;
+	readonly facts: QuicHandshakeFacts;
 	/** The peer's address, without brackets. IPv4 addresses are not mapped to IPv6. */
 	readonly remoteAddress: string;
 	readonly remotePort: number;

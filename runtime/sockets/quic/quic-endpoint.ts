@@ -180,7 +180,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		for (const engine of dirty) {
 			engine.run();
 			// What looked like a first packet could not be decrypted. Under load, no state is kept for it.
-			if (!engine.begun && this.#handshaking.size > BOUND.MANY_HANDSHAKES) engine.destroy();
+			if (!engine.begun && this.#handshaking.size > BOUND.PRESSURE_HANDSHAKES) engine.destroy();
 		}
 		this.#report();
 	}
@@ -250,7 +250,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	/** Returns the maximum milliseconds that an unfinished handshake may take in total. */
 	#limitOf(engine: QuicEngine): number {
 		const { handshakeLimit } = this.#owner;
-		return engine.begun ? handshakeLimit : Math.min(handshakeLimit, BOUND.UNOPENED_TIME);
+		return engine.begun ? handshakeLimit : Math.min(handshakeLimit, BOUND.UNOPENED_PACKET_MS);
 	}
 
 	#give(engine: QuicEngine, start: number, end: number): void {
@@ -346,13 +346,13 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 
 	#rememberClosing(engine: QuicEngine): void {
 		const datagram = engine.lastSent;
-		if (!engine.closing || datagram === undefined || this.#closing.size >= BOUND.MAX_CLOSING) return;
-		const until = performance.now() + BOUND.CLOSING_TIME;
-		const closing = { path: engine.path, datagram, until, answers: BOUND.CLOSING_ANSWERS };
+		if (!engine.closing || datagram === undefined || this.#closing.size >= BOUND.MAX_CLOSING_CONNECTIONS) return;
+		const until = performance.now() + BOUND.CLOSING_STATE_MS;
+		const closing = { path: engine.path, datagram, until, answers: BOUND.MAX_CLOSING_ANSWERS };
 		for (const id of engine.ids) this.#closing.set(id, closing);
 		setTimeout(() => {
 			for (const [id, one] of this.#closing) if (one === closing) this.#closing.delete(id);
-		}, BOUND.CLOSING_TIME).unref();
+		}, BOUND.CLOSING_STATE_MS).unref();
 	}
 
 	/** Answers a datagram that belongs to a connection that has ended, at most a few times. Returns true if it belongs to one. */

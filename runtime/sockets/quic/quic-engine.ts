@@ -4,7 +4,13 @@
  * freed exactly once, by `destroy`.
  */
 import type { Deadline } from './deadline-heap.ts';
-import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicFacts, QuicStream } from './quic-connection.ts';
+import type {
+	QuicClose,
+	QuicConnection,
+	QuicConnectionOwner,
+	QuicHandshakeFacts,
+	QuicStream,
+} from './quic-connection.ts';
 import * as BOUND from './quic-limits.ts';
 import { EngineStream } from './quic-stream.ts';
 import type { CallbackTarget, QuicThread } from './quic-thread.ts';
@@ -111,7 +117,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	readonly streams: Map<bigint, EngineStream> = new Map();
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
 	readonly #lingering = new Map<bigint, EngineStream>();
-	#facts: QuicFacts = { cipherSuite: '', serverName: '', resumed: false };
+	#facts: QuicHandshakeFacts = { cipherSuite: '', serverName: '', resumed: false };
 	#serverName = '';
 	#running = false;
 	#gone = false;
@@ -154,7 +160,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		) as bigint;
 		if (this.#listener === 0n) throw this.#failure();
 		const { resultsAt, results } = thread;
-		const sizes = [BigInt(BOUND.OUTGOING_BUFFER), BigInt(BOUND.INCOMING_BUFFER)] as const;
+		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
 		if ((f.BIO_new_bio_dgram_pair(resultsAt, sizes[0], resultsAt + 8n, sizes[1]) as number) !== 1) {
 			f.SSL_free(this.#listener);
 			throw this.#failure();
@@ -167,7 +173,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		f.SSL_set_bio(this.#listener, inner, inner);
 		f.SSL_set_blocking_mode(this.#listener, 0);
 		f.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
-		f.SSL_set_value_uint(this.#listener, CLASS_FEATURE_REQUEST, VALUE_IDLE_TIMEOUT, BigInt(BOUND.IDLE_TIMEOUT));
+		f.SSL_set_value_uint(this.#listener, CLASS_FEATURE_REQUEST, VALUE_IDLE_TIMEOUT, BigInt(BOUND.IDLE_TIMEOUT_MS));
 		if ((f.SSL_listen(this.#listener) as number) !== 1) {
 			this.#free();
 			throw this.#failure();
@@ -175,7 +181,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		f.ERR_clear_error();
 	}
 
-	get facts(): QuicFacts {
+	get facts(): QuicHandshakeFacts {
 		return this.#facts;
 	}
 
@@ -291,7 +297,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	end(code: number): void {
 		if (this.#gone || this.#ending !== undefined) return;
 		const now = performance.now();
-		this.#ending = { code, until: now + BOUND.FLUSH_TIME, heardAt: now };
+		this.#ending = { code, until: now + BOUND.MAX_FLUSH_MS, heardAt: now };
 		this.#heard = false;
 		this.run();
 	}
@@ -305,7 +311,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		this.#acceptStreams();
 		this.#tidy();
 		if (this.#gone) return;
-		if (now >= ending.until || now - ending.heardAt >= BOUND.FLUSH_SILENCE) {
+		if (now >= ending.until || now - ending.heardAt >= BOUND.MAX_FLUSH_SILENCE_MS) {
 			this.close(ending.code);
 			return;
 		}
@@ -396,7 +402,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		this.#acceptStreams();
 		this.#tidy();
 		// If the streams together are near the limit, each is asked how much of it has been acknowledged.
-		const tight = this.buffered > BOUND.CONNECTION_BUFFER / 2;
+		const tight = this.buffered > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
 		for (const stream of this.streams.values()) if (tight || stream.starved) stream.refresh();
 		for (const stream of this.streams.values()) {
 			if (this.#gone) return;
@@ -438,7 +444,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 	/** Sends output until OpenSSL has no more. OpenSSL pauses whenever the pair of BIOs is full. */
 	#output(): void {
 		this.#handleEvents();
-		for (let round = 0; round < BOUND.ROUNDS_A_TURN; round++) {
+		for (let round = 0; round < BOUND.MAX_OUTPUT_ROUNDS; round++) {
 			if (this.#gone || this.#take() === 0) return;
 			this.#handleEvents();
 		}
@@ -496,7 +502,7 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 			due = performance.now() + after;
 		}
 		const ending = this.#ending;
-		if (ending !== undefined) due = Math.min(due, ending.until, ending.heardAt + BOUND.FLUSH_SILENCE);
+		if (ending !== undefined) due = Math.min(due, ending.until, ending.heardAt + BOUND.MAX_FLUSH_SILENCE_MS);
 		this.#owner.deadline(this, due);
 	}
 

@@ -6,7 +6,7 @@ import {
 	type ForeignFunction,
 	type ForeignSignature,
 	foreignFunctions,
-	foreignFunctionsOf,
+	loadForeignFunctions,
 } from '../foreign-functions.ts';
 import { isDirectIo } from '../io-mode.ts';
 
@@ -90,12 +90,12 @@ const SIGNATURES = {
 } as const;
 
 /** Names of the functions in {@link QuicLibrary.f}. */
-export type QuicFunction = keyof typeof SIGNATURES;
+export type QuicFunctionName = keyof typeof SIGNATURES;
 
 /** The functions, and what is needed to call them. */
 export interface QuicLibrary {
 	/** Functions by name. Addresses and 64-bit numbers are BigInts. */
-	readonly f: { readonly [name in QuicFunction]: ForeignFunction };
+	readonly f: { readonly [name in QuicFunctionName]: ForeignFunction };
 	/** Returns the address of memory outside the heap. The memory must stay alive as long as the address is used. */
 	addressOf(memory: Uint8Array): bigint;
 	/** Registers a function that C calls on this thread. It is kept as long as the thread lives. It must not throw. */
@@ -123,7 +123,7 @@ let support: QuicSupport | undefined;
 /** Looks up the functions. The result of a thread's first call is kept. */
 export function quicSupport(): QuicSupport {
 	if (!isDirectIo()) return { missing: 'it needs `direct` I/O' };
-	support ??= findLibrary();
+	support ??= findQuicLibrary();
 	return support;
 }
 
@@ -135,7 +135,7 @@ export interface QuicSimulation {
 }
 
 /** Looks up every function. Returns them, or the reason why QUIC is not available. */
-export function findLibrary(simulated: QuicSimulation = {}): QuicSupport {
+export function findQuicLibrary(simulated: QuicSimulation = {}): QuicSupport {
 	const version = simulated.openssl ?? process.versions.openssl ?? '';
 	const [major = 0, minor = 0] = version.split('.').map(Number);
 	if (process.platform !== 'linux' || (process.arch !== 'x64' && process.arch !== 'arm64')) {
@@ -148,7 +148,7 @@ export function findLibrary(simulated: QuicSimulation = {}): QuicSupport {
 	try {
 		const signatures: { [name: string]: ForeignSignature } = { ...SIGNATURES };
 		if (simulated.missing !== undefined) signatures[`missing_${simulated.missing}`] = signature(V);
-		const f = foreignFunctionsOf(ffi, signatures) as QuicLibrary['f'];
+		const f = loadForeignFunctions(ffi, signatures) as QuicLibrary['f'];
 		return { library: new BoundLibrary(ffi, f) };
 	} catch (error) {
 		const cause = error instanceof Error ? error.message : String(error);

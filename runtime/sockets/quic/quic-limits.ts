@@ -27,38 +27,38 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 };
 
 /** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
-export const MANY_HANDSHAKES = 32;
+export const PRESSURE_HANDSHAKES = 32;
 /** Otherwise, such a packet is kept for this many milliseconds, because the next packet may contain what is missing. */
-export const UNOPENED_TIME = 1000;
+export const UNOPENED_PACKET_MS = 1000;
 /**
  * Maximum unacknowledged bytes of a stream. OpenSSL buffers at most 262,144; the difference is for the headers of frames and the
  * heads of messages.
  */
-export const STREAM_BUFFER = 229_376;
+export const MAX_STREAM_UNACKED_BYTES = 229_376;
 /** Maximum unacknowledged bytes of all streams of a connection. */
-export const CONNECTION_BUFFER = 1_048_576;
+export const MAX_CONNECTION_UNACKED_BYTES = 1_048_576;
 /** A stream that was written completely is left to OpenSSL once it has at most this many unacknowledged bytes. */
-export const SMALL_REST = 16_384;
+export const SMALL_REST_BYTES = 16_384;
 /** Bytes of the buffer for datagrams on their way into an engine. */
-export const INCOMING_BUFFER = 16_384;
+export const INCOMING_BUFFER_BYTES = 16_384;
 /** Bytes of the buffer for datagrams on their way out of an engine. */
-export const OUTGOING_BUFFER = 32_768;
+export const OUTGOING_BUFFER_BYTES = 32_768;
 /** Milliseconds without a packet after which a connection is closed (RFC 9000 §10.1). */
-export const IDLE_TIMEOUT = 30_000;
+export const IDLE_TIMEOUT_MS = 30_000;
 /** Maximum rounds of output, of 64 datagrams each, before other connections get a chance to run. */
-export const ROUNDS_A_TURN = 16;
+export const MAX_OUTPUT_ROUNDS = 16;
 /** Maximum milliseconds that a graceful end waits for acknowledgments. */
-export const FLUSH_TIME = 10_000;
+export const MAX_FLUSH_MS = 10_000;
 /**
  * After this many milliseconds without a datagram from the peer, a graceful end stops waiting: several probes have been lost, or
  * the peer is gone.
  */
-export const FLUSH_SILENCE = 3000;
+export const MAX_FLUSH_SILENCE_MS = 3000;
 /** If the system refuses to split a long write into datagrams, they are sent one by one on that path for this many milliseconds. */
-export const SEGMENTS_AGAIN = 10_000;
+export const SEGMENTATION_RETRY_MS = 10_000;
 /** For this many milliseconds, datagrams for an ended connection are answered with its last datagram (RFC 9000 §10.2). */
-export const CLOSING_TIME = 3000;
+export const CLOSING_STATE_MS = 3000;
 /** Maximum number of such answers per connection. */
-export const CLOSING_ANSWERS = 4;
+export const MAX_CLOSING_ANSWERS = 4;
 /** Maximum number of ended connections that are remembered. */
-export const MAX_CLOSING = 1024;
+export const MAX_CLOSING_CONNECTIONS = 1024;

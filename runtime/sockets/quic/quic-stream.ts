@@ -2,7 +2,7 @@
 import type { QuicStream, QuicStreamOwner } from './quic-connection.ts';
 import type { QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
-import { READ_BYTES } from './quic-thread.ts';
+import { MAX_READ_BYTES } from './quic-thread.ts';
 
 const CLASS_GENERIC = 0;
 const VALUE_WRITE_BUFFER_USED = 8;
@@ -61,7 +61,10 @@ export class EngineStream implements QuicStream {
 	}
 
 	get #space(): number {
-		return Math.min(BOUND.STREAM_BUFFER - this.buffered, BOUND.CONNECTION_BUFFER - this.#engine.buffered);
+		return Math.min(
+			BOUND.MAX_STREAM_UNACKED_BYTES - this.buffered,
+			BOUND.MAX_CONNECTION_UNACKED_BYTES - this.#engine.buffered,
+		);
 	}
 
 	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean {
@@ -133,7 +136,7 @@ export class EngineStream implements QuicStream {
 
 	/** True if OpenSSL has everything that was written, and few bytes of it are unacknowledged. */
 	get settled(): boolean {
-		return this.#pending === undefined && this.buffered <= BOUND.SMALL_REST;
+		return this.#pending === undefined && this.buffered <= BOUND.SMALL_REST_BYTES;
 	}
 
 	/** True if OpenSSL had no room for some of the bytes written. */
@@ -215,7 +218,7 @@ export class EngineStream implements QuicStream {
 
 	/** Notifies the owner if there is room for at least one whole frame. With less, it would write small frames. */
 	#fed(): void {
-		if (this.#pending !== undefined || this.#space < 2 * BOUND.SMALL_REST) return;
+		if (this.#pending !== undefined || this.#space < 2 * BOUND.SMALL_REST_BYTES) return;
 		this.#starved = false;
 		this.owner?.drained();
 	}
@@ -224,7 +227,7 @@ export class EngineStream implements QuicStream {
 		const { library, read, readAt, results, resultsAt } = this.#engine.thread;
 		const { f } = library;
 		for (;;) {
-			const result = f.SSL_read_ex(this.ssl, readAt, BigInt(READ_BYTES), resultsAt) as number;
+			const result = f.SSL_read_ex(this.ssl, readAt, BigInt(MAX_READ_BYTES), resultsAt) as number;
 			if (result !== 1) {
 				this.#notRead(result);
 				return;

@@ -4,7 +4,7 @@ import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { DatagramMemory } from './udp-socket.ts';
 
 /** Maximum bytes read from a stream at a time. */
-export const READ_BYTES = 65_536;
+export const MAX_READ_BYTES = 65_536;
 
 /** Receives OpenSSL's callbacks during `SSL_handle_events`. */
 export interface CallbackTarget {
@@ -32,10 +32,10 @@ const MAX_ALPN = 1024;
 export class QuicThread {
 	readonly library: QuicLibrary;
 	readonly datagrams: DatagramMemory;
-	readonly read: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+	readonly read: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 	readonly readAt: bigint;
 	/** Buffer for bytes being written to a stream. */
-	readonly written: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+	readonly written: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 	readonly writtenAt: bigint;
 	/** Buffer for the results of calls. Each result has an offset of its own. */
 	readonly results: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
@@ -103,7 +103,7 @@ const MOST_TURNS = 200;
 /**
  * Resolves once the thread's poller works, without which no datagrams are read. If there is none, resolves after a while.
  */
-export async function pollerReady(): Promise<void> {
+export async function waitForPoller(): Promise<void> {
 	for (let turn = 0; turn < MOST_TURNS && threadPoller() === undefined; turn++) {
 		await new Promise(resolve => setTimeout(resolve, 1));
 	}

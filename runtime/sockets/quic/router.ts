@@ -1,5 +1,5 @@
 /** Tells to which connection a datagram belongs, by connection id, and what becomes of one that belongs to none. */
-import { LEAST_INITIAL, PacketHeader } from './packet-header.ts';
+import { MIN_INITIAL_BYTES, PacketHeader } from './packet-header.ts';
 
 /** Something that has connection ids. */
 export interface Routed {
@@ -36,7 +36,7 @@ export class Router<Target extends Routed> {
 		const known = this.#routes.get(header.destination);
 		if (known !== undefined) return known;
 		// Anything smaller could make us send more than was sent to us (RFC 9000 §8.1, §14.1).
-		if (end - start < LEAST_INITIAL) return 'drop';
+		if (end - start < MIN_INITIAL_BYTES) return 'drop';
 		if (kind === 'unknown_version') return this.#mayNegotiate(now) ? 'negotiate' : 'drop';
 		return kind === 'initial' ? 'new' : 'drop';
 	}

@@ -5,7 +5,7 @@
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
 import type { QuicLibrary } from './quic-library.ts';
-import { SEGMENTS_AGAIN } from './quic-limits.ts';
+import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
 import { ipv4Text, ipv6Text, SOCKET_ADDRESS_SIZE, writeSocketAddress } from './socket-address.ts';
 
 /** Messages that one `recvmmsg` takes, and bytes of one: with GRO a message is a run of datagrams. */
@@ -280,7 +280,7 @@ export class UdpSocket implements PolledSocket {
 		// The device cannot split, or segments of this size do not fit into its packets. A full queue refuses those as well.
 		const lost = this.lost;
 		this.#send(path, lengths, from, count, false);
-		if (this.lost === lost) path.singlyUntil = performance.now() + SEGMENTS_AGAIN;
+		if (this.lost === lost) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
 	}
 
 	/** Sends those from `from` on; returns the first of a long write that the system has refused, or `count`. */

@@ -11,9 +11,9 @@ import type { UpstreamSettings } from '../../../compiler/modules/directives/reve
 import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts';
 import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
-import { KnownHeads, RememberedLines } from '../../protocols/http1/remembered-heads.ts';
+import { CachedHeads, FieldLineCache } from '../../protocols/http1/remembered-heads.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
-import type { ClientTarget, Dialer, SocketOptions } from '../../sockets/dialer.ts';
+import type { ClientTarget, Dialer, DialOptions } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { ConnectorDeps, IdleLimits, UpstreamConnector } from './connector.ts';
 import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
@@ -65,7 +65,7 @@ export class ConnectorFactory {
 	readonly #deps: ConnectorDeps;
 	readonly #options: ClientOptions;
 	readonly #serial: SerialSettings;
-	readonly #sockets: SocketOptions;
+	readonly #sockets: DialOptions;
 	#context: ClientTlsContext | undefined = undefined;
 	/** Created with the first HTTP/2 connection. */
 	#http2: ClientCoders | undefined = undefined;
@@ -86,8 +86,8 @@ export class ConnectorFactory {
 			keepAlive: limits.timeout > 0 && limits.count > 0,
 			pieces: deps.pieces,
 			relay: deps.relay,
-			lines: new RememberedLines(),
-			heads: new KnownHeads(),
+			lines: new FieldLineCache(),
+			heads: new CachedHeads(),
 		};
 		const total = transport.keepalive_idle_conns_total;
 		const onIdle = (): boolean => {

@@ -1,11 +1,11 @@
 /** Encodes PROXY protocol headers, versions 1 and 2. */
 import { isIP } from 'node:net';
-import type { ProxiedClient } from '../../../compiler/exchange/leases.ts';
+import type { ClientAddresses } from '../../../compiler/exchange/leases.ts';
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
 /** Returns the header to send first. Addresses that are unknown or of two families are sent as unknown. */
-export function proxyHeader(version: 'v1' | 'v2', client: ProxiedClient | undefined): Buffer {
+export function proxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
 	const address = plain(client?.address ?? '');
 	const family = isIP(address);
 	const port = client?.port ?? 0;

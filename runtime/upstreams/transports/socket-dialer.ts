@@ -2,7 +2,7 @@
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
-import type { ClientTarget, Dialer, Dialing, DialOwner, SocketOptions } from '../../sockets/dialer.ts';
+import type { ClientTarget, Dialer, Dialing, DialOptions, DialOwner } from '../../sockets/dialer.ts';
 import { dialDirectly } from '../../sockets/direct-dialing.ts';
 import { errorText, LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import type { TlsClient } from './tls-client.ts';
@@ -23,12 +23,12 @@ export interface Prelude {
 
 export class SocketDialer implements Dialer {
 	readonly #target: ClientTarget;
-	readonly #options: SocketOptions;
+	readonly #options: DialOptions;
 	readonly #prelude: Prelude;
 	readonly #bare: boolean;
 
 	/** @param bare True if callers may take the bare socket, which allows skipping the wrapper for some. */
-	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude, bare = false) {
+	constructor(target: ClientTarget, options: DialOptions, prelude: Prelude, bare = false) {
 		this.#target = target;
 		this.#options = options;
 		this.#prelude = prelude;
@@ -67,7 +67,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#over = false;
 
-	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude, owner: DialOwner) {
+	constructor(target: ClientTarget, options: DialOptions, prelude: Prelude, owner: DialOwner) {
 		this.#owner = owner;
 		this.#prelude = prelude;
 		const upstreamSocket = new UpstreamSocket(this);
@@ -190,7 +190,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 	}
 }
 
-function socketSettings(target: ClientTarget, options: SocketOptions): TcpNetConnectOpts {
+function socketSettings(target: ClientTarget, options: DialOptions): TcpNetConnectOpts {
 	if ('path' in target) return { path: target.path, allowHalfOpen: true } as never;
 	return {
 		host: target.host,

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext, setDefaultCACertificates } from 'node:tls';
 import {
 	readTlsMaterial,
-	tlsFiles,
+	tlsFilePaths,
 } from '../../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import { type TlsProvided, type TlsProvider, type TlsWanted, tlsWantedBy } from './tls-provision.ts';
@@ -42,7 +42,7 @@ export class ClientTlsContext {
 		this.#settings = settings;
 		this.#provider = provider;
 		this.#wanted = tlsWantedBy(settings);
-		this.#files = tlsFiles(settings);
+		this.#files = tlsFilePaths(settings);
 		// The cost of loading the system's authorities is deferred to the first connection that needs them.
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
 	}

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../compiler/codegen/build-site.ts';
-import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
 import type { ErrorRoute, Matcher, Step } from '../../../compiler/document/document.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { AccessLog } from '../../../compiler/exchange/leases.ts';
@@ -119,7 +119,7 @@ pipelines('a tracer receives every handler and matcher with its place as it is b
 		upstreams: {},
 		routes: {},
 		leases: NO_LEASES,
-		facts: NO_FACTS,
+		facts: UNKNOWN_HOST_FACTS,
 		tracer: {
 			handler: (pointer, step, handler) => {
 				seen.push(`${pointer} ${step.handler}`);
@@ -299,7 +299,7 @@ logs('logs are leased once, and only for their own hosts', () => {
 			upstreams: {},
 			routes: {},
 			leases,
-			facts: NO_FACTS,
+			facts: UNKNOWN_HOST_FACTS,
 		},
 	);
 	assert.equal(

@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../compiler/codegen/build-site.ts';
 import type { BuiltSite } from '../../../compiler/codegen/built-site.ts';
-import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
 import { SharedCode } from '../../../compiler/codegen/shared-code.ts';
 import type { Site, Step } from '../../../compiler/document/document.ts';
 import { bodyText, fakeExchange, NO_LEASES, responseLines } from '../fake-exchange.ts';
@@ -25,7 +25,7 @@ function build(sites: readonly (readonly Step[])[], more: Partial<Site> = {}): B
 				settings: {},
 				upstreams: {},
 				routes: { r: [{ handler: 'respond', body: 'route' }] },
-				facts: NO_FACTS,
+				facts: UNKNOWN_HOST_FACTS,
 				shared,
 			},
 			leases: kindsOf(sites[index]!).has('respond') ? NO_LEASES : leases,

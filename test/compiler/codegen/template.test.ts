@@ -4,9 +4,9 @@ import * as assert from 'uvu/assert';
 import { fakeLeases } from '../../../compiler/codegen/context/fake-leases.ts';
 import {
 	isKnownPlaceholder,
-	NO_FACTS,
 	placeholderNames,
 	placeholders,
+	UNKNOWN_HOST_FACTS,
 } from '../../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts, PlaceholderScope } from '../../../compiler/codegen/placeholders/placeholder.ts';
 import { expandShorthands, SHORTHANDS } from '../../../compiler/codegen/placeholders/shorthands.ts';
@@ -176,7 +176,7 @@ names('names must be complete, and every family accepts a parameter', () => {
 	]) {
 		assert.is(isKnownPlaceholder(name), false, name);
 	}
-	assert.is(NO_FACTS.env('HOME'), undefined);
+	assert.is(UNKNOWN_HOST_FACTS.env('HOME'), undefined);
 	for (const placeholder of placeholders) assert.ok(placeholder.summary.endsWith('.'), placeholder.name);
 });
 

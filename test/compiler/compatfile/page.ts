@@ -1,5 +1,5 @@
 /** Test helpers for the documentation of the compatible language: the errors, document and responses of a text. */
-import { type Compiled, compile } from '../../../compiler/compiler.ts';
+import { type CompileResult, compile } from '../../../compiler/compiler.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { DryRun, type DryRunResult } from '../../../compiler/dry-run/dry-run.ts';
 import { isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
@@ -17,21 +17,21 @@ export function compiled(
 	files: { readonly [name: string]: string } = {},
 	format: ConfigFormat = 'compatfile',
 	env: { readonly [name: string]: string } = {},
-): Compiled {
+): CompileResult {
 	const name = format === 'compatfile' ? 'Compatfile' : 'Configfile';
 	const reader = memoryReader({ main: '', ...files }, env);
 	return compile({ format, text, name, path: `${FOLDER}/${name}` }, reader);
 }
 
 /** Returns the errors of a text: message and hint. */
-export function errors(found: Compiled): string[] {
+export function errors(found: CompileResult): string[] {
 	return found.diagnostics
 		.filter(({ severity }) => severity === 'error')
 		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
 }
 
 /** Returns the warnings of a text. */
-export function warnings(found: Compiled): string[] {
+export function warnings(found: CompileResult): string[] {
 	return found.diagnostics.filter(({ severity }) => severity === 'warning').map(({ message }) => message);
 }
 

@@ -1,7 +1,7 @@
 /** "Did you mean" suggestions: close names only. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { nearest, suggest } from '../../../compiler/diagnostics/suggest.ts';
+import { nearestName, nearestNames } from '../../../compiler/diagnostics/suggest.ts';
 
 const names = ['respond', 'redirect', 'reverse_proxy', 'root', 'route', 'tls', 'log', 'header'];
 const near = suite('suggest');
@@ -17,12 +17,14 @@ for (const [word, expected] of [
 	['completely_else', undefined],
 	['', undefined],
 ] as const) {
-	near(`${word || 'nothing'} suggests ${expected ?? 'nothing'}`, () => assert.is(suggest(word, names), expected));
+	near(`${word || 'nothing'} suggests ${expected ?? 'nothing'}`, () => assert.is(nearestName(word, names), expected));
 }
-near('the nearest of several wins, not the first', () => assert.is(suggest('route2', ['routes2x', 'route']), 'route'));
-near('a single letter is near to nothing', () => assert.is(suggest('a', ['b', 'c']), undefined));
+near('the nearest of several wins, not the first', () =>
+	assert.is(nearestName('route2', ['routes2x', 'route']), 'route'),
+);
+near('a single letter is near to nothing', () => assert.is(nearestName('a', ['b', 'c']), undefined));
 near('suggestions start with the nearest name, then names that contain the word', () => {
-	assert.equal(nearest('prox', names, 2), ['reverse_proxy', 'root']);
-	assert.equal(nearest('x'.repeat(100_000), names, 1).length, 1);
+	assert.equal(nearestNames('prox', names, 2), ['reverse_proxy', 'root']);
+	assert.equal(nearestNames('x'.repeat(100_000), names, 1).length, 1);
 });
 near.run();

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SiteLog } from '../../../compiler/document/document.ts';
-import { accessLogTargets, namedLogTargets, takesLogger } from '../../../compiler/document/log-namespaces.ts';
+import { accessLogTargets, includesLogger, namedLogTargets } from '../../../compiler/document/log-namespaces.ts';
 
 const file = (path: string) => ({ writer: 'file', path });
 
@@ -25,7 +25,7 @@ const TAKEN: readonly (readonly [include: string[], exclude: string[], logger: s
 
 for (const [include, exclude, logger, takes] of TAKEN) {
 	spaces(`+${include} -${exclude} ${takes ? 'includes' : 'excludes'} ${logger}`, () => {
-		assert.is(takesLogger({ include, exclude }, logger), takes);
+		assert.is(includesLogger({ include, exclude }, logger), takes);
 	});
 }
 

@@ -3,8 +3,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
 import { isSecretHeader, isSecretVariable } from '../../../compiler/document/secret-names.ts';
-import { withoutUrlSecrets } from '../../../compiler/document/secret-parts.ts';
-import { redact, refuseRedacted, restoreSecrets } from '../../../compiler/schema/secrets.ts';
+import { redactUrlSecrets } from '../../../compiler/document/secret-parts.ts';
+import { redactSecrets, rejectRedactedSecrets, restoreSecrets } from '../../../compiler/schema/secrets.ts';
 
 const DOCUMENT = {
 	settings: { admin: { listen: '127.0.0.1:2019', token: 'sesame' } },
@@ -56,7 +56,7 @@ secrets('a FastCGI variable is secret if its name says so', () => {
 		assert.ok(isSecretVariable(name), name);
 		const env = [{ name, value: 'hidden' }];
 		const step = { handler: 'proxy', upstreams: { to: ['127.0.0.1:9'], transport: { type: 'fastcgi', env } } };
-		assert.not.match(JSON.stringify(redact({ sites: [{ addresses: [':1'], pipeline: [step] }] })), 'hidden');
+		assert.not.match(JSON.stringify(redactSecrets({ sites: [{ addresses: [':1'], pipeline: [step] }] })), 'hidden');
 	}
 	for (const name of ['APP_ENV', 'PASSENGER', 'KEYBOARD', 'SERVER_NAME', 'AUTHOR', 'DOCUMENT_ROOT', 'MONKEY']) {
 		assert.not(isSecretVariable(name), name);
@@ -64,7 +64,7 @@ secrets('a FastCGI variable is secret if its name says so', () => {
 });
 
 secrets('redaction hides secrets and leaves the original unchanged', () => {
-	const shown = JSON.stringify(redact(DOCUMENT));
+	const shown = JSON.stringify(redactSecrets(DOCUMENT));
 	for (const secret of ['sesame', 'Bearer x', '"k"']) assert.not(shown.includes(secret), secret);
 	assert.ok(shown.includes('seen'));
 	assert.is(shown.split('[redacted]').length - 1, 3);
@@ -91,7 +91,7 @@ secrets('deeply nested secrets are also redacted', () => {
 			{ sites: [site] },
 			{ routes: { one: [step] } },
 		]) {
-			const shown = JSON.stringify(redact(document));
+			const shown = JSON.stringify(redactSecrets(document));
 			assert.match(shown, '[redacted]');
 			assert.not.match(shown, 'hidden');
 		}
@@ -105,11 +105,11 @@ type Shown = readonly [text: string, shown: string];
 function verify(step: object, text: string, shown: string): void {
 	const document = { sites: [{ addresses: [':1'], pipeline: [step] }] };
 	const json = JSON.stringify(document);
-	const hidden = redact(document);
+	const hidden = redactSecrets(document);
 	const expected = json.split(JSON.stringify(text)).join(JSON.stringify(shown));
 	assert.is(JSON.stringify(hidden), expected, text);
 	const refused: Diagnostic[] = [];
-	refuseRedacted(hidden, diagnostic => refused.push(diagnostic));
+	rejectRedactedSecrets(hidden, diagnostic => refused.push(diagnostic));
 	assert.is(refused.length > 0, text !== shown, `${shown} must be refused if redacted`);
 	assert.equal(restoreSecrets(hidden, document, []), document, `${shown} must be restored`);
 	if (text === shown) return;
@@ -196,7 +196,7 @@ secrets('only literals that expressions compare with a credential are redacted',
 		"{cookie.a} == 'hidden\\",
 	]) {
 		const step = matching({ type: 'expression', expression });
-		assert.not.match(JSON.stringify(redact({ sites: [{ addresses: [':1'], pipeline: [step] }] })), 'hidden');
+		assert.not.match(JSON.stringify(redactSecrets({ sites: [{ addresses: [':1'], pipeline: [step] }] })), 'hidden');
 	}
 });
 
@@ -237,8 +237,8 @@ secrets('credentials in URLs are redacted everywhere', () => {
 			],
 		};
 		const json = JSON.stringify(document).replace('{env.T}', '[redacted]');
-		assert.is(JSON.stringify(redact(document)), json.split(url).join(shown), url);
-		assert.equal(restoreSecrets(redact(document), document, []), document);
+		assert.is(JSON.stringify(redactSecrets(document)), json.split(url).join(shown), url);
+		assert.equal(restoreSecrets(redactSecrets(document), document, []), document);
 	}
 });
 
@@ -246,7 +246,7 @@ secrets('a message about a URL does not contain its credentials', () => {
 	const message =
 		'`https://ann:b@a.test/x` failed: a URL that includes credentials: https://ann:b@a.test/x?token=c&d=e.';
 	assert.is(
-		withoutUrlSecrets(message),
+		redactUrlSecrets(message),
 		'`https://ann:[redacted]@a.test/x` failed: a URL that includes credentials: https://ann:[redacted]@a.test/x?token=[redacted]&d=e.',
 	);
 });
@@ -255,7 +255,7 @@ secrets('command arguments that look like credentials are redacted', () => {
 	const show = (...command: string[]): readonly string[] => {
 		const dns = { provider: 'exec', command };
 		const document = { sites: [{ addresses: [':1'], tls: { issuers: [{ issuer: 'acme', dns }] }, pipeline: [] }] };
-		const hidden = redact(document);
+		const hidden = redactSecrets(document);
 		assert.equal(restoreSecrets(hidden, document, []), document);
 		return hidden.sites[0]!.tls.issuers[0]!.dns.command;
 	};
@@ -282,7 +282,7 @@ secrets('command arguments that look like credentials are redacted', () => {
 
 secrets('a redacted value is refused in a new document', () => {
 	const found: Diagnostic[] = [];
-	refuseRedacted(redact(DOCUMENT), diagnostic => found.push(diagnostic));
+	rejectRedactedSecrets(redactSecrets(DOCUMENT), diagnostic => found.push(diagnostic));
 	assert.equal(
 		found.map(({ pointer }) => pointer),
 		[
@@ -291,7 +291,7 @@ secrets('a redacted value is refused in a new document', () => {
 			'/sites/0/pipeline/0/pipeline/0/request/add/0/value',
 		],
 	);
-	refuseRedacted(DOCUMENT, diagnostic => assert.unreachable(diagnostic.message));
+	rejectRedactedSecrets(DOCUMENT, diagnostic => assert.unreachable(diagnostic.message));
 });
 
 secrets.run();

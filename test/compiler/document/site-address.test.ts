@@ -7,7 +7,7 @@ import {
 	isSiteAddress,
 	needsTls,
 	parseSiteAddress,
-	violatesConvention,
+	usesOtherSchemesPort,
 } from '../../../compiler/document/site-address.ts';
 
 const ports = { http: 80, https: 443 };
@@ -123,9 +123,9 @@ addresses('TLS is needed for the https scheme, the HTTPS port, or a host on any 
 });
 
 addresses('http on the HTTPS port, and https on the HTTP port, violate convention', () => {
-	assert.ok(violatesConvention(parsed('http://a:443'), ports));
-	assert.ok(violatesConvention(parsed('https://a:80'), ports));
-	assert.not(violatesConvention(parsed('https://a:8080'), ports));
+	assert.ok(usesOtherSchemesPort(parsed('http://a:443'), ports));
+	assert.ok(usesOtherSchemesPort(parsed('https://a:80'), ports));
+	assert.not(usesOtherSchemesPort(parsed('https://a:8080'), ports));
 });
 
 addresses.run();

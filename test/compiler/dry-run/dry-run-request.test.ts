@@ -2,11 +2,11 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
-	clientAddress,
-	clockTime,
+	canonicalClientAddress,
 	fieldMistake,
 	isRequestUrl,
 	methodMistake,
+	parseClockTime,
 	parseRequestUrl,
 } from '../../../compiler/dry-run/dry-run-request.ts';
 
@@ -70,18 +70,18 @@ parts('a field has a name, fits on one line, and does not affect framing', () =>
 });
 
 parts('a client is an IP address, in canonical form', () => {
-	assert.is(clientAddress('203.0.113.9'), '203.0.113.9');
-	assert.is(clientAddress('2001:DB8:0::9'), '2001:db8::9');
-	assert.is(clientAddress('[::1]'), '::1');
-	assert.is(clientAddress('localhost'), undefined);
+	assert.is(canonicalClientAddress('203.0.113.9'), '203.0.113.9');
+	assert.is(canonicalClientAddress('2001:DB8:0::9'), '2001:db8::9');
+	assert.is(canonicalClientAddress('[::1]'), '::1');
+	assert.is(canonicalClientAddress('localhost'), undefined);
 });
 
 parts('a clock is a date, or a time with its UTC offset', () => {
-	assert.is(clockTime('2026-01-31'), Date.UTC(2026, 0, 31));
-	assert.is(clockTime('2026-01-31T12:00:00Z'), Date.UTC(2026, 0, 31, 12));
-	assert.is(clockTime('2026-01-31 12:00+01:00'), Date.UTC(2026, 0, 31, 11));
+	assert.is(parseClockTime('2026-01-31'), Date.UTC(2026, 0, 31));
+	assert.is(parseClockTime('2026-01-31T12:00:00Z'), Date.UTC(2026, 0, 31, 12));
+	assert.is(parseClockTime('2026-01-31 12:00+01:00'), Date.UTC(2026, 0, 31, 11));
 	for (const text of ['noon', '2026-01-31T12:00', '2026-02-30', '2026-13-01', '31.1.2026'])
-		assert.is(clockTime(text), undefined, text);
+		assert.is(parseClockTime(text), undefined, text);
 });
 
 parts.run();

@@ -1,7 +1,7 @@
 /** Dry runs, which answer requests without a network: the listener, the fake dependencies, and the response. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
 import { planDocument } from '../../../compiler/codegen/plan/plan-document.ts';
 import type { Document, Site } from '../../../compiler/document/document.ts';
 import { DryRun, type DryRunResult } from '../../../compiler/dry-run/dry-run.ts';
@@ -20,7 +20,7 @@ function planOf(document: Document) {
 	});
 }
 
-const SURROUNDINGS = { facts: NO_FACTS, lease: () => undefined };
+const SURROUNDINGS = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
 
 async function result(
 	site: Partial<Site>,

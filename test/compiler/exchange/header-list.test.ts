@@ -1,7 +1,7 @@
 /** The ordered list of fields. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
+import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 
 const list = suite('header list');
 const make = (): HeaderList => new HeaderList(['A', '1', 'b', '2', 'a', '3', 'C', '4']);
@@ -88,8 +88,8 @@ list('an empty list has no fields', () => {
 });
 
 list('names are compared in lower case', () => {
-	assert.ok(sameName('ETag', 'etag'));
-	assert.not.ok(sameName('ETag', 'etags'));
-	assert.not.ok(sameName('ETag', 'edag'));
+	assert.ok(isSameFieldName('ETag', 'etag'));
+	assert.not.ok(isSameFieldName('ETag', 'etags'));
+	assert.not.ok(isSameFieldName('ETag', 'edag'));
 });
 list.run();

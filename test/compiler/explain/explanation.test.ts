@@ -1,7 +1,7 @@
 /** The trace of an explanation: nested matchers, and which handler rewrote, failed or responded. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../compiler/compiler.ts';
 import type { Matcher } from '../../../compiler/document/document.ts';
 import { isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
@@ -19,7 +19,7 @@ async function explained(text: string, url: string, method = 'GET'): Promise<Exp
 	const parsed = parseRequestUrl(url);
 	if (!isRequestUrl(parsed)) throw new Error(parsed.message);
 	const request = { method, url: parsed, headers: [], body: undefined, from: undefined, at: undefined };
-	const deps = { facts: NO_FACTS, lease: () => undefined };
+	const deps = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
 	return (await new Explainer({ plan, locate }, deps).explain(request))!.explanation;
 }
 

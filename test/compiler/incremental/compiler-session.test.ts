@@ -1,7 +1,7 @@
 /** For every text in a series of edits, a compiler session gives the same result as compiling from scratch. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Compiled, compile, createCompiler } from '../../../compiler/compiler.ts';
+import { type CompileResult, compile, createCompiler } from '../../../compiler/compiler.ts';
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { Random } from '../syntax/random-text.ts';
@@ -12,7 +12,7 @@ import { draft, edit, filesOf } from './random-configuration.ts';
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 /** Returns everything in a result as text, including the places of the document's objects. */
-function told(compiled: Compiled): string {
+function told(compiled: CompileResult): string {
 	const { document, plan, diagnostics, tests, files, locate, places: steps } = compiled;
 	const places: string[] = [];
 	const visit = (value: unknown, pointer: string): void => {
@@ -54,17 +54,17 @@ class Edited {
 		return { format: this.format, text, name: 'main', path };
 	}
 
-	compile(): Compiled {
+	compile(): CompileResult {
 		return this.session.compile(this.input);
 	}
 
 	/** Compiles from scratch. */
-	whole(): Compiled {
+	whole(): CompileResult {
 		return compile(this.input, this.#reader, { places: true });
 	}
 
 	/** Compiles and compares with a compilation from scratch. Returns the result. */
-	check(): Compiled {
+	check(): CompileResult {
 		const expected = told(this.whole());
 		assert.is(told(createCompiler(this.#reader, { places: true }).compile(this.input)), expected, 'first time');
 		const compiled = this.compile();
@@ -104,7 +104,7 @@ session('a session gives the same results as compiling from scratch', () => {
 });
 
 /** Reports which sites of the second result are the same objects as in the first. */
-function kept(before: Compiled, after: Compiled): boolean[] {
+function kept(before: CompileResult, after: CompileResult): boolean[] {
 	const known = new Set(before.document!.sites);
 	return after.document!.sites!.map(site => known.has(site));
 }
@@ -131,7 +131,7 @@ function edited(): Edited {
 }
 
 /** Returns a letter for each site that is a new object. */
-function loweredAgain(before: Compiled, after: Compiled): string {
+function loweredAgain(before: CompileResult, after: CompileResult): string {
 	const { sites } = after.document!;
 	return kept(before, after)
 		.map((same, index) => (same ? '' : /http:\/\/(\w)/.exec(sites![index]!.addresses[0]!)![1]!))
@@ -200,7 +200,7 @@ session('imported files are also split into sites', () => {
 session('diagnostics of a site move with the site', () => {
 	const one = edited();
 	one.now = { ...one.now, main: one.now.main.replace('respond a\n', '@unused path /x\n\trespond a\n') };
-	const place = ({ diagnostics }: Compiled): string =>
+	const place = ({ diagnostics }: CompileResult): string =>
 		diagnostics.map(({ code, span }) => `${code} ${span!.source.position(span!.start).line}`).join();
 	assert.is(place(one.check()), 'matcher/unused 6');
 	one.now = { ...one.now, main: `# one\n# two\n${one.now.main}` };
@@ -232,7 +232,7 @@ session('a JSON document also keeps its unchanged sites, and its listeners if al
 		pipeline: [{ handler: 'respond', body }],
 	});
 	const one = new Edited('json', { main: '', files: {}, env: {} });
-	const compiled = (...sites: object[]): Compiled => {
+	const compiled = (...sites: object[]): CompileResult => {
 		one.now = { ...one.now, main: JSON.stringify({ sites }) };
 		return one.check();
 	};

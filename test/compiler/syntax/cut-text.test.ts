@@ -3,14 +3,14 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import { Source } from '../../../compiler/source/source.ts';
-import { parseText } from '../../../compiler/syntax/config-parser.ts';
-import { cutText } from '../../../compiler/syntax/cut-text.ts';
+import { parseSubstitutedText } from '../../../compiler/syntax/config-parser.ts';
+import { cutAtTopLevel } from '../../../compiler/syntax/cut-text.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { outlineLines } from './memory-config.ts';
 import { noise, Random, wellFormed } from './random-text.ts';
 
 function pieces(text: string, dialect: Dialect = 'configfile'): string[] | undefined {
-	return cutText(text, dialect)?.map(({ start, end }) => text.slice(start, end));
+	return cutAtTopLevel(text, dialect)?.map(({ start, end }) => text.slice(start, end));
 }
 
 /** Tokens but line ends and blank ones, with their places and, for words, what they mean. */
@@ -30,7 +30,7 @@ function structure(texts: readonly string[], dialect: Dialect): { lines: string;
 		const whole = new Source({ name: 'f', text });
 		const source = texts.length === 1 ? whole : new Source({ name: 'f', text, cut: { whole, offset: 0 } });
 		const unchanged = { text, start: (offset: number) => offset, end: (offset: number) => offset };
-		const file = parseText(source, unchanged, dialect, ({ code }) => mistakes.push(code));
+		const file = parseSubstitutedText(source, unchanged, dialect, ({ code }) => mistakes.push(code));
 		// A `{` without a head has no words.
 		const named = file.lines.filter(line => line.words.length > 0);
 		lines += outlineLines(named, 0);
@@ -81,7 +81,7 @@ cutting('tokens and structure of the pieces are those of the whole', () => {
 				? noise(random)
 				: Array.from({ length: 1 + random.below(4) }, () => wellFormed(random, 0)).join(random.of(['', '\n', ' ']));
 		for (const dialect of ['configfile', 'compatfile'] as const) {
-			const extents = cutText(text, dialect);
+			const extents = cutAtTopLevel(text, dialect);
 			if (!extents || extents.length < 2) continue;
 			cut++;
 			const parts = extents.map(({ start, end }) => text.slice(start, end));

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../compiler/compiler.ts';
 import { runTests } from '../../../compiler/testing/run-tests.ts';
 import type { TestReport } from '../../../compiler/testing/test-case.ts';
@@ -21,7 +21,7 @@ function compiled(text: string) {
 async function run(text: string): Promise<TestReport> {
 	const { plan, tests, diagnostics } = compiled(text);
 	if (!plan) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
-	return runTests(tests, plan, { facts: NO_FACTS, lease: () => undefined });
+	return runTests(tests, plan, { facts: UNKNOWN_HOST_FACTS, lease: () => undefined });
 }
 
 const tests = suite('tests of a configuration');

@@ -11,12 +11,12 @@ import type { CachedHead, CachedResponse } from '../../../compiler/exchange/resp
 import { BLOCK, cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
-import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { memoryFiles } from '../../../runtime/sockets/memory-files.ts';
 import { quiet, until } from '../../harness.ts';
 
 // Memory files exist only in this I/O mode.
-useIoMode('direct');
+setIoMode('direct');
 
 const MIB = 1024 * 1024;
 const ROWS = 2;

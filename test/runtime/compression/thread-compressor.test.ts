@@ -6,7 +6,7 @@ import { type Body, type BodySource, isStream } from '../../../compiler/exchange
 import { createCodingStream } from '../../../runtime/compression/codings.ts';
 import { EncodedBody } from '../../../runtime/compression/encoded-body.ts';
 import { ThreadCompressor } from '../../../runtime/compression/thread-compressor.ts';
-import { ENCODING_ROW, FILE_SLOTS_END } from '../../../runtime/metrics/file-counters.ts';
+import { ENCODING_SLOT, FILE_SLOTS_END } from '../../../runtime/metrics/file-counters.ts';
 
 const compressor = suite('the compressor of a thread');
 const GZIP = { name: 'gzip' } as const;
@@ -51,7 +51,7 @@ compressor('with 64 bodies being encoded, further long bodies are sent unencoded
 	const late = await mine.encode(long(), GZIP, OPTIONS);
 	assert.not(late.encoded);
 	assert.is((await bytesOf(late.body)).length, 8000);
-	assert.is(row[ENCODING_ROW.skipped], 1);
+	assert.is(row[ENCODING_SLOT.skipped], 1);
 	// Short bodies are still encoded, because that costs less than refusing.
 	assert.ok((await mine.encode('short '.repeat(200), GZIP, OPTIONS)).encoded);
 	// One body is canceled and one ends, which makes room for two.
@@ -97,7 +97,7 @@ compressor('each encoding of a file is made once', async () => {
 	const first = await mine.encode(text, GZIP, { ...OPTIONS, identity });
 	const again = await mine.encode(text, GZIP, { ...OPTIONS, identity });
 	assert.is(again.body, first.body);
-	assert.is(row[ENCODING_ROW.kept], 1);
+	assert.is(row[ENCODING_SLOT.kept], 1);
 	const changed = await mine.encode(text, GZIP, {
 		...OPTIONS,
 		identity: { ...identity, changed: { seconds: 1, nanoseconds: 1 } },

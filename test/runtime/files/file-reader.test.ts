@@ -24,11 +24,11 @@ import * as assert from 'uvu/assert';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { FileError, type OpenFile } from '../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
-import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { pace, until } from '../../harness.ts';
 
 // The direct system calls for files exist only in this I/O mode.
-useIoMode('direct');
+setIoMode('direct');
 
 const reader = createFileReader();
 /** A reader without them, as on other systems. */

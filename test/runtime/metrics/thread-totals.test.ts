@@ -2,10 +2,10 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { MetricsRegistry } from '../../../runtime/main/metrics-registry.ts';
-import { counterRow, ROW } from '../../../runtime/metrics/counter-row.ts';
+import { counterRow, ROW_SLOT } from '../../../runtime/metrics/counter-row.ts';
 import { HTTP_FAMILIES } from '../../../runtime/metrics/families.ts';
 import { HistogramText } from '../../../runtime/metrics/histogram-text.ts';
-import { ScrapeMemory, scrapedText } from '../../../runtime/metrics/scrape-memory.ts';
+import { ScrapeMemory, scrapeToString } from '../../../runtime/metrics/scrape-memory.ts';
 import { SeriesPages } from '../../../runtime/metrics/series-pages.ts';
 import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
 import { Random } from '../../compiler/syntax/random-text.ts';
@@ -44,16 +44,16 @@ counting('rows are summed; dead threads keep contributing counters but not gauge
 	const totals = new ThreadTotals();
 	const a = thread(totals, 0);
 	const b = thread(totals, 1);
-	a.row[ROW.connections] = 3;
-	b.row[ROW.connections] = 4;
-	a.row[ROW.requests] = 10;
-	b.row[ROW.requests] = 20;
-	assert.is(totals.total(ROW.connections), 7);
+	a.row[ROW_SLOT.connections] = 3;
+	b.row[ROW_SLOT.connections] = 4;
+	a.row[ROW_SLOT.requests] = 10;
+	b.row[ROW_SLOT.requests] = 20;
+	assert.is(totals.total(ROW_SLOT.connections), 7);
 	totals.end(0);
-	assert.is(totals.total(ROW.connections), 4);
-	assert.is(totals.total(ROW.requests), 30);
-	thread(totals, 0).row[ROW.requests] = 1;
-	assert.is(totals.total(ROW.requests), 31);
+	assert.is(totals.total(ROW_SLOT.connections), 4);
+	assert.is(totals.total(ROW_SLOT.requests), 30);
+	thread(totals, 0).row[ROW_SLOT.requests] = 1;
+	assert.is(totals.total(ROW_SLOT.requests), 31);
 });
 
 counting('equal series from several threads and pages are merged', () => {
@@ -85,7 +85,7 @@ counting('metrics are rendered in the text format', async () => {
 	page.set([2, 1, 0, 0, 0, 0, 0, 0, 1, 5_000_600], slot);
 	const registry = new MetricsRegistry(totals, GAUGES);
 	registry.countAdminRequests('/load', 'POST', 400, 1);
-	const lines = scrapedText(await registry.render('prometheus')).split('\n');
+	const lines = scrapeToString(await registry.render('prometheus')).split('\n');
 	for (const line of [
 		'# TYPE std_http_response_size_bytes histogram',
 		'std_http_response_size_bytes_bucket{server="a\\"b",le="256"} 2',

@@ -5,21 +5,21 @@ import { compareSync } from 'bcryptjs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
-import { doPageTask } from '../../../runtime/page-work/do-page-task.ts';
+import { runPageTask } from '../../../runtime/page-work/do-page-task.ts';
 import { PageWorkQueue } from '../../../runtime/page-work/page-work-queue.ts';
 import { ThreadPageWork } from '../../../runtime/page-work/thread-page-work.ts';
 
 const work = suite('page work');
 
 work('bcrypt hashes and scrypt derivations are valid and salted', () => {
-	const hash = doPageTask({ task: 'bcrypt', password: 'sécret' });
+	const hash = runPageTask({ task: 'bcrypt', password: 'sécret' });
 	assert.match(hash, /^\$2a\$10\$[./A-Za-z0-9]{53}$/);
 	assert.ok(compareSync('sécret', hash));
 	assert.not.ok(compareSync('secret', hash));
-	assert.is.not(doPageTask({ task: 'bcrypt', password: 'sécret' }), hash);
-	const derived = doPageTask({ task: 'scrypt', password: 'p', salt: 's\xff' });
+	assert.is.not(runPageTask({ task: 'bcrypt', password: 'sécret' }), hash);
+	const derived = runPageTask({ task: 'scrypt', password: 'p', salt: 's\xff' });
 	assert.match(derived, /^[0-9a-f]{128}$/);
-	assert.is.not(doPageTask({ task: 'scrypt', password: 'p', salt: 's' }), derived);
+	assert.is.not(runPageTask({ task: 'scrypt', password: 'p', salt: 's' }), derived);
 });
 
 for (const [kind, title] of [
@@ -29,7 +29,7 @@ for (const [kind, title] of [
 	['dsa', 'DSA PRIVATE KEY'],
 ] as const) {
 	work(`a generated ${kind} key has the right format and can sign`, () => {
-		const pem = doPageTask({ task: 'key', kind });
+		const pem = runPageTask({ task: 'key', kind });
 		assert.ok(pem.startsWith(`-----BEGIN ${title}-----\n`), pem.slice(0, 40));
 		assert.ok(pem.endsWith(`-----END ${title}-----\n`));
 		const key = createPrivateKey(pem);

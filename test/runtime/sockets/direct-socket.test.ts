@@ -6,13 +6,13 @@ import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../compiler/exchange/handler.ts';
-import { DirectSocket, isDirect } from '../../../runtime/sockets/direct-socket.ts';
-import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { DirectSocket, isDirectHandle } from '../../../runtime/sockets/direct-socket.ts';
+import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { pace, quiet, until } from '../../harness.ts';
 import { open, serve, type WireServer } from '../protocols/http1/wire.ts';
 
 // Direct sockets exist only in this I/O mode.
-useIoMode('direct');
+setIoMode('direct');
 
 const CLOSE = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
@@ -29,8 +29,8 @@ async function withServer(handler: Handler, run: (server: WireServer) => Promise
 const direct = suite('connections without net.Socket');
 
 direct('handles of an unexpected shape are not used directly', () => {
-	assert.not(isDirect({}));
-	assert.not(isDirect({ readStart() {}, readStop() {}, close() {}, writeQueueSize: 0 }));
+	assert.not(isDirectHandle({}));
+	assert.not(isDirectHandle({ readStart() {}, readStop() {}, close() {}, writeQueueSize: 0 }));
 });
 
 direct(

@@ -7,7 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createHttp1Server } from '../../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
-import { acceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
+import { interceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
 import { DirectSocket, type StreamHandle } from '../../../runtime/sockets/direct-socket.ts';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { DIRECT_TLS, type HandshakeFacts, startTls } from '../../../runtime/sockets/tls-handle.ts';
@@ -74,7 +74,7 @@ direct.before(async () => {
 	listener = createServer({ allowHalfOpen: true }, socket => server.accept(socket, 'https'));
 	listener.listen(0, '127.0.0.1');
 	await once(listener, 'listening');
-	acceptHandles(listener, handle => {
+	interceptHandles(listener, handle => {
 		const socket = new DirectSocket(handle);
 		// The listener, too, reads the address when accepting, so that it is known even after a reset.
 		assert.ok(socket.remoteAddress);
@@ -162,7 +162,7 @@ direct('calls on a connection that is closed or gone return an error and do not 
 		},
 		failed: (error: Error) => assert.unreachable(error.message),
 	};
-	acceptHandles(tlsListener, accepted => {
+	interceptHandles(tlsListener, accepted => {
 		const socket = new DirectSocket(accepted);
 		const nothing = (): void => {};
 		const owner = { received: nothing, ended: nothing, drained: nothing, closed: () => gone() };

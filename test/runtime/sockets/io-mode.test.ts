@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { chooseIoMode, ioMode, useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { chooseIoMode, ioMode, setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 import { respondingSite, withServer } from '../running-server.ts';
 
@@ -42,7 +42,7 @@ modes('a server reports its mode, and refuses one that does not exist', async ()
 	} finally {
 		if (unset === undefined) delete process.env.SVC_IO;
 		else process.env.SVC_IO = unset;
-		useIoMode(previous);
+		setIoMode(previous);
 	}
 });
 

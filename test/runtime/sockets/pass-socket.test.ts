@@ -7,7 +7,7 @@ import { connect, createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { PASS_SOCKET, receiveServer } from '../../../runtime/sockets/pass-socket.ts';
+import { PASS_SOCKET_ARGUMENT, receiveServer } from '../../../runtime/sockets/pass-socket.ts';
 import { THREAD_CODE_VARIABLE } from '../../../runtime/threads/thread-source.ts';
 import { ROOT, SVC, temporaryFolder } from '../../harness.ts';
 
@@ -98,7 +98,7 @@ passing('a thread receives the socket on a descriptor of its own', async () => {
 
 passing('the program itself can be the child that passes the socket', async () => {
 	const { server, descriptor, port } = await listening();
-	const child = spawn(SVC, [PASS_SOCKET], { stdio: ['ignore', 'ignore', 'inherit', descriptor, 'ipc'] });
+	const child = spawn(SVC, [PASS_SOCKET_ARGUMENT], { stdio: ['ignore', 'ignore', 'inherit', descriptor, 'ipc'] });
 	const [, received] = (await once(child, 'message')) as [unknown, Server];
 	server.close();
 	assert.equal((received.address() as { port: number }).port, port);

@@ -5,11 +5,11 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Coding } from '../../../compiler/exchange/leases.ts';
 import { createCodingStream, LARGEST_AT_ONCE } from '../../../runtime/compression/codings.ts';
-import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { reusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
 
 // Reused encoders exist only in this I/O mode.
-useIoMode('direct');
+setIoMode('direct');
 
 const reused = suite('reused encoders');
 

@@ -9,15 +9,15 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { acceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
+import { interceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
 import { DirectSocket, type SocketOwner } from '../../../runtime/sockets/direct-socket.ts';
-import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketOutput } from '../../../runtime/sockets/socket-output.ts';
 import { SocketPoller, threadPoller, usePoller } from '../../../runtime/sockets/socket-poller.ts';
 import { pace, quiet, until } from '../../harness.ts';
 
 // The poller exists only in this I/O mode.
-useIoMode('direct');
+setIoMode('direct');
 
 /** The environment for threads and processes with a poller. */
 const DIRECT = { ...process.env, SVC_IO: 'direct' };
@@ -69,7 +69,7 @@ async function withServer(run: (held: Held[], open: () => Promise<Socket>) => Pr
 	const held: Held[] = [];
 	const server = createServer().listen(0, '127.0.0.1');
 	await once(server, 'listening');
-	acceptHandles(server, handle => {
+	interceptHandles(server, handle => {
 		const one = new Held(new DirectSocket(handle));
 		held.push(one);
 		one.socket.start(MEMORY, one);

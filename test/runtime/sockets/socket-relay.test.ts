@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketRelay } from '../../../runtime/sockets/socket-relay.ts';
 import { pace, until } from '../../harness.ts';
 
 // Relays exist only in this I/O mode.
-useIoMode('direct');
+setIoMode('direct');
 
 const relays = suite('socket relays');
 

@@ -1,12 +1,17 @@
 /** How long a thread has been unresponsive, measured in its own time, and what must not count. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOK_INTERVAL, readThreadTimes, StallClock, type ThreadTimes } from '../../../runtime/threads/stall-clock.ts';
+import {
+	CHECK_INTERVAL_MS,
+	readThreadTimes,
+	StallClock,
+	type ThreadTimes,
+} from '../../../runtime/threads/stall-clock.ts';
 
 /** Checks a thread that has stopped responding; returns the clock's value after each check. */
-function looks(times: readonly (ThreadTimes | undefined)[], elapsed: number = LOOK_INTERVAL): number[] {
+function looks(times: readonly (ThreadTimes | undefined)[], elapsed: number = CHECK_INTERVAL_MS): number[] {
 	const clock = new StallClock();
-	clock.look(1, LOOK_INTERVAL, () => undefined);
+	clock.look(1, CHECK_INTERVAL_MS, () => undefined);
 	return times.map(now => clock.look(1, elapsed, () => now));
 }
 

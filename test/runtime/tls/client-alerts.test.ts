@@ -9,7 +9,7 @@ import { canonicalJson } from '../../../compiler/document/canonical-json.ts';
 import type { Document } from '../../../compiler/document/document.ts';
 import type { ClientAuth } from '../../../compiler/document/tls-settings.ts';
 import { clientVerifier } from '../../../runtime/sockets/client-verifier.ts';
-import { type IoMode, ioMode, useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { type IoMode, ioMode, setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { eventually, withServer } from '../running-server.ts';
@@ -81,7 +81,7 @@ async function seen(
 	mode: IoMode,
 ): Promise<[Shown, string, string | undefined][]> {
 	const before = ioMode();
-	useIoMode(mode);
+	setIoMode(mode);
 	const chain = server.certificate;
 	const one = await oneListener({ policies: [{ client_auth: auth }] }, [
 		{ id: 'a', names: ['a.test'], chain, key: server.key },
@@ -98,7 +98,7 @@ async function seen(
 		return found;
 	} finally {
 		one.close();
-		useIoMode(before);
+		setIoMode(before);
 	}
 }
 

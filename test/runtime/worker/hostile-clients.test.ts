@@ -6,7 +6,7 @@ import path from 'node:path';
 import { hashSync } from 'bcryptjs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { threadsFor } from '../../../runtime/passwords/password-threads.ts';
+import { passwordThreadCount } from '../../../runtime/passwords/password-threads.ts';
 import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 
 const HASH = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
@@ -165,7 +165,7 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 		await Promise.all(flooding);
 		flood.destroy();
 		// On each thread, one guess may be running before the login, and another may end meanwhile.
-		const most = 3 * threadsFor(availableParallelism());
+		const most = 3 * passwordThreadCount(availableParallelism());
 		assert.ok(Math.max(...overtaking) <= most, `guesses verified before a login: ${overtaking.join(', ')}`);
 	} finally {
 		await server.stop();

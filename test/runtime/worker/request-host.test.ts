@@ -7,7 +7,7 @@ import type { Handler } from '../../../compiler/exchange/handler.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { LogEntry } from '../../../runtime/logs/log-entry.ts';
-import { ROW, ROW_SLOTS } from '../../../runtime/metrics/counter-row.ts';
+import { ROW_LENGTH, ROW_SLOT } from '../../../runtime/metrics/counter-row.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
 import { CONTROL_SLOTS } from '../../../runtime/threads/control-words.ts';
 import { LeaseRegistry } from '../../../runtime/threads/lease-table.ts';
@@ -39,7 +39,7 @@ function hostOf(handle: Handler, debug = false) {
 	const unit = { built: { name: 'a.example', handle, main: undefined, logs: [] }, leases: [] };
 	generations.hold(new Generation(1, [unit], new Map([['here', { table, hosts: undefined }]]), []));
 	control[0] = 1;
-	const row = new Float64Array(ROW_SLOTS);
+	const row = new Float64Array(ROW_LENGTH);
 	const thread: ThreadState = {
 		generations,
 		row,
@@ -151,12 +151,12 @@ host('an exchange holds its generation until it has finished', () => {
 	const { host, row, generations } = hostOf(() => {});
 	const x = exchange();
 	host.handle(x);
-	assert.is(row[ROW.inFlight], 1);
+	assert.is(row[ROW_SLOT.inFlight], 1);
 	assert.is(generations.newest.exchanges, 1);
 	host.finished(x);
 	host.finished(x);
-	assert.is(row[ROW.inFlight], 0);
-	assert.is(row[ROW.requests], 1);
+	assert.is(row[ROW_SLOT.inFlight], 0);
+	assert.is(row[ROW_SLOT.requests], 1);
 	assert.is(generations.newest.exchanges, 0);
 });
 

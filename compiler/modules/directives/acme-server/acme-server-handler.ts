@@ -6,7 +6,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
-import { INTERMEDIATE_LIFETIME, type PkiSettings } from '../../options/pki.ts';
+import { DEFAULT_INTERMEDIATE_LIFETIME_MS, type PkiSettings } from '../../options/pki.ts';
 
 declare module '../../../exchange/leases.ts' {
 	interface LeaseKinds {
@@ -27,7 +27,7 @@ export interface NameRules {
 export interface AcmeServerSettings {
 	/** ID of the authority that signs. Default: `local`. */
 	readonly ca?: string;
-	/** Lifetime of certificates in milliseconds. Default: {@link ACME_LIFETIME}. */
+	/** Lifetime of certificates in milliseconds. Default: {@link DEFAULT_CERTIFICATE_LIFETIME_MS}. */
 	readonly lifetime?: number;
 	readonly resolvers?: readonly string[];
 	readonly challenges?: readonly (typeof CHALLENGE_TYPES)[number][];
@@ -67,7 +67,7 @@ export interface AcmeAuthority {
 }
 
 /** Default lifetime of certificates in milliseconds: 12 hours. */
-export const ACME_LIFETIME = 43_200_000;
+export const DEFAULT_CERTIFICATE_LIFETIME_MS = 43_200_000;
 /** Maximum bytes of a request body. A certificate request with a hundred names has a few thousand. */
 const LARGEST_REQUEST: number = 128 * 1024;
 
@@ -75,7 +75,7 @@ const LARGEST_REQUEST: number = 128 * 1024;
 export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next: Handler): Handler {
 	const { handler: _handler, when: _when, exclusive: _exclusive, '@id': _id, ...settings } = step;
 	const ca = settings.ca ?? 'local';
-	checkLifetime(ca, settings.lifetime ?? ACME_LIFETIME, cx);
+	checkLifetime(ca, settings.lifetime ?? DEFAULT_CERTIFICATE_LIFETIME_MS, cx);
 	const authority = cx.lease('acme_authority', settings);
 	const prefix = `/acme/${ca}/`;
 	const { step: number } = cx;
@@ -124,7 +124,7 @@ async function wholeBody({ request: { body } }: Exchange): Promise<string> {
 /** Rejects a lifetime that exceeds the signer's: a certificate that outlives its signer is invalid. */
 function checkLifetime(ca: string, lifetime: number, cx: CompileContext): void {
 	const pki = cx.settings.pki as PkiSettings | undefined;
-	const intermediate = pki?.authorities?.[ca]?.intermediate_lifetime ?? INTERMEDIATE_LIFETIME;
+	const intermediate = pki?.authorities?.[ca]?.intermediate_lifetime ?? DEFAULT_INTERMEDIATE_LIFETIME_MS;
 	if (lifetime < intermediate) return;
 	cx.refuse(
 		`certificate lifetime (${hours(lifetime)}) should be less than intermediate certificate lifetime (${hours(intermediate)})`,

@@ -3,7 +3,7 @@
 import { parseIp } from '../../../exchange/ip-address.ts';
 import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
 import { handlerDirective } from '../../contract/directive.ts';
-import type { Subdirective } from '../../contract/lower-context.ts';
+import type { SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { SIGNING_PROPERTIES, signingSubdirectives } from '../../providers/issuers/signing-words.ts';
 import { type AcmeServerStep, CHALLENGE_TYPES, compileAcmeServer, type NameRules } from './acme-server-handler.ts';
 
@@ -57,7 +57,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 		cx.count(line, args, 0, 0, USAGE);
 		const draft: { -readonly [K in keyof AcmeServerStep]: AcmeServerStep[K] } = { handler: 'acme_authority' };
 		const rules =
-			(name: 'allow' | 'deny'): Subdirective =>
+			(name: 'allow' | 'deny'): SubdirectiveHandler =>
 			(words, at) => {
 				if (!cx.count(at, words, 0, 0, `${name} { domains <name>…; ip_ranges <range>… }`)) return;
 				const found: { domains?: string[]; ip_ranges?: string[] } = { ...draft[name] } as NameRules as typeof found;

@@ -6,7 +6,7 @@ import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { readCredentials } from './credentials.ts';
-import { decoyOf, type HashAlgorithm, type PasswordHash, parsePasswordHash } from './password-hash.ts';
+import { decoyHashFor, type HashAlgorithm, type PasswordHash, parsePasswordHash } from './password-hash.ts';
 
 /** An account in the document. */
 export interface Account {
@@ -93,8 +93,8 @@ function fixed(text: string, what: string, cx: CompileContext): string {
  * accounts differ in cost, the name decides which hash, in a way that only someone who knows the hashes can predict.
  */
 function compileDecoys(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
-	const decoys = hashes.map(decoyOf);
-	const first = decoys[0] ?? decoyOf({ algorithm: 'bcrypt', text: '', cost: 10 });
+	const decoys = hashes.map(decoyHashFor);
+	const first = decoys[0] ?? decoyHashFor({ algorithm: 'bcrypt', text: '', cost: 10 });
 	if (new Set(decoys.map(({ text }) => text)).size <= 1) return () => first;
 	const key = hashes.map(({ text }) => text).join('\n');
 	return user => decoys[createHmac('sha256', key).update(user).digest().readUInt32LE() % decoys.length]!;

@@ -74,12 +74,12 @@ function parseArgon2id(text: string): Argon2idHash | string {
 	const salt = Uint8Array.from(Buffer.from(match[5]!, 'base64'));
 	const tag = Uint8Array.from(Buffer.from(match[6]!, 'base64'));
 	if (version !== 19) return 'only version 19 of argon2id is supported';
-	const mistake = argon2idMistake({ memory, passes, parallelism, tag: tag.length, salt: salt.length });
+	const mistake = argon2idParameterMistake({ memory, passes, parallelism, tag: tag.length, salt: salt.length });
 	return mistake ?? { algorithm: 'argon2id', text, memory, passes, parallelism, salt, tag };
 }
 
 /** Returns what is wrong with the parameters of argon2id; undefined if they are valid. */
-export function argon2idMistake(
+export function argon2idParameterMistake(
 	parameters: {
 		readonly [name in keyof typeof ARGON2ID_LIMITS]: number;
 	},
@@ -111,7 +111,7 @@ export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): 
  * Returns a hash with the same parameters but without a known password, so that verifying against it takes as long as against the
  * given one. Equal parameters return equal text, so that cached results for it survive a reload, as those of real hashes do.
  */
-export function decoyOf(hash: PasswordHash): PasswordHash {
+export function decoyHashFor(hash: PasswordHash): PasswordHash {
 	if (hash.algorithm === 'bcrypt') {
 		const bytes = Buffer.from(noise(`bcrypt ${hash.cost}`, 64));
 		const letters = bytes.toString('base64url').replace(/-/g, '.').replace(/_/g, '/');

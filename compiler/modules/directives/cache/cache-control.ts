@@ -4,9 +4,9 @@
 const MAX_SECONDS = 2 ** 31;
 
 /** Maps directive names in lower case to their arguments, or to '' for directives without one. */
-export type Directives = ReadonlyMap<string, string>;
+export type CacheControlDirectives = ReadonlyMap<string, string>;
 
-const NO_DIRECTIVES: Directives = new Map();
+const NO_DIRECTIVES: CacheControlDirectives = new Map();
 
 /** Matches the value types of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
 const BARE =
@@ -21,7 +21,7 @@ const COMMA = /[ \t]*,[ \t]*/y;
  * Parses a dictionary of directives with typed values (RFC 9213 §2.1). Ignores directives whose value has the wrong type. Returns
  * undefined if the text is not a dictionary or no directive remains; the field then counts as absent.
  */
-export function parseTargetedDirectives(text: string): Directives | undefined {
+export function parseTargetedCacheControl(text: string): CacheControlDirectives | undefined {
 	const found = new Map<string, string>();
 	const end = text.trimEnd().length;
 	let at = text.length - text.trimStart().length;
@@ -62,7 +62,7 @@ const REST = /[^,"]*(?:,|$)/y;
  * Parses a list of directives. If a time is given twice, the shorter one counts. An invalid time counts as 0, because a mistake
  * must not extend a response's lifetime (RFC 9111 §4.2.1).
  */
-export function parseDirectives(text: string | undefined): Directives {
+export function parseCacheControl(text: string | undefined): CacheControlDirectives {
 	if (text === undefined || text.trim() === '') return NO_DIRECTIVES;
 	const found = new Map<string, string>();
 	let at = 0;
@@ -94,7 +94,7 @@ function isTime(name: string): boolean {
 }
 
 /** Returns the time of a directive in milliseconds: 0 if it is invalid, undefined if the directive is absent. */
-export function timeOf(directives: Directives, name: string): number | undefined {
+export function directiveTimeMs(directives: CacheControlDirectives, name: string): number | undefined {
 	const text = directives.get(name);
 	return text === undefined ? undefined : readSeconds(text) * 1000;
 }
@@ -108,7 +108,7 @@ function readSeconds(text: string): number {
  * Returns the field names in the argument of `private` or `no-cache`, in lower case; undefined if the directive has no argument
  * or is absent.
  */
-export function namedFields(directives: Directives, name: string): readonly string[] | undefined {
+export function directiveFieldNames(directives: CacheControlDirectives, name: string): readonly string[] | undefined {
 	const text = directives.get(name);
 	if (text === undefined || text === '') return undefined;
 	return text

@@ -5,24 +5,24 @@ import type { Handler, Predicate } from '../../../exchange/handler.ts';
 import { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { CachedResponse, FetchTicket, ResponseCache } from '../../../exchange/response-cache.ts';
-import { configuredKey, keyHost, primaryKey, type Role, roleOf } from './cache-key.ts';
+import { type CacheRole, cacheKeyHost, cacheRoleOf, configuredKey, primaryKey } from './cache-key.ts';
 import type { FreshnessRules } from './freshness.ts';
 import {
 	type ClientWishes,
-	clientWishes,
 	currentAge,
-	isValidatedAlways,
+	decideUse,
+	isUsableOnError,
 	modifiedOf,
-	NO_WISHES,
-	usableOnError,
-	useOf,
+	NO_CLIENT_WISHES,
+	parseClientWishes,
+	requiresValidation,
 } from './freshness.ts';
-import { isStorable, keepResponse } from './keep-response.ts';
-import { select } from './selection.ts';
-import { isNeverKept } from './storable.ts';
+import { isStorable, storeResponse } from './keep-response.ts';
+import { selectStoredResponse } from './selection.ts';
+import { isNeverStored } from './storable.ts';
 import { answerFromStore } from './stored-answer.ts';
 import { type FetchTimes, refreshedHead } from './stored-head.ts';
-import { drain, type ReadAhead } from './storing-body.ts';
+import { drainBody, type ReadAhead } from './storing-body.ts';
 
 /** Settings of one `cache` step, fixed when the configuration is compiled. */
 export interface CacheRules extends FreshnessRules {
@@ -51,7 +51,7 @@ export interface CacheRules extends FreshnessRules {
 /** A request that could not be answered from the store immediately. */
 interface Fetch {
 	readonly key: string;
-	readonly role: Role;
+	readonly role: CacheRole;
 	readonly wishes: ClientWishes;
 	readonly stored: CachedResponse | undefined;
 	/** Why no stored response could be used, as in `Cache-Status`. */
@@ -72,7 +72,7 @@ const MAX_WAITS = 3;
 export function cacheHandler(rules: CacheRules): Handler {
 	const { cache, bypass, next } = rules;
 	return x => {
-		const role = roleOf(x);
+		const role = cacheRoleOf(x);
 		if (role === 'write') return write(rules, x);
 		if (role === 'pass' || bypass?.(x)) {
 			x.cacheStatus = 'bypass';
@@ -94,7 +94,7 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 		if (rules.addsStatus) tell(x, 'svc; fwd=method');
 		const { status, headers } = x.response;
 		if (x.upgraded !== undefined || status < 200 || status >= 400) return;
-		const host = keyHost(x.request);
+		const host = cacheKeyHost(x.request);
 		const pending = [rules.cache.invalidate(host, x.received.path, x.received.query)];
 		for (const name of ['location', 'content-location']) {
 			const url = headers.get(name);
@@ -121,7 +121,7 @@ function lookUp(
 	rules: CacheRules,
 	x: Exchange,
 	key: string,
-	role: Role,
+	role: CacheRole,
 	turns: number,
 	waited: Fetch['reason'] | undefined,
 	recalled: boolean,
@@ -133,12 +133,14 @@ function lookUp(
 		if (recall !== undefined) return recall.then(() => lookUp(rules, x, key, role, turns, waited, true));
 	}
 	const { headers } = x.request;
-	const stored = candidates.length === 0 ? undefined : select(candidates, headers);
+	const stored = candidates.length === 0 ? undefined : selectStoredResponse(candidates, headers);
 	const wishes =
-		rules.obeysClients && (headers.has('cache-control') || headers.has('pragma')) ? clientWishes(headers) : NO_WISHES;
+		rules.obeysClients && (headers.has('cache-control') || headers.has('pragma'))
+			? parseClientWishes(headers)
+			: NO_CLIENT_WISHES;
 	if (stored !== undefined) {
 		const now = x.now();
-		const use = useOf(stored.head, wishes, now);
+		const use = decideUse(stored.head, wishes, now);
 		if (use !== 'validate' && serve(rules, x, stored, use === 'fresh' ? 'hit' : 'stale', waited)) {
 			if (use === 'stale') revalidateLater(rules, x, key, stored);
 			return;
@@ -152,7 +154,7 @@ function lookUp(
 	}
 	const reason =
 		stored !== undefined
-			? useOf(stored.head, NO_WISHES, x.now()) === 'validate'
+			? decideUse(stored.head, NO_CLIENT_WISHES, x.now()) === 'validate'
 				? 'stale'
 				: 'request'
 			: candidates.length > 0
@@ -173,7 +175,7 @@ function lookUp(
 }
 
 /** Reports whether this request may be coalesced with others: one fetches, and the others wait for its response. */
-function mayShare({ maxWait }: CacheRules, x: Exchange, role: Role, turns: number): boolean {
+function mayShare({ maxWait }: CacheRules, x: Exchange, role: CacheRole, turns: number): boolean {
 	if (maxWait === 0 || role !== 'serve' || turns >= MAX_WAITS) return false;
 	const { headers } = x.request;
 	return !headers.has('authorization') && !headers.has('cookie');
@@ -224,7 +226,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 		if (modified !== undefined) request.headers.set('If-Modified-Since', httpDate(modified));
 	}
 	const askedAt = x.now();
-	const since = cache.moment(keyHost(request), x.received.path, x.received.query);
+	const since = cache.moment(cacheKeyHost(request), x.received.path, x.received.query);
 	const { stepBase, exclusive } = x;
 	const { method, path, query } = request;
 	const restore = (): void => {
@@ -254,7 +256,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 		restore();
 		fetch.turn?.done('failed');
 		const failure = error instanceof HttpError ? error.status >= 500 : true;
-		if (failure && stored !== undefined && !x.isGone && usableOnError(stored.head, x.now())) {
+		if (failure && stored !== undefined && !x.isGone && isUsableOnError(stored.head, x.now())) {
 			discard(x, before);
 			if (serve(rules, x, stored, 'stale', undefined)) {
 				release?.();
@@ -304,7 +306,7 @@ function settle(
 		const head = refreshedHead(stored.head, response.headers, before, times, rules);
 		const refreshed = cache.refresh(stored, head);
 		cache.count('revalidated');
-		turn?.done(isValidatedAlways(head) ? 'private' : 'stored');
+		turn?.done(requiresValidation(head) ? 'private' : 'stored');
 		discard(x, before);
 		const note = rules.addsStatus ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
 		answerFromStore(x, cache, refreshed, note);
@@ -313,7 +315,7 @@ function settle(
 		cache.count('hit');
 		return;
 	}
-	if (stored !== undefined && status >= 500 && usableOnError(stored.head, x.now())) {
+	if (stored !== undefined && status >= 500 && isUsableOnError(stored.head, x.now())) {
 		turn?.done('failed');
 		const { body } = response;
 		discard(x, before);
@@ -323,11 +325,12 @@ function settle(
 	x.cacheStatus = 'miss';
 	cache.count('miss');
 	const { role, wishes } = fetch;
-	const unkept = role === 'serve' ? keepResponse(rules, x, fetch.key, before, times, wishes, turn) : 'private';
+	const unkept = role === 'serve' ? storeResponse(rules, x, fetch.key, before, times, wishes, turn) : 'private';
 	const kept = unkept === undefined;
 	if (unkept !== undefined) turn?.done(unkept);
 	// A full response shows that the stored one is obsolete (RFC 9111 §4.3.3), even if the new one may not be stored.
-	if (!kept && stored !== undefined && status < 500 && !isNeverKept(status) && isForAll(x, fetch)) cache.remove(stored);
+	if (!kept && stored !== undefined && status < 500 && !isNeverStored(status) && isForAll(x, fetch))
+		cache.remove(stored);
 	if (stored !== undefined && role === 'look' && x.request.method === 'HEAD')
 		judgeByHead(rules, stored, x, before, times);
 	if (rules.addsStatus)
@@ -369,7 +372,7 @@ function judgeByHead(
 		(headers.has('etag') ? headers.get('etag') === etag : true) &&
 		(headers.has('last-modified') ? modifiedOf(headers, times.cameAt) === modified : true);
 	if (!same) cache.remove(stored);
-	else if ((headers.has('etag') || headers.has('last-modified')) && isStorable(rules, x, times, NO_WISHES)) {
+	else if ((headers.has('etag') || headers.has('last-modified')) && isStorable(rules, x, times, NO_CLIENT_WISHES)) {
 		cache.refresh(stored, refreshedHead(stored.head, headers, before, times, rules));
 	}
 }
@@ -388,10 +391,10 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 	const turn = rules.cache.turn(key, 0);
 	if (turn.ended !== undefined) return;
 	const x = unattended(client, stored);
-	const fetch: Fetch = { key, role: 'serve', wishes: NO_WISHES, stored, reason: 'stale', turn };
+	const fetch: Fetch = { key, role: 'serve', wishes: NO_CLIENT_WISHES, stored, reason: 'stale', turn };
 	const quiet: CacheRules = { ...rules, cache: uncounted(rules.cache), addsStatus: false };
 	const finish = (): void => {
-		if (isStream(x.response.body)) void drain(x.response.body);
+		if (isStream(x.response.body)) void drainBody(x.response.body);
 		else turn.done('failed');
 	};
 	// Deferred, so that the client's response is sent first.

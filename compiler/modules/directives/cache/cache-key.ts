@@ -3,10 +3,10 @@
  * without declaring it in `Vary`.
  */
 import type { Exchange, Request } from '../../../exchange/exchange.ts';
-import { sameName } from '../../../exchange/header-list.ts';
+import { isSameFieldName } from '../../../exchange/header-list.ts';
 
 /** How the cache treats a request. */
-export type Role =
+export type CacheRole =
 	/** Answers it, and stores the response. */
 	| 'serve'
 	/** Answers it if possible, and stores nothing. */
@@ -34,25 +34,25 @@ function plainName(name: string): string {
 }
 
 /** Decides how the cache treats a request, by its method, body and fields. */
-export function roleOf(x: Exchange): Role {
+export function cacheRoleOf(x: Exchange): CacheRole {
 	const { request } = x;
 	const { method } = request;
 	if (method !== 'GET' && method !== 'HEAD') return SAFE.has(method) ? 'pass' : 'write';
 	// The response to a GET with a body may depend on the body, which is not part of the key.
 	if (request.body !== null) return 'pass';
-	let role: Role = method === 'GET' ? 'serve' : 'look';
+	let role: CacheRole = method === 'GET' ? 'serve' : 'look';
 	const { headers } = request;
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
 		switch (name.length) {
 			case 5:
-				if (sameName(name, 'range')) role = 'look';
+				if (isSameFieldName(name, 'range')) role = 'look';
 				break;
 			case 7:
-				if (sameName(name, 'upgrade')) return 'pass';
+				if (isSameFieldName(name, 'upgrade')) return 'pass';
 				break;
 			case 8:
-				if (sameName(name, 'if-match')) return 'pass';
+				if (isSameFieldName(name, 'if-match')) return 'pass';
 				break;
 			case 13:
 			case 14:
@@ -61,7 +61,7 @@ export function roleOf(x: Exchange): Role {
 				if (OVERRIDES.has(plainName(name))) return 'pass';
 				break;
 			case 19:
-				if (sameName(name, 'if-unmodified-since')) return 'pass';
+				if (isSameFieldName(name, 'if-unmodified-since')) return 'pass';
 		}
 	}
 	return role;
@@ -76,7 +76,7 @@ const STEERING: readonly string[] = [
 ];
 
 /** Returns `host[:port]` as sent by the client, in lower case. */
-export function keyHost(request: Request): string {
+export function cacheKeyHost(request: Request): string {
 	return request.authority.toLowerCase();
 }
 
@@ -86,7 +86,7 @@ export function keyHost(request: Request): string {
  */
 export function primaryKey(x: Exchange, place: string): string {
 	const { request, received } = x;
-	let key = `${x.site}${place}${request.scheme}://${keyHost(request)}${received.path}`;
+	let key = `${x.site}${place}${request.scheme}://${cacheKeyHost(request)}${received.path}`;
 	if (received.query !== undefined) key += `?${received.query}`;
 	if (request.path !== received.path || request.query !== received.query) {
 		key += ` ${request.query === undefined ? request.path : `${request.path}?${request.query}`}`;

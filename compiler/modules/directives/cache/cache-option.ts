@@ -3,7 +3,13 @@
 import type { Settings } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { GlobalOption } from '../../contract/option.ts';
-import { CEILING, lowerCacheRules, lowerCeiling, RULES_PROPERTIES, type RuleFields } from './cache-words.ts';
+import {
+	CACHE_RULES_PROPERTIES,
+	CACHE_SIZE_SCHEMA,
+	type CacheRuleFields,
+	lowerCacheRules,
+	lowerCeiling,
+} from './cache-words.ts';
 
 /** Default bytes of the common store: 128 MiB. */
 const DEFAULT_CEILING: number = 128 * 1024 ** 2;
@@ -14,7 +20,7 @@ const MIN_DISK = 4 * 1024 ** 2;
 const MAX_DISK = 1024 ** 4;
 
 /** Defaults for all `cache` directives. */
-export interface CacheDefaults extends RuleFields {
+export interface CacheDefaults extends CacheRuleFields {
 	/** Maximum bytes of the common store. */
 	readonly ceiling: number;
 	/** Folder and maximum bytes of the part of the store that is on disk. */
@@ -90,7 +96,7 @@ export const cacheOption: GlobalOption = {
 		description: 'The common store of `cache` steps, and their defaults.',
 		properties: {
 			ceiling: {
-				...CEILING,
+				...CACHE_SIZE_SCHEMA,
 				default: DEFAULT_CEILING,
 				description: 'Bytes of memory, for bodies and metadata together.',
 			},
@@ -110,7 +116,7 @@ export const cacheOption: GlobalOption = {
 				required: ['folder'],
 				additionalProperties: false,
 			},
-			...RULES_PROPERTIES,
+			...CACHE_RULES_PROPERTIES,
 			'@id': { type: 'string' },
 		},
 		additionalProperties: false,

@@ -2,11 +2,11 @@
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Block, Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { isNeverKept } from './storable.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { isNeverStored } from './storable.ts';
 
 /** The document's fields for these settings; times in milliseconds. */
-export interface RuleFields {
+export interface CacheRuleFields {
 	/** Freshness lifetimes by status (`404`), class (`5xx`) or `default`. */
 	readonly ttl?: { readonly [status: string]: number };
 	readonly heuristic?: number;
@@ -25,10 +25,10 @@ const MIN_CEILING = 1_048_576;
 const MAX_CEILING = 64 * 1024 ** 3;
 
 /** Schema of the maximum bytes of a store. */
-export const CEILING: Schema = { type: 'integer', minimum: MIN_CEILING, maximum: MAX_CEILING };
+export const CACHE_SIZE_SCHEMA: Schema = { type: 'integer', minimum: MIN_CEILING, maximum: MAX_CEILING };
 
 /** Lowers `ceiling SIZE`. */
-export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerContext): Subdirective {
+export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerContext): SubdirectiveHandler {
 	return (words, at) => {
 		cx.noBlock(at);
 		if (!cx.count(at, words, 1, 1, 'ceiling <size>')) return;
@@ -48,8 +48,8 @@ const LONGEST = 31_536_000_000;
 
 const time = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
 
-/** Schema of {@link RuleFields}. */
-export const RULES_PROPERTIES: { readonly [name: string]: Schema } = {
+/** Schema of {@link CacheRuleFields}. */
+export const CACHE_RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 	ttl: {
 		type: 'object',
 		description: 'Milliseconds for which responses without an explicit lifetime are fresh.',
@@ -88,7 +88,7 @@ export function lowerCacheRules(
 	block: Block | undefined,
 	fields: { [field: string]: unknown },
 	cx: LowerContext,
-	{ of, more }: { readonly of: string; readonly more: { readonly [name: string]: Subdirective } },
+	{ of, more }: { readonly of: string; readonly more: { readonly [name: string]: SubdirectiveHandler } },
 ): void {
 	const period = (word: Word, longest: number = LONGEST): number | undefined => {
 		const value = cx.duration(word);
@@ -101,7 +101,7 @@ export function lowerCacheRules(
 	const keep = (field: string, value: unknown): void => {
 		if (value !== undefined) fields[field] = value;
 	};
-	const flag = (field: string): Subdirective => {
+	const flag = (field: string): SubdirectiveHandler => {
 		return (words, at) => {
 			cx.noBlock(at);
 			if (cx.count(at, words, 1, 1, `${field} on|off`)) keep(field, cx.boolean(words[0]!));
@@ -114,9 +114,9 @@ export function lowerCacheRules(
 		const times = { ...((fields.ttl as { [status: string]: number } | undefined) ?? {}) };
 		const statuses = words.slice(0, -1);
 		for (const { text, span } of statuses) {
-			if (!/^[2-5](?:\d\d|xx)$/.test(text) || isNeverKept(Number(text))) {
+			if (!/^[2-5](?:\d\d|xx)$/.test(text) || isNeverStored(Number(text))) {
 				cx.problem('error', 'cache/status', span, `\`${text}\` is not a status whose responses can be stored.`, {
-					hint: isNeverKept(Number(text))
+					hint: isNeverStored(Number(text))
 						? 'Leave it out: such a response concerns only one request.'
 						: 'Write a status such as `404`, or a class such as `5xx`.',
 				});

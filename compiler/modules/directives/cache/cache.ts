@@ -1,16 +1,22 @@
 /** `cache`: stores the responses of later directives and answers with them. */
 
 import type { Matcher, Step } from '../../../document/document.ts';
-import { MATCHER } from '../../../document/references.ts';
+import { MATCHER_SCHEMA } from '../../../document/references.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import { cacheHandler } from './cache-handler.ts';
 import { type CacheDefaults, cacheDefaults } from './cache-option.ts';
-import { CEILING, lowerCacheRules, lowerCeiling, RULES_PROPERTIES, type RuleFields } from './cache-words.ts';
+import {
+	CACHE_RULES_PROPERTIES,
+	CACHE_SIZE_SCHEMA,
+	type CacheRuleFields,
+	lowerCacheRules,
+	lowerCeiling,
+} from './cache-words.ts';
 
 /** A caching step. */
-export interface CacheStep extends Step, RuleFields {
+export interface CacheStep extends Step, CacheRuleFields {
 	readonly handler: 'cache';
 	readonly key?: string;
 	readonly vary?: readonly string[];
@@ -109,7 +115,7 @@ export const cache = handlerDirective<CacheStep>({
 	},
 	schema: {
 		properties: {
-			...RULES_PROPERTIES,
+			...CACHE_RULES_PROPERTIES,
 			key: {
 				type: 'string',
 				minLength: 1,
@@ -120,8 +126,11 @@ export const cache = handlerDirective<CacheStep>({
 				items: { type: 'string', pattern: "^[!#$%&'+.^_`|~0-9a-z-]+$" },
 				description: 'Request fields, in lower case, that select a response even if its `Vary` does not name them.',
 			},
-			bypass: { ...MATCHER, description: 'Requests that bypass the cache.' },
-			ceiling: { ...CEILING, description: 'Bytes of a separate store; default the store of `settings.cache`.' },
+			bypass: { ...MATCHER_SCHEMA, description: 'Requests that bypass the cache.' },
+			ceiling: {
+				...CACHE_SIZE_SCHEMA,
+				description: 'Bytes of a separate store; default the store of `settings.cache`.',
+			},
 		},
 	},
 	compile: compileCache,
@@ -129,7 +138,7 @@ export const cache = handlerDirective<CacheStep>({
 
 function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handler {
 	const defaults: CacheDefaults = cacheDefaults(cx.settings);
-	const rules: RuleFields = { ...defaults, ...step };
+	const rules: CacheRuleFields = { ...defaults, ...step };
 	// The step's place in its site, without the site's index, which changes when sites are added or removed.
 	const place = ` ${cx.pointer.replace(/^\/sites\/\d+/, '')} `;
 	const store = cx.lease(

@@ -2,7 +2,12 @@
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedHead } from '../../../exchange/response-cache.ts';
 import { parseHttpDate } from '../../representations/conditional.ts';
-import { type Directives, parseDirectives, parseTargetedDirectives, timeOf } from './cache-control.ts';
+import {
+	type CacheControlDirectives,
+	directiveTimeMs,
+	parseCacheControl,
+	parseTargetedCacheControl,
+} from './cache-control.ts';
 
 /** Configured lifetimes of responses without an explicit one; times in milliseconds. */
 export interface FreshnessRules {
@@ -24,19 +29,19 @@ const CACHEABLE_BY_DEFAULT: ReadonlySet<number> = new Set([200, 203, 204, 300, 3
 const PLAIN: ReadonlySet<number> = new Set([200, 203, 300, 301, 308]);
 
 /** Reports whether a response without an explicit lifetime may be stored (RFC 9111 §3). */
-export function isCacheableByDefault(status: number, directives: Directives): boolean {
+export function isCacheableByDefault(status: number, directives: CacheControlDirectives): boolean {
 	return CACHEABLE_BY_DEFAULT.has(status) || (directives.has('public') && status < 500);
 }
 
 /** Returns the directives for a shared cache: a valid `CDN-Cache-Control` replaces all others (RFC 9213 §2.2). */
 export function responseDirectives(headers: HeaderList): {
-	readonly directives: Directives;
+	readonly directives: CacheControlDirectives;
 	readonly targeted: boolean;
 } {
 	const targeted = headers.combined('cdn-cache-control');
-	const directives = targeted === undefined ? undefined : parseTargetedDirectives(targeted);
+	const directives = targeted === undefined ? undefined : parseTargetedCacheControl(targeted);
 	if (directives !== undefined) return { directives, targeted: true };
-	return { directives: parseDirectives(headers.combined('cache-control')), targeted: false };
+	return { directives: parseCacheControl(headers.combined('cache-control')), targeted: false };
 }
 
 /** A freshness lifetime, and whether it was explicit. */
@@ -54,7 +59,7 @@ export function freshnessLifetime(
 	rules: FreshnessRules,
 	now: number,
 ): Lifetime {
-	const explicit = timeOf(directives, 's-maxage') ?? timeOf(directives, 'max-age');
+	const explicit = directiveTimeMs(directives, 's-maxage') ?? directiveTimeMs(directives, 'max-age');
 	if (explicit !== undefined) return { lifetime: explicit, source: 'explicit' };
 	const expires = targeted ? undefined : headers.combined('expires');
 	if (expires !== undefined) {
@@ -77,12 +82,12 @@ export function freshnessLifetime(
 
 /** Returns how long a stale response may be served, as the response says, or otherwise as configured. */
 export function staleTimes(
-	directives: Directives,
+	directives: CacheControlDirectives,
 	rules: FreshnessRules,
 ): { readonly whileRevalidate: number; readonly ifError: number } {
 	return {
-		whileRevalidate: timeOf(directives, 'stale-while-revalidate') ?? rules.staleWhileRevalidate,
-		ifError: timeOf(directives, 'stale-if-error') ?? rules.staleIfError,
+		whileRevalidate: directiveTimeMs(directives, 'stale-while-revalidate') ?? rules.staleWhileRevalidate,
+		ifError: directiveTimeMs(directives, 'stale-if-error') ?? rules.staleIfError,
 	};
 }
 
@@ -125,7 +130,7 @@ export interface ClientWishes {
 }
 
 /** The restrictions of a request that has none. */
-export const NO_WISHES: ClientWishes = {
+export const NO_CLIENT_WISHES: ClientWishes = {
 	noCache: false,
 	noStore: false,
 	onlyIfCached: false,
@@ -135,36 +140,40 @@ export const NO_WISHES: ClientWishes = {
 };
 
 /** Parses `Cache-Control` of a request, or `Pragma` if absent (RFC 9111 §5.2.1, §5.4). */
-export function clientWishes(headers: HeaderList): ClientWishes {
+export function parseClientWishes(headers: HeaderList): ClientWishes {
 	const text = headers.combined('cache-control');
 	if (text === undefined) {
 		const pragma = headers.combined('pragma');
-		if (pragma === undefined || !/(?:^|,)[ \t]*no-cache[ \t]*(?:,|$)/i.test(pragma)) return NO_WISHES;
-		return { ...NO_WISHES, noCache: true };
+		if (pragma === undefined || !/(?:^|,)[ \t]*no-cache[ \t]*(?:,|$)/i.test(pragma)) return NO_CLIENT_WISHES;
+		return { ...NO_CLIENT_WISHES, noCache: true };
 	}
-	const directives = parseDirectives(text);
+	const directives = parseCacheControl(text);
 	const maxStale = directives.get('max-stale');
 	return {
 		noCache: directives.has('no-cache'),
 		noStore: directives.has('no-store'),
 		onlyIfCached: directives.has('only-if-cached'),
-		maxAge: timeOf(directives, 'max-age'),
-		minFresh: timeOf(directives, 'min-fresh') ?? 0,
+		maxAge: directiveTimeMs(directives, 'max-age'),
+		minFresh: directiveTimeMs(directives, 'min-fresh') ?? 0,
 		maxStale:
-			maxStale === undefined ? 0 : maxStale === '' ? Number.POSITIVE_INFINITY : timeOf(directives, 'max-stale')!,
+			maxStale === undefined
+				? 0
+				: maxStale === ''
+					? Number.POSITIVE_INFINITY
+					: directiveTimeMs(directives, 'max-stale')!,
 	};
 }
 
 /** How a stored response may be used. `stale`: served while it is revalidated in the background. */
-export type Use = 'fresh' | 'stale' | 'validate';
+export type StoredResponseUse = 'fresh' | 'stale' | 'validate';
 
 /** Reports whether a response must be validated by its origin for every request. */
-export function isValidatedAlways(head: CachedHead): boolean {
+export function requiresValidation(head: CachedHead): boolean {
 	return head.noCache || head.lifetime + head.staleWhileRevalidate === 0;
 }
 
 /** Decides how a stored response may answer a request (RFC 9111 §4). */
-export function useOf(head: CachedHead, wishes: ClientWishes, now: number): Use {
+export function decideUse(head: CachedHead, wishes: ClientWishes, now: number): StoredResponseUse {
 	if (head.noCache || wishes.noCache) return 'validate';
 	const age = currentAge(head, now);
 	if (wishes.maxAge !== undefined && age > wishes.maxAge + (wishes.maxAge > 0 ? wishes.maxStale : 0)) return 'validate';
@@ -177,7 +186,7 @@ export function useOf(head: CachedHead, wishes: ClientWishes, now: number): Use 
 }
 
 /** Reports whether a stale response may be served because its origin fails (RFC 9111 §4.2.4, RFC 5861 §4). */
-export function usableOnError(head: CachedHead, now: number): boolean {
+export function isUsableOnError(head: CachedHead, now: number): boolean {
 	if (head.mustRevalidate || head.noCache) return false;
 	const stale = currentAge(head, now) - head.lifetime;
 	return stale <= head.staleIfError;

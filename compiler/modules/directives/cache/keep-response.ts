@@ -5,11 +5,11 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { FetchTicket } from '../../../exchange/response-cache.ts';
 import { evaluatePreconditions, omitContentFields } from '../../representations/conditional.ts';
 import type { CacheRules } from './cache-handler.ts';
-import { type ClientWishes, freshnessLifetime, isValidatedAlways, responseDirectives } from './freshness.ts';
+import { type ClientWishes, freshnessLifetime, requiresValidation, responseDirectives } from './freshness.ts';
 import { selectingNames, selectingValues } from './selection.ts';
-import { objectionTo } from './storable.ts';
+import { objectionToStoring } from './storable.ts';
 import { type FetchTimes, storedHead } from './stored-head.ts';
-import { drain, StoringBody } from './storing-body.ts';
+import { drainBody, StoringBody } from './storing-body.ts';
 
 /** Reports whether a new response may be stored. */
 export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wishes: ClientWishes): boolean {
@@ -23,14 +23,14 @@ export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wi
 		noStore: wishes.noStore,
 	};
 	const comparable = headers.has('etag') || headers.has('last-modified');
-	return objectionTo(x, status, headers, parsed.directives, lifetime, asked, comparable) === undefined;
+	return objectionToStoring(x, status, headers, parsed.directives, lifetime, asked, comparable) === undefined;
 }
 
 /**
  * Starts to store the response, if allowed, and returns undefined; `turn` is completed when the body has ended. Otherwise returns
  * the result of the fetch, for the requests that wait for it.
  */
-export function keepResponse(
+export function storeResponse(
 	rules: CacheRules,
 	x: Exchange,
 	key: string,
@@ -55,7 +55,7 @@ export function keepResponse(
 	// The URL was purged or invalidated after this response was requested; the next response will be up to date.
 	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';
 	const writer = cache.store(head, length, rules.largest, times.since);
-	const outcome = isValidatedAlways(head) ? 'private' : 'stored';
+	const outcome = requiresValidation(head) ? 'private' : 'stored';
 	if (writer === undefined) return unkept;
 	if (isStream(body)) {
 		const storing = new StoringBody({
@@ -67,7 +67,7 @@ export function keepResponse(
 		});
 		response.body = storing;
 		if (has(x, head)) {
-			void drain(storing);
+			void drainBody(storing);
 			answerNotModified(x);
 		}
 		return undefined;

@@ -1,5 +1,5 @@
 /** Selects among stored responses by `Vary`, with fields normalized (RFC 9111 §4.1). */
-import { withoutBlanks } from '../../../exchange/field-syntax.ts';
+import { trimBlanks } from '../../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedResponse } from '../../../exchange/response-cache.ts';
 
@@ -19,7 +19,7 @@ export function selectingNames(headers: HeaderList, always: readonly string[]): 
 }
 
 /** A `Vary` with more fields than this is useless for selection. */
-export const MAX_SELECTING = 32;
+export const MAX_SELECTING_FIELDS = 32;
 
 /** Prefix of a value that is compared verbatim. */
 const AS_IT_CAME = '\u0001';
@@ -36,14 +36,18 @@ export function selectingValues(names: readonly string[], request: HeaderList, r
 		.every(coding => ['', 'identity', 'x-gzip', ...CODINGS].includes(coding.trim()));
 	for (const name of names) {
 		const value = request.combined(name);
-		if (name !== 'accept-encoding' || isKnown || value === undefined) values.push(name, normalized(name, value));
+		if (name !== 'accept-encoding' || isKnown || value === undefined)
+			values.push(name, normalizeSelectingValue(name, value));
 		else values.push(name, AS_IT_CAME + value);
 	}
 	return values;
 }
 
 /** Returns the newest stored response whose selecting fields match the request. */
-export function select(stored: readonly CachedResponse[], request: HeaderList): CachedResponse | undefined {
+export function selectStoredResponse(
+	stored: readonly CachedResponse[],
+	request: HeaderList,
+): CachedResponse | undefined {
 	let found: CachedResponse | undefined;
 	// Variants of one URL mostly name the same fields, so each value is normalized once.
 	const known = stored.length > 1 ? new Map<string, string>() : undefined;
@@ -65,7 +69,7 @@ function matches(selecting: readonly string[], request: HeaderList, known: Map<s
 		}
 		let is = known?.get(name);
 		if (is === undefined) {
-			is = normalized(name, request.combined(name));
+			is = normalizeSelectingValue(name, request.combined(name));
 			known?.set(name, is);
 		}
 		if (is !== wanted) return false;
@@ -80,7 +84,7 @@ const LISTS: ReadonlySet<string> = new Set(['cache-control', 'te']);
 const PREFERENCES: ReadonlySet<string> = new Set(['accept', 'accept-charset', 'accept-language']);
 
 /** Normalizes a value for selection. An absent field is '\0', which no value can be. */
-export function normalized(name: string, value: string | undefined): string {
+export function normalizeSelectingValue(name: string, value: string | undefined): string {
 	if (value === undefined) return '\0';
 	if (name === 'accept-encoding') return acceptedCodings(value);
 	if (PREFERENCES.has(name)) return preferences(value, name !== 'accept');
@@ -88,7 +92,7 @@ export function normalized(name: string, value: string | undefined): string {
 	return value
 		.trim()
 		.split(',')
-		.map(withoutBlanks)
+		.map(trimBlanks)
 		.join(',')
 		.replace(/[ \t]+/g, ' ');
 }

@@ -3,9 +3,9 @@
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { contentType } from '../../representations/content-type.ts';
-import type { Directives } from './cache-control.ts';
+import type { CacheControlDirectives } from './cache-control.ts';
 import { isCacheableByDefault, type Lifetime } from './freshness.ts';
-import { MAX_SELECTING } from './selection.ts';
+import { MAX_SELECTING_FIELDS } from './selection.ts';
 
 /** Statuses whose caching rules this server implements, for `must-understand` (RFC 9111 §5.2.2.3). */
 const UNDERSTOOD: ReadonlySet<number> = new Set([
@@ -24,12 +24,12 @@ const NEVER: ReadonlySet<number> = new Set([
 ]);
 
 /** Reports whether responses with a status are never stored. */
-export function isNeverKept(status: number): boolean {
+export function isNeverStored(status: number): boolean {
 	return NEVER.has(status);
 }
 
 /** Why a response is not stored; undefined if it may be. */
-export type Objection =
+export type StorageObjection =
 	| 'no-store'
 	| 'private'
 	| 'status'
@@ -41,7 +41,7 @@ export type Objection =
 	| 'no-freshness';
 
 /** Properties of the request that decide whether its response may be stored. */
-export interface Asked {
+export interface RequestProperties {
 	/** The request had `Authorization`: the response may be for one user only. The same applies to `cookies`. */
 	readonly authorized: boolean;
 	readonly cookies: boolean;
@@ -50,15 +50,15 @@ export interface Asked {
 }
 
 /** Returns why the response to a GET may not be stored; undefined if it may be. */
-export function objectionTo(
+export function objectionToStoring(
 	x: Exchange,
 	status: number,
 	headers: HeaderList,
-	directives: Directives,
+	directives: CacheControlDirectives,
 	{ source, lifetime }: Lifetime,
-	asked: Asked,
+	asked: RequestProperties,
 	validated: boolean,
-): Objection | undefined {
+): StorageObjection | undefined {
 	const understood = directives.has('must-understand');
 	if (NEVER.has(status) || status < 200 || (understood && !UNDERSTOOD.has(status))) return 'status';
 	if (asked.noStore || (directives.has('no-store') && !understood)) return 'no-store';
@@ -83,7 +83,7 @@ export function objectionTo(
  */
 function isForNobody(headers: HeaderList): boolean {
 	const names = headers.combined('vary')?.split(',') ?? [];
-	return names.length > MAX_SELECTING || names.some(name => name.trim() === '*');
+	return names.length > MAX_SELECTING_FIELDS || names.some(name => name.trim() === '*');
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Answers with a stored response: in full, in part, or with 304 (RFC 9111 §4, RFC 9110 §13, §14). */
 import { randomUUID } from 'node:crypto';
 import type { Exchange } from '../../../exchange/exchange.ts';
-import { HeaderList, sameName } from '../../../exchange/header-list.ts';
+import { HeaderList, isSameFieldName } from '../../../exchange/header-list.ts';
 import type { CachedHead, CachedResponse, ResponseCache } from '../../../exchange/response-cache.ts';
 import {
 	evaluatePreconditions,
@@ -24,8 +24,9 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 	for (let i = 0, size = asked.size; i < size; i++) {
 		const name = asked.nameAt(i);
 		const first = name.charCodeAt(0) | 32;
-		if (first === 105 && (sameName(name, 'if-none-match') || sameName(name, 'if-modified-since'))) conditional = true;
-		else if (first === 114 && sameName(name, 'range')) ranged = true;
+		if (first === 105 && (isSameFieldName(name, 'if-none-match') || isSameFieldName(name, 'if-modified-since')))
+			conditional = true;
+		else if (first === 114 && isSameFieldName(name, 'range')) ranged = true;
 	}
 	const validators: Validators = { etag: head.etag, modified: head.modified };
 	// Without `Last-Modified`, a client may use the `Date` it was given (RFC 9111 §4.3.2).
@@ -35,14 +36,14 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 	};
 	if (conditional && head.status === 200 && evaluatePreconditions(asked, compared, now) === 'not-modified') {
 		response.status = 304;
-		response.headers = fieldsOf(response.headers, head, now, note);
+		response.headers = mergeStoredFields(response.headers, head, now, note);
 		omitContentFields(response.headers);
 		response.body = null;
 		return true;
 	}
 	if (request.method === 'HEAD') {
 		response.status = head.status;
-		response.headers = fieldsOf(response.headers, head, now, note);
+		response.headers = mergeStoredFields(response.headers, head, now, note);
 		response.headers.set('Content-Length', String(length));
 		response.body = null;
 		return true;
@@ -54,7 +55,7 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 	const body = length === 0 ? null : cache.body(stored, 0, length);
 	if (body === undefined) return false;
 	response.status = head.status;
-	response.headers = fieldsOf(response.headers, head, now, note);
+	response.headers = mergeStoredFields(response.headers, head, now, note);
 	response.body = body;
 	return true;
 }
@@ -62,7 +63,7 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 /** Returns the `Date` of a stored response in seconds. */
 function dateOf({ fields }: CachedHead, now: number): number | undefined {
 	for (let i = 0; i < fields.length; i += 2) {
-		if (sameName(fields[i]!, 'date')) return parseHttpDate(fields[i + 1]!.trim(), now);
+		if (isSameFieldName(fields[i]!, 'date')) return parseHttpDate(fields[i + 1]!.trim(), now);
 	}
 	return undefined;
 }
@@ -80,7 +81,7 @@ function answerRange(
 	const ranges = parseRange(x.request.headers.combined('range')!, length);
 	if (ranges === 'ignore') return undefined;
 	const headers = (): HeaderList => {
-		response.headers = fieldsOf(response.headers, head, now, note);
+		response.headers = mergeStoredFields(response.headers, head, now, note);
 		return response.headers;
 	};
 	if (ranges === 'unsatisfiable') {
@@ -118,7 +119,7 @@ function answerRange(
 }
 
 /** Returns the fields of a stored response merged into those already set, with `Age` (RFC 9111 §5.1). */
-export function fieldsOf(own: HeaderList, head: CachedHead, now: number, note: string): HeaderList {
+export function mergeStoredFields(own: HeaderList, head: CachedHead, now: number, note: string): HeaderList {
 	const { fields, before, removed } = head;
 	let items: string[];
 	if (holds(own, before)) items = fields.slice();

@@ -2,8 +2,8 @@
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedHead } from '../../../exchange/response-cache.ts';
-import { namedFields } from './cache-control.ts';
-import { keyHost } from './cache-key.ts';
+import { directiveFieldNames } from './cache-control.ts';
+import { cacheKeyHost } from './cache-key.ts';
 import {
 	type FreshnessRules,
 	freshnessLifetime,
@@ -49,7 +49,10 @@ export function storedHead(
 ): CachedHead {
 	const { status, headers } = x.response;
 	const { directives } = responseDirectives(headers);
-	const left = new Set([...(namedFields(directives, 'private') ?? []), ...(namedFields(directives, 'no-cache') ?? [])]);
+	const left = new Set([
+		...(directiveFieldNames(directives, 'private') ?? []),
+		...(directiveFieldNames(directives, 'no-cache') ?? []),
+	]);
 	for (const option of headers.combined('connection')?.toLowerCase().split(',') ?? []) left.add(option.trim());
 	const fields: string[] = [];
 	let hasDate = false;
@@ -68,7 +71,7 @@ export function storedHead(
 	}
 	return {
 		key,
-		host: keyHost(x.request),
+		host: cacheKeyHost(x.request),
 		path: x.received.path,
 		query: x.received.query,
 		status,

@@ -18,8 +18,7 @@ export interface ReadAhead {
 	bytes: number;
 }
 
-/** Options for storing a body. */
-export interface Storing {
+export interface StoringBodyOptions {
 	readonly body: BodySource;
 	/** The declared `Content-Length`. */
 	readonly declared: string | undefined;
@@ -53,7 +52,7 @@ export class StoringBody implements BodySource {
 	#wake: (() => void) | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
-	constructor({ body, declared, writer, awaited, ahead, ended }: Storing) {
+	constructor({ body, declared, writer, awaited, ahead, ended }: StoringBodyOptions) {
 		this.#aheadOfAll = ahead;
 		this.#body = body;
 		this.#writer = writer;
@@ -207,7 +206,7 @@ export class StoringBody implements BodySource {
 }
 
 /** Reads a body to its end and discards it; never rejects. */
-export async function drain(body: BodySource): Promise<void> {
+export async function drainBody(body: BodySource): Promise<void> {
 	try {
 		while ((await body.pull()) !== null);
 	} catch {

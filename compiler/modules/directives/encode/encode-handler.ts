@@ -3,7 +3,7 @@
 import { bodyLength, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
-import { type HeaderList, sameName } from '../../../exchange/header-list.ts';
+import { type HeaderList, isSameFieldName } from '../../../exchange/header-list.ts';
 import type { Coding, Compressor, EncodedResult } from '../../../exchange/leases.ts';
 import { PendingAnswer } from '../../../exchange/pending-answer.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
@@ -63,7 +63,7 @@ function conditionsOf(x: Exchange, { names, unencoded }: Encoder): TagConditions
 		const name = headers.nameAt(i);
 		const { length } = name;
 		if (length !== 13 && length !== 8) continue;
-		if (!sameName(name, 'if-none-match') && !sameName(name, 'if-match')) continue;
+		if (!isSameFieldName(name, 'if-none-match') && !isSameFieldName(name, 'if-match')) continue;
 		const coding = forbids(headers) ? undefined : preferredCoding(headers.combined('accept-encoding'), names);
 		return TagConditions.of(x, coding, names, unencoded);
 	}

@@ -6,7 +6,7 @@
 import { isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
-import { etagListHas, omitContentFields, tagsOf } from '../../representations/conditional.ts';
+import { etagListHas, omitContentFields, parseEntityTags } from '../../representations/conditional.ts';
 import { contentType } from '../../representations/content-type.ts';
 import { isEncodable } from './encodable-media.ts';
 
@@ -79,7 +79,7 @@ export class TagConditions {
 		this.#ifMatch = headers.combined('if-match');
 		this.#ifNoneMatch = headers.combined('if-none-match');
 		this.#whole = !headers.has('range');
-		const tags = tagsOf(this.#ifNoneMatch ?? '');
+		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		// A weak tag matches the compressed and the uncompressed form.
 		this.#compared = new Set([...tags.filter(tag => !isStrong(tag)), ...unencoded.among(x, tags.filter(isStrong))]);
 		this.#withheld = tags.filter(tag => !this.#compared.has(tag)).join(', ');
@@ -113,7 +113,7 @@ export class TagConditions {
 
 	/** Reduces If-None-Match to the tags that later handlers can compare. The others are compared once the response is known. */
 	#setIfNoneMatch(headers: HeaderList): void {
-		const tags = tagsOf(this.#ifNoneMatch ?? '');
+		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;
 		const plain = this.#whole ? plainTags(tags, [this.#coding]) : [];
 		const list = [...new Set([...this.#compared, ...plain])];
@@ -175,7 +175,7 @@ function finish(x: Exchange, status: 304 | 412): void {
 function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', codings: readonly string[]): void {
 	const list = headers.combined(name.toLowerCase());
 	if (list === undefined) return;
-	const plain = plainTags(tagsOf(list), codings);
+	const plain = plainTags(parseEntityTags(list), codings);
 	if (plain.length > 0) headers.set(name, [list, ...plain].join(', '));
 }
 

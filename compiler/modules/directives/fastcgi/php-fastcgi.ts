@@ -2,7 +2,7 @@
 import type { Matcher, Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
-import { COMPATIBLE_FALLBACK } from '../../matchers/file.ts';
+import { COMPATIBLE_FALLBACK_POLICY } from '../../matchers/file.ts';
 import { type FastcgiDraft, fastcgiOptions } from '../reverse-proxy/lower-fastcgi-transport.ts';
 import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
 
@@ -127,7 +127,7 @@ export const phpFastcgi = handlerDirective<Step>({
 			const found: Matcher = {
 				type: 'file',
 				files: tried,
-				...(falls ? { policy: compat ? COMPATIBLE_FALLBACK : 'first_exist_fallback' } : {}),
+				...(falls ? { policy: compat ? COMPATIBLE_FALLBACK_POLICY : 'first_exist_fallback' } : {}),
 				split_path: split,
 				...root,
 			};

@@ -20,7 +20,7 @@ export interface FileFacts {
 }
 
 /** Caches the facts about the files of one `files` step. */
-export class KnownFacts {
+export class FileFactsCache {
 	readonly #known = new WeakMap<OpenFile, FileFacts>();
 	readonly #times = new FileTimes();
 

@@ -4,7 +4,7 @@ import type { Word } from '../../../syntax/ast.ts';
 import { type DirectiveLine, handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import { isFileSystem } from '../fs.ts';
-import { BROWSE, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
+import { BROWSE_SCHEMA, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
 import { compileFiles } from './files-handler.ts';
 import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
 
@@ -209,7 +209,7 @@ http://example.com {
 				maximum: 599,
 				description: 'Status of the response instead of 200; a text is a template that evaluates to a number.',
 			},
-			browse: BROWSE,
+			browse: BROWSE_SCHEMA,
 			precompressed: {
 				type: 'array',
 				items: { enum: SIDECAR_CODINGS },

@@ -11,11 +11,11 @@ import type { CompileContext, Template } from '../../contract/compile-context.ts
 import { evaluatePreconditions, rangeApplies, type Validators } from '../../representations/conditional.ts';
 import { contentType } from '../../representations/content-type.ts';
 import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
-import { type Browser, compileBrowse, type HidesEntry } from './browse/browse-handler.ts';
-import { type FileFacts, KnownFacts } from './file-facts.ts';
+import { compileBrowse, type FolderLister, type HiddenEntryTest } from './browse/browse-handler.ts';
+import { type FileFacts, FileFactsCache } from './file-facts.ts';
 import { type FilePath, filePath } from './file-path.ts';
 import type { FilesStep } from './file-server.ts';
-import { canHide, escapeGlob, type Hides, hasWildcard, hides } from './hidden.ts';
+import { compileHiddenTest, escapeGlob, type HiddenTest, hasWildcard, mayHideBelow } from './hidden.ts';
 import { openSidecar, type SidecarCoding, sidecarTag } from './precompressed.ts';
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
@@ -35,8 +35,8 @@ interface FileServer {
 	readonly hides: HidesFile;
 	/** Whether the hidden files depend on the request. */
 	readonly hidesByRequest: boolean;
-	readonly facts: KnownFacts;
-	readonly browse: Browser | undefined;
+	readonly facts: FileFactsCache;
+	readonly browse: FolderLister | undefined;
 	/** Codings of sidecars; empty to disable them. */
 	readonly codings: readonly SidecarCoding[];
 	readonly tagExtensions: readonly string[];
@@ -69,7 +69,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		root: compileRoot(step.root, cx),
 		hides: hidden,
 		hidesByRequest: byRequest,
-		facts: new KnownFacts(),
+		facts: new FileFactsCache(),
 		browse:
 			step.browse &&
 			compileBrowse(step.browse, step.root, step.follow_symlinks === true, reader, entryHides(hidden), cx),
@@ -123,17 +123,17 @@ function compileHides(
 		}
 	}
 	if (templates.length === 0) return { hides: () => false, byRequest: false };
-	const fixed = hides(constants);
+	const fixed = compileHiddenTest(constants);
 	let lastRoot = '';
 	let lastCanHide = true;
 	const canHideBelow = (root: string): boolean => {
 		if (root !== lastRoot) {
 			lastRoot = root;
-			lastCanHide = canHide(constants, root);
+			lastCanHide = mayHideBelow(constants, root);
 		}
 		return lastCanHide;
 	};
-	const test = (hidden: Hides, root: string, path: string, file: Located): boolean => {
+	const test = (hidden: HiddenTest, root: string, path: string, file: Located): boolean => {
 		const absolute = root === '/' ? path : root + path;
 		if (hidden(absolute, path)) return true;
 		if (file.asNamed || file.path === absolute) return false;
@@ -148,8 +148,8 @@ function compileHides(
 			byRequest: false,
 		};
 	}
-	const ofRequest = (x: Exchange): Hides =>
-		hides(rendered.map(template => absolutePattern(template.render(x))).filter(Boolean));
+	const ofRequest = (x: Exchange): HiddenTest =>
+		compileHiddenTest(rendered.map(template => absolutePattern(template.render(x))).filter(Boolean));
 	const forRequest: HidesFile = (x, root, path, file) =>
 		test(fixed, root, path, file) || test(ofRequest(x), root, path, file);
 	return { hides: forRequest, byRequest: true };
@@ -169,7 +169,7 @@ function isHidden(server: FileServer, x: Exchange, root: string, path: string, f
 }
 
 /** Returns the test for entries of listings. A hidden file is hidden there too, even under the name of a link to it. */
-function entryHides(hidden: HidesFile): HidesEntry {
+function entryHides(hidden: HidesFile): HiddenEntryTest {
 	return (x, { root, path }, { name, real }) => {
 		const below = `${path}/${name}`;
 		const absolute = root === '/' ? below : root + below;
@@ -246,7 +246,7 @@ function tryIndex(server: FileServer, x: Exchange, lookup: Lookup, index: number
 }
 
 /** Lists a folder that has no index. */
-function browse(server: FileServer, list: Browser, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
+function browse(server: FileServer, list: FolderLister, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
 	const { path, endsWithSlash } = asked;
 	if (path !== '' && server.hides(x, root, path, { path: root === '/' ? path : root + path, below: path })) {
 		return missing(server, x);

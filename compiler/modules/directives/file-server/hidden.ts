@@ -1,18 +1,18 @@
 /** Decides which files a file server hides, by names and paths with wildcards. */
-import { ANY_CHARACTER, ANY_RUN, type GlobElement, matchesElements } from '../../matchers/glob.ts';
+import { ANY_CHARACTER, ANY_RUN, type GlobElement, matchesGlobSegment } from '../../matchers/glob.ts';
 
 /**
  * Reports whether a file must be hidden. `absolute` is its full path, `below` its path relative to the root, with a leading
  * slash.
  */
-export type Hides = (absolute: string, below: string) => boolean;
+export type HiddenTest = (absolute: string, below: string) => boolean;
 
 /**
  * Compiles patterns. One without a slash hides every file and folder of that name below the root; one with a slash hides that
  * path and everything below it. `*` matches any characters except slashes, `?` a single such character, `[a-z]` a class (`[^a]`
  * its complement), and `\` makes the next character literal.
  */
-export function hides(patterns: readonly string[]): Hides {
+export function compileHiddenTest(patterns: readonly string[]): HiddenTest {
 	const names = patterns.filter(pattern => !pattern.includes('/')).map(nameTest);
 	const paths = patterns.filter(pattern => pattern.includes('/')).map(pathTest);
 	return (absolute, below) => {
@@ -29,7 +29,7 @@ export function hides(patterns: readonly string[]): Hides {
 function nameTest(pattern: string): (name: string) => boolean {
 	if (!hasWildcard(pattern)) return name => name === pattern;
 	const [elements] = parsePattern(pattern);
-	return name => matchesElements(elements!, name);
+	return name => matchesGlobSegment(elements!, name);
 }
 
 function pathTest(pattern: string): (path: string) => boolean {
@@ -41,12 +41,14 @@ function pathTest(pattern: string): (path: string) => boolean {
 	const segments = parsePattern(trimmed);
 	return path => {
 		const parts = path.split('/');
-		return parts.length >= segments.length && segments.every((elements, at) => matchesElements(elements, parts[at]!));
+		return (
+			parts.length >= segments.length && segments.every((elements, at) => matchesGlobSegment(elements, parts[at]!))
+		);
 	};
 }
 
 /** Reports whether any pattern could hide something below a folder; false only if certainly none can. */
-export function canHide(patterns: readonly string[], folder: string): boolean {
+export function mayHideBelow(patterns: readonly string[], folder: string): boolean {
 	return patterns.some(
 		pattern =>
 			!pattern.startsWith('/') ||

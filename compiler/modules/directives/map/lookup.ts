@@ -1,6 +1,6 @@
 /** Compiles a `lookup` step: one closure per destination, called when its placeholder is used. */
 
-import { MAPPED, type MappedValue } from '../../../codegen/context/mapped-names.ts';
+import { MAPPED_VARIABLE_PREFIX, type MappedValue } from '../../../codegen/context/mapped-names.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
@@ -13,7 +13,7 @@ type Output = (x: Exchange, source: string) => unknown;
 export function compileLookup(step: LookupStep, cx: CompileContext, next: Handler): Handler {
 	const source = cx.template(step.source, 'empty');
 	const entries = step.destinations.map((name, at) => ({
-		key: MAPPED + name,
+		key: MAPPED_VARIABLE_PREFIX + name,
 		value: mappedBy(x => source.constant ?? source.render(x), chosen(step, at, cx)),
 	}));
 	return x => {

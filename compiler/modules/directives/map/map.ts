@@ -5,7 +5,7 @@ import { requireBlock } from '../../../lower/context/require-block.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { readScalar } from '../../words/read-scalar.ts';
+import { parseScalar } from '../../words/parse-scalar.ts';
 import { compileLookup } from './lookup.ts';
 
 /** An output; null defers to later mappings. */
@@ -190,6 +190,6 @@ function lowerMapping(
 function lowerOutput(word: Word, cx: LowerContext, ofRegexp: boolean): MapOutput {
 	if (word.quote !== 'none') return ofRegexp ? word.text : cx.template(word);
 	if (word.text === '-') return null;
-	const value = readScalar(word.text);
+	const value = parseScalar(word.text);
 	return typeof value === 'string' && !ofRegexp ? cx.template(word) : value;
 }

@@ -1,14 +1,14 @@
 /** Rules about responses, shared by `intercept` and `reverse_proxy`: lowering, schema and closure. */
 
 import type { Step } from '../../../document/document.ts';
-import { PIPELINE } from '../../../document/references.ts';
+import { PIPELINE_SCHEMA } from '../../../document/references.ts';
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import {
 	compileResponseMatcher,
 	lowerResponseMatcher,
@@ -35,7 +35,7 @@ export const RESPONSE_RULES: Schema = {
 		properties: {
 			match: { ...RESPONSE_MATCHER, description: 'Responses to which it applies; default all.' },
 			status: { ...STEP_STATUS, description: 'Replacement status; the rest of the response is passed on.' },
-			pipeline: { ...PIPELINE, description: 'Steps that answer instead.' },
+			pipeline: { ...PIPELINE_SCHEMA, description: 'Steps that answer instead.' },
 			'@id': { type: 'string' },
 		},
 		additionalProperties: false,
@@ -66,8 +66,8 @@ export class ResponseRulesDraft {
 	}
 
 	/** Returns the sub-directives of the block, including its response matchers. */
-	subdirectives(): { readonly [name: string]: Subdirective } {
-		const known: { [name: string]: Subdirective } = {
+	subdirectives(): { readonly [name: string]: SubdirectiveHandler } {
+		const known: { [name: string]: SubdirectiveHandler } = {
 			replace_status: (args, line) => this.#replaceStatus(args, line),
 			handle_response: (args, line) => this.#handleResponse(args, line),
 		};

@@ -68,7 +68,7 @@ class BegunBody implements BodySource {
  * A streamed body that several attempts may send, as long as none has read from it. Canceling it before then is not passed on,
  * because another attempt may need it.
  */
-export class UntouchedBody implements BodySource {
+export class UnreadBody implements BodySource {
 	readonly length: number | undefined;
 	/** True once it has been read from. */
 	touched = false;

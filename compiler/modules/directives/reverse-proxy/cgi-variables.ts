@@ -1,7 +1,7 @@
 /** Builds the variables that describe a request to a FastCGI application (RFC 3875 §4.1). */
 
 import { compileRoot } from '../../../codegen/context/file-root.ts';
-import { parseAuthority, sentHost } from '../../../exchange/authority.ts';
+import { hostAsSent, parseAuthority } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { VIA_NAME } from '../../../exchange/forwarded-request.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -52,7 +52,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 				'SERVER_PROTOCOL',
 				x.protocol,
 				'SERVER_NAME',
-				bytes(sentHost(authority)),
+				bytes(hostAsSent(authority)),
 				'SERVER_PORT',
 				String(port ?? (secure ? 443 : 80)),
 			],

@@ -1,8 +1,8 @@
 /** Lowers `dynamic`: where a pool's addresses are looked up. */
 
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { onePeriod, oneWord } from '../../words/single-value.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { parseSingleDuration, parseSingleWord } from '../../words/single-value.ts';
 import type { DynamicSource } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -12,7 +12,7 @@ type Services = Writable<Extract<DynamicSource, { source: 'srv' }>>;
 const SOURCES = ['srv', 'a', 'multi'] as const;
 
 /** Returns the sub-directive `dynamic <source> […]`. */
-export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: LowerContext): Subdirective {
+export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: LowerContext): SubdirectiveHandler {
 	return (args, line) => {
 		if (draft.dynamic) {
 			cx.problem('error', 'upstream/dynamic-twice', line.words[0]!.span, 'dynamic upstreams already specified');
@@ -48,9 +48,9 @@ function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): Dyna
 function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
 	if (args.length > 1) cx.count(line, args, 0, 1, 'dynamic srv [<name>] { … }');
 	const draft: Services = { source: 'srv', name: args[0] ? cx.template(args[0]) : '' };
-	const text = (key: 'service' | 'proto' | 'name'): Subdirective => {
+	const text = (key: 'service' | 'proto' | 'name'): SubdirectiveHandler => {
 		return (words, at) => {
-			const word = oneWord(words, at, cx, key);
+			const word = parseSingleWord(words, at, cx, key);
 			if (!word) return;
 			if (key === 'name' && draft.name !== '') {
 				cx.problem('error', 'upstream/name-twice', at.words[0]!.span, `srv ${key} has already been specified`);
@@ -64,7 +64,7 @@ function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): Dyn
 			proto: text('proto'),
 			name: text('name'),
 			grace_period: (words, at) => {
-				const period = onePeriod(words, at, cx);
+				const period = parseSingleDuration(words, at, cx);
 				if (period !== undefined) draft.grace_period = period;
 			},
 		},
@@ -88,14 +88,14 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 		line,
 		{
 			name: (words, at) => {
-				const word = oneWord(words, at, cx, 'name');
+				const word = parseSingleWord(words, at, cx, 'name');
 				if (!word) return;
 				if (draft.name !== '')
 					cx.problem('error', 'upstream/name-twice', at.words[0]!.span, 'a name has already been specified');
 				else draft.name = cx.template(word);
 			},
 			port: (words, at) => {
-				const word = oneWord(words, at, cx, 'port');
+				const word = parseSingleWord(words, at, cx, 'port');
 				if (!word) return;
 				if (draft.port !== undefined)
 					cx.problem('error', 'upstream/port-twice', at.words[0]!.span, 'a port has already been specified');
@@ -125,18 +125,18 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 /** Lowers the options of a source: `own`, and those common to both kinds. */
 function options(
 	line: Line,
-	own: { readonly [name: string]: Subdirective },
+	own: { readonly [name: string]: SubdirectiveHandler },
 	draft: Addresses | Services,
 	kind: 'a' | 'srv',
 	cx: LowerContext,
 ): void {
-	const period = (set: (value: number) => void): Subdirective => {
+	const period = (set: (value: number) => void): SubdirectiveHandler => {
 		return (words, at) => {
-			const value = onePeriod(words, at, cx);
+			const value = parseSingleDuration(words, at, cx);
 			if (value !== undefined) set(value);
 		};
 	};
-	const known: { readonly [name: string]: Subdirective } = {
+	const known: { readonly [name: string]: SubdirectiveHandler } = {
 		...own,
 		refresh: period(value => {
 			draft.refresh = Math.max(1, value);
@@ -153,7 +153,7 @@ function options(
 		}),
 		// Checked but not used: the lookup queries both address families concurrently anyway.
 		dial_fallback_delay: (words, at) => {
-			const word = oneWord(words, at, cx, 'duration');
+			const word = parseSingleWord(words, at, cx, 'duration');
 			if (word && !word.text.startsWith('-')) cx.duration(word);
 		},
 	};
@@ -170,7 +170,7 @@ function options(
 }
 
 function isResolver({ text, span }: Word, cx: LowerContext): boolean {
-	if (RESOLVER.test(text)) return true;
+	if (RESOLVER_PATTERN.test(text)) return true;
 	cx.problem('error', 'upstream/invalid-resolver', span, `\`${text}\` is not the address of a resolver.`, {
 		hint: 'Write an IP address, with a port if it is not 53: `10.0.0.2`, `10.0.0.2:5353`, `[::1]:53`.',
 	});
@@ -178,7 +178,7 @@ function isResolver({ text, span }: Word, cx: LowerContext): boolean {
 }
 
 /** An IP address, with an optional network before it or port after it. */
-export const RESOLVER =
+export const RESOLVER_PATTERN =
 	/^(?:(?:udp|tcp)[46]?\/)?(?:\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\](?::\d{1,5})?)$/;
 
 function portOf(word: Word, cx: LowerContext): string {

@@ -1,7 +1,7 @@
 /** Lowers the options of FastCGI, for `transport fastcgi` and `php_fastcgi`. */
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import type { UpstreamDraft } from './lower-upstream.ts';
-import { transportDuration } from './transports/transport-duration.ts';
+import { parseTransportDuration } from './transports/transport-duration.ts';
 import type { FastcgiTransportSettings } from './transports/transport-settings.ts';
 
 /** FastCGI settings during lowering. */
@@ -12,7 +12,7 @@ export function fastcgiOptions(
 	draft: FastcgiDraft,
 	pool: UpstreamDraft,
 	cx: LowerContext,
-): { [option: string]: Subdirective } {
+): { [option: string]: SubdirectiveHandler } {
 	return {
 		root: (words, at) => {
 			if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'root <folder>')) return;
@@ -45,19 +45,19 @@ export function fastcgiOptions(
 			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'capture_stderr')) draft.capture_stderr = true;
 		},
 		keepalive: (words, at) => {
-			const value = words.length === 1 && words[0]!.text === 'off' ? 0 : transportDuration(words, at, cx);
+			const value = words.length === 1 && words[0]!.text === 'off' ? 0 : parseTransportDuration(words, at, cx);
 			if (value !== undefined) pool.keepalive = value;
 		},
 		dial_timeout: (words, at) => {
-			const value = transportDuration(words, at, cx);
+			const value = parseTransportDuration(words, at, cx);
 			if (value !== undefined) pool.connect_timeout = value;
 		},
 		read_timeout: (words, at) => {
-			const value = transportDuration(words, at, cx);
+			const value = parseTransportDuration(words, at, cx);
 			if (value !== undefined) draft.read_timeout = value;
 		},
 		write_timeout: (words, at) => {
-			const value = transportDuration(words, at, cx);
+			const value = parseTransportDuration(words, at, cx);
 			if (value !== undefined) draft.write_timeout = value;
 		},
 	};

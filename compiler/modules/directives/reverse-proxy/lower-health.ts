@@ -1,8 +1,8 @@
 /** Lowers the sub-directives about upstream health: active checks, passive checks, circuit breakers. */
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { oneInteger, onePeriod, oneWord, ratioOf } from '../../words/single-value.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { parsePercentage, parseSingleDuration, parseSingleInteger, parseSingleWord } from '../../words/single-value.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { CircuitSettings, HealthCheckSettings } from './upstream-pool.ts';
 
@@ -22,23 +22,23 @@ export interface HealthDraft {
 
 const STATUS = /^[1-5](?:\d\d|xx)$/;
 
-/** Returns the sub-directives that fill the draft. Call {@link settleHealth} after the last one. */
-export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: Subdirective } {
+/** Returns the sub-directives that fill the draft. Call {@link dropDisabledHealthChecks} after the last one. */
+export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	return { ...activeSubdirectives(draft, cx), ...passiveSubdirectives(draft, cx) };
 }
 
 /** Drops the settings of active checks unless a path or port enables them. */
-export function settleHealth(draft: HealthDraft): void {
+export function dropDisabledHealthChecks(draft: HealthDraft): void {
 	const { health } = draft;
 	if (health && health.uri === undefined && health.port === undefined) delete draft.health;
 }
 
-function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: Subdirective } {
+function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	const set = <K extends keyof HealthCheckSettings>(key: K, value: HealthCheckSettings[K] | undefined) => {
 		if (value !== undefined) draft.health = { ...draft.health, [key]: value };
 	};
-	const uri: Subdirective = (args, line) => {
-		const word = oneWord(args, line, cx, 'uri');
+	const uri: SubdirectiveHandler = (args, line) => {
+		const word = parseSingleWord(args, line, cx, 'uri');
 		if (!word) return;
 		if (/^[\x21-\x7e]+$/.test(word.text)) set('uri', word.text);
 		else
@@ -63,7 +63,7 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 			uri(args, line);
 		},
 		health_upstream: (args, line) => {
-			const word = oneWord(args, line, cx, 'host:port');
+			const word = parseSingleWord(args, line, cx, 'host:port');
 			if (!word) return;
 			const parsed = parseUpstream(word.text);
 			const single = parsed.kind === 'static' && parsed.addresses.length === 1 && /:\d+$/.test(word.text);
@@ -79,28 +79,28 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 				cx.problem('error', 'health/port-and-upstream', line.words[0]!.span, message);
 				return;
 			}
-			set('port', oneInteger(args, line, cx, 1, 65_535));
+			set('port', parseSingleInteger(args, line, cx, 1, 65_535));
 		},
-		health_interval: (args, line) => set('interval', atLeast(1, onePeriod(args, line, cx))),
-		health_timeout: (args, line) => set('timeout', atLeast(1, onePeriod(args, line, cx))),
-		health_passes: (args, line) => set('passes', oneInteger(args, line, cx, 1, 1000)),
-		health_fails: (args, line) => set('fails', oneInteger(args, line, cx, 1, 1000)),
+		health_interval: (args, line) => set('interval', atLeast(1, parseSingleDuration(args, line, cx))),
+		health_timeout: (args, line) => set('timeout', atLeast(1, parseSingleDuration(args, line, cx))),
+		health_passes: (args, line) => set('passes', parseSingleInteger(args, line, cx, 1, 1000)),
+		health_fails: (args, line) => set('fails', parseSingleInteger(args, line, cx, 1, 1000)),
 		health_status: (args, line) => {
-			const word = oneWord(args, line, cx, 'status');
+			const word = parseSingleWord(args, line, cx, 'status');
 			if (word && isStatus(word, cx)) set('status', word.text);
 		},
 		health_body: (args, line) => {
-			const word = oneWord(args, line, cx, 'regexp');
+			const word = parseSingleWord(args, line, cx, 'regexp');
 			set('body', word && cx.regexp(word));
 		},
 		health_method: (args, line) => {
-			const word = oneWord(args, line, cx, 'method');
+			const word = parseSingleWord(args, line, cx, 'method');
 			if (!word) return;
 			if (isToken(word.text) && word.text.toUpperCase() !== 'CONNECT') set('method', word.text.toUpperCase());
 			else
 				cx.problem('error', 'health/invalid-method', word.span, `\`${word.text}\` is not a method for health checks.`);
 		},
-		health_request_body: (args, line) => set('request_body', oneWord(args, line, cx, 'body')?.text),
+		health_request_body: (args, line) => set('request_body', parseSingleWord(args, line, cx, 'body')?.text),
 		health_follow_redirects: (args, line) => {
 			if (cx.noBlock(line) && cx.count(line, args, 0, 0, 'health_follow_redirects')) set('follow_redirects', true);
 		},
@@ -123,24 +123,25 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 	};
 }
 
-function passiveSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: Subdirective } {
+function passiveSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	const set = <K extends keyof HealthDraft>(key: K, value: HealthDraft[K] | undefined) => {
 		if (value !== undefined) draft[key] = value;
 	};
 	return {
-		fail_duration: (args, line) => set('fail_duration', onePeriod(args, line, cx)),
-		max_fails: (args, line) => set('max_fails', oneInteger(args, line, cx, 1, 1000)),
+		fail_duration: (args, line) => set('fail_duration', parseSingleDuration(args, line, cx)),
+		max_fails: (args, line) => set('max_fails', parseSingleInteger(args, line, cx, 1, 1000)),
 		unhealthy_status: (args, line) => {
 			if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'unhealthy_status <status>…')) return;
 			const statuses = args.filter(word => isStatus(word, cx)).map(({ text }) => text);
 			set('unhealthy_status', [...(draft.unhealthy_status ?? []), ...statuses]);
 		},
-		unhealthy_latency: (args, line) => set('unhealthy_latency', onePeriod(args, line, cx)),
-		unhealthy_request_count: (args, line) => set('unhealthy_request_count', oneInteger(args, line, cx, 1, 1_000_000)),
+		unhealthy_latency: (args, line) => set('unhealthy_latency', parseSingleDuration(args, line, cx)),
+		unhealthy_request_count: (args, line) =>
+			set('unhealthy_request_count', parseSingleInteger(args, line, cx, 1, 1_000_000)),
 		...(cx.dialect === 'compatfile'
 			? {}
 			: {
-					slow_start: (args: readonly Word[], line: Line) => set('slow_start', onePeriod(args, line, cx)),
+					slow_start: (args: readonly Word[], line: Line) => set('slow_start', parseSingleDuration(args, line, cx)),
 					circuit_breaker: (args: readonly Word[], line: Line) => lowerCircuit(args, line, draft, cx),
 				}),
 	};
@@ -152,10 +153,10 @@ function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx:
 	const set = <K extends keyof CircuitSettings>(key: K, value: CircuitSettings[K] | undefined) => {
 		if (value !== undefined) circuit[key] = value;
 	};
-	const ratio = (key: 'error_ratio' | 'slow_ratio'): Subdirective => {
+	const ratio = (key: 'error_ratio' | 'slow_ratio'): SubdirectiveHandler => {
 		return (words, at) => {
-			const word = oneWord(words, at, cx, 'percent');
-			const value = word && ratioOf(word, cx);
+			const word = parseSingleWord(words, at, cx, 'percent');
+			const value = word && parsePercentage(word, cx);
 			if (value === undefined || !word) return;
 			if (value > 0 && value <= 1) set(key, value);
 			else
@@ -172,11 +173,11 @@ function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx:
 		{
 			error_ratio: ratio('error_ratio'),
 			slow_ratio: ratio('slow_ratio'),
-			slow_after: (words, at) => set('slow_after', onePeriod(words, at, cx)),
-			min_requests: (words, at) => set('min_requests', oneInteger(words, at, cx, 1, 1_000_000)),
-			window: (words, at) => set('window', atLeast(10, onePeriod(words, at, cx))),
-			open_for: (words, at) => set('open_for', atLeast(1, onePeriod(words, at, cx))),
-			probes: (words, at) => set('probes', oneInteger(words, at, cx, 1, 1000)),
+			slow_after: (words, at) => set('slow_after', parseSingleDuration(words, at, cx)),
+			min_requests: (words, at) => set('min_requests', parseSingleInteger(words, at, cx, 1, 1_000_000)),
+			window: (words, at) => set('window', atLeast(10, parseSingleDuration(words, at, cx))),
+			open_for: (words, at) => set('open_for', atLeast(1, parseSingleDuration(words, at, cx))),
+			probes: (words, at) => set('probes', parseSingleInteger(words, at, cx, 1, 1000)),
 		},
 		'circuit_breaker',
 	);

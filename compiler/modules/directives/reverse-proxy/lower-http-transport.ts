@@ -1,17 +1,17 @@
 /** Lowers `transport http { … }`. */
 import { parseIp } from '../../../exchange/ip-address.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { noEffect } from '../../words/single-value.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { warnNoEffect } from '../../words/single-value.ts';
 import type { UpstreamDraft } from './lower-upstream.ts';
 import { parseForwardProxy } from './transports/forward-proxy.ts';
 import { type ClientTlsDraft, clientTlsOptions } from './transports/lower-client-tls.ts';
-import { transportDuration } from './transports/transport-duration.ts';
+import { parseTransportDuration } from './transports/transport-duration.ts';
 import {
 	type HttpTransportSettings,
 	type HttpTransportVersion,
-	MAX_READ,
-	MIN_READ,
+	MAX_READ_BUFFER_BYTES,
+	MIN_READ_BUFFER_BYTES,
 } from './transports/transport-settings.ts';
 
 type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
@@ -27,15 +27,15 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 	const duration =
 		(
 			name: 'read_timeout' | 'write_timeout' | 'expect_continue_timeout' | 'dial_fallback_delay' | 'keepalive_interval',
-		): Subdirective =>
+		): SubdirectiveHandler =>
 		(words, at) => {
-			const value = transportDuration(words, at, cx);
+			const value = parseTransportDuration(words, at, cx);
 			if (value !== undefined) draft[name] = value;
 		};
 	const poolDuration =
-		(name: 'connect_timeout' | 'response_header_timeout' | 'keepalive'): Subdirective =>
+		(name: 'connect_timeout' | 'response_header_timeout' | 'keepalive'): SubdirectiveHandler =>
 		(words, at) => {
-			const value = transportDuration(words, at, cx);
+			const value = parseTransportDuration(words, at, cx);
 			if (value !== undefined) pool[name] = value;
 		};
 	const sizeOf = (words: readonly Word[], at: Line): number | undefined => {
@@ -51,7 +51,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		const word = one(words, at, `${at.words[0]!.text} <number>`);
 		return word && cx.integer(word, min, 1_000_000);
 	};
-	const known: { [option: string]: Subdirective } = {
+	const known: { [option: string]: SubdirectiveHandler } = {
 		dial_timeout: poolDuration('connect_timeout'),
 		dial_fallback_delay: (words, at) => {
 			if (words.length === 1 && words[0]!.text.startsWith('-')) draft.dial_fallback_delay = -1;
@@ -63,10 +63,11 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		write_timeout: duration('write_timeout'),
 		read_buffer: (words, at) => {
 			const size = sizeOf(words, at);
-			if (size !== undefined) draft.read_buffer = Math.min(Math.max(size, MIN_READ), MAX_READ);
+			if (size !== undefined)
+				draft.read_buffer = Math.min(Math.max(size, MIN_READ_BUFFER_BYTES), MAX_READ_BUFFER_BYTES);
 		},
 		write_buffer: (words, at) => {
-			if (sizeOf(words, at) !== undefined) noEffect(at, 'data is sent immediately', cx);
+			if (sizeOf(words, at) !== undefined) warnNoEffect(at, 'data is sent immediately', cx);
 		},
 		max_response_header: (words, at) => {
 			const size = sizeOf(words, at);
@@ -132,7 +133,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		}, cx),
 	};
 	/** An obsolete option, for existing Compatfiles. */
-	const forwardProxyUrl: Subdirective = (words, at) => {
+	const forwardProxyUrl: SubdirectiveHandler = (words, at) => {
 		if (cx.dialect === 'configfile') {
 			const message = '`forward_proxy_url` is written `network_proxy url` here.';
 			cx.problem('error', 'directive/old-spelling', at.words[0]!.span, message);

@@ -5,39 +5,39 @@ import { parseIpRange } from '../../../exchange/ip-ranges.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { DirectiveLine } from '../../contract/directive.ts';
 import { FOREIGN_PROXY_WORDS } from '../../contract/foreign-words.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { type HeaderEdits, lowerHeaderEdit } from '../../words/header-edits.ts';
-import { noEffect, onePeriod, oneWord } from '../../words/single-value.ts';
+import { parseSingleDuration, parseSingleWord, warnNoEffect } from '../../words/single-value.ts';
 import { type ResponseRule, ResponseRulesDraft } from '../responses/response-rules.ts';
-import { settleHealth } from './lower-health.ts';
-import { settleSchemes } from './lower-transport.ts';
-import { lowerAddresses, poolSubdirectives, SOURCES, type UpstreamDraft } from './lower-upstream.ts';
+import { dropDisabledHealthChecks } from './lower-health.ts';
+import { applyAddressSchemes } from './lower-transport.ts';
+import { lowerAddresses, poolSubdirectives, UPSTREAM_SOURCES, type UpstreamDraft } from './lower-upstream.ts';
 import type { ProxyStep } from './proxy-handler.ts';
 import type { UpstreamSettings } from './upstream-pool.ts';
 
 const NAMED = 'upstream://';
 
 /** A directive that is lowered like `reverse_proxy`. */
-export interface ProxyWords {
+export interface ProxyDirectiveOptions {
 	/** The directive's name. */
 	readonly of: string;
 	readonly usage: string;
 	/** The directive's own sub-directives for the step, which take precedence over those of `reverse_proxy`. */
-	readonly own?: (fields: ProxyFields, pool: UpstreamDraft) => { readonly [name: string]: Subdirective };
+	readonly own?: (fields: ProxyFields, pool: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
 	/** The directive's own sub-directives for the pool; they are rejected if the line uses a named pool. */
-	readonly ofPool?: (pool: UpstreamDraft) => { readonly [name: string]: Subdirective };
+	readonly ofPool?: (pool: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
 	/** Called after all lines have been lowered. `named` is true if the line uses a named pool. */
 	readonly settle?: (fields: ProxyFields, pool: UpstreamDraft, named: boolean) => void;
 }
 
 /** Lowers the line of such a directive to a proxy step. */
-export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWords, cx: LowerContext): Step {
+export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyDirectiveOptions, cx: LowerContext): Step {
 	const draft: UpstreamDraft = { to: [] };
 	const fields: ProxyFields = {};
 	const named = lowerName(args, cx);
 	if (named === undefined) lowerAddresses(args, draft, cx);
 	const pool = { ...poolSubdirectives(draft, cx), ...words.ofPool?.(draft) };
-	const known: { [name: string]: Subdirective } = named === undefined ? pool : refusedBeside(named, pool, cx);
+	const known: { [name: string]: SubdirectiveHandler } = named === undefined ? pool : refusedBeside(named, pool, cx);
 	const responses = new ResponseRulesDraft(line.block?.lines ?? [], cx);
 	const every = { ...known, ...proxySubdirectives(fields, cx), ...words.own?.(fields, draft) };
 	Object.defineProperties(every, Object.getOwnPropertyDescriptors(responses.subdirectives()));
@@ -46,7 +46,8 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWord
 	if (rules.length > 0) fields.responses = rules;
 	words.settle?.(fields, draft, named !== undefined);
 	if (named !== undefined) return cx.origin<ProxyStep>({ handler: 'proxy', pool: named, ...fields }, line.span);
-	const hasAddress = args.length > 0 || line.block?.lines.some(({ words }) => SOURCES.has(words[0]!.text)) === true;
+	const hasAddress =
+		args.length > 0 || line.block?.lines.some(({ words }) => UPSTREAM_SOURCES.has(words[0]!.text)) === true;
 	if (!hasAddress) {
 		const configfile = cx.dialect === 'configfile';
 		const message = `\`${words.of}\` has no upstream${configfile ? '' : ': every request gets status 503'}.`;
@@ -55,8 +56,8 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWord
 		if (!configfile)
 			return cx.origin({ handler: 'fail', status: 503, message: 'No upstream is available.' }, line.span);
 	}
-	settleSchemes(draft, args[0]?.span ?? line.span, cx);
-	settleHealth(draft);
+	applyAddressSchemes(draft, args[0]?.span ?? line.span, cx);
+	dropDisabledHealthChecks(draft);
 	const upstreams = cx.origin(draft as UpstreamDraft & UpstreamSettings, args[0]?.span ?? line.span);
 	return cx.origin<ProxyStep>({ handler: 'proxy', upstreams, ...fields }, line.span);
 }
@@ -108,8 +109,8 @@ function lowerName(args: readonly Word[], cx: LowerContext): string | undefined 
  * Returns sub-directives that reject settings of a pool. A named pool is configured where it is defined; settings here would
  * change it for every other user.
  */
-function refusedBeside(name: string, pool: { readonly [name: string]: Subdirective }, cx: LowerContext) {
-	const refused: { [name: string]: Subdirective } = {};
+function refusedBeside(name: string, pool: { readonly [name: string]: SubdirectiveHandler }, cx: LowerContext) {
+	const refused: { [name: string]: SubdirectiveHandler } = {};
 	for (const subdirective of Object.keys(pool)) {
 		refused[subdirective] = (_args, line) => {
 			const word = line.words[0]!;
@@ -122,13 +123,13 @@ function refusedBeside(name: string, pool: { readonly [name: string]: Subdirecti
 	return refused;
 }
 
-function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: string]: Subdirective } {
+function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	const assign = <K extends keyof ProxyFields>(key: K, value: ProxyFields[K] | undefined) => {
 		if (value !== undefined) fields[key] = value;
 	};
 	const once = (args: readonly Word[], line: Line, usage: string): Word | undefined =>
 		cx.noBlock(line) && cx.count(line, args, 1, 1, usage) ? args[0] : undefined;
-	const known: { [name: string]: Subdirective } = {
+	const known: { [name: string]: SubdirectiveHandler } = {
 		header_up: (args, line) => {
 			if (!cx.noBlock(line) || !cx.count(line, args, 1, 3, 'header_up [+|-]<field> [<value>|<regexp> [<replacement>]]'))
 				return;
@@ -169,10 +170,10 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 		response_buffers: (args, line) => assign('response_buffers', bufferSize(args, line, cx)),
 		stream_buffer_size: (args, line) => {
 			if (bufferSize(args, line, cx) === undefined) return;
-			noEffect(line, 'streams are passed on immediately, without copying into a buffer', cx);
+			warnNoEffect(line, 'streams are passed on immediately, without copying into a buffer', cx);
 		},
-		stream_timeout: (args, line) => assign('stream_timeout', onePeriod(args, line, cx)),
-		stream_close_delay: (args, line) => assign('stream_close_delay', onePeriod(args, line, cx)),
+		stream_timeout: (args, line) => assign('stream_timeout', parseSingleDuration(args, line, cx)),
+		stream_close_delay: (args, line) => assign('stream_close_delay', parseSingleDuration(args, line, cx)),
 		verbose_logs: (args, line) => {
 			if (cx.noBlock(line) && cx.count(line, args, 0, 0, 'verbose_logs')) fields.verbose_logs = true;
 		},
@@ -194,7 +195,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 
 /** Parses `64KiB`, or `unlimited`, which is −1. */
 function bufferSize(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
-	const word = oneWord(args, line, cx, 'size');
+	const word = parseSingleWord(args, line, cx, 'size');
 	if (!word) return undefined;
 	return word.text === 'unlimited' ? -1 : cx.size(word);
 }

@@ -1,8 +1,8 @@
 /** Lowers the sub-directives about retries: how often, for how long, and after what. */
 import type { Matcher } from '../../../document/document.ts';
 import type { Block, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { oneInteger, onePeriod, ratioOf } from '../../words/single-value.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { parsePercentage, parseSingleDuration, parseSingleInteger } from '../../words/single-value.ts';
 import type { RetryBudget } from './upstream-pool.ts';
 
 /** A pool's retry settings during lowering. */
@@ -21,19 +21,19 @@ export function retrySubdirectives(
 	draft: RetryDraft,
 	cx: LowerContext,
 	named: boolean,
-): { [name: string]: Subdirective } {
+): { [name: string]: SubdirectiveHandler } {
 	const sets: Matcher[] = [];
 	return {
 		lb_retries: (args, line) => {
-			const count = oneInteger(args, line, cx, 0, 1000);
+			const count = parseSingleInteger(args, line, cx, 0, 1000);
 			if (count !== undefined) draft.retries = count;
 		},
 		lb_try_duration: (args, line) => {
-			const duration = onePeriod(args, line, cx);
+			const duration = parseSingleDuration(args, line, cx);
 			if (duration !== undefined) draft.retry_duration = duration;
 		},
 		lb_try_interval: (args, line) => {
-			const interval = onePeriod(args, line, cx);
+			const interval = parseSingleDuration(args, line, cx);
 			if (interval !== undefined) draft.retry_interval = interval;
 		},
 		lb_retry_match: (args, line) => {
@@ -48,11 +48,11 @@ export function retrySubdirectives(
 	};
 }
 
-function budgetSubdirective(draft: RetryDraft, cx: LowerContext): Subdirective {
+function budgetSubdirective(draft: RetryDraft, cx: LowerContext): SubdirectiveHandler {
 	return (args, line) => {
 		if (!cx.noBlock(line) || !cx.count(line, args, 1, 2, 'lb_retry_budget <percent> [<number a second>]')) return;
 		const [share, perSecond] = args as [Word, Word?];
-		const ratio = ratioOf(share, cx);
+		const ratio = parsePercentage(share, cx);
 		const rate = perSecond && cx.integer(perSecond, 0, 1_000_000);
 		if (ratio === undefined) return;
 		draft.retry_budget = { ratio, ...(rate === undefined ? {} : { per_second: rate }) };

@@ -36,7 +36,7 @@ export function commonScheme(draft: UpstreamDraft): string {
 }
 
 /** Called after all lines: removes the schemes from the addresses and applies them to the transport. */
-export function settleSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
+export function applyAddressSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const scheme = commonScheme(draft);
 	draft.to = draft.to.map(text => text.replace(SCHEME, ''));
 	const { transport } = draft;

@@ -2,12 +2,12 @@
 
 import type { Line, NamedBlock, Word } from '../../../syntax/ast.ts';
 import { FOREIGN_PROXY_WORDS } from '../../contract/foreign-words.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { lowerBalance } from './lower-balance.ts';
 import { dynamicSubdirective } from './lower-dynamic.ts';
-import { type HealthDraft, healthSubdirectives, settleHealth } from './lower-health.ts';
+import { dropDisabledHealthChecks, type HealthDraft, healthSubdirectives } from './lower-health.ts';
 import { type RetryDraft, retrySubdirectives } from './lower-retries.ts';
-import { commonScheme, lowerTransport, settleSchemes } from './lower-transport.ts';
+import { applyAddressSchemes, commonScheme, lowerTransport } from './lower-transport.ts';
 import type { TransportSettings } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource } from './upstream-pool.ts';
@@ -26,7 +26,7 @@ export interface UpstreamDraft extends HealthDraft, RetryDraft {
 }
 
 /** Sub-directives that define where upstreams are. */
-export const SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
+export const UPSTREAM_SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
 
 /** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
 export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft {
@@ -39,7 +39,8 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 			foreignWords: FOREIGN_PROXY_WORDS,
 		});
 	}
-	const hasAddress = draft.dynamic !== undefined || block.lines.some(({ words }) => SOURCES.has(words[0]!.text));
+	const hasAddress =
+		draft.dynamic !== undefined || block.lines.some(({ words }) => UPSTREAM_SOURCES.has(words[0]!.text));
 	if (draft.to.length === 0 && !hasAddress) {
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
@@ -47,12 +48,12 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		// A dummy address, so that uses of the pool do not report the mistake again.
 		draft.to.push('127.0.0.1:8080');
 	}
-	settleSchemes(draft, block.name.span, cx);
-	settleHealth(draft);
+	applyAddressSchemes(draft, block.name.span, cx);
+	dropDisabledHealthChecks(draft);
 	return draft;
 }
 
-/** Lowers addresses into the draft; schemes stay on the addresses until `settleSchemes`. */
+/** Lowers addresses into the draft; schemes stay on the addresses until `applyAddressSchemes`. */
 export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx: LowerContext): void {
 	for (const word of words) {
 		const text = withoutPath(cx.template(word), word, cx);
@@ -106,9 +107,9 @@ export function poolSubdirectives(
 	draft: UpstreamDraft,
 	cx: LowerContext,
 	named = false,
-): { [name: string]: Subdirective } {
+): { [name: string]: SubdirectiveHandler } {
 	let transport = false;
-	const known: { [name: string]: Subdirective } = {
+	const known: { [name: string]: SubdirectiveHandler } = {
 		to: (args, line) => {
 			if (cx.noBlock(line) && cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'to <upstream>…')) {
 				lowerAddresses(args, draft, cx);

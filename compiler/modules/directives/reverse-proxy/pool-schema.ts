@@ -1,7 +1,7 @@
 /** Schema of a pool apart from its addresses and its transport: lookups, health, circuit breakers, retries. */
 import type { Schema } from '../../../document/schema-type.ts';
-import { RESOLVER } from './lower-dynamic.ts';
-import { RETRY } from './retry-predicate.ts';
+import { RESOLVER_PATTERN } from './lower-dynamic.ts';
+import { RETRY_PREDICATE_SCHEMA } from './retry-predicate.ts';
 
 const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 const COUNT: Schema = { type: 'integer', minimum: 1, maximum: 1_000_000 };
@@ -10,7 +10,7 @@ const NAME: Schema = { type: 'string', minLength: 1, maxLength: 4096 };
 
 const RESOLVERS: Schema = {
 	type: 'array',
-	items: { type: 'string', pattern: RESOLVER.source },
+	items: { type: 'string', pattern: RESOLVER_PATTERN.source },
 	description: `IP addresses of name servers, with a port if it is not 53; default the system's.`,
 };
 
@@ -226,7 +226,7 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 			'Milliseconds before a retry if no other upstream is left; default 250. Doubles each time, up to eightfold.',
 	},
 	retry_match: {
-		...RETRY,
+		...RETRY_PREDICATE_SCHEMA,
 		description:
 			'Which failures and responses are retried. Failed connections always are; by default, so are failures of GET and HEAD.',
 	},

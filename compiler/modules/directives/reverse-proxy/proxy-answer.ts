@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
-import { VIA, VIA_NAME } from '../../../exchange/forwarded-request.ts';
+import { VIA_BY_PROTOCOL, VIA_NAME } from '../../../exchange/forwarded-request.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -10,7 +10,7 @@ import { UpstreamError, type UpstreamResponse } from '../../../exchange/leases.t
 import { type RuleFinder, statusOf } from '../responses/response-rules.ts';
 import { bufferedBody } from './buffered-body.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
-import { splice } from './splice.ts';
+import { spliceStreams } from './splice.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
 /** The status of an exchange whose client left before the upstream answered. It is only recorded. */
@@ -31,7 +31,7 @@ export interface AnswerSettings {
 }
 
 /** Answers with the upstream's response, whose head has just arrived. `upgrade`: the protocol that was requested. */
-export function answer(
+export function answerFromUpstream(
 	x: Exchange,
 	facts: ProxyFacts,
 	upstream: UpstreamResponse,
@@ -93,7 +93,7 @@ function join(x: Exchange, upstream: UpstreamResponse, upgrade: string | undefin
 			clearTimeout(timer);
 			leave();
 		});
-		splice(client, stream);
+		spliceStreams(client, stream);
 	});
 	passFields(x, upstream, settings);
 }
@@ -114,10 +114,10 @@ function passFields(x: Exchange, upstream: UpstreamResponse, { edit }: AnswerSet
 function addVia({ headers, protocol }: UpstreamResponse): void {
 	switch (protocol) {
 		case 'HTTP/1.1':
-			headers.add('Via', VIA['HTTP/1.1']);
+			headers.add('Via', VIA_BY_PROTOCOL['HTTP/1.1']);
 			break;
 		case 'HTTP/1.0':
-			headers.add('Via', VIA['HTTP/1.0']);
+			headers.add('Via', VIA_BY_PROTOCOL['HTTP/1.0']);
 			break;
 		default:
 			headers.add('Via', `${protocol.startsWith('HTTP/') ? protocol.slice(5) : '1.1'} ${VIA_NAME}`);
@@ -149,7 +149,7 @@ function handleResponse(
 }
 
 /** Throws the error of a failed attempt as an HttpError. If the client has left, only records a status. */
-export function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
+export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknown): void {
 	if (x.isGone) {
 		x.response.status = CLIENT_CLOSED_REQUEST;
 		x.response.body = null;

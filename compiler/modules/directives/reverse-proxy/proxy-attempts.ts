@@ -5,7 +5,7 @@ import { type Body, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../exchange/leases.ts';
-import { bufferedBody, UntouchedBody } from './buffered-body.ts';
+import { bufferedBody, UnreadBody } from './buffered-body.ts';
 import type { RetryPredicate } from './retry-predicate.ts';
 import { parseResolvedUpstream } from './upstream-address.ts';
 import { sendToUpstream, type UpstreamPool } from './upstream-pool.ts';
@@ -41,7 +41,7 @@ const MAX_LISTED_ATTEMPTS = 100;
 const MAX_WAIT = 8;
 
 /** The upstream request that was answered, and its response. */
-export interface Answered {
+export interface AnsweredAttempt {
 	readonly request: UpstreamRequest;
 	readonly response: UpstreamResponse;
 }
@@ -50,7 +50,11 @@ export interface Answered {
  * Tries until an upstream answers. Throws HttpError if none is available, or if the responses of all attempts were to be
  * retried. Throws UpstreamError if the last attempt did.
  */
-export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): Promise<Answered> {
+export async function attemptUpstreams(
+	x: Exchange,
+	facts: ProxyFacts,
+	settings: AttemptSettings,
+): Promise<AnsweredAttempt> {
 	const { pool } = settings;
 	const body = await bodyOf(x, settings);
 	let tried: Upstream[] = [];
@@ -61,7 +65,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 		if (!upstream) {
 			// All upstreams have been tried; they are tried again after a pause. Finding none available counts as an attempt.
 			if (tried.length === 0) {
-				const error = noUpstream(addresses);
+				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
 				facts.retries++;
 			}
@@ -108,7 +112,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 async function bodyOf(x: Exchange, settings: AttemptSettings): Promise<Body> {
 	const { body } = x.request;
 	const buffered = settings.buffers > 0 ? await bufferedBody(body, settings.buffers) : body;
-	return isStream(buffered) ? new UntouchedBody(buffered) : buffered;
+	return isStream(buffered) ? new UnreadBody(buffered) : buffered;
 }
 
 function addressesOf(x: Exchange, settings: AttemptSettings) {
@@ -148,11 +152,11 @@ function wantsAnother(
 
 /** Reports whether a body can be sent again: it is in memory, or has not been read from. */
 function isReplayable(body: Body): boolean {
-	return !(body instanceof UntouchedBody) || !body.touched;
+	return !(body instanceof UnreadBody) || !body.touched;
 }
 
 function giveUp(body: Body): void {
-	if (body instanceof UntouchedBody) {
+	if (body instanceof UnreadBody) {
 		body.touched = true;
 		body.cancel();
 	}
@@ -163,7 +167,7 @@ function discard(response: UpstreamResponse): void {
 }
 
 /** Returns the error if no upstream could be chosen; `addresses` are those from placeholders or lookups, if any. */
-export function noUpstream(addresses: readonly string[] | undefined): HttpError {
+export function noUpstreamError(addresses: readonly string[] | undefined): HttpError {
 	// An invalid address counts as a failed connection.
 	const none = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
 	return none

@@ -16,14 +16,14 @@ import { compileBalance } from '../../providers/balancers/index.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../../words/header-edits.ts';
 import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
 import { answersLastForward, countForward, countsForwards } from './max-forwards.ts';
-import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
-import { type AttemptSettings, attempt, noUpstream } from './proxy-attempts.ts';
+import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './proxy-answer.ts';
+import { type AttemptSettings, attemptUpstreams, noUpstreamError } from './proxy-attempts.ts';
 import { compileRetryPredicate } from './retry-predicate.ts';
-import { withSchemes } from './schemes.ts';
+import { applySchemes } from './schemes.ts';
 import { SingleAttempt } from './single-attempt.ts';
 import { compileTransportValues } from './transport-values.ts';
 import { MaterialError } from './transports/tls-material.ts';
-import { asksForGzip, usesTls } from './transports/transport-settings.ts';
+import { requestsGzip, usesTls } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource, UpstreamPool, UpstreamSettings } from './upstream-pool.ts';
 
@@ -81,9 +81,9 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 			if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now(), proxyFactsOf(x));
 			x.proxied = facts;
-			return attempt(x, facts, attempts).then(
-				({ request, response }) => answer(x, facts, response, request.upgrade, answering),
-				error => refuse(x, facts, error),
+			return attemptUpstreams(x, facts, attempts).then(
+				({ request, response }) => answerFromUpstream(x, facts, response, request.upgrade, answering),
+				error => failProxiedRequest(x, facts, error),
 			);
 		};
 	}
@@ -92,7 +92,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 		const resolved = addresses?.(x);
 		const upstream = select(x, undefined, resolved);
-		if (!upstream) throw noUpstream(resolved);
+		if (!upstream) throw noUpstreamError(resolved);
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now(), proxyFactsOf(x));
 		x.proxied = facts;
 		const request = makeRequest(x, upstream, x.request.body);
@@ -124,7 +124,7 @@ function compileRequest(
 ): (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest {
 	const transportValues = compileTransportValues(settings, cx);
 	const overTls = usesTls(settings.transport);
-	const compresses = asksForGzip(settings.transport);
+	const compresses = requestsGzip(settings.transport);
 	const isTrusted = compileTrust(step, cx);
 	const forwarded = step.forwarded === true;
 	const edit = step.header_up && compileHeaderEdits(step.header_up, cx);
@@ -240,7 +240,7 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 		if (error instanceof RangeError) cx.refuse(error.message, 'balancing/invalid-settings');
 		throw error;
 	}
-	const known = withSchemes(settings);
+	const known = applySchemes(settings);
 	return typeof known === 'string' ? cx.refuse(known, 'upstream/schemes') : known;
 }
 

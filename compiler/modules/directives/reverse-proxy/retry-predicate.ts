@@ -18,12 +18,12 @@ export interface AttemptOutcome {
 export type RetryPredicate = (x: Exchange, outcome: AttemptOutcome) => boolean;
 
 /** Reference to the predicate's schema. */
-export const RETRY: Schema = { $ref: '#/$defs/retry' };
+export const RETRY_PREDICATE_SCHEMA: Schema = { $ref: '#/$defs/retry' };
 
-const PARTS: Schema = { type: 'array', items: RETRY, description: 'The parts.' };
+const PARTS: Schema = { type: 'array', items: RETRY_PREDICATE_SCHEMA, description: 'The parts.' };
 
 /** Predicate kinds available in addition to the request matchers, with their properties. */
-export const RETRY_KINDS: readonly {
+export const RETRY_PREDICATE_KINDS: readonly {
 	readonly id: string;
 	readonly summary: string;
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
@@ -38,7 +38,11 @@ export const RETRY_KINDS: readonly {
 		summary: 'Holds if any of its parts holds.',
 		schema: { properties: { of: PARTS }, required: ['of'] },
 	},
-	{ id: 'not', summary: 'Holds if its part does not.', schema: { properties: { of: RETRY }, required: ['of'] } },
+	{
+		id: 'not',
+		summary: 'Holds if its part does not.',
+		schema: { properties: { of: RETRY_PREDICATE_SCHEMA }, required: ['of'] },
+	},
 	{
 		id: 'status',
 		summary: 'Holds for responses with one of these statuses.',

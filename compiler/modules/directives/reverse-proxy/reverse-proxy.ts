@@ -7,7 +7,7 @@ import { RESPONSE_RULES } from '../responses/response-rules.ts';
 import { lowerProxy } from './lower-proxy.ts';
 import { POOL_PAGE } from './pool-page.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
-import { RETRY } from './retry-predicate.ts';
+import { RETRY_PREDICATE_SCHEMA } from './retry-predicate.ts';
 import { TRANSPORT_PAGE } from './transports/transport-page.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';
@@ -129,7 +129,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 			},
 			verbose_logs: { type: 'boolean', default: false, description: 'Lists each attempt in the access log.' },
 			retry_match: {
-				...RETRY,
+				...RETRY_PREDICATE_SCHEMA,
 				description: 'Which failures and responses are retried, overriding the pool’s setting.',
 			},
 			responses: RESPONSE_RULES,

@@ -3,7 +3,7 @@ import { parseUpstream } from './upstream-address.ts';
 import type { UpstreamSettings } from './upstream-pool.ts';
 
 /** Returns settings with the schemes removed from the addresses; a string describes a mistake. */
-export function withSchemes(settings: UpstreamSettings): UpstreamSettings | string {
+export function applySchemes(settings: UpstreamSettings): UpstreamSettings | string {
 	const schemes = new Set<string>();
 	const to = settings.to.flatMap(text => {
 		const parsed = parseUpstream(text);

@@ -11,7 +11,7 @@ import type {
 	UpstreamResponse,
 } from '../../../exchange/leases.ts';
 import { PendingAnswer } from '../../../exchange/pending-answer.ts';
-import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
+import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './proxy-answer.ts';
 
 /** Sends a request to an upstream once, and builds the response from the result. */
 export class SingleAttempt implements UpstreamOutcome {
@@ -48,7 +48,7 @@ export class SingleAttempt implements UpstreamOutcome {
 	answered(response: UpstreamResponse, ready?: boolean): void {
 		let pending: void | Promise<void>;
 		try {
-			pending = answer(this.#x, this.#facts, response, this.#upgrade, this.#settings);
+			pending = answerFromUpstream(this.#x, this.#facts, response, this.#upgrade, this.#settings);
 		} catch (error) {
 			this.#rejectLater(error);
 			return;
@@ -59,7 +59,7 @@ export class SingleAttempt implements UpstreamOutcome {
 
 	failed(error: UpstreamError): void {
 		try {
-			refuse(this.#x, this.#facts, error);
+			failProxiedRequest(this.#x, this.#facts, error);
 		} catch (failure) {
 			this.#rejectLater(failure);
 			return;

@@ -6,7 +6,7 @@ import { isJoinable } from '../../../exchange/joinable-stream.ts';
  * Passes bytes both ways with backpressure. When one side ends, the other's writing side ends and the opposite direction
  * continues; when one fails, the other is closed too.
  */
-export function splice(client: Duplex, upstream: Duplex): void {
+export function spliceStreams(client: Duplex, upstream: Duplex): void {
 	if (isJoinable(client) && client.joinTo(upstream)) return;
 	client.pipe(upstream);
 	upstream.pipe(client);

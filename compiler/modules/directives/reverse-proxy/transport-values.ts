@@ -2,7 +2,7 @@
 
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
-import type { ProxiedClient, TransportValues } from '../../../exchange/leases.ts';
+import type { ClientAddresses, TransportValues } from '../../../exchange/leases.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileCgiVariables } from './cgi-variables.ts';
 import type { UpstreamSettings } from './upstream-pool.ts';
@@ -40,7 +40,7 @@ function hostName(text: string): string {
 	return /^[A-Za-z0-9._:-]{1,253}$/.test(text) ? text : '';
 }
 
-function clientOf({ connection }: Exchange, address: string): ProxiedClient {
+function clientOf({ connection }: Exchange, address: string): ClientAddresses {
 	return {
 		address,
 		// The port of a client behind another proxy is unknown.

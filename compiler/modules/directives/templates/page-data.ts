@@ -1,10 +1,10 @@
 /** The value of `.` in a page: the request, and the response's fields, which the page may change. */
-import { sentHost } from '../../../exchange/authority.ts';
+import { hostAsSent } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { encodeFieldText, isFieldValue, isToken } from '../../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { FunctionError } from '../../templates/template-error.ts';
-import { method } from '../../templates/time-value.ts';
+import { objectMethod } from '../../templates/time-value.ts';
 import type { TemplateObject, Value } from '../../templates/value.ts';
 import { cookieNamed, FieldsObject, RequestObject } from './request-objects.ts';
 
@@ -45,7 +45,7 @@ export class PageData implements TemplateObject {
 			case 'OriginalReq':
 				return new RequestObject(this.#x, { ...received, fields: request.headers });
 			case 'Host':
-				return sentHost(request.authority);
+				return hostAsSent(request.authority);
 			case 'RemoteIP':
 				return connection.remoteAddress;
 			case 'ClientIP':
@@ -55,7 +55,7 @@ export class PageData implements TemplateObject {
 			case 'RespHeader':
 				return new ResponseFields(this.#headers);
 			case 'Cookie':
-				return method(name, 'string', (of: string) => cookieNamed(request.headers, of) ?? '');
+				return objectMethod(name, 'string', (of: string) => cookieNamed(request.headers, of) ?? '');
 			default:
 				return undefined;
 		}
@@ -78,17 +78,17 @@ class ResponseFields extends FieldsObject {
 	override member(name: string): Value | undefined {
 		switch (name) {
 			case 'Add':
-				return method(name, 'string string', (field: string, value: string) => {
+				return objectMethod(name, 'string string', (field: string, value: string) => {
 					this.#headers.add(checked(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Set':
-				return method(name, 'string string', (field: string, value: string) => {
+				return objectMethod(name, 'string string', (field: string, value: string) => {
 					this.#headers.set(checked(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Del':
-				return method(name, 'string', (field: string) => {
+				return objectMethod(name, 'string', (field: string) => {
 					this.#headers.delete(field.toLowerCase());
 					return '';
 				});

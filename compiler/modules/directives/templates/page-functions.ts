@@ -2,19 +2,19 @@
 import { withWholeBody } from '../../../codegen/context/request-body.ts';
 import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import { formatValue, textOf } from '../../templates/format-value.ts';
-import { callChecked, define, type FunctionList } from '../../templates/function.ts';
+import { formatValue, valueToText } from '../../templates/format-value.ts';
+import { callChecked, defineFunction, type FunctionList } from '../../templates/function.ts';
 import type { Run } from '../../templates/run.ts';
 import { FunctionError, Suspension, TemplateFailure } from '../../templates/template-error.ts';
 import { addTemplates, executeTextTemplate } from '../../templates/text-template.ts';
-import { method, TimeValue } from '../../templates/time-value.ts';
+import { objectMethod, TimeValue } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
-import { filePath, hostOf } from './page-host.ts';
+import { pageFilePath, pageHostOf } from './page-host.ts';
 import { humanize, pathEscape, splitFrontMatter, stripHtml } from './page-texts.ts';
 import { type SubResponse, subRequest } from './sub-request.ts';
 
-const placeholder = define('string', (run, name: string) => {
-	const host = hostOf(run);
+const placeholder = defineFunction('string', (run, name: string) => {
+	const host = pageHostOf(run);
 	const template = host.site.placeholder(name);
 	if (template === undefined) return '';
 	if (name.startsWith('http.request.body') && isStream(host.x.request.body)) {
@@ -25,8 +25,8 @@ const placeholder = define('string', (run, name: string) => {
 
 /** Functions for files, requests, text formats and the response: `include` to `maybe`. */
 export const PAGE_FUNCTIONS: FunctionList = {
-	include: define('string any...', (run, file: string, args: Value[]) => {
-		const host = hostOf(run);
+	include: defineFunction('string any...', (run, file: string, args: Value[]) => {
+		const host = pageHostOf(run);
 		const template = host.site.compile({ text: host.readText(run, file) }, file);
 		return executeTextTemplate(template, {
 			name: file,
@@ -35,76 +35,76 @@ export const PAGE_FUNCTIONS: FunctionList = {
 			deps: run.deps,
 		});
 	}),
-	import: define('string', (run, file: string) => {
-		const host = hostOf(run);
+	import: defineFunction('string', (run, file: string) => {
+		const host = pageHostOf(run);
 		addTemplates(run, host.site.compile({ text: host.readText(run, file) }, file), file);
 		return '';
 	}),
-	readFile: define('string', (run, file: string) => hostOf(run).readText(run, file)),
-	httpInclude: define('string', httpInclude),
-	listFiles: define('string', (run, folder: string) => {
-		const { site, root } = hostOf(run);
-		const path = filePath(folder);
+	readFile: defineFunction('string', (run, file: string) => pageHostOf(run).readText(run, file)),
+	httpInclude: defineFunction('string', httpInclude),
+	listFiles: defineFunction('string', (run, folder: string) => {
+		const { site, root } = pageHostOf(run);
+		const path = pageFilePath(folder);
 		run.budget.spend(100);
 		const facts = site.reader.stat(root, path, false);
 		if (!facts) return run.fail(`${folder}: there is no such folder`);
 		if (facts.type !== 'directory') return run.fail(`${folder} is not a directory`);
 		return site.reader.list(root, path, false);
 	}),
-	fileExists: define('string', (run, file: string) => {
-		const { site, root } = hostOf(run);
+	fileExists: defineFunction('string', (run, file: string) => {
+		const { site, root } = pageHostOf(run);
 		run.budget.spend(20);
-		return site.reader.stat(root, filePath(file), false) !== undefined;
+		return site.reader.stat(root, pageFilePath(file), false) !== undefined;
 	}),
-	fileStat: define('string', (run, file: string) => {
-		const { site, root } = hostOf(run);
+	fileStat: defineFunction('string', (run, file: string) => {
+		const { site, root } = pageHostOf(run);
 		run.budget.spend(20);
-		const facts = site.reader.stat(root, filePath(file), false);
+		const facts = site.reader.stat(root, pageFilePath(file), false);
 		if (!facts) return run.fail(`${file}: there is no such file`);
 		const name = file.split('/').findLast(segment => segment !== '') ?? '';
 		return new FileInfo(name, facts.type === 'directory', BigInt(facts.size), Number(facts.mtimeNs / 1_000_000n));
 	}),
-	env: define('string', (run, name: string) => environment(run, name)),
-	expandenv: define('string', (run, text: string) =>
+	env: defineFunction('string', (run, name: string) => environment(run, name)),
+	expandenv: defineFunction('string', (run, text: string) =>
 		text.replace(/\$(?:\{(\w+)\}|(\w+))/g, (_, braced?: string, plain?: string) => environment(run, braced ?? plain!)),
 	),
 	placeholder,
 	ph: placeholder,
-	markdown: define('any', (run, text: Value) => {
-		const source = textOf(run, text);
+	markdown: defineFunction('any', (run, text: Value) => {
+		const source = valueToText(run, text);
 		run.budget.spend(source.length);
-		const html = hostOf(run).site.formats.markdown(source);
+		const html = pageHostOf(run).site.formats.markdown(source);
 		run.budget.text(html.length);
 		return html;
 	}),
-	stripHTML: define('string', (_, html: string) => stripHtml(html)),
-	splitFrontMatter: define('string', (run, text: string) => {
+	stripHTML: defineFunction('string', (_, html: string) => stripHtml(html)),
+	splitFrontMatter: defineFunction('string', (run, text: string) => {
 		run.budget.spend(text.length >> 5);
-		const { meta, body } = splitFrontMatter(text, hostOf(run).site.formats);
+		const { meta, body } = splitFrontMatter(text, pageHostOf(run).site.formats);
 		return new SplitDocument(run, meta, body);
 	}),
-	httpError: define('int', (run, status: bigint) => {
+	httpError: defineFunction('int', (run, status: bigint) => {
 		if (status < 100n || status > 599n) return run.fail(`${status} is not a status`);
 		throw new HttpError(Number(status), 'a template asked for this status');
 	}),
-	humanize: define('string any', (run, format: string, data: Value) =>
-		humanize(format, textOf(run, data), run.deps.now()),
+	humanize: defineFunction('string any', (run, format: string, data: Value) =>
+		humanize(format, valueToText(run, data), run.deps.now()),
 	),
-	pathEscape: define('string', (_, text: string) => pathEscape(text)),
-	maybe: define('string any...', (run, name: string, args: Value[]) => {
-		const fn = hostOf(run).site.functions.get(name);
+	pathEscape: defineFunction('string', (_, text: string) => pathEscape(text)),
+	maybe: defineFunction('string any...', (run, name: string, args: Value[]) => {
+		const fn = pageHostOf(run).site.functions.get(name);
 		return fn ? callChecked(run, name, fn, args) : '';
 	}),
 };
 
 function environment(run: Run, name: string): string {
-	const template = hostOf(run).site.placeholder(`env.${name}`);
-	return template === undefined ? '' : template.render(hostOf(run).x);
+	const template = pageHostOf(run).site.placeholder(`env.${name}`);
+	return template === undefined ? '' : template.render(pageHostOf(run).x);
 }
 
 /** Returns the body of the site's response to another request, as data. A path requested twice is fetched once. */
 function httpInclude(run: Run, uri: string): string {
-	const host = hostOf(run);
+	const host = pageHostOf(run);
 	run.budget.spend(200);
 	const known = host.answers.get(uri);
 	const answer = known ?? subRequest(host.x, host.allowance, host.site.wholeSite, uri);
@@ -134,13 +134,13 @@ class FileInfo implements TemplateObject {
 	member(name: string): Value | undefined {
 		switch (name) {
 			case 'Name':
-				return method(name, '', () => this.#name);
+				return objectMethod(name, '', () => this.#name);
 			case 'Size':
-				return method(name, '', () => this.#size);
+				return objectMethod(name, '', () => this.#size);
 			case 'IsDir':
-				return method(name, '', () => this.#isDirectory);
+				return objectMethod(name, '', () => this.#isDirectory);
 			case 'ModTime':
-				return method(name, '', () => new TimeValue(this.#modified, 'Local'));
+				return objectMethod(name, '', () => new TimeValue(this.#modified, 'Local'));
 			default:
 				return undefined;
 		}
@@ -181,7 +181,7 @@ class SplitDocument implements TemplateObject {
 }
 
 /** Converts what an execution threw to the error for the site's error routes. */
-export function asPageError(error: unknown): unknown {
+export function toPageError(error: unknown): unknown {
 	if (error instanceof TemplateFailure) return new HttpError(500, error.message, { cause: error });
 	return error;
 }

@@ -4,13 +4,13 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { FileError } from '../../../exchange/leases.ts';
-import { Budget, DEFAULT_BOUNDS, type Run, type RunDependencies } from '../../templates/run.ts';
+import { DEFAULT_EXECUTION_BOUNDS, ExecutionBudget, type Run, type RunDependencies } from '../../templates/run.ts';
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import type { Value } from '../../templates/value.ts';
 import { PageData } from './page-data.ts';
-import type { PageSite } from './page-site.ts';
-import { type Allowance, allowanceOf, type SubResponse } from './sub-request.ts';
-import { wholeBody } from './whole-body.ts';
+import type { TemplatesStepState } from './page-site.ts';
+import { allowanceOf, type SubRequestAllowance, type SubResponse } from './sub-request.ts';
+import { bufferBody } from './whole-body.ts';
 
 /** Bytes per read: a read of this size completes synchronously. */
 const PIECE = 64 * 1024;
@@ -30,9 +30,9 @@ class Failure {
 /** The state of a page's execution; its functions access it as `run.dependencies.host`. */
 export class PageHost implements RunDependencies {
 	readonly x: Exchange;
-	readonly site: PageSite;
-	readonly budget: Budget;
-	readonly allowance: Allowance;
+	readonly site: TemplatesStepState;
+	readonly budget: ExecutionBudget;
+	readonly allowance: SubRequestAllowance;
 	/** Responses to requests made by the page, by URI. When the page is executed again, they are reused. */
 	readonly answers = new Map<string, SubResponse>();
 	/** Results of random and slow functions, in call order, kept for the next execution of the page. */
@@ -44,11 +44,11 @@ export class PageHost implements RunDependencies {
 	#headers: HeaderList;
 	#data: PageData;
 
-	constructor(x: Exchange, site: PageSite) {
+	constructor(x: Exchange, site: TemplatesStepState) {
 		this.x = x;
 		this.site = site;
 		this.allowance = allowanceOf(x);
-		this.budget = new Budget(DEFAULT_BOUNDS, this.allowance.steps);
+		this.budget = new ExecutionBudget(DEFAULT_EXECUTION_BOUNDS, this.allowance.steps);
 		this.#headers = x.response.headers;
 		this.#data = this.#fresh();
 	}
@@ -119,7 +119,7 @@ export class PageHost implements RunDependencies {
 
 	/** Returns the text of a file below the root. Throws FunctionError. */
 	readText(run: Run, file: string): string {
-		const path = filePath(file);
+		const path = pageFilePath(file);
 		run.budget.spend(50);
 		try {
 			const opened = this.site.reader.open(this.root, path, false);
@@ -128,7 +128,7 @@ export class PageHost implements RunDependencies {
 				run.budget.text(opened.size);
 				const bytes = Buffer.alloc(opened.size);
 				for (let at = 0; at < opened.size; at += PIECE) {
-					const piece = wholeBody(opened.body(at, Math.min(at + PIECE, opened.size), true), PIECE, file);
+					const piece = bufferBody(opened.body(at, Math.min(at + PIECE, opened.size), true), PIECE, file);
 					if (!(piece instanceof Uint8Array)) throw new FunctionError(`${file}: the file cannot be read immediately`);
 					bytes.set(piece, at);
 				}
@@ -144,13 +144,13 @@ export class PageHost implements RunDependencies {
 }
 
 /** Returns the path below the root for a path written in a page; `..` stops at the root. */
-export function filePath(file: string): string {
+export function pageFilePath(file: string): string {
 	if (file.includes('\0')) throw new FunctionError('a file name contains NUL');
 	const path = posix.normalize(`/${file}`);
 	return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
 /** Returns the state of the page that a function runs in. */
-export function hostOf(run: Run): PageHost {
+export function pageHostOf(run: Run): PageHost {
 	return run.deps.host as PageHost;
 }

@@ -1,9 +1,9 @@
 /** Slow sprig functions: password hashes, derived passwords, keys, address lookups. The work is done on another thread. */
 import { createHmac } from 'node:crypto';
 import type { PageKeyKind, PageTask } from '../../../exchange/page-work.ts';
-import { define, type FunctionList } from '../../templates/function.ts';
+import { defineFunction, type FunctionList } from '../../templates/function.ts';
 import type { Run } from '../../templates/run.ts';
-import { hostOf } from './page-host.ts';
+import { pageHostOf } from './page-host.ts';
 
 /** Maximum bytes of a password that bcrypt uses. */
 const MAX_PASSWORD = 72;
@@ -13,17 +13,17 @@ const MAX_COUNTER = 0xffff_ffffn;
 
 /** The functions whose work is done on another thread: `bcrypt` to `getHostByName`. */
 export const SECRET_FUNCTIONS: FunctionList = {
-	bcrypt: define('string', (run, password: string) => bcrypt(run, password)),
-	htpasswd: define('string string', (run, user: string, password: string) =>
+	bcrypt: defineFunction('string', (run, password: string) => bcrypt(run, password)),
+	htpasswd: defineFunction('string string', (run, user: string, password: string) =>
 		user.includes(':') ? `invalid username: ${user}` : `${user}:${bcrypt(run, password)}`,
 	),
-	derivePassword: define('int string string string string', derivePassword),
-	genPrivateKey: define('string', (run, kind: string) => {
+	derivePassword: defineFunction('int string string string string', derivePassword),
+	genPrivateKey: defineFunction('string', (run, kind: string) => {
 		const wanted = kind === '' ? 'rsa' : kind;
 		if (!isKeyKind(wanted)) return `Unknown type ${kind}`;
 		return elsewhere(run, { task: 'key', kind: wanted });
 	}),
-	getHostByName: define('string', (run, host: string) => {
+	getHostByName: defineFunction('string', (run, host: string) => {
 		const addresses = elsewhere(run, { task: 'addresses', host }).split(' ');
 		return run.once(() => addresses[Math.floor(Math.random() * addresses.length)]!);
 	}),
@@ -34,7 +34,7 @@ export const SECRET_FUNCTIONS: FunctionList = {
  * too much work is pending.
  */
 function elsewhere(run: Run, task: PageTask): string {
-	const host = hostOf(run);
+	const host = pageHostOf(run);
 	run.budget.spend(100);
 	const { work } = host.site;
 	if (!work) return run.fail('it is not available while a configuration is checked');

@@ -1,7 +1,7 @@
 /** The part of a `templates` step that all its pages share, including a bounded cache of compiled templates. */
 
 import { compileRoot } from '../../../codegen/context/file-root.ts';
-import { compatibleName } from '../../../codegen/placeholders/shorthands.ts';
+import { compatiblePlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { FileReader } from '../../../exchange/leases.ts';
@@ -35,7 +35,7 @@ const LARGEST_CACHED = 1024 * 1024;
 const CACHED_PLACEHOLDERS = 200;
 
 /** The state of a `templates` step that all its pages share. */
-export class PageSite {
+export class TemplatesStepState {
 	readonly reader: FileReader;
 	readonly root: (x: Exchange) => string;
 	readonly clientIp: (x: Exchange) => string;
@@ -96,7 +96,7 @@ export class PageSite {
 		const known = this.#placeholders.get(name);
 		if (known) return known;
 		// Pages use the compatible dialect's names, whatever the configuration's dialect.
-		const template = this.#cx.template(`{${compatibleName(name)}}`, 'empty');
+		const template = this.#cx.template(`{${compatiblePlaceholderName(name)}}`, 'empty');
 		if (this.#placeholders.size >= CACHED_PLACEHOLDERS) this.#placeholders.clear();
 		this.#placeholders.set(name, template);
 		return template;

@@ -1,6 +1,6 @@
 /** Lets a handler mark the parts of its response body that came from the request, so that they are not executed as a template. */
 import type { Exchange } from '../../../exchange/exchange.ts';
-import type { Insertion, TemplateSource } from '../../templates/lexer.ts';
+import type { DataInsertion, TemplateSource } from '../../templates/lexer.ts';
 
 /** Variable that holds a page to be executed. */
 export const PAGE_VARIABLE = 'svc.templates.page';
@@ -36,7 +36,7 @@ export function markData(value: string): string {
 export function splitMarked(marked: string): { source: TemplateSource; text: string } {
 	let skeleton = '';
 	let text = '';
-	const data: Insertion[] = [];
+	const data: DataInsertion[] = [];
 	let from = 0;
 	for (let at = marked.indexOf(BEGIN); at !== -1; at = marked.indexOf(BEGIN, from)) {
 		const end = marked.indexOf(END, at);

@@ -1,5 +1,5 @@
 /** Text functions for pages: stripping tags, front matter, human-readable sizes and times, paths. */
-import { fromData } from '../../templates/json-text.ts';
+import { valueFromData } from '../../templates/json-text.ts';
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import { parseTime } from '../../templates/time-layout.ts';
 import type { Dictionary, Value } from '../../templates/value.ts';
@@ -66,7 +66,7 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 		const parse = format.parser(parsers);
 		let meta: Value;
 		try {
-			meta = fromData(parse(rest.slice(0, end)), false);
+			meta = valueFromData(parse(rest.slice(0, end)), false);
 		} catch (error) {
 			if (error instanceof Suspension) throw error;
 			throw new FunctionError(`${format.name} front matter: ${(error as Error).message}`);
@@ -79,7 +79,7 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 const SIZES = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
 
 /** Formats `82854982` as `83 MB`, with one decimal below 10. */
-export function humanSize(bytes: bigint): string {
+export function humanByteSize(bytes: bigint): string {
 	if (bytes < 10n) return `${bytes} B`;
 	let power = 0;
 	let value = Number(bytes);
@@ -129,7 +129,7 @@ export function humanize(format: string, data: string, now: number): string {
 	const kind = colon === -1 ? format : format.slice(0, colon);
 	if (kind === 'size') {
 		if (!/^\d{1,20}$/.test(data)) throw new FunctionError(`humanize: size cannot be parsed: "${data}"`);
-		return humanSize(BigInt(data));
+		return humanByteSize(BigInt(data));
 	}
 	if (kind !== 'time') throw new FunctionError('no known function was given');
 	const found = parseTime(data, colon === -1 ? RFC1123Z : format.slice(colon + 1), 'UTC');

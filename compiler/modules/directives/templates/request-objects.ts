@@ -5,8 +5,8 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import { decodePercent } from '../../../exchange/request-path.ts';
 import { escapePathWhereNeeded, formatQuery, parseQueryLeniently } from '../../../exchange/uri-escape.ts';
 import { formatValue } from '../../templates/format-value.ts';
-import { Budget, Run } from '../../templates/run.ts';
-import { method } from '../../templates/time-value.ts';
+import { ExecutionBudget, Run } from '../../templates/run.ts';
+import { objectMethod } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 
 /** A list of names, each with one or more values: the fields of a message, or the parameters of a query. */
@@ -29,18 +29,18 @@ abstract class ValuesObject implements TemplateObject {
 	member(name: string): Value | undefined {
 		switch (name) {
 			case 'Get':
-				return method(name, 'string', (of: string) => this.all(of)[0] ?? '');
+				return objectMethod(name, 'string', (of: string) => this.all(of)[0] ?? '');
 			case 'Values':
-				return method(name, 'string', (of: string) => this.all(of));
+				return objectMethod(name, 'string', (of: string) => this.all(of));
 			case 'Has':
-				return method(name, 'string', (of: string) => this.entries().has(this.key(of)));
+				return objectMethod(name, 'string', (of: string) => this.entries().has(this.key(of)));
 			default:
 				return undefined;
 		}
 	}
 
 	text(): string {
-		const run = new Run('', new Budget(), { now: () => 0, regexp: () => /$^/, host: undefined });
+		const run = new Run('', new ExecutionBudget(), { now: () => 0, regexp: () => /$^/, host: undefined });
 		return formatValue(run, new Map(this.entries()));
 	}
 }
@@ -88,7 +88,7 @@ class QueryObject extends ValuesObject {
 
 	override member(name: string): Value | undefined {
 		if (name !== 'Encode') return super.member(name);
-		return method(name, '', () => formatQuery(parseQueryLeniently(this.#query)));
+		return objectMethod(name, '', () => formatQuery(parseQueryLeniently(this.#query)));
 	}
 
 	protected key(name: string): string {
@@ -133,12 +133,12 @@ class UrlObject implements TemplateObject {
 			case 'Fragment':
 				return '';
 			case 'Query':
-				return method(name, '', () => new QueryObject(query));
+				return objectMethod(name, '', () => new QueryObject(query));
 			case 'EscapedPath':
-				return method(name, '', () => path);
+				return objectMethod(name, '', () => path);
 			case 'RequestURI':
 			case 'String':
-				return method(name, '', () => this.text());
+				return objectMethod(name, '', () => this.text());
 			default:
 				return undefined;
 		}
@@ -163,7 +163,7 @@ class CookieObject implements TemplateObject {
 	member(name: string): Value | undefined {
 		if (name === 'Name') return this.#name;
 		if (name === 'Value') return this.#value;
-		return name === 'String' ? method(name, '', () => this.text()) : undefined;
+		return name === 'String' ? objectMethod(name, '', () => this.text()) : undefined;
 	}
 
 	text(): string {
@@ -208,15 +208,15 @@ export class RequestObject implements TemplateObject {
 			case 'TLS':
 				return connection.tls ? tlsFacts(connection.tls) : null;
 			case 'UserAgent':
-				return method(name, '', () => fields.get('user-agent') ?? '');
+				return objectMethod(name, '', () => fields.get('user-agent') ?? '');
 			case 'Referer':
-				return method(name, '', () => fields.get('referer') ?? '');
+				return objectMethod(name, '', () => fields.get('referer') ?? '');
 			case 'FormValue':
-				return method(name, 'string', (of: string) => parseQueryLeniently(query).get(of)?.[0] ?? '');
+				return objectMethod(name, 'string', (of: string) => parseQueryLeniently(query).get(of)?.[0] ?? '');
 			case 'Cookies':
-				return method(name, '', () => cookies(fields).map(([of, value]) => new CookieObject(of, value)));
+				return objectMethod(name, '', () => cookies(fields).map(([of, value]) => new CookieObject(of, value)));
 			case 'Cookie':
-				return method(name, 'string', (of: string) => {
+				return objectMethod(name, 'string', (of: string) => {
 					const value = cookieNamed(fields, of);
 					return value === undefined ? null : new CookieObject(of, value);
 				});

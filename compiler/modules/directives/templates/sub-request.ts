@@ -4,10 +4,10 @@ import { Exchange, Request } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { escapePathWhereNeeded, escapeQueryWhereNeeded } from '../../../exchange/uri-escape.ts';
-import { DEFAULT_BOUNDS } from '../../templates/run.ts';
-import { wholeBody } from './whole-body.ts';
+import { DEFAULT_EXECUTION_BOUNDS } from '../../templates/run.ts';
+import { bufferBody } from './whole-body.ts';
 
-/** Variable that holds the remaining {@link Allowance} of a page and its sub-requests. */
+/** Variable that holds the remaining {@link SubRequestAllowance} of a page and its sub-requests. */
 const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
 /** Maximum nesting of pages. */
 const MAX_DEPTH = 3;
@@ -17,16 +17,16 @@ const MAX_REQUESTS = 50;
 const MAX_ANSWER = 10 * 1024 * 1024;
 
 /** What all pages executed for one client request together may still do. */
-export interface Allowance {
+export interface SubRequestAllowance {
 	readonly depth: number;
 	readonly requests: { left: number };
 	readonly steps: { left: number };
 }
 
 /** Returns the allowance of a request. A sub-request shares the one of the page that made it. */
-export function allowanceOf(x: Exchange): Allowance {
-	const inherited = x.variable(ALLOWANCE_VARIABLE) as Allowance | undefined;
-	return inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { left: DEFAULT_BOUNDS.steps } };
+export function allowanceOf(x: Exchange): SubRequestAllowance {
+	const inherited = x.variable(ALLOWANCE_VARIABLE) as SubRequestAllowance | undefined;
+	return inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { left: DEFAULT_EXECUTION_BOUNDS.steps } };
 }
 
 /** The result of a sub-request: the body of the response, or why it failed. */
@@ -45,7 +45,7 @@ const NOT_INHERITED = new Set([
  */
 export function subRequest(
 	parent: Exchange,
-	allowance: Allowance,
+	allowance: SubRequestAllowance,
 	wholeSite: Handler,
 	uri: string,
 ): SubResponse | Promise<SubResponse> {
@@ -53,7 +53,7 @@ export function subRequest(
 	if (!/^\/(?!\/)/.test(uri)) return { failure: `"${uri}" is not a path of this site` };
 	if (--allowance.requests.left < 0) return { failure: `a page makes more than ${MAX_REQUESTS} requests` };
 	const x = subExchange(parent, uri);
-	x.variables.set(ALLOWANCE_VARIABLE, { ...allowance, depth: allowance.depth + 1 } satisfies Allowance);
+	x.variables.set(ALLOWANCE_VARIABLE, { ...allowance, depth: allowance.depth + 1 } satisfies SubRequestAllowance);
 	parent.onGone(() => x.gone());
 	try {
 		const pending = wholeSite(x);
@@ -96,7 +96,7 @@ function answered(x: Exchange): SubResponse | Promise<SubResponse> {
 		if (isStream(body)) body.cancel();
 		return { failure: `the answer is encoded (${coding})` };
 	}
-	const whole = wholeBody(body, MAX_ANSWER, 'the answer to an httpInclude');
+	const whole = bufferBody(body, MAX_ANSWER, 'the answer to an httpInclude');
 	return whole instanceof Promise ? whole.then(asText).catch(failed) : asText(whole);
 }
 

@@ -7,12 +7,12 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { Suspension } from '../../templates/template-error.ts';
 import { executeTextTemplate } from '../../templates/text-template.ts';
-import { asPageError } from './page-functions.ts';
+import { toPageError } from './page-functions.ts';
 import { PageHost } from './page-host.ts';
-import { PageSite } from './page-site.ts';
+import { TemplatesStepState } from './page-site.ts';
 import { PAGE_VARIABLE, type Page } from './page-source.ts';
 import type { RenderStep } from './templates.ts';
-import { wholeBody } from './whole-body.ts';
+import { bufferBody } from './whole-body.ts';
 
 const DEFAULT_TYPES = ['text/html', 'text/plain', 'text/markdown'];
 
@@ -21,7 +21,7 @@ const MAX_RESPONSE = 10 * 1024 * 1024;
 
 /** Compiles a `render` step. */
 export function compileTemplates(step: RenderStep, cx: CompileContext, next: Handler): Handler {
-	const site = new PageSite(step, cx);
+	const site = new TemplatesStepState(step, cx);
 	const { handlers } = cx;
 	// Pages of other handlers may contain request data, such as the target of a redirect, and it is not marked as data.
 	const isOwnPage = ({ answeredBy }: Exchange): boolean => handlers.get(answeredBy)?.makesPages === true;
@@ -42,7 +42,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 			return;
 		}
 		if (response.body === null) return;
-		const whole = wholeBody(response.body, MAX_RESPONSE, 'the response');
+		const whole = bufferBody(response.body, MAX_RESPONSE, 'the response');
 		if (whole instanceof Promise) return whole.then(body => execute(site, x, page, body));
 		return execute(site, x, page, whole);
 	};
@@ -103,7 +103,7 @@ function withoutValidators(headers: HeaderList): void {
 	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
 }
 
-function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Promise<void> {
+function execute(site: TemplatesStepState, x: Exchange, page: Page, body: Body): void | Promise<void> {
 	const { response } = x;
 	const bytes = body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : undefined;
 	// Text that is not UTF-8 is processed byte by byte.
@@ -122,7 +122,7 @@ function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Pr
 				// The fields of the template do not apply to the response of the error routes.
 				withoutValidators(response.headers);
 				response.headers.delete('content-type');
-				throw asPageError(error);
+				throw toPageError(error);
 			}
 			return error.until.then(() => {
 				host.restart();

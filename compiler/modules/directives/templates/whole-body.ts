@@ -6,7 +6,7 @@ import { HttpError } from '../../../exchange/http-error.ts';
  * Returns a body's bytes or text; a promise only if the body has to be waited for. Throws HttpError 500 if it is longer than
  * `limit` bytes.
  */
-export function wholeBody(body: Body, limit: number, what: string): Body | Promise<Body> {
+export function bufferBody(body: Body, limit: number, what: string): Body | Promise<Body> {
 	if (!isStream(body)) {
 		if (body !== null && body.length > limit) throw tooLong(limit, what);
 		return body;

@@ -4,7 +4,7 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { ClientAuth, TrustedLeaves, TrustPool } from '../../../document/tls-settings.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { derOf, lowerTrustPool, TRUST_POOL } from '../../providers/trust-pools/trust-pool.ts';
+import { lowerTrustPool, parseDerCertificate, TRUST_POOL } from '../../providers/trust-pools/trust-pool.ts';
 
 const MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
@@ -79,7 +79,7 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 				draft.pool = lowerTrustPool(words, at, cx) ?? draft.pool;
 			},
 			trusted_leaf_cert: many('trusted_leaf_cert <base64>…', words => {
-				leaves.certificates.push(...words.flatMap(word => derOf(word, cx)));
+				leaves.certificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
 				draft.hasLeaves = true;
 			}),
 			trusted_leaf_cert_file: many('trusted_leaf_cert_file <file>…', words => {
@@ -87,7 +87,7 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 				draft.hasLeaves = true;
 			}),
 			trusted_ca_cert: many('trusted_ca_cert <base64>…', words => {
-				draft.oldCertificates.push(...words.flatMap(word => derOf(word, cx)));
+				draft.oldCertificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
 			}),
 			trusted_ca_cert_file: many('trusted_ca_cert_file <file>…', words => draft.oldFiles.push(...words.map(path))),
 			verifier: (words, at) => lowerVerifier(words, at, draft, path, cx),

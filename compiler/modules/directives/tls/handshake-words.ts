@@ -4,7 +4,7 @@
 export const TLS_VERSIONS = ['tls1.2', 'tls1.3'] as const;
 
 /** Cipher suites of TLS 1.2 by IANA name, with OpenSSL's name. All provide forward secrecy except those with `TLS_RSA_`. */
-export const CIPHERS: { readonly [name: string]: string } = {
+export const TLS12_CIPHERS: { readonly [name: string]: string } = {
 	TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
 	TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
 	TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -31,7 +31,7 @@ export const TLS13_CIPHERS: readonly string[] = [
 ];
 
 /** Curves, with OpenSSL's name. */
-export const CURVES: { readonly [name: string]: string } = {
+export const TLS_CURVE_NAMES: { readonly [name: string]: string } = {
 	x25519mlkem768: 'X25519MLKEM768',
 	x25519: 'X25519',
 	secp256r1: 'P-256',

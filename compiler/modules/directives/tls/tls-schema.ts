@@ -1,7 +1,7 @@
 /** Schema of a site's `tls`. */
 import type { Schema } from '../../../document/schema-type.ts';
 import { CLIENT_AUTH } from './client-auth.ts';
-import { CIPHERS, CURVES, KEY_TYPES, TLS_VERSIONS } from './handshake-words.ts';
+import { KEY_TYPES, TLS_CURVE_NAMES, TLS_VERSIONS, TLS12_CIPHERS } from './handshake-words.ts';
 
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 
@@ -31,10 +31,10 @@ export const SITE_TLS: Schema = {
 		max_version: { enum: TLS_VERSIONS, description: 'Default `tls1.3`.' },
 		ciphers: {
 			type: 'array',
-			items: { enum: Object.keys(CIPHERS) },
+			items: { enum: Object.keys(TLS12_CIPHERS) },
 			description: 'For TLS 1.2, most preferred first.',
 		},
-		curves: { type: 'array', items: { enum: Object.keys(CURVES) }, description: 'Most preferred first.' },
+		curves: { type: 'array', items: { enum: Object.keys(TLS_CURVE_NAMES) }, description: 'Most preferred first.' },
 		alpn: { ...TEXTS, description: 'Protocols, most preferred first; default `h2` and `http/1.1`.' },
 		key_type: { enum: KEY_TYPES, description: 'Type of generated keys; default `p256`.' },
 		issuers: { type: 'array', items: { $ref: '#/$defs/issuer' }, description: 'Most preferred first.' },

@@ -10,11 +10,11 @@ import type {
 import { didYouMean } from '../../../lower/context/did-you-mean.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { SiteDirective } from '../../contract/directive.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { DNS_DETAILS, dnsSubdirectives } from '../../providers/issuers/dns-challenge.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { DNS_CHALLENGE_OPTIONS, dnsSubdirectives } from '../../providers/issuers/dns-challenge.ts';
 import { lowerIssuer } from '../../providers/issuers/index.ts';
 import { lowerClientAuth } from './client-auth.ts';
-import { CIPHERS, CURVES, KEY_TYPES, TLS_VERSIONS, TLS13_CIPHERS } from './handshake-words.ts';
+import { KEY_TYPES, TLS_CURVE_NAMES, TLS_VERSIONS, TLS12_CIPHERS, TLS13_CIPHERS } from './handshake-words.ts';
 import { SITE_TLS } from './tls-schema.ts';
 
 type Version = (typeof TLS_VERSIONS)[number];
@@ -126,19 +126,19 @@ function lowerArguments(line: Line, args: readonly Word[], draft: Draft, cx: Low
 
 function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 	const details: Word[] = [];
-	const some = (usage: string, take: (words: readonly Word[], at: Line) => void): Subdirective => {
+	const some = (usage: string, take: (words: readonly Word[], at: Line) => void): SubdirectiveHandler => {
 		return (words, at) => {
 			cx.noBlock(at);
 			if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, usage)) take(words, at);
 		};
 	};
-	const one = (usage: string, take: (word: Word) => void): Subdirective => {
+	const one = (usage: string, take: (word: Word) => void): SubdirectiveHandler => {
 		return (words, at) => {
 			cx.noBlock(at);
 			if (cx.count(at, words, 1, 1, usage)) take(words[0]!);
 		};
 	};
-	const none = (name: string, take: () => void): Subdirective => {
+	const none = (name: string, take: () => void): SubdirectiveHandler => {
 		return (words, at) => {
 			cx.noBlock(at);
 			if (cx.count(at, words, 0, 0, name)) take();
@@ -177,7 +177,7 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 				draft.reuse_private_keys = true;
 			}),
 			renewal_window_ratio: one('renewal_window_ratio <ratio>', word => {
-				const ratio = ratioOf(word, cx);
+				const ratio = parseRatio(word, cx);
 				if (ratio !== undefined) draft.renewal_window_ratio = ratio;
 			}),
 			client_auth: (words, at) => {
@@ -218,7 +218,7 @@ function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx
 		cx.problem('error', 'tls/no-dns-provider', name.span, message);
 		return;
 	}
-	const details = words.filter(({ text }) => DNS_DETAILS.includes(text));
+	const details = words.filter(({ text }) => DNS_CHALLENGE_OPTIONS.includes(text));
 	const [first] = details;
 	if (!first || acme.dns !== undefined || acme.default_dns === true || cx.hasSetting('acme_dns')) return;
 	const message =
@@ -271,7 +271,7 @@ function lowerProtocols(words: readonly Word[], at: Line, draft: Draft, cx: Lowe
 }
 
 function cipherOf(word: Word, cx: LowerContext): string[] {
-	if (Object.hasOwn(CIPHERS, word.text)) return [word.text];
+	if (Object.hasOwn(TLS12_CIPHERS, word.text)) return [word.text];
 	if (TLS13_CIPHERS.includes(word.text)) {
 		const message = `\`${word.text}\` belongs to TLS 1.3, where all suites are secure and enabled.`;
 		cx.problem(cx.dialect === 'compatfile' ? 'warning' : 'error', 'tls/fixed-suite', word.span, message, {
@@ -283,25 +283,27 @@ function cipherOf(word: Word, cx: LowerContext): string[] {
 		cx.dialect === 'compatfile'
 			? `wrong cipher suite name or cipher suite not supported: '${word.text}'`
 			: `\`${word.text}\` is not a cipher suite.`;
-	cx.problem('error', 'value/unknown', word.span, message, { label: didYouMean(word.text, Object.keys(CIPHERS)) });
+	cx.problem('error', 'value/unknown', word.span, message, {
+		label: didYouMean(word.text, Object.keys(TLS12_CIPHERS)),
+	});
 	return [];
 }
 
 function curveOf(word: Word, cx: LowerContext): string[] {
-	if (Object.hasOwn(CURVES, word.text)) return [word.text];
+	if (Object.hasOwn(TLS_CURVE_NAMES, word.text)) return [word.text];
 	const message =
 		cx.dialect === 'compatfile'
 			? `Wrong curve name or curve not supported: '${word.text}'`
 			: `\`${word.text}\` is not a curve.`;
 	cx.problem('error', 'value/unknown', word.span, message, {
-		label: didYouMean(word.text, Object.keys(CURVES)),
-		hint: `Supported: ${Object.keys(CURVES).join(', ')}.`,
+		label: didYouMean(word.text, Object.keys(TLS_CURVE_NAMES)),
+		hint: `Supported: ${Object.keys(TLS_CURVE_NAMES).join(', ')}.`,
 	});
 	return [];
 }
 
 /** Parses a number between 0 and 1. */
-export function ratioOf(word: Word, cx: LowerContext): number | undefined {
+export function parseRatio(word: Word, cx: LowerContext): number | undefined {
 	const ratio = /^\d*\.?\d+$/.test(word.text) ? Number(word.text) : Number.NaN;
 	if (ratio > 0 && ratio < 1) return ratio;
 	const message =

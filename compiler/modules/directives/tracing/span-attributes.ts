@@ -15,12 +15,12 @@ const MAX_VALUE = 4096;
 const SIGNATURES = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
 
 /** Returns the default span name for a method. */
-export function methodName(method: string): string {
+export function defaultSpanName(method: string): string {
 	return METHODS.has(method) ? method : 'HTTP';
 }
 
 /** Returns a value, truncated if necessary. */
-export function boundedValue(value: string): string {
+export function truncateAttribute(value: string): string {
 	return value.length <= MAX_VALUE ? value : value.slice(0, MAX_VALUE);
 }
 
@@ -32,24 +32,24 @@ export function requestAttributes(x: Exchange, clientIp: string): { [name: strin
 	const attributes: { [name: string]: SpanValue } = {
 		'http.request.method': METHODS.has(method) ? method : '_OTHER',
 		'url.scheme': request.scheme,
-		'url.path': boundedValue(received.path),
-		'server.address': boundedValue(authority?.host ?? received.authority),
+		'url.path': truncateAttribute(received.path),
+		'server.address': truncateAttribute(authority?.host ?? received.authority),
 		'server.port': authority?.port ?? (request.scheme === 'https' ? 443 : 80),
 		'client.address': clientIp,
 		'network.protocol.version': protocolVersion(x.protocol),
 		'http.request.body.size': x.bytesReceived,
 		'http.response.body.size': response.bytesSent,
 	};
-	if (!METHODS.has(method)) attributes['http.request.method_original'] = boundedValue(method);
+	if (!METHODS.has(method)) attributes['http.request.method_original'] = truncateAttribute(method);
 	if (received.query !== undefined && received.query !== '') {
-		attributes['url.query'] = boundedValue(received.query.replace(SIGNATURES, '$1$2=REDACTED'));
+		attributes['url.query'] = truncateAttribute(received.query.replace(SIGNATURES, '$1$2=REDACTED'));
 	}
 	if (connection.remoteAddress !== '') {
 		attributes['network.peer.address'] = connection.remoteAddress;
 		attributes['network.peer.port'] = connection.remotePort;
 	}
 	const agent = request.headers.get('user-agent');
-	if (agent !== undefined) attributes['user_agent.original'] = boundedValue(agent);
+	if (agent !== undefined) attributes['user_agent.original'] = truncateAttribute(agent);
 	if (x.aborted) attributes['error.type'] = 'aborted';
 	else if (response.status > 0) attributes['http.response.status_code'] = response.status;
 	if (response.status >= 500) attributes['error.type'] = String(response.status);

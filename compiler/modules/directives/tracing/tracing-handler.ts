@@ -6,10 +6,15 @@
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
-import { readTraceContext, SAMPLED, type TraceParent, writeTraceContext } from '../../../exchange/trace-context.ts';
+import {
+	readTraceContext,
+	SAMPLED_FLAG,
+	type TraceParent,
+	writeTraceContext,
+} from '../../../exchange/trace-context.ts';
 import { enterTraceScope, TraceScope } from '../../../exchange/trace-scope.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
-import { boundedValue, methodName, requestAttributes } from './span-attributes.ts';
+import { defaultSpanName, requestAttributes, truncateAttribute } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
 
 /** Variables with the IDs: `{http.vars.trace_id}` and `{http.vars.span_id}`. */
@@ -31,9 +36,9 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		const parent = caller?.parent;
 		const traceId = parent?.traceId ?? tracer.newTraceId();
 		const spanId = tracer.newSpanId();
-		const sampled = tracer.samples(traceId, parent && (parent.flags & SAMPLED) !== 0);
+		const sampled = tracer.samples(traceId, parent && (parent.flags & SAMPLED_FLAG) !== 0);
 		// Keep the caller's flag about the ID's randomness; the sampling decision is this server's own.
-		const flags = ((parent?.flags ?? 0) & ~SAMPLED) | (sampled ? SAMPLED : 0);
+		const flags = ((parent?.flags ?? 0) & ~SAMPLED_FLAG) | (sampled ? SAMPLED_FLAG : 0);
 		writeTraceContext(request.headers, traceId, spanId, flags, caller?.state);
 		// A span whose parent is another span of this server is not a server span.
 		const inner = x.variable(SPAN_ID) !== undefined && x.variable(SPAN_ID) === parent?.parentId;
@@ -45,7 +50,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		x.log.fields.spanID = spanId;
 		if (sampled) {
 			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, caller?.state));
-			const title = boundedValue(name ? name.render(x) : '') || methodName(x.received.method);
+			const title = truncateAttribute(name ? name.render(x) : '') || defaultSpanName(x.received.method);
 			const span = { traceId, spanId, flags, parent, inner, title, state: caller?.state };
 			x.whenFinished ??= [];
 			x.whenFinished.push(ended => finish(ended, span));
@@ -99,13 +104,13 @@ function compileAttribute(value: string, cx: CompileContext): (x: Exchange) => S
 		return x => {
 			const found = read(x);
 			if (typeof found === 'boolean' || (typeof found === 'number' && Number.isFinite(found))) return found;
-			return boundedValue(text.render(x));
+			return truncateAttribute(text.render(x));
 		};
 	}
 	const template = cx.template(value, 'empty');
 	if (template.constant !== undefined) {
-		const constant = boundedValue(template.constant);
+		const constant = truncateAttribute(template.constant);
 		return () => constant;
 	}
-	return x => boundedValue(template.render(x));
+	return x => truncateAttribute(template.render(x));
 }

@@ -3,7 +3,7 @@ import type { CelFunc, CelList, CelValue } from '@bufbuild/cel';
 import type { CelLibrary } from './cel-library.ts';
 
 /** The function to which `list.sortBy(name, key)` expands; its arguments are the list and the key of each element. */
-export const SORT_BY = 'svc.sortBy';
+export const SORT_BY_FUNCTION = 'svc.sortBy';
 
 /** Maximum elements of `lists.range`, so that an expression cannot exhaust memory. */
 const MAX_RANGE = 10_000;
@@ -39,7 +39,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celMethod('sort', LIST, [], LIST, function (this: CelList) {
 			return celList([...this].sort(compare));
 		}),
-		celFunc(SORT_BY, [LIST, LIST], LIST, (list, keys) => {
+		celFunc(SORT_BY_FUNCTION, [LIST, LIST], LIST, (list, keys) => {
 			const sortable = [...keys].map((key, at) => ({ key, at }));
 			const items = [...list];
 			return celList(sortable.sort((a, b) => compare(a.key, b.key)).map(({ at }) => items[at]!));

@@ -22,7 +22,7 @@ const TYPE_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the type of an expression. Throws {@link CelTypeError}. */
-export function typeOf(expr: Expr, env: CelEnv, scope: Scope = new Map()): ExprType {
+export function exprTypeOf(expr: Expr, env: CelEnv, scope: Scope = new Map()): ExprType {
 	const kind = expr.exprKind;
 	switch (kind.case) {
 		case 'constExpr':
@@ -30,42 +30,42 @@ export function typeOf(expr: Expr, env: CelEnv, scope: Scope = new Map()): ExprT
 		case 'identExpr':
 			return typeOfName(kind.value.name, scope);
 		case 'selectExpr': {
-			const operand = typeOf(kind.value.operand!, env, scope);
-			if (operand !== 'dyn' && nameOf(operand) !== 'map') {
-				throw new CelTypeError(`type '${nameOf(operand)}' does not support field selection`);
+			const operand = exprTypeOf(kind.value.operand!, env, scope);
+			if (operand !== 'dyn' && exprTypeName(operand) !== 'map') {
+				throw new CelTypeError(`type '${exprTypeName(operand)}' does not support field selection`);
 			}
 			return kind.value.testOnly ? 'bool' : elementOf(operand);
 		}
 		case 'listExpr':
-			return { kind: 'list', of: joined(kind.value.elements.map(element => typeOf(element, env, scope))) };
+			return { kind: 'list', of: joined(kind.value.elements.map(element => exprTypeOf(element, env, scope))) };
 		case 'structExpr': {
 			const values = kind.value.entries.map(entry => {
-				if (entry.keyKind.case === 'mapKey') typeOf(entry.keyKind.value, env, scope);
-				return typeOf(entry.value!, env, scope);
+				if (entry.keyKind.case === 'mapKey') exprTypeOf(entry.keyKind.value, env, scope);
+				return exprTypeOf(entry.value!, env, scope);
 			});
 			return kind.value.messageName === '' ? { kind: 'map', of: joined(values) } : 'dyn';
 		}
 		case 'comprehensionExpr': {
 			const { accuVar, accuInit, iterVar, iterRange, loopCondition, loopStep, result } = kind.value;
-			const range = typeOf(iterRange!, env, scope);
+			const range = exprTypeOf(iterRange!, env, scope);
 			if (range !== 'dyn' && typeof range === 'string') {
 				throw new CelTypeError(`expression of type '${range}' cannot be range of a comprehension`);
 			}
 			const item = typeof range === 'object' && range.kind === 'list' ? range.of : 'dyn';
-			const first = typeOf(accuInit!, env, scope);
+			const first = exprTypeOf(accuInit!, env, scope);
 			let inner = new Map([...scope, [accuVar, first], [iterVar, item]]);
-			typeOf(loopCondition!, env, inner);
-			const step = typeOf(loopStep!, env, inner);
-			inner = new Map([...inner, [accuVar, nameOf(first) === 'list' ? step : first]]);
-			return typeOf(result!, env, inner);
+			exprTypeOf(loopCondition!, env, inner);
+			const step = exprTypeOf(loopStep!, env, inner);
+			inner = new Map([...inner, [accuVar, exprTypeName(first) === 'list' ? step : first]]);
+			return exprTypeOf(result!, env, inner);
 		}
 		case 'callExpr': {
 			const { target, function: name, args } = kind.value;
 			const qualified = target && qualifiedName(target, scope);
 			const whole = qualified === undefined ? undefined : env.funcs.find(`${qualified}.${name}`);
-			const types = args.map(arg => typeOf(arg, env, scope));
+			const types = args.map(arg => exprTypeOf(arg, env, scope));
 			if (whole) return ofCall(`${qualified}.${name}`, undefined, types, whole);
-			return ofCall(name, target && typeOf(target, env, scope), types, env.funcs.find(name));
+			return ofCall(name, target && exprTypeOf(target, env, scope), types, env.funcs.find(name));
 		}
 		default:
 			throw new CelTypeError('the expression is empty');
@@ -83,7 +83,7 @@ const CONSTANTS: { readonly [kind: string]: ExprType } = {
 };
 
 /** Returns the name of a type without its element type: `int` for `int`, `list` for any list. */
-export function nameOf(type: ExprType): string {
+export function exprTypeName(type: ExprType): string {
 	return typeof type === 'string' ? type : type.kind;
 }
 
@@ -121,9 +121,9 @@ function ofCall(
 	known: Iterable<CelFunc> | undefined,
 ): ExprType {
 	const refuse = (): never => {
-		const shown = `(${args.map(nameOf).join(', ')})`;
+		const shown = `(${args.map(exprTypeName).join(', ')})`;
 		throw new CelTypeError(
-			`found no matching overload for '${name}' applied to '${target === undefined ? shown : `${nameOf(target)}.${shown}`}'`,
+			`found no matching overload for '${name}' applied to '${target === undefined ? shown : `${exprTypeName(target)}.${shown}`}'`,
 		);
 	};
 	switch (name) {
@@ -140,7 +140,7 @@ function ofCall(
 		case '_!=_':
 			return comparable(args[0]!, args[1]!) ? 'bool' : refuse();
 		case '_+_':
-			if (args.every(type => nameOf(type) === 'list')) return joined(args);
+			if (args.every(type => exprTypeName(type) === 'list')) return joined(args);
 	}
 	if (!known) throw new CelTypeError(`undeclared reference to '${name}' (in container '')`);
 	const results: ExprType[] = [];
@@ -155,13 +155,13 @@ function accepts(func: CelFunc, target: ExprType | undefined, args: readonly Exp
 }
 
 function fits(type: ExprType, wanted: string): boolean {
-	return type === 'dyn' || wanted === 'dyn' || nameOf(type) === wanted;
+	return type === 'dyn' || wanted === 'dyn' || exprTypeName(type) === wanted;
 }
 
 function comparable(a: ExprType, b: ExprType): boolean {
 	if (a === 'dyn' || b === 'dyn' || a === 'null_type' || b === 'null_type') return true;
 	if (NUMBERS.has(a) && NUMBERS.has(b)) return true;
-	return nameOf(a) === nameOf(b);
+	return exprTypeName(a) === exprTypeName(b);
 }
 
 function ofLibrary(type: CelType): ExprType {

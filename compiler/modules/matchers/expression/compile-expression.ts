@@ -1,15 +1,21 @@
 /** Compiles an expression: parses it, resolves its matchers and placeholders, checks its types, and plans its evaluation. */
 import type { CelFunc, CelInput } from '@bufbuild/cel';
-import { valueText } from '../../../codegen/placeholders/placeholder.ts';
+import { placeholderText } from '../../../codegen/placeholders/placeholder.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Predicate } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
-import { extensionFunctions, SORT_BY } from './cel-extensions.ts';
+import { extensionFunctions, SORT_BY_FUNCTION } from './cel-extensions.ts';
 import { type Cel, loadCel } from './cel-library.ts';
-import { CelTypeError, type Expr, nameOf, typeOf } from './cel-type-check.ts';
+import { CelTypeError, type Expr, exprTypeName, exprTypeOf } from './cel-type-check.ts';
 import type { ExpressionMatcher } from './expression.ts';
-import { type CallScope, MATCHER_CALLS, MatcherCallError, matcherOfCall, placeholderName } from './matcher-calls.ts';
+import {
+	MATCHER_CALLS,
+	MatcherCallError,
+	type MatcherCallScope,
+	matcherOfCall,
+	placeholderName,
+} from './matcher-calls.ts';
 import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
 
 /** Maximum characters of an expression, because the parser recurses for every parenthesis. */
@@ -32,7 +38,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 			funcs: [...cel.strings, ...extensionFunctions(cel.library), ...binding.functions],
 			re2: { compile: pattern => binding.regexp(pattern) },
 		});
-		const type = nameOf(typeOf(root, env));
+		const type = exprTypeName(exprTypeOf(root, env));
 		if (type !== 'bool') {
 			return cx.refuse(`CEL request matcher expects return type of bool, not ${type}`, 'expression/not-a-bool');
 		}
@@ -84,11 +90,11 @@ class Binding {
 	/** The regular expressions written as literals. */
 	readonly #regexps = new Map<string, RegExp>();
 	#otherRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
-	readonly #scope: CallScope;
+	readonly #scope: MatcherCallScope;
 	readonly #cel: Cel;
 	readonly #cx: CompileContext;
 
-	constructor(scope: CallScope, cel: Cel, cx: CompileContext) {
+	constructor(scope: MatcherCallScope, cel: Cel, cx: CompileContext) {
 		this.#scope = scope;
 		this.#cel = cel;
 		this.#cx = cx;
@@ -196,7 +202,7 @@ class Binding {
 		loop.iterRange = list;
 		loop.iterVar = variable.exprKind.value.name;
 		replaceName(loop.loopStep!, 'key', key!);
-		expr.exprKind = callOf(SORT_BY, [list, keys]);
+		expr.exprKind = callOf(SORT_BY_FUNCTION, [list, keys]);
 	}
 
 	/**
@@ -262,5 +268,5 @@ function celInput(value: unknown, list: Cel['library']['celList']): CelInput {
 	if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'bigint') return value;
 	if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
 	if (Array.isArray(value)) return list(value.map(item => celInput(item, list)));
-	return valueText(value);
+	return placeholderText(value);
 }

@@ -3,8 +3,8 @@ import type { Matcher } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import { requestMatcher } from '../../contract/matcher.ts';
-import { COMPATIBLE_FALLBACK } from '../file.ts';
-import { REQUEST_PATH } from '../file-candidates.ts';
+import { COMPATIBLE_FALLBACK_POLICY } from '../file.ts';
+import { REQUEST_PATH_PLACEHOLDER } from '../file-candidates.ts';
 import { compileExpression } from './compile-expression.ts';
 import { comparedPlaceholders } from './placeholder-calls.ts';
 
@@ -62,9 +62,9 @@ export const expression = requestMatcher<ExpressionMatcher>({
 		const named = only && name !== undefined && /^[\w-]+$/.test(name);
 		return {
 			type: 'expression',
-			expression: compat ? text.replaceAll(FALLBACK, `$1${COMPATIBLE_FALLBACK}$1`) : text,
+			expression: compat ? text.replaceAll(FALLBACK, `$1${COMPATIBLE_FALLBACK_POLICY}$1`) : text,
 			...(named ? { name } : {}),
-			...(compat && /\bfile\s*\(/.test(text) ? { files: [REQUEST_PATH] } : {}),
+			...(compat && /\bfile\s*\(/.test(text) ? { files: [REQUEST_PATH_PLACEHOLDER] } : {}),
 		};
 	},
 	schema: {

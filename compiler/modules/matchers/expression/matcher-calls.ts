@@ -1,6 +1,6 @@
 /** The matchers as functions in CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
 import type { Matcher } from '../../../document/document.ts';
-import { COMPATIBLE_FALLBACK, TRY_POLICIES } from '../file.ts';
+import { COMPATIBLE_FALLBACK_POLICY, TRY_POLICIES } from '../file.ts';
 import type { Expr } from './cel-type-check.ts';
 import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 
@@ -8,7 +8,7 @@ import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 export class MatcherCallError extends Error {}
 
 /** The context of the calls in one expression. */
-export interface CallScope {
+export interface MatcherCallScope {
 	/** Full names of the placeholders, by number. */
 	readonly placeholders: readonly string[];
 	/** Default name for the captures of matchers in the expression. */
@@ -20,7 +20,7 @@ export interface CallScope {
 /** An argument of a call: a string (which is a template), a list of strings, or a map with such values. */
 type Argument = string | readonly string[] | ReadonlyMap<string, string | readonly string[]>;
 
-type MakeMatcher = (args: readonly Argument[], scope: CallScope, call: string) => Matcher;
+type MakeMatcher = (args: readonly Argument[], scope: MatcherCallScope, call: string) => Matcher;
 
 /** The functions that create a matcher from the arguments of a call, by the name of the call. */
 export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, MakeMatcher>([
@@ -59,7 +59,7 @@ export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, M
 ]);
 
 /** Returns the matcher for a call of one of {@link MATCHER_CALLS}. Throws {@link MatcherCallError}. */
-export function matcherOfCall(call: string, args: readonly Expr[], scope: CallScope): Matcher {
+export function matcherOfCall(call: string, args: readonly Expr[], scope: MatcherCallScope): Matcher {
 	const read = args.map(arg => {
 		const value = argument(arg, scope);
 		if (value === undefined) {
@@ -70,7 +70,7 @@ export function matcherOfCall(call: string, args: readonly Expr[], scope: CallSc
 	return MATCHER_CALLS.get(call)!(read, scope, call);
 }
 
-function argument(expr: Expr, scope: CallScope): Argument | undefined {
+function argument(expr: Expr, scope: MatcherCallScope): Argument | undefined {
 	const kind = expr.exprKind;
 	if (kind.case === 'listExpr') return textList(kind.value.elements, scope);
 	if (kind.case !== 'structExpr') return text(expr, scope);
@@ -84,12 +84,12 @@ function argument(expr: Expr, scope: CallScope): Argument | undefined {
 	return map;
 }
 
-function textList(elements: readonly Expr[], scope: CallScope): readonly string[] | undefined {
+function textList(elements: readonly Expr[], scope: MatcherCallScope): readonly string[] | undefined {
 	const list = elements.map(element => text(element, scope));
 	return list.includes(undefined) ? undefined : (list as string[]);
 }
 
-function text(expr: Expr, scope: CallScope): string | undefined {
+function text(expr: Expr, scope: MatcherCallScope): string | undefined {
 	const kind = expr.exprKind;
 	if (kind.case === 'constExpr') {
 		const { constantKind } = kind.value;
@@ -104,7 +104,7 @@ function text(expr: Expr, scope: CallScope): string | undefined {
 }
 
 /** Returns the name of the placeholder that a call stands for. */
-export function placeholderName(args: readonly Expr[], scope: CallScope): string {
+export function placeholderName(args: readonly Expr[], scope: MatcherCallScope): string {
 	const kind = args[0]?.exprKind;
 	const constant = kind?.case === 'constExpr' ? kind.value.constantKind : undefined;
 	const name = constant?.case === 'int64Value' ? scope.placeholders[Number(constant.value)] : undefined;
@@ -120,7 +120,7 @@ function texts(args: readonly Argument[], call: string, min = 1, max = Number.PO
 	return args as string[];
 }
 
-function regexp(args: readonly Argument[], scope: CallScope, call: string, of: 0 | 1) {
+function regexp(args: readonly Argument[], scope: MatcherCallScope, call: string, of: 0 | 1) {
 	const words = texts(args, call, of + 1, of + 2);
 	const given = words.length === of + 2 ? words[0]! : undefined;
 	if (given !== undefined && !/^\w+$/.test(given)) {
@@ -148,7 +148,7 @@ function headerRule([name, values]: readonly [string, readonly string[]]): Match
 
 const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy', 'split_path']);
 
-function fileMatcher(args: readonly Argument[], scope: CallScope, call: string): Matcher {
+function fileMatcher(args: readonly Argument[], scope: MatcherCallScope, call: string): Matcher {
 	const [map] = args;
 	const unnamed = scope.files === undefined ? {} : { files: scope.files };
 	// Slashes in arguments are part of the file names.
@@ -159,7 +159,7 @@ function fileMatcher(args: readonly Argument[], scope: CallScope, call: string):
 		if (!FILE_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
 	}
 	const [files, splits, root, policy] = ['try_files', 'split_path', 'root', 'try_policy'].map(key => fields.get(key));
-	if (policy && policy[0] !== COMPATIBLE_FALLBACK && !TRY_POLICIES.some(known => known === policy[0])) {
+	if (policy && policy[0] !== COMPATIBLE_FALLBACK_POLICY && !TRY_POLICIES.some(known => known === policy[0])) {
 		throw new MatcherCallError(`unknown try policy ${policy[0]}`);
 	}
 	return {

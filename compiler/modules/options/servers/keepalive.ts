@@ -2,7 +2,7 @@
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Default milliseconds of silence before the first probe, and between probes. */
-export const DEFAULT_KEEPALIVE = 15_000;
+export const DEFAULT_KEEPALIVE_MS = 15_000;
 
 /** Option inside `servers`; sets `settings.servers[].keepalive_interval` in the document. */
 export const keepaliveInterval: ServerOption = duration(
@@ -44,6 +44,6 @@ function duration(name: string, summary: string, description: string): ServerOpt
 			const value = cx.count(line, args, 1, 1, usage) ? cx.duration(args[0]!) : undefined;
 			if (value !== undefined) server[name] = value;
 		},
-		schema: { [name]: { type: 'number', default: DEFAULT_KEEPALIVE, description } },
+		schema: { [name]: { type: 'number', default: DEFAULT_KEEPALIVE_MS, description } },
 	};
 }

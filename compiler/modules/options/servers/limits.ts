@@ -5,9 +5,9 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Default length of the queue if `requests` is set. */
-export const DEFAULT_QUEUE = 1000;
+export const DEFAULT_QUEUE_LENGTH = 1000;
 /** Default maximum milliseconds in the queue. */
-export const DEFAULT_QUEUE_TIME = 5000;
+export const DEFAULT_QUEUE_TIME_MS = 5000;
 
 /** Default TLS handshakes per second of one client on another machine. */
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
@@ -87,12 +87,12 @@ export const limits: ServerOption = {
 				connections_per_client: count('Open connections of one address; IPv6 by /64.'),
 				requests: count('Requests in flight.'),
 				requests_per_client: count('Requests in flight of one address; IPv6 by /64.'),
-				queue: { ...count('Requests that may wait.'), default: DEFAULT_QUEUE },
+				queue: { ...count('Requests that may wait.'), default: DEFAULT_QUEUE_LENGTH },
 				queue_time: {
 					type: 'number',
 					minimum: 0,
 					maximum: 3_600_000,
-					default: DEFAULT_QUEUE_TIME,
+					default: DEFAULT_QUEUE_TIME_MS,
 					description: 'Maximum milliseconds of waiting.',
 				},
 				retry_after: {

@@ -11,7 +11,7 @@ const KNOWN: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h3'];
 
 /** Schema of a list of protocols. */
-export const PROTOCOLS = {
+export const PROTOCOLS_SCHEMA = {
 	type: 'array',
 	minItems: 1,
 	uniqueItems: true,
@@ -42,7 +42,7 @@ export const protocols: ServerOption = {
 	},
 	schema: {
 		protocols: {
-			...PROTOCOLS,
+			...PROTOCOLS_SCHEMA,
 			// The schema has no default: where HTTP/3 is unavailable, a list that is written out with `h3` is rejected.
 			description:
 				'HTTP versions: h1, h2 and h3 over TLS, h2c without it. Default h1, h2, and h3 where it is available.',

@@ -1,6 +1,6 @@
 /** Global options of automatic HTTPS: `auto_https`, `local_certs`, `skip_install_trust`, `default_sni`, `fallback_sni`. */
 import type { GlobalOption } from '../../contract/option.ts';
-import { flagOption, serverName, valueOption } from './words.ts';
+import { flagOption, parseServerName, valueOption } from './words.ts';
 
 const MODES = ['off', 'disable_redirects', 'disable_certs', 'ignore_loaded_certs'] as const;
 
@@ -74,7 +74,7 @@ export const defaultSni: GlobalOption = valueOption({
 	summary: 'Sets the server name assumed for clients that send none.',
 	documentation: 'For old clients and requests by IP address.\n\n```\n{\n\tdefault_sni example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
-	read: serverName,
+	read: parseServerName,
 });
 
 /** Global option; sets `settings.fallback_sni` in the document. */
@@ -84,5 +84,5 @@ export const fallbackSni: GlobalOption = valueOption({
 	summary: 'Sets the server name whose certificate is served to clients that request an unknown name.',
 	documentation: 'Without it, such handshakes fail.\n\n```\n{\n\tfallback_sni example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
-	read: serverName,
+	read: parseServerName,
 });

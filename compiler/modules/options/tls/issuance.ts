@@ -2,11 +2,11 @@
 
 import type { GlobalOption } from '../../contract/option.ts';
 import { KEY_TYPES } from '../../directives/tls/handshake-words.ts';
-import { ratioOf } from '../../directives/tls/tls.ts';
+import { parseRatio } from '../../directives/tls/tls.ts';
 import { DNS_PROVIDER, DNS_PROVIDER_OR_DEFAULT, lowerDnsProvider } from '../../providers/dns/index.ts';
 import { lowerIssuer } from '../../providers/issuers/index.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS } from '../../providers/issuers/preferred-chains.ts';
-import { httpUrl, positiveDuration, valueOption } from './words.ts';
+import { parseHttpUrl, parsePositiveDuration, valueOption } from './words.ts';
 
 /** Global option; sets `settings.email` in the document. */
 export const email: GlobalOption = valueOption({
@@ -26,7 +26,7 @@ export const acmeCa: GlobalOption = valueOption({
 	summary: 'Sets the directory URL of the ACME authority.',
 	documentation: '```\n{\n\tacme_ca https://acme.example.com/directory\n}\n```',
 	schema: { type: 'string', pattern: '^https?://[^\\s/]+', secret: 'url' },
-	read: httpUrl,
+	read: parseHttpUrl,
 });
 
 /** Global option; sets `settings.acme_ca_root` in the document. */
@@ -163,7 +163,7 @@ export const certLifetime: GlobalOption = valueOption({
 	summary: 'Sets the lifetime requested for certificates of ACME authorities.',
 	documentation: 'An authority may reject it.\n\n```\n{\n\tcert_lifetime 7d\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
-	read: positiveDuration,
+	read: parsePositiveDuration,
 });
 
 /** Global option; sets `settings.preferred_chains` in the document. */
@@ -189,7 +189,7 @@ export const renewalWindowRatio: GlobalOption = valueOption({
 	summary: `Sets the remaining share of a certificate's lifetime at which it is renewed.`,
 	documentation: 'The default is a third.\n\n```\n{\n\trenewal_window_ratio 0.5\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 },
-	read: ratioOf,
+	read: parseRatio,
 });
 
 /** Global option; sets `settings.renew_interval` in the document. */
@@ -199,5 +199,5 @@ export const renewInterval: GlobalOption = valueOption({
 	summary: 'Sets how often certificates are checked for renewal.',
 	documentation: 'The default is every 10 minutes.\n\n```\n{\n\trenew_interval 30m\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
-	read: positiveDuration,
+	read: parsePositiveDuration,
 });

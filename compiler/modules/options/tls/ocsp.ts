@@ -1,7 +1,7 @@
 /** Global options for OCSP and on-demand certificates, and `ech`, which this build rejects by name. */
 import type { Line } from '../../../syntax/ast.ts';
 import type { GlobalOption } from '../../contract/option.ts';
-import { httpUrl, positiveDuration, valueOption } from './words.ts';
+import { parseHttpUrl, parsePositiveDuration, valueOption } from './words.ts';
 
 /** Global option; sets `settings.ocsp_interval` in the document. */
 export const ocspInterval: GlobalOption = valueOption({
@@ -10,7 +10,7 @@ export const ocspInterval: GlobalOption = valueOption({
 	summary: 'Sets how often OCSP responses are checked for renewal.',
 	documentation: 'The default is every hour.\n\n```\n{\n\tocsp_interval 30m\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
-	read: positiveDuration,
+	read: parsePositiveDuration,
 });
 
 /** Global option; sets `settings.ocsp_stapling` in the document. */
@@ -56,7 +56,7 @@ export const onDemandTls: GlobalOption = {
 				cx.problem('error', 'option/given-twice', at.words[0]!.span, message);
 				return;
 			}
-			if (cx.count(at, args, 1, 1, `${at.words[0]!.text} <url>`)) ask = httpUrl(args[0]!, cx) ?? '';
+			if (cx.count(at, args, 1, 1, `${at.words[0]!.text} <url>`)) ask = parseHttpUrl(args[0]!, cx) ?? '';
 		};
 		const old = (_args: unknown, at: Line) => {
 			const name = at.words[0]!;

@@ -6,14 +6,14 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import type { GlobalOption } from '../../contract/option.ts';
 
 /** The ID and documentation of a simple option. */
-export interface OptionTexts {
+export interface OptionDescription {
 	readonly id: string;
 	readonly summary: string;
 	readonly documentation: string;
 }
 
 /** Returns an option that takes no arguments and is true if given. */
-export function flagOption(texts: OptionTexts): GlobalOption {
+export function flagOption(texts: OptionDescription): GlobalOption {
 	const { id } = texts;
 	return {
 		...texts,
@@ -30,7 +30,7 @@ export function flagOption(texts: OptionTexts): GlobalOption {
 
 /** Returns an option with one value. `read` parses the value; after reporting a mistake, it returns undefined. */
 export function valueOption(
-	texts: OptionTexts & {
+	texts: OptionDescription & {
 		readonly usage: string;
 		readonly schema: Schema;
 		readonly read: (word: Word, cx: LowerContext) => unknown;
@@ -53,14 +53,14 @@ export function valueOption(
 }
 
 /** Parses a duration to milliseconds; it must be positive. */
-export function positiveDuration(word: Word, cx: LowerContext): number | undefined {
+export function parsePositiveDuration(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || value > 0) return value;
 	cx.problem('error', 'value/out-of-range', word.span, 'The duration must be positive.');
 	return undefined;
 }
 
-export function httpUrl(word: Word, cx: LowerContext): string | undefined {
+export function parseHttpUrl(word: Word, cx: LowerContext): string | undefined {
 	const url = URL.parse(word.text);
 	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return word.text;
 	cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not an HTTP URL.`, {
@@ -70,7 +70,7 @@ export function httpUrl(word: Word, cx: LowerContext): string | undefined {
 }
 
 /** Parses a server name, and returns it in lower case. */
-export function serverName(word: Word, cx: LowerContext): string | undefined {
+export function parseServerName(word: Word, cx: LowerContext): string | undefined {
 	if (/^[A-Za-z0-9*._:-]{1,253}$/.test(word.text)) return word.text.toLowerCase();
 	cx.problem('error', 'value/not-a-name', word.span, `\`${word.text}\` is not a server name.`);
 	return undefined;

@@ -33,7 +33,7 @@ export interface BalanceSettings {
 }
 
 /** Chooses an available upstream and returns its index, or −1 if there is none. */
-export type Choice = (view: BalancerView, x: Exchange) => number;
+export type UpstreamChoice = (view: BalancerView, x: Exchange) => number;
 
 /** Dependencies of a policy's compilation. */
 export interface BalancerContext {
@@ -42,7 +42,7 @@ export interface BalancerContext {
 	/** Reports whether the peer is a trusted proxy (`trusted_proxies`). */
 	readonly trustsPeer: (x: Exchange) => boolean;
 	/** Compiles another policy; undefined compiles `random`. */
-	readonly choice: (settings: BalanceSettings | undefined) => Choice;
+	readonly choice: (settings: BalanceSettings | undefined) => UpstreamChoice;
 }
 
 /** A load-balancing policy; the module ID is `http.reverse_proxy.selection_policies.<id>`. */
@@ -62,11 +62,11 @@ export interface Balancer {
 	/** Properties in addition to `policy`. */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	/** Compiles the policy. Throws RangeError for settings that match the schema but cannot work. */
-	readonly compile: (settings: BalanceSettings, cx: BalancerContext) => Choice;
+	readonly compile: (settings: BalanceSettings, cx: BalancerContext) => UpstreamChoice;
 }
 
 /** Lowers a policy without settings. */
-export function noSettings(
+export function lowerWithoutSettings(
 	args: readonly Word[],
 	line: Line,
 	cx: LowerContext,

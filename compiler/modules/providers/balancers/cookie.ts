@@ -3,7 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
-import { FALLBACK, fallbackSubdirective } from './fallback.ts';
+import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
 
 /** Maximum cached signatures, because placeholders and lookups can produce any number of addresses. */
 const MAX_SIGNATURES = 4096;
@@ -72,7 +72,7 @@ export const cookie: Balancer = {
 				minimum: 1000,
 				description: 'Lifetime of the cookie in milliseconds; default the session.',
 			},
-			fallback: FALLBACK,
+			fallback: FALLBACK_SCHEMA,
 		},
 	},
 	compile: (settings, cx) => {

@@ -2,11 +2,10 @@
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import type { BalanceSettings } from './balancer.ts';
 
-/** Schema of `fallback`. */
-export const FALLBACK: Schema = {
+export const FALLBACK_SCHEMA: Schema = {
 	$ref: '#/$defs/balance',
 	default: { policy: 'random' },
 	description: 'The policy for requests without the key; default `random`.',
@@ -17,7 +16,7 @@ export function fallbackSubdirective(
 	into: { fallback?: BalanceSettings },
 	cx: LowerContext,
 	other: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
-): Subdirective {
+): SubdirectiveHandler {
 	return (words, line) => {
 		if (!cx.count(line, words, 1, Number.POSITIVE_INFINITY, 'fallback <policy> […]')) return;
 		if (into.fallback) {

@@ -1,12 +1,12 @@
 /** Load-balancing policy `first`: the first available upstream in the order written. */
-import { type Balancer, noSettings } from './balancer.ts';
+import { type Balancer, lowerWithoutSettings } from './balancer.ts';
 
 export const first: Balancer = {
 	id: 'first',
 	usage: 'lb_policy first',
 	summary: 'Chooses the first available upstream, in the order written.',
 	documentation: 'For a primary with backups: an upstream only gets requests if those before it are unavailable.',
-	lower: noSettings,
+	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => view => {
 		for (let i = 0, size = view.size; i < size; i++) if (view.available(i)) return i;

@@ -3,8 +3,8 @@
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { FORWARDED_VALUES } from '../../../exchange/forwarded-request.ts';
 import type { Balancer, BalancerContext, BalanceSettings } from './balancer.ts';
-import { FALLBACK, fallbackSubdirective } from './fallback.ts';
-import { chooserByKey } from './rendezvous.ts';
+import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
+import { rendezvousChooser } from './rendezvous.ts';
 
 export const header: Balancer = {
 	id: 'header',
@@ -19,14 +19,17 @@ export const header: Balancer = {
 		return settings;
 	},
 	schema: {
-		properties: { field: { type: 'string', minLength: 1, description: 'Name of the field.' }, fallback: FALLBACK },
+		properties: {
+			field: { type: 'string', minLength: 1, description: 'Name of the field.' },
+			fallback: FALLBACK_SCHEMA,
+		},
 		required: ['field'],
 	},
 	compile: (settings, cx) => {
 		const field = (settings.field as string).toLowerCase();
 		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
 		const read = compileField(field, cx);
-		const choose = chooserByKey();
+		const choose = rendezvousChooser();
 		return (view, x) => {
 			const value = read(x);
 			return value === undefined || value === '' ? fallback(view, x) : choose(view, value);

@@ -1,5 +1,5 @@
 /** The registry of load-balancing policies. */
-import type { Balancer, BalancerContext, BalanceSettings, Choice } from './balancer.ts';
+import type { Balancer, BalancerContext, BalanceSettings, UpstreamChoice } from './balancer.ts';
 import { clientIpHash } from './client-ip-hash.ts';
 import { cookie } from './cookie.ts';
 import { first } from './first.ts';
@@ -29,7 +29,10 @@ function balancerById(id: string): Balancer | undefined {
  * Compiles the policy of the settings; `random` if they are undefined. Throws RangeError for settings that match the schema but
  * cannot work.
  */
-export function compileBalance(settings: BalanceSettings | undefined, cx: Omit<BalancerContext, 'choice'>): Choice {
+export function compileBalance(
+	settings: BalanceSettings | undefined,
+	cx: Omit<BalancerContext, 'choice'>,
+): UpstreamChoice {
 	const whole: BalancerContext = { ...cx, choice: other => compileBalance(other, cx) };
 	return (balancerById(settings?.policy ?? 'random') ?? random).compile(settings ?? { policy: 'random' }, whole);
 }

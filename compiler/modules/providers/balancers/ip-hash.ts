@@ -1,6 +1,6 @@
 /** Load-balancing policy `ip_hash`: selects by the peer's address. */
-import { type Balancer, noSettings } from './balancer.ts';
-import { chooserByKey } from './rendezvous.ts';
+import { type Balancer, lowerWithoutSettings } from './balancer.ts';
+import { rendezvousChooser } from './rendezvous.ts';
 
 export const ipHash: Balancer = {
 	id: 'ip_hash',
@@ -8,10 +8,10 @@ export const ipHash: Balancer = {
 	summary: 'Chooses by the address of the connection.',
 	documentation:
 		'Behind another proxy, all requests have its address: see `client_ip_hash`. If an upstream is unavailable, only its clients move (rendezvous hashing).',
-	lower: noSettings,
+	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => {
-		const choose = chooserByKey();
+		const choose = rendezvousChooser();
 		return (view, x) => choose(view, x.connection.remoteAddress);
 	},
 };

@@ -1,12 +1,12 @@
 /** Load-balancing policy `least_conn`: the available upstream with the fewest requests in flight. */
-import { type Balancer, noSettings } from './balancer.ts';
+import { type Balancer, lowerWithoutSettings } from './balancer.ts';
 
 export const leastConn: Balancer = {
 	id: 'least_conn',
 	usage: 'lb_policy least_conn',
 	summary: 'Chooses the available upstream with the fewest requests in flight.',
 	documentation: 'Counts the requests of all threads. Ties are broken at random.',
-	lower: noSettings,
+	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => view => {
 		const size = view.size;

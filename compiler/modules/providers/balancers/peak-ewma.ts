@@ -1,5 +1,5 @@
 /** Load-balancing policy `peak_ewma`: of two random upstreams, the one expected to answer sooner. */
-import { type Balancer, type BalancerView, noSettings } from './balancer.ts';
+import { type Balancer, type BalancerView, lowerWithoutSettings } from './balancer.ts';
 
 /** Latency in milliseconds assumed for an upstream that has requests in flight but has never answered. */
 const UNKNOWN = 1000;
@@ -13,7 +13,7 @@ export const peakEwma: Balancer = {
 		'the value over seconds. It is multiplied by the requests in flight, so that a slow, failing or overloaded upstream is',
 		'avoided without configuring any threshold, and retried from time to time. All threads share the values.',
 	].join('\n'),
-	lower: noSettings,
+	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => view => {
 		let one = -1;

@@ -2,8 +2,8 @@
 import { encodeFieldText } from '../../../exchange/field-syntax.ts';
 import { decodeQueryText } from '../../../exchange/uri-escape.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
-import { FALLBACK, fallbackSubdirective } from './fallback.ts';
-import { chooserByKey } from './rendezvous.ts';
+import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
+import { rendezvousChooser } from './rendezvous.ts';
 
 export const query: Balancer = {
 	id: 'query',
@@ -18,13 +18,16 @@ export const query: Balancer = {
 		return settings;
 	},
 	schema: {
-		properties: { key: { type: 'string', minLength: 1, description: 'Name of the parameter.' }, fallback: FALLBACK },
+		properties: {
+			key: { type: 'string', minLength: 1, description: 'Name of the parameter.' },
+			fallback: FALLBACK_SCHEMA,
+		},
 		required: ['key'],
 	},
 	compile: (settings, cx) => {
 		const key = settings.key as string;
 		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
-		const choose = chooserByKey();
+		const choose = rendezvousChooser();
 		return (view, x) => {
 			const value = x.request.query === undefined ? undefined : valuesOf(x.request.query, key);
 			return value === undefined || value === '' ? fallback(view, x) : choose(view, encodeFieldText(value));

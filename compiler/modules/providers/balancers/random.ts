@@ -1,12 +1,12 @@
 /** Load-balancing policy `random`: any available upstream with equal probability. The default. */
-import { type Balancer, type BalancerView, noSettings } from './balancer.ts';
+import { type Balancer, type BalancerView, lowerWithoutSettings } from './balancer.ts';
 
 export const random: Balancer = {
 	id: 'random',
 	usage: 'lb_policy random',
 	summary: 'Chooses any available upstream with equal probability.',
 	documentation: 'The default. Needs no state, and spreads well with many requests.',
-	lower: noSettings,
+	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => chooseAny,
 };

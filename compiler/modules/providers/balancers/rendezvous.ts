@@ -13,7 +13,7 @@ const KEY_ROOM = 1024;
  * map to it. The compatible server hashes the same way, so that clients keep their upstreams when one server replaces the other.
  * The key is text as received, one character per byte; for decoded text, see `encodeFieldText`.
  */
-export function chooserByKey(): (view: BalancerView, key: string) => number {
+export function rendezvousChooser(): (view: BalancerView, key: string) => number {
 	const hash = new XxHash64();
 	let bytes = Buffer.alloc(ADDRESS_ROOM + KEY_ROOM);
 	let data = new DataView(bytes.buffer, bytes.byteOffset);

@@ -1,5 +1,5 @@
 /** Load-balancing policy `round_robin`: each available upstream in turn. */
-import { type Balancer, noSettings } from './balancer.ts';
+import { type Balancer, lowerWithoutSettings } from './balancer.ts';
 
 export const roundRobin: Balancer = {
 	id: 'round_robin',
@@ -7,7 +7,7 @@ export const roundRobin: Balancer = {
 	summary: 'Chooses the available upstreams in turn.',
 	documentation:
 		'The whole process shares one position, so threads do not visit an upstream twice in a row. The first request after a start goes to the second upstream in the list.',
-	lower: noSettings,
+	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => view => {
 		const size = view.size;

@@ -1,6 +1,6 @@
 /** Load-balancing policy `uri_hash`: selects by the request's path and query. */
-import { type Balancer, noSettings } from './balancer.ts';
-import { chooserByKey } from './rendezvous.ts';
+import { type Balancer, lowerWithoutSettings } from './balancer.ts';
+import { rendezvousChooser } from './rendezvous.ts';
 
 export const uriHash: Balancer = {
 	id: 'uri_hash',
@@ -8,10 +8,10 @@ export const uriHash: Balancer = {
 	summary: 'Chooses by path and query.',
 	documentation:
 		'For upstreams that cache. Uses the URI after rewrites. If an upstream is unavailable, only its URIs move (rendezvous hashing).',
-	lower: noSettings,
+	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => {
-		const choose = chooserByKey();
+		const choose = rendezvousChooser();
 		return (view, { request: { path, query } }) => choose(view, query === undefined ? path : `${path}?${query}`);
 	},
 };

@@ -1,5 +1,5 @@
 /** Load-balancing policy `weighted_round_robin`: the available upstreams in turn, by weight. */
-import type { Balancer, Choice } from './balancer.ts';
+import type { Balancer, UpstreamChoice } from './balancer.ts';
 
 const NO_WEIGHT = 'weighted_round_robin requires at least one upstream with a positive weight';
 
@@ -74,7 +74,7 @@ export const weightedRoundRobin: Balancer = {
  * by their weights, so that the turns of unavailable ones are shared by the others. A single weight applies to the first
  * upstream only.
  */
-function turnsInARow(weights: readonly number[]): Choice {
+function turnsInARow(weights: readonly number[]): UpstreamChoice {
 	const ends: number[] = [];
 	let sum = 0;
 	for (const weight of weights) {

@@ -4,7 +4,7 @@
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 
 /** A DNS provider in a document: `{"provider":"cloudflare",…}`. */
 export interface DnsProviderSettings {
@@ -40,7 +40,7 @@ export interface DnsModule {
 }
 
 /** Returns the schema of the properties in addition to `provider`. */
-export function settingProperties({ settings }: DnsModule): { readonly [name: string]: Schema } {
+export function dnsSettingProperties({ settings }: DnsModule): { readonly [name: string]: Schema } {
 	return Object.fromEntries(
 		settings.map(({ name, description, secret, list, pattern }) => {
 			const text: Schema = { type: 'string', minLength: 1, ...(pattern === undefined ? {} : { pattern }) };
@@ -51,7 +51,7 @@ export function settingProperties({ settings }: DnsModule): { readonly [name: st
 }
 
 /** Lowers the words after a provider's name and its block. */
-export function lowerSettings(
+export function lowerDnsSettings(
 	module: DnsModule,
 	args: readonly Word[],
 	line: Line,
@@ -82,9 +82,9 @@ export function lowerSettings(
 			if (words.length > 0) take(setting, words, line);
 		}
 	}
-	const known: { [word: string]: Subdirective } = {};
+	const known: { [word: string]: SubdirectiveHandler } = {};
 	for (const setting of module.settings) {
-		const lower: Subdirective = (words, at) => {
+		const lower: SubdirectiveHandler = (words, at) => {
 			const usage = `${setting.name} <value>${setting.list ? '…' : ''}`;
 			if (cx.count(at, words, 1, setting.list ? Number.POSITIVE_INFINITY : 1, usage)) take(setting, words, at);
 		};

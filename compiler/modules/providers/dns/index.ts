@@ -5,7 +5,7 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import { cloudflare } from './cloudflare.ts';
 import { digitalocean } from './digitalocean.ts';
-import { type DnsModule, type DnsProviderSettings, lowerSettings, settingProperties } from './dns-module.ts';
+import { type DnsModule, type DnsProviderSettings, dnsSettingProperties, lowerDnsSettings } from './dns-module.ts';
 import { exec } from './exec.ts';
 import { hetzner } from './hetzner.ts';
 import { rfc2136 } from './rfc2136.ts';
@@ -17,7 +17,7 @@ export const dnsProviders: readonly DnsModule[] = [cloudflare, route53, digitalo
 const VARIANTS: readonly Schema[] = dnsProviders.map(module => ({
 	type: 'object',
 	description: module.summary,
-	properties: { provider: { const: module.id }, '@id': { type: 'string' }, ...settingProperties(module) },
+	properties: { provider: { const: module.id }, '@id': { type: 'string' }, ...dnsSettingProperties(module) },
 	required: ['provider', ...module.settings.filter(({ required }) => required).map(({ name }) => name)],
 	additionalProperties: false,
 }));
@@ -61,5 +61,5 @@ export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerCon
 		'DNS provider of this build',
 	);
 	const module = dnsProviders.find(known => known.id === id);
-	return module && cx.origin({ provider: module.id, ...lowerSettings(module, rest, line, cx) }, line.span);
+	return module && cx.origin({ provider: module.id, ...lowerDnsSettings(module, rest, line, cx) }, line.span);
 }

@@ -1,12 +1,12 @@
 /** Issuer `acme`: any authority that supports ACME (RFC 8555). */
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { DNS_PROPERTIES, dnsSubdirectives, type IssuerDraft } from './dns-challenge.ts';
 import type { IssuerModule } from './issuer-module.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS } from './preferred-chains.ts';
 
-export const DEFAULT_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
+export const DEFAULT_ACME_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
 /** Directory of the fallback authority, which is used if the first fails and an email address is configured. */
-export const FALLBACK_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';
+export const FALLBACK_ACME_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';
 
 const URL_PATTERN = '^https?://[^\\s/]+';
 
@@ -17,7 +17,7 @@ export const acme: IssuerModule = {
 		'issuer acme [<directory>] [{ dir <url>; test_dir <url>; email <address>; profile <name>; timeout <duration>; lifetime <duration>; disable_http_challenge; disable_tlsalpn_challenge; distributed false; alt_http_port <port>; alt_tlsalpn_port <port>; eab <key-id> <mac-key>; trusted_roots <file>…; dns [<provider>…]; propagation_delay <duration>; propagation_timeout <duration>; resolvers <address>…; dns_ttl <duration>; dns_challenge_override_domain <name>; preferred_chains … }]',
 	summary: 'Orders certificates from an ACME authority.',
 	documentation: [
-		`The default directory is ${DEFAULT_DIRECTORY}. Challenges are answered by this server over HTTP and TLS or, with`,
+		`The default directory is ${DEFAULT_ACME_DIRECTORY}. Challenges are answered by this server over HTTP and TLS or, with`,
 		'`dns`, by DNS records, which wildcards require. After a failure, the directory `test_dir` is tried first, so that',
 		'the rate limits of the real one are not used up; it has a default for the default directory. Processes that share a store answer',
 		"each other's challenges unless `distributed false` is set.",
@@ -88,18 +88,18 @@ export const acme: IssuerModule = {
 };
 
 /** Returns the sub-directives of `issuer acme`, which fill the draft. */
-function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: Subdirective } {
+function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler } {
 	const one =
-		(word: string, take: (word: Parameters<LowerContext['duration']>[0]) => void): Subdirective =>
+		(word: string, take: (word: Parameters<LowerContext['duration']>[0]) => void): SubdirectiveHandler =>
 		(args, at) => {
 			if (cx.count(at, args, 1, 1, `${word} <value>`)) take(args[0]!);
 		};
 	const flag =
-		(word: string): Subdirective =>
+		(word: string): SubdirectiveHandler =>
 		(args, at) => {
 			if (cx.count(at, args, 0, 0, word)) draft[word] = true;
 		};
-	const port = (word: string): Subdirective =>
+	const port = (word: string): SubdirectiveHandler =>
 		one(word, value => {
 			const number = cx.integer(value, 1, 65_535);
 			if (number !== undefined) draft[word] = number;

@@ -4,7 +4,7 @@ import type { Schema } from '../../../document/schema-type.ts';
 import { parseIp } from '../../../exchange/ip-address.ts';
 import { parseDuration } from '../../../lower/context/values.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
 
 /** An issuer's settings during lowering. */
@@ -44,7 +44,7 @@ export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
 };
 
 /** Options that have no effect without a provider, in the order of the compatible server's message. */
-export const DNS_DETAILS: readonly string[] = [
+export const DNS_CHALLENGE_OPTIONS: readonly string[] = [
 	'resolvers',
 	'propagation_delay',
 	'propagation_timeout',
@@ -57,9 +57,9 @@ export function dnsSubdirectives(
 	draft: IssuerDraft,
 	cx: LowerContext,
 	seen: (word: Word) => void = () => {},
-): { readonly [name: string]: Subdirective } {
+): { readonly [name: string]: SubdirectiveHandler } {
 	const duration =
-		(name: string, least: number): Subdirective =>
+		(name: string, least: number): SubdirectiveHandler =>
 		(args, at) => {
 			seen(at.words[0]!);
 			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;

@@ -5,7 +5,7 @@ import type { IssuerSettings } from '../../../document/tls-settings.ts';
 import { unavailableMessage } from '../../../lower/context/unavailable.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { acme, FALLBACK_DIRECTORY } from './acme.ts';
+import { acme, FALLBACK_ACME_DIRECTORY } from './acme.ts';
 import { internal } from './internal.ts';
 import type { IssuerModule } from './issuer-module.ts';
 
@@ -38,7 +38,7 @@ export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext)
 	}
 	if (name.text === 'zerossl') {
 		cx.problem('error', 'issuer/unavailable', name.span, unavailableMessage('issuer zerossl'), {
-			hint: `Use the ACME interface of that authority: \`issuer acme ${FALLBACK_DIRECTORY}\`.`,
+			hint: `Use the ACME interface of that authority: \`issuer acme ${FALLBACK_ACME_DIRECTORY}\`.`,
 		});
 		return undefined;
 	}

@@ -2,7 +2,7 @@
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 
 /** `preferred_chains` in documents; exactly one field is set. */
 export interface PreferredChains {
@@ -46,7 +46,10 @@ export function lowerPreferredChains(args: readonly Word[], line: Line, cx: Lowe
 		draft.smallest = true;
 	}
 	const names =
-		(name: 'root_common_name' | 'any_common_name', other: 'root_common_name' | 'any_common_name'): Subdirective =>
+		(
+			name: 'root_common_name' | 'any_common_name',
+			other: 'root_common_name' | 'any_common_name',
+		): SubdirectiveHandler =>
 		(words, at) => {
 			if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, `${name} <name>…`)) return;
 			const taken = draft.smallest ? 'smallest' : draft[other] ? other : undefined;

@@ -1,8 +1,8 @@
 /** Options for signing with an internal authority, shared by the issuer `internal` and `acme_server`. */
 
 import type { Schema } from '../../../document/schema-type.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { AUTHORITY_ID } from '../../options/pki.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { AUTHORITY_ID_PATTERN } from '../../options/pki.ts';
 
 /** The internal authority that signs, and how. */
 export interface SigningSettings {
@@ -17,7 +17,7 @@ export interface SigningSettings {
 export const SIGNING_PROPERTIES: { readonly [name: string]: Schema } = {
 	ca: {
 		type: 'string',
-		pattern: AUTHORITY_ID,
+		pattern: AUTHORITY_ID_PATTERN,
 		default: 'local',
 		description: 'ID of the authority; default `local`.',
 	},
@@ -34,12 +34,12 @@ export const SIGNING_PROPERTIES: { readonly [name: string]: Schema } = {
 export function signingSubdirectives(
 	draft: SigningSettings,
 	cx: LowerContext,
-): { readonly [name: string]: Subdirective } {
+): { readonly [name: string]: SubdirectiveHandler } {
 	return {
 		ca: (words, at) => {
 			if (!cx.count(at, words, 1, 1, 'ca <id>')) return;
 			const { text, span } = words[0]!;
-			if (new RegExp(AUTHORITY_ID).test(text)) draft.ca = text;
+			if (new RegExp(AUTHORITY_ID_PATTERN).test(text)) draft.ca = text;
 			else cx.problem('error', 'pki/bad-id', span, `\`${text}\` is not a valid authority ID.`);
 		},
 		lifetime: (words, at) => {

@@ -3,7 +3,7 @@
 import type { FilterReplacement, LogFilter, ParameterAction } from '../../../document/log-settings.ts';
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 
 function variant(filter: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
 	return {
@@ -147,7 +147,7 @@ function lowerOne(
 		case 'multi_regexp': {
 			cx.count(line, args, 0, 0, '<field> multi_regexp { regexp <expression> <replacement>… }');
 			const rules: FilterReplacement[] = [];
-			const take: Subdirective = (words, at) => {
+			const take: SubdirectiveHandler = (words, at) => {
 				if (!cx.count(at, words, 2, 2, 'regexp <expression> <replacement>')) return;
 				const find = cx.regexp(words[0]!);
 				if (find !== undefined) rules.push({ find, replace: words[1]!.text });
@@ -172,7 +172,7 @@ function lowerMask(args: readonly Word[], line: Line, cx: LowerContext): LogFilt
 		set('ipv6', args[1]);
 	}
 	const one =
-		(name: 'ipv4' | 'ipv6'): Subdirective =>
+		(name: 'ipv4' | 'ipv6'): SubdirectiveHandler =>
 		(words, at) => {
 			if (cx.count(at, words, 1, 1, `${name} <bits>`)) set(name, words[0]);
 		};
@@ -183,7 +183,7 @@ function lowerMask(args: readonly Word[], line: Line, cx: LowerContext): LogFilt
 function lowerActions(kind: string, line: Line, cx: LowerContext): ParameterAction[] {
 	const actions: ParameterAction[] = [];
 	const take =
-		(action: ParameterAction['action'], count: number): Subdirective =>
+		(action: ParameterAction['action'], count: number): SubdirectiveHandler =>
 		(words, at) => {
 			const usage = action === 'replace' ? 'replace <name> <value>' : `${action} <name>`;
 			if (!cx.count(at, words, count, count, usage)) return;

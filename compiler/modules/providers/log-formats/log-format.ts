@@ -4,8 +4,8 @@ import type { LogFormat } from '../../../document/log-settings.ts';
 import { DURATION_FORMATS, LEVEL_FORMATS, LOG_KEY_SETTINGS, type LogFilter } from '../../../document/log-settings.ts';
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
-import { readScalar } from '../../words/read-scalar.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
+import { parseScalar } from '../../words/parse-scalar.ts';
 import { LOG_FILTER, lowerFilterFields } from './log-filter.ts';
 
 /** Named time formats; any other value is a layout, such as `2006-01-02`. */
@@ -109,7 +109,7 @@ export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerConte
 	}
 }
 
-function lowerWrap(into: { wrap?: LogFormat }, cx: LowerContext): Subdirective {
+function lowerWrap(into: { wrap?: LogFormat }, cx: LowerContext): SubdirectiveHandler {
 	return (args, at) => {
 		const wrap = lowerLogFormat(args, at, cx);
 		if (wrap) into.wrap = wrap;
@@ -119,13 +119,13 @@ function lowerWrap(into: { wrap?: LogFormat }, cx: LowerContext): Subdirective {
 function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): LogFormat {
 	const settings: { [name: string]: unknown } = {};
 	const one =
-		(name: string, read: (word: Word) => unknown): Subdirective =>
+		(name: string, read: (word: Word) => unknown): SubdirectiveHandler =>
 		(args, at) => {
 			if (!cx.count(at, args, 1, 1, `${name} <value>`)) return;
 			const value = read(args[0]!);
 			if (value !== undefined) settings[name] = value;
 		};
-	const known: { [name: string]: Subdirective } = {};
+	const known: { [name: string]: SubdirectiveHandler } = {};
 	for (const key of [...LOG_KEY_SETTINGS, 'line_ending', 'time_format']) known[key] = one(key, ({ text }) => text);
 	known.duration_format = one('duration_format', word =>
 		cx.oneOf(durationWord(word), DURATION_FORMATS, 'duration format'),
@@ -165,7 +165,7 @@ function lowerAppend(line: Line, cx: LowerContext): LogFormat {
 		cx.noBlock(inner);
 		const [name, value] = inner.words as readonly [Word, Word | undefined];
 		if (!cx.count(inner, inner.words.slice(1), 1, 1, '<name> <value>') || !value) return;
-		const read = value.quote === 'none' ? readScalar(value.text) : value.text;
+		const read = value.quote === 'none' ? parseScalar(value.text) : value.text;
 		// `__proto__` is a name like any other.
 		Object.defineProperty(fields, name.text, {
 			value: typeof read === 'string' ? cx.template(value) : read,

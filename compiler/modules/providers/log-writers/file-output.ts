@@ -3,7 +3,7 @@
 import type { FileOutput, LogRolling } from '../../../document/log-settings.ts';
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 
 /** Defaults of {@link LogRolling}. */
 export const ROLLING_DEFAULTS = {
@@ -109,11 +109,11 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 	};
 	/** Returns a sub-directive with one value. */
 	const one =
-		(usage: string, take: (word: Word) => void): Subdirective =>
+		(usage: string, take: (word: Word) => void): SubdirectiveHandler =>
 		(words, at) => {
 			if (cx.count(at, words, 1, 1, usage)) take(words[0]!);
 		};
-	const known: { [name: string]: Subdirective } = {
+	const known: { [name: string]: SubdirectiveHandler } = {
 		mode: one('mode <octal>', word => {
 			const mode = octal(word, []);
 			if (mode !== undefined) settings.mode = mode;

@@ -4,7 +4,7 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { StoreSettings } from '../../../document/store-settings.ts';
 import type { TrustPool } from '../../../document/tls-settings.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { STORE, storeById, stores } from '../stores/index.ts';
 
 const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
@@ -74,7 +74,10 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 		case undefined:
 			return undefined;
 		case 'inline':
-			return { source, certificates: gather(rest, line, cx, 'trust_der').flatMap(word => derOf(word, cx)) };
+			return {
+				source,
+				certificates: gather(rest, line, cx, 'trust_der').flatMap(word => parseDerCertificate(word, cx)),
+			};
 		case 'file':
 			return {
 				source,
@@ -152,10 +155,10 @@ function gather(
 	word: string,
 	mayBeEmpty = false,
 	unavailable: readonly string[] = [],
-	others: { readonly [name: string]: Subdirective } = {},
+	others: { readonly [name: string]: SubdirectiveHandler } = {},
 ): Word[] {
 	const words = [...args];
-	const known: { [name: string]: Subdirective } = {
+	const known: { [name: string]: SubdirectiveHandler } = {
 		...others,
 		[word]: (more, at) => {
 			if (cx.count(at, more, 1, Number.POSITIVE_INFINITY, `${word} <value>…`)) words.push(...more);
@@ -180,7 +183,7 @@ function gather(
 }
 
 /** Returns the base64 of a DER certificate, after checking it. */
-export function derOf(word: Word, cx: LowerContext): string[] {
+export function parseDerCertificate(word: Word, cx: LowerContext): string[] {
 	try {
 		new X509Certificate(Buffer.from(word.text, 'base64'));
 		return [word.text];

@@ -1,14 +1,14 @@
 /** sprig's functions for file paths and URLs. */
 import { posix } from 'node:path';
-import { define, type FunctionList } from '../function.ts';
+import { defineFunction, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
 import { asDictionary, type Dictionary, type Value } from '../value.ts';
 
-const base = define('string', (_, path: string) => (path === '' ? '.' : posix.basename(path) || '/'));
-const dir = define('string', (_, path: string) => posix.dirname(clean(path === '' ? '.' : path)));
-const cleaned = define('string', (_, path: string) => clean(path));
-const ext = define('string', (_, path: string) => /\.[^./]*$/.exec(path)?.[0] ?? '');
-const isAbs = define('string', (_, path: string) => path.startsWith('/'));
+const base = defineFunction('string', (_, path: string) => (path === '' ? '.' : posix.basename(path) || '/'));
+const dir = defineFunction('string', (_, path: string) => posix.dirname(clean(path === '' ? '.' : path)));
+const cleaned = defineFunction('string', (_, path: string) => clean(path));
+const ext = defineFunction('string', (_, path: string) => /\.[^./]*$/.exec(path)?.[0] ?? '');
+const isAbs = defineFunction('string', (_, path: string) => path.startsWith('/'));
 
 /** sprig's functions from `base` to `urlJoin`. */
 export const ADDRESS_FUNCTIONS: FunctionList = {
@@ -22,8 +22,8 @@ export const ADDRESS_FUNCTIONS: FunctionList = {
 	osClean: cleaned,
 	osExt: ext,
 	osIsAbs: isAbs,
-	urlParse: define('string', parseUrl),
-	urlJoin: define('dict', (_, parts: Dictionary) => joinUrl(parts)),
+	urlParse: defineFunction('string', parseUrl),
+	urlJoin: defineFunction('dict', (_, parts: Dictionary) => joinUrl(parts)),
 };
 
 function clean(path: string): string {

@@ -1,6 +1,6 @@
 /** Lenient conversions between types, as in sprig. */
 import { parseNumber } from '../literals.ts';
-import { int64, isList, type Value } from '../value.ts';
+import { isList, type Value, wrapInt64 } from '../value.ts';
 
 /** Converts any value to an integer: strings are parsed, floats are truncated, and what cannot be converted becomes 0. */
 export function toInteger(value: Value): bigint {
@@ -22,7 +22,7 @@ export function toInteger(value: Value): bigint {
 }
 
 function truncated(value: number): bigint {
-	return Number.isFinite(value) ? int64(BigInt(Math.trunc(value))) : 0n;
+	return Number.isFinite(value) ? wrapInt64(BigInt(Math.trunc(value))) : 0n;
 }
 
 /** Converts any value to a float; what cannot be converted becomes 0. */
@@ -40,7 +40,7 @@ export function toList(value: Value): readonly Value[] {
 }
 
 /** Limits an integer to the range from 0 to `most`. */
-export function toCount(value: bigint, most: number): number {
+export function clampCount(value: bigint, most: number): number {
 	if (value <= 0n) return 0;
 	return value > BigInt(most) ? most + 1 : Number(value);
 }

@@ -1,51 +1,53 @@
 /** sprig's functions for dictionaries. */
-import { textOf } from '../format-value.ts';
-import { define, type FunctionList, type TemplateFunction } from '../function.ts';
+import { valueToText } from '../format-value.ts';
+import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { Run } from '../run.ts';
 import { asDictionary, type Dictionary, isList, sortedKeys, type Value } from '../value.ts';
 import { isEmpty } from './defaults.ts';
 
 type Mutable = Map<string, Value>;
 
-const deepCopy = define('any', (run, value: Value) => copied(run, value));
+const deepCopy = defineFunction('any', (run, value: Value) => copied(run, value));
 const merge = (overwrite: boolean): TemplateFunction =>
-	define('dict dict...', (run, target: Dictionary, sources: Value[]) => {
+	defineFunction('dict dict...', (run, target: Dictionary, sources: Value[]) => {
 		for (const source of sources) mergeInto(run, target as Mutable, asDictionary(source) ?? new Map(), overwrite);
 		return target;
 	});
 
 /** sprig's functions from `dict` to `deepCopy`. `set`, `unset` and `merge` modify the given dictionary, as in sprig. */
 export const DICTIONARY_FUNCTIONS: FunctionList = {
-	dict: define('any...', (run, values: Value[]) => {
+	dict: defineFunction('any...', (run, values: Value[]) => {
 		const made: Mutable = new Map();
-		for (let i = 0; i < values.length; i += 2) made.set(textOf(run, values[i]!), values[i + 1] ?? '');
+		for (let i = 0; i < values.length; i += 2) made.set(valueToText(run, values[i]!), values[i + 1] ?? '');
 		return made;
 	}),
-	get: define('dict string', (_, dictionary: Dictionary, key: string) => dictionary.get(key) ?? ''),
-	set: define('dict string any', (run, dictionary: Mutable, key: string, value: Value) => {
+	get: defineFunction('dict string', (_, dictionary: Dictionary, key: string) => dictionary.get(key) ?? ''),
+	set: defineFunction('dict string any', (run, dictionary: Mutable, key: string, value: Value) => {
 		run.budget.entries(dictionary.size + 1);
 		return dictionary.set(key, value);
 	}),
-	unset: define('dict string', (_, dictionary: Mutable, key: string) => {
+	unset: defineFunction('dict string', (_, dictionary: Mutable, key: string) => {
 		dictionary.delete(key);
 		return dictionary;
 	}),
-	hasKey: define('dict string', (_, dictionary: Dictionary, key: string) => dictionary.has(key)),
-	pluck: define('string dict...', (_, key: string, dictionaries: Value[]) =>
+	hasKey: defineFunction('dict string', (_, dictionary: Dictionary, key: string) => dictionary.has(key)),
+	pluck: defineFunction('string dict...', (_, key: string, dictionaries: Value[]) =>
 		dictionaries.flatMap(value => {
 			const found = asDictionary(value)?.get(key);
 			return found === undefined ? [] : [found];
 		}),
 	),
-	keys: define('dict...', (_, dictionaries: Value[]) =>
+	keys: defineFunction('dict...', (_, dictionaries: Value[]) =>
 		dictionaries.flatMap(value => sortedKeys(asDictionary(value) ?? new Map())),
 	),
-	values: define('dict', (_, dictionary: Dictionary) => sortedKeys(dictionary).map(key => dictionary.get(key)!)),
-	pick: define('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
+	values: defineFunction('dict', (_, dictionary: Dictionary) =>
+		sortedKeys(dictionary).map(key => dictionary.get(key)!),
+	),
+	pick: defineFunction('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
 		const kept = keys.filter(key => dictionary.has(key));
 		return new Map(kept.map(key => [key, dictionary.get(key)!]));
 	}),
-	omit: define('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
+	omit: defineFunction('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
 		const left: Mutable = new Map(dictionary);
 		for (const key of keys) left.delete(key);
 		return left;
@@ -54,12 +56,12 @@ export const DICTIONARY_FUNCTIONS: FunctionList = {
 	mustMerge: merge(false),
 	mergeOverwrite: merge(true),
 	mustMergeOverwrite: merge(true),
-	dig: define('any...', (run, args: Value[]) => {
+	dig: defineFunction('any...', (run, args: Value[]) => {
 		if (args.length < 3) return run.fail('dig needs at least three arguments');
 		const [fallback, dictionary] = args.slice(-2) as [Value, Value];
 		let found: Value = dictionary;
 		for (const key of args.slice(0, -2)) {
-			const next = asDictionary(found)?.get(textOf(run, key));
+			const next = asDictionary(found)?.get(valueToText(run, key));
 			if (next === undefined) return fallback;
 			found = next;
 		}

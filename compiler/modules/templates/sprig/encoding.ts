@@ -1,17 +1,17 @@
 /** sprig's functions for encodings, digests and random strings. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt, randomUUID } from 'node:crypto';
-import { define, type FunctionList } from '../function.ts';
+import { defineFunction, type FunctionList } from '../function.ts';
 import { fromJson, toJson } from '../json-text.ts';
 import type { Run } from '../run.ts';
 import type { Value } from '../value.ts';
-import { toCount } from './casts.ts';
+import { clampCount } from './casts.ts';
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const DIGITS = '0123456789';
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PRINTABLE = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
 
-const parse = define('string', (run, text: string) => {
+const parse = defineFunction('string', (run, text: string) => {
 	run.budget.spend(text.length >> 4);
 	try {
 		return fromJson(text);
@@ -20,17 +20,17 @@ const parse = define('string', (run, text: string) => {
 		throw error;
 	}
 });
-const json = define('any', (run, value: Value) => toJson(run, value, '', false));
-const prettyJson = define('any', (run, value: Value) => toJson(run, value, '  ', false));
-const rawJson = define('any', (run, value: Value) => toJson(run, value, '', true));
+const json = defineFunction('any', (run, value: Value) => toJson(run, value, '', false));
+const prettyJson = defineFunction('any', (run, value: Value) => toJson(run, value, '  ', false));
+const rawJson = defineFunction('any', (run, value: Value) => toJson(run, value, '', true));
 const digest = (algorithm: string) =>
-	define('string', (run, s: string) => {
+	defineFunction('string', (run, s: string) => {
 		run.budget.spend(s.length >> 5);
 		return createHash(algorithm).update(s).digest('hex');
 	});
 const random = (alphabet: string) =>
-	define('int', (run, count: bigint) => {
-		const length = toCount(count, run.budget.bounds.characters);
+	defineFunction('int', (run, count: bigint) => {
+		const length = clampCount(count, run.budget.bounds.characters);
 		run.budget.text(length * 4);
 		run.budget.spend(length);
 		return run.once(() => Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join(''));
@@ -38,14 +38,14 @@ const random = (alphabet: string) =>
 
 /** sprig's functions from `b64enc` to `uuidv4`. */
 export const ENCODING_FUNCTIONS: FunctionList = {
-	b64enc: define('string', (_, s: string) => Buffer.from(s).toString('base64')),
-	b64dec: define('string', (run, s: string) =>
+	b64enc: defineFunction('string', (_, s: string) => Buffer.from(s).toString('base64')),
+	b64dec: defineFunction('string', (run, s: string) =>
 		/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(s.replace(/[\r\n]/g, ''))
 			? Buffer.from(s, 'base64').toString('utf8')
 			: run.fail('illegal base64 data'),
 	),
-	b32enc: define('string', (run, s: string) => base32(run, s)),
-	b32dec: define('string', fromBase32),
+	b32enc: defineFunction('string', (run, s: string) => base32(run, s)),
+	b32dec: defineFunction('string', fromBase32),
 	fromJson: parse,
 	mustFromJson: parse,
 	toJson: json,
@@ -57,7 +57,7 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	sha1sum: digest('sha1'),
 	sha256sum: digest('sha256'),
 	sha512sum: digest('sha512'),
-	adler32sum: define('string', (run, s: string) => {
+	adler32sum: defineFunction('string', (run, s: string) => {
 		let [a, b] = [1, 0];
 		run.budget.spend(s.length >> 5);
 		for (const byte of Buffer.from(s)) {
@@ -66,14 +66,14 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 		}
 		return String(b * 65536 + a);
 	}),
-	encryptAES: define('string string', (run, key: string, text: string) =>
+	encryptAES: defineFunction('string string', (run, key: string, text: string) =>
 		run.once(() => {
 			const iv = randomBytes(16);
 			const cipher = createCipheriv('aes-256-cbc', aesKey(key), iv);
 			return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final()]).toString('base64');
 		}),
 	),
-	decryptAES: define('string string', (run, key: string, text: string) => {
+	decryptAES: defineFunction('string string', (run, key: string, text: string) => {
 		const bytes = Buffer.from(text, 'base64');
 		try {
 			const decipher = createDecipheriv('aes-256-cbc', aesKey(key), bytes.subarray(0, 16));
@@ -86,12 +86,12 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	randAlpha: random(LETTERS),
 	randNumeric: random(DIGITS),
 	randAscii: random(PRINTABLE),
-	randBytes: define('int', (run, count: bigint) => {
-		const length = toCount(count, run.budget.bounds.characters);
+	randBytes: defineFunction('int', (run, count: bigint) => {
+		const length = clampCount(count, run.budget.bounds.characters);
 		run.budget.text(length * 2);
 		return run.once(() => randomBytes(length).toString('base64'));
 	}),
-	uuidv4: define('', run => run.once(() => randomUUID())),
+	uuidv4: defineFunction('', run => run.once(() => randomUUID())),
 };
 
 /** Returns the first 32 bytes of a key, padded with zeros. */

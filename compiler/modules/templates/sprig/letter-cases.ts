@@ -1,16 +1,16 @@
 /** sprig's functions that change the case of letters and the separators between words. */
-import { define, type FunctionList } from '../function.ts';
+import { defineFunction, type FunctionList } from '../function.ts';
 
 /** sprig's functions from `title` to `kebabcase`. */
 export const CASE_FUNCTIONS: FunctionList = {
-	title: define('string', (_, s: string) => s.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase())),
-	untitle: define('string', (_, s: string) => s.replace(/(?<!\S)\p{L}/gu, c => c.toLowerCase())),
-	swapcase: define('string', (_, s: string) =>
+	title: defineFunction('string', (_, s: string) => s.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase())),
+	untitle: defineFunction('string', (_, s: string) => s.replace(/(?<!\S)\p{L}/gu, c => c.toLowerCase())),
+	swapcase: defineFunction('string', (_, s: string) =>
 		s.replace(/\p{L}/gu, c => (c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase())),
 	),
-	snakecase: define('string', (_, s: string) => joinedWords(s, '_')),
-	kebabcase: define('string', (_, s: string) => joinedWords(s, '-')),
-	camelcase: define('string', (_, s: string) =>
+	snakecase: defineFunction('string', (_, s: string) => joinedWords(s, '_')),
+	kebabcase: defineFunction('string', (_, s: string) => joinedWords(s, '-')),
+	camelcase: defineFunction('string', (_, s: string) =>
 		s
 			.split(/[_\-\s]+/)
 			.map(word => word.charAt(0).toUpperCase() + word.slice(1))

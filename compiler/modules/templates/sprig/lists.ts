@@ -1,6 +1,6 @@
 /** sprig's functions for lists. */
 import { deepEqual } from '../compare.ts';
-import { define, type FunctionList, type TemplateFunction } from '../function.ts';
+import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { Run } from '../run.ts';
 import { isList, typeName, type Value } from '../value.ts';
 import { isEmpty } from './defaults.ts';
@@ -15,41 +15,41 @@ function both(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
 }
 
-const append = define('any any', (run, value: Value, item: Value) => [...listOf(run, 'push', value), item]);
+const append = defineFunction('any any', (run, value: Value, item: Value) => [...listOf(run, 'push', value), item]);
 
 /** sprig's functions from `list` to `concat`. */
 export const LIST_FUNCTIONS: FunctionList = {
-	list: define('any...', (_, values: Value[]) => values),
-	tuple: define('any...', (_, values: Value[]) => values),
+	list: defineFunction('any...', (_, values: Value[]) => values),
+	tuple: defineFunction('any...', (_, values: Value[]) => values),
 	...both('append', append),
 	...both('push', append),
 	...both(
 		'prepend',
-		define('any any', (run, value: Value, item: Value) => [item, ...listOf(run, 'prepend', value)]),
+		defineFunction('any any', (run, value: Value, item: Value) => [item, ...listOf(run, 'prepend', value)]),
 	),
 	...both(
 		'first',
-		define('any', (run, value: Value) => listOf(run, 'first', value)[0] ?? null),
+		defineFunction('any', (run, value: Value) => listOf(run, 'first', value)[0] ?? null),
 	),
 	...both(
 		'last',
-		define('any', (run, value: Value) => listOf(run, 'last', value).at(-1) ?? null),
+		defineFunction('any', (run, value: Value) => listOf(run, 'last', value).at(-1) ?? null),
 	),
 	...both(
 		'rest',
-		define('any', (run, value: Value) => listOf(run, 'rest', value).slice(1)),
+		defineFunction('any', (run, value: Value) => listOf(run, 'rest', value).slice(1)),
 	),
 	...both(
 		'initial',
-		define('any', (run, value: Value) => listOf(run, 'initial', value).slice(0, -1)),
+		defineFunction('any', (run, value: Value) => listOf(run, 'initial', value).slice(0, -1)),
 	),
 	...both(
 		'reverse',
-		define('any', (run, value: Value) => [...listOf(run, 'reverse', value)].reverse()),
+		defineFunction('any', (run, value: Value) => [...listOf(run, 'reverse', value)].reverse()),
 	),
 	...both(
 		'uniq',
-		define('any', (run, value: Value) => {
+		defineFunction('any', (run, value: Value) => {
 			const kept: Value[] = [];
 			for (const item of listOf(run, 'uniq', value)) if (!includes(run, kept, item)) kept.push(item);
 			return kept;
@@ -57,23 +57,23 @@ export const LIST_FUNCTIONS: FunctionList = {
 	),
 	...both(
 		'without',
-		define('any any...', (run, value: Value, removed: Value[]) =>
+		defineFunction('any any...', (run, value: Value, removed: Value[]) =>
 			listOf(run, 'without', value).filter(item => !includes(run, removed, item)),
 		),
 	),
 	...both(
 		'has',
-		define('any any', (run, item: Value, value: Value) =>
+		defineFunction('any any', (run, item: Value, value: Value) =>
 			value === null ? false : includes(run, listOf(run, 'has', value), item),
 		),
 	),
 	...both(
 		'compact',
-		define('any', (run, value: Value) => listOf(run, 'compact', value).filter(item => !isEmpty(item))),
+		defineFunction('any', (run, value: Value) => listOf(run, 'compact', value).filter(item => !isEmpty(item))),
 	),
 	...both(
 		'chunk',
-		define('int any', (run, size: bigint, value: Value) => {
+		defineFunction('int any', (run, size: bigint, value: Value) => {
 			const list = listOf(run, 'chunk', value);
 			if (size <= 0n) return run.fail('the size of a chunk must be positive');
 			const step = size > BigInt(list.length) ? Math.max(list.length, 1) : Number(size);
@@ -82,7 +82,7 @@ export const LIST_FUNCTIONS: FunctionList = {
 			return chunks;
 		}),
 	),
-	concat: define('any...', (run, lists: Value[]) => {
+	concat: defineFunction('any...', (run, lists: Value[]) => {
 		let count = 0;
 		for (const value of lists) {
 			count += listOf(run, 'concat', value).length;
@@ -90,7 +90,7 @@ export const LIST_FUNCTIONS: FunctionList = {
 		}
 		return lists.flatMap(value => [...(value as List)]);
 	}),
-	shuffle: define('string', (run, s: string) => run.once(() => shuffled(s))),
+	shuffle: defineFunction('string', (run, s: string) => run.once(() => shuffled(s))),
 };
 
 function shuffled(s: string): string {

@@ -1,57 +1,57 @@
 /** sprig's functions for numbers. */
-import { define, type FunctionList } from '../function.ts';
+import { defineFunction, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
-import { int64, type Value } from '../value.ts';
+import { type Value, wrapInt64 } from '../value.ts';
 import { toFloat, toInteger } from './casts.ts';
 
 /** sprig's functions from `int` to `seq`. */
 export const NUMBER_FUNCTIONS: FunctionList = {
-	int: define('any', (_, value: Value) => toInteger(value)),
-	int64: define('any', (_, value: Value) => toInteger(value)),
-	float64: define('any', (_, value: Value) => toFloat(value)),
-	atoi: define('string', (_, s: string) => (/^[+-]?\d+$/.test(s) ? int64(BigInt(s.replace('+', ''))) : 0n)),
-	toDecimal: define('any', (_, value: Value) => {
+	int: defineFunction('any', (_, value: Value) => toInteger(value)),
+	int64: defineFunction('any', (_, value: Value) => toInteger(value)),
+	float64: defineFunction('any', (_, value: Value) => toFloat(value)),
+	atoi: defineFunction('string', (_, s: string) => (/^[+-]?\d+$/.test(s) ? wrapInt64(BigInt(s.replace('+', ''))) : 0n)),
+	toDecimal: defineFunction('any', (_, value: Value) => {
 		const text = String(typeof value === 'object' ? 0 : value);
-		return /^[0-7]+$/.test(text) ? int64(BigInt(`0o${text}`)) : 0n;
+		return /^[0-7]+$/.test(text) ? wrapInt64(BigInt(`0o${text}`)) : 0n;
 	}),
-	add: define('any...', (_, values: Value[]) => int64(values.map(toInteger).reduce((a, b) => a + b, 0n))),
-	add1: define('any', (_, value: Value) => int64(toInteger(value) + 1n)),
-	sub: define('any any', (_, a: Value, b: Value) => int64(toInteger(a) - toInteger(b))),
-	mul: define('any any...', (_, a: Value, rest: Value[]) =>
-		rest.map(toInteger).reduce((x, y) => int64(x * y), toInteger(a)),
+	add: defineFunction('any...', (_, values: Value[]) => wrapInt64(values.map(toInteger).reduce((a, b) => a + b, 0n))),
+	add1: defineFunction('any', (_, value: Value) => wrapInt64(toInteger(value) + 1n)),
+	sub: defineFunction('any any', (_, a: Value, b: Value) => wrapInt64(toInteger(a) - toInteger(b))),
+	mul: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
+		rest.map(toInteger).reduce((x, y) => wrapInt64(x * y), toInteger(a)),
 	),
-	div: define('any any', (run, a: Value, b: Value) => int64(toInteger(a) / divisor(run, b))),
-	mod: define('any any', (run, a: Value, b: Value) => toInteger(a) % divisor(run, b)),
-	addf: define('any...', (_, values: Value[]) => decimal(values.map(toFloat).reduce((a, b) => a + b, 0))),
-	add1f: define('any', (_, value: Value) => decimal(toFloat(value) + 1)),
-	subf: define('any any...', (_, a: Value, rest: Value[]) =>
+	div: defineFunction('any any', (run, a: Value, b: Value) => wrapInt64(toInteger(a) / divisor(run, b))),
+	mod: defineFunction('any any', (run, a: Value, b: Value) => toInteger(a) % divisor(run, b)),
+	addf: defineFunction('any...', (_, values: Value[]) => decimal(values.map(toFloat).reduce((a, b) => a + b, 0))),
+	add1f: defineFunction('any', (_, value: Value) => decimal(toFloat(value) + 1)),
+	subf: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
 		decimal(rest.map(toFloat).reduce((x, y) => x - y, toFloat(a))),
 	),
-	mulf: define('any any...', (_, a: Value, rest: Value[]) =>
+	mulf: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
 		decimal(rest.map(toFloat).reduce((x, y) => x * y, toFloat(a))),
 	),
-	divf: define('any any...', (run, a: Value, rest: Value[]) =>
+	divf: defineFunction('any any...', (run, a: Value, rest: Value[]) =>
 		decimal(rest.map(toFloat).reduce((x, y) => (y === 0 ? run.fail('decimal division by 0') : x / y), toFloat(a))),
 	),
-	max: define('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
-	biggest: define('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
-	min: define('any any...', (_, a: Value, rest: Value[]) =>
+	max: defineFunction('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
+	biggest: defineFunction('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
+	min: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
 		rest.map(toInteger).reduce((x, y) => (y < x ? y : x), toInteger(a)),
 	),
-	maxf: define('any any...', (_, a: Value, rest: Value[]) => Math.max(toFloat(a), ...rest.map(toFloat))),
-	minf: define('any any...', (_, a: Value, rest: Value[]) => Math.min(toFloat(a), ...rest.map(toFloat))),
-	ceil: define('any', (_, value: Value) => Math.ceil(toFloat(value))),
-	floor: define('any', (_, value: Value) => Math.floor(toFloat(value))),
-	round: define('any int any...', (_, value: Value, digits: bigint, on: Value[]) =>
+	maxf: defineFunction('any any...', (_, a: Value, rest: Value[]) => Math.max(toFloat(a), ...rest.map(toFloat))),
+	minf: defineFunction('any any...', (_, a: Value, rest: Value[]) => Math.min(toFloat(a), ...rest.map(toFloat))),
+	ceil: defineFunction('any', (_, value: Value) => Math.ceil(toFloat(value))),
+	floor: defineFunction('any', (_, value: Value) => Math.floor(toFloat(value))),
+	round: defineFunction('any int any...', (_, value: Value, digits: bigint, on: Value[]) =>
 		rounded(toFloat(value), Number(digits), on.length > 0 ? toFloat(on[0]!) : 0.5),
 	),
-	randInt: define('int int', (run, low: bigint, high: bigint) => {
+	randInt: defineFunction('int int', (run, low: bigint, high: bigint) => {
 		if (high <= low) return run.fail('the upper bound of randInt must be above the lower');
 		return run.once(() => low + BigInt(Math.floor(Math.random() * Number(high - low))));
 	}),
-	until: define('int', (run, count: bigint) => steps(run, 0n, count, count < 0n ? -1n : 1n)),
-	untilStep: define('int int int', steps),
-	seq: define('int...', (run, bounds: bigint[]) => {
+	until: defineFunction('int', (run, count: bigint) => steps(run, 0n, count, count < 0n ? -1n : 1n)),
+	untilStep: defineFunction('int int int', steps),
+	seq: defineFunction('int...', (run, bounds: bigint[]) => {
 		const [a = 1n, b, c] = bounds;
 		if (bounds.length === 0 || bounds.length > 3) return '';
 		const [start, step, stop] =

@@ -1,5 +1,5 @@
 /** sprig's functions for regular expressions. With or without `must`, they fail for an invalid expression. */
-import { define, type FunctionList, type TemplateFunction } from '../function.ts';
+import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
 import type { Run } from '../run.ts';
 
 /** Maximum characters searched, because a search may need more than one pass over them. */
@@ -13,15 +13,15 @@ function both(name: string, fn: TemplateFunction): FunctionList {
 export const PATTERN_FUNCTIONS: FunctionList = {
 	...both(
 		'regexMatch',
-		define('string string', (run, source: string, s: string) => search(run, source, s).test(s)),
+		defineFunction('string string', (run, source: string, s: string) => search(run, source, s).test(s)),
 	),
 	...both(
 		'regexFind',
-		define('string string', (run, source: string, s: string) => search(run, source, s).exec(s)?.[0] ?? ''),
+		defineFunction('string string', (run, source: string, s: string) => search(run, source, s).exec(s)?.[0] ?? ''),
 	),
 	...both(
 		'regexFindAll',
-		define('string string int', (run, source: string, s: string, count: bigint) =>
+		defineFunction('string string int', (run, source: string, s: string, count: bigint) =>
 			limited(
 				[...s.matchAll(search(run, source, s))].map(match => match[0]),
 				count,
@@ -30,19 +30,23 @@ export const PATTERN_FUNCTIONS: FunctionList = {
 	),
 	...both(
 		'regexReplaceAll',
-		define('string string string', (run, source: string, s: string, by: string) =>
+		defineFunction('string string string', (run, source: string, s: string, by: string) =>
 			replaced(run, source, s, match => expanded(by, match)),
 		),
 	),
 	...both(
 		'regexReplaceAllLiteral',
-		define('string string string', (run, source: string, s: string, by: string) => replaced(run, source, s, () => by)),
+		defineFunction('string string string', (run, source: string, s: string, by: string) =>
+			replaced(run, source, s, () => by),
+		),
 	),
 	...both(
 		'regexSplit',
-		define('string string int', (run, source: string, s: string, count: bigint) => split(run, source, s, count)),
+		defineFunction('string string int', (run, source: string, s: string, count: bigint) =>
+			split(run, source, s, count),
+		),
 	),
-	regexQuoteMeta: define('string', (_, s: string) => s.replace(/[\\.+*?()|[\]{}^$]/g, c => `\\${c}`)),
+	regexQuoteMeta: defineFunction('string', (_, s: string) => s.replace(/[\\.+*?()|[\]{}^$]/g, c => `\\${c}`)),
 };
 
 function search(run: Run, source: string, s: string): RegExp {

@@ -1,77 +1,87 @@
 /** sprig's functions for strings. */
-import { textOf } from '../format-value.ts';
-import { define, type FunctionList } from '../function.ts';
-import { quoted } from '../printf.ts';
+import { valueToText } from '../format-value.ts';
+import { defineFunction, type FunctionList } from '../function.ts';
+import { quoteString } from '../printf.ts';
 import type { Run } from '../run.ts';
 import { byteLength, byteSlice } from '../text-bytes.ts';
 import { compareText, type Value } from '../value.ts';
-import { toCount, toList } from './casts.ts';
+import { clampCount, toList } from './casts.ts';
 
 /** sprig's string functions, such as `trim`, `replace` and `splitn`. */
 export const STRING_FUNCTIONS: FunctionList = {
-	hello: define('', () => 'Hello!'),
-	trim: define('string', (_, s: string) => s.trim()),
-	trimAll: define('string string', trimAll),
-	trimall: define('string string', trimAll),
-	trimPrefix: define('string string', (_, prefix: string, s: string) =>
+	hello: defineFunction('', () => 'Hello!'),
+	trim: defineFunction('string', (_, s: string) => s.trim()),
+	trimAll: defineFunction('string string', trimAll),
+	trimall: defineFunction('string string', trimAll),
+	trimPrefix: defineFunction('string string', (_, prefix: string, s: string) =>
 		s.startsWith(prefix) ? s.slice(prefix.length) : s,
 	),
-	trimSuffix: define('string string', (_, suffix: string, s: string) =>
+	trimSuffix: defineFunction('string string', (_, suffix: string, s: string) =>
 		s.endsWith(suffix) ? s.slice(0, s.length - suffix.length) : s,
 	),
-	upper: define('string', (_, s: string) => s.toUpperCase()),
-	lower: define('string', (_, s: string) => s.toLowerCase()),
-	contains: define('string string', (_, part: string, s: string) => s.includes(part)),
-	hasPrefix: define('string string', (_, prefix: string, s: string) => s.startsWith(prefix)),
-	hasSuffix: define('string string', (_, suffix: string, s: string) => s.endsWith(suffix)),
-	repeat: define('int string', (run, count: bigint, s: string) => repeated(run, s, count)),
-	substr: define('int int string', (_, start: bigint, end: bigint, s: string) => {
+	upper: defineFunction('string', (_, s: string) => s.toUpperCase()),
+	lower: defineFunction('string', (_, s: string) => s.toLowerCase()),
+	contains: defineFunction('string string', (_, part: string, s: string) => s.includes(part)),
+	hasPrefix: defineFunction('string string', (_, prefix: string, s: string) => s.startsWith(prefix)),
+	hasSuffix: defineFunction('string string', (_, suffix: string, s: string) => s.endsWith(suffix)),
+	repeat: defineFunction('int string', (run, count: bigint, s: string) => repeatString(run, s, count)),
+	substr: defineFunction('int int string', (_, start: bigint, end: bigint, s: string) => {
 		const length = BigInt(byteLength(s));
 		if (start < 0n) return byteSlice(s, 0, Number(end < 0n ? 0n : end));
 		const to = end < 0n || end > length ? length : end;
 		return byteSlice(s, Number(start > length ? length : start), Number(to));
 	}),
-	trunc: define('int string', (_, count: bigint, s: string) => {
+	trunc: defineFunction('int string', (_, count: bigint, s: string) => {
 		const length = byteLength(s);
 		if (count < 0n) return BigInt(length) + count > 0n ? byteSlice(s, length + Number(count), length) : s;
 		return BigInt(length) > count ? byteSlice(s, 0, Number(count)) : s;
 	}),
-	abbrev: define('int string', (_, width: bigint, s: string) => abbreviated(s, 0, Number(width))),
-	abbrevboth: define('int int string', (_, left: bigint, right: bigint, s: string) =>
+	abbrev: defineFunction('int string', (_, width: bigint, s: string) => abbreviated(s, 0, Number(width))),
+	abbrevboth: defineFunction('int int string', (_, left: bigint, right: bigint, s: string) =>
 		abbreviated(s, Number(left), Number(right)),
 	),
-	nospace: define('string', (_, s: string) => s.replace(/\s+/g, '')),
-	initials: define('string', (_, s: string) => (s.match(/(?<!\S)\S/gu) ?? []).join('')),
-	quote: define('any...', (run, values: Value[]) => quotedAll(values, value => quoted(textOf(run, value)))),
-	squote: define('any...', (run, values: Value[]) => quotedAll(values, value => `'${textOf(run, value)}'`)),
-	cat: define('any...', (run, values: Value[]) =>
+	nospace: defineFunction('string', (_, s: string) => s.replace(/\s+/g, '')),
+	initials: defineFunction('string', (_, s: string) => (s.match(/(?<!\S)\S/gu) ?? []).join('')),
+	quote: defineFunction('any...', (run, values: Value[]) =>
+		quotedAll(values, value => quoteString(valueToText(run, value))),
+	),
+	squote: defineFunction('any...', (run, values: Value[]) =>
+		quotedAll(values, value => `'${valueToText(run, value)}'`),
+	),
+	cat: defineFunction('any...', (run, values: Value[]) =>
 		joinedText(
 			run,
 			values.filter(value => value !== null),
 			' ',
 		),
 	),
-	indent: define('int string', (run, spaces: bigint, s: string) => indented(run, spaces, s)),
-	nindent: define('int string', (run, spaces: bigint, s: string) => `\n${indented(run, spaces, s)}`),
-	replace: define('string string string', (run, old: string, by: string, s: string) => {
+	indent: defineFunction('int string', (run, spaces: bigint, s: string) => indented(run, spaces, s)),
+	nindent: defineFunction('int string', (run, spaces: bigint, s: string) => `\n${indented(run, spaces, s)}`),
+	replace: defineFunction('string string string', (run, old: string, by: string, s: string) => {
 		const count = old === '' ? s.length + 1 : s.split(old).length - 1;
 		run.budget.text(s.length + count * by.length);
 		return old === '' ? by + [...s].map(c => c + by).join('') : s.replaceAll(old, () => by);
 	}),
-	plural: define('string string int', (_, one: string, many: string, count: bigint) => (count === 1n ? one : many)),
-	wrap: define('int string', (run, width: bigint, s: string) => wrapped(run, width, '\n', s)),
-	wrapWith: define('int string string', (run, width: bigint, end: string, s: string) => wrapped(run, width, end, s)),
-	toString: define('any', (run, value: Value) => textOf(run, value)),
-	toStrings: define('any', (run, value: Value) => texts(run, value)),
-	join: define('string any', (run, separator: string, value: Value) => joinedText(run, toList(value), separator)),
-	sortAlpha: define('any', (run, value: Value) => {
-		const list = texts(run, value);
+	plural: defineFunction('string string int', (_, one: string, many: string, count: bigint) =>
+		count === 1n ? one : many,
+	),
+	wrap: defineFunction('int string', (run, width: bigint, s: string) => wrapped(run, width, '\n', s)),
+	wrapWith: defineFunction('int string string', (run, width: bigint, end: string, s: string) =>
+		wrapped(run, width, end, s),
+	),
+	toString: defineFunction('any', (run, value: Value) => valueToText(run, value)),
+	toStrings: defineFunction('any', (run, value: Value) => toStrings(run, value)),
+	join: defineFunction('string any', (run, separator: string, value: Value) =>
+		joinedText(run, toList(value), separator),
+	),
+	sortAlpha: defineFunction('any', (run, value: Value) => {
+		const list = toStrings(run, value);
 		run.budget.spend(list.length * 4);
 		return list.sort(compareText);
 	}),
-	splitList: define('string string', (run, separator: string, s: string) => parts(run, s, separator)),
-	split: define('string string', (run, separator: string, s: string) => numbered(parts(run, s, separator))),
-	splitn: define('string int string', (run, separator: string, count: bigint, s: string) => {
+	splitList: defineFunction('string string', (run, separator: string, s: string) => parts(run, s, separator)),
+	split: defineFunction('string string', (run, separator: string, s: string) => numbered(parts(run, s, separator))),
+	splitn: defineFunction('string int string', (run, separator: string, count: bigint, s: string) => {
 		const all = parts(run, s, separator);
 		if (count === 0n) return new Map();
 		if (count < 0n || count >= BigInt(all.length)) return numbered(all);
@@ -91,15 +101,15 @@ function trimAll(_: Run, cutset: string, s: string): string {
 }
 
 /** Repeats a string, within the budget. */
-export function repeated(run: Run, s: string, count: bigint): string {
+export function repeatString(run: Run, s: string, count: bigint): string {
 	const { characters } = run.budget.bounds;
-	const times = s === '' ? 0 : toCount(count, characters);
+	const times = s === '' ? 0 : clampCount(count, characters);
 	run.budget.text(s.length * times);
 	return s.repeat(times);
 }
 
 function indented(run: Run, spaces: bigint, s: string): string {
-	const padding = repeated(run, ' ', spaces);
+	const padding = repeatString(run, ' ', spaces);
 	run.budget.text(s.length + padding.length * (s.split('\n').length + 1));
 	return padding + s.replaceAll('\n', `\n${padding}`);
 }
@@ -123,10 +133,10 @@ function quotedAll(values: readonly Value[], quote: (value: Value) => string): s
 }
 
 /** Returns the values of a list as strings. */
-export function texts(run: Run, value: Value): string[] {
+export function toStrings(run: Run, value: Value): string[] {
 	return toList(value)
 		.filter(item => item !== null)
-		.map(item => textOf(run, item));
+		.map(item => valueToText(run, item));
 }
 
 function joinedText(run: Run, values: readonly Value[], separator: string): string {
@@ -134,7 +144,7 @@ function joinedText(run: Run, values: readonly Value[], separator: string): stri
 	let length = 0;
 	for (const value of values) {
 		if (value === null) continue;
-		const part = textOf(run, value);
+		const part = valueToText(run, value);
 		length += part.length + separator.length;
 		run.budget.spend(1);
 		run.budget.fits(length);
@@ -155,7 +165,7 @@ function numbered(list: readonly string[]): Map<string, Value> {
 
 /** Wraps lines at spaces, so that none is longer than `width`; longer words are split. */
 function wrapped(run: Run, width: bigint, end: string, s: string): string {
-	const most = Math.max(toCount(width, run.budget.bounds.characters), 1);
+	const most = Math.max(clampCount(width, run.budget.bounds.characters), 1);
 	run.budget.text(s.length + Math.ceil(s.length / most) * end.length);
 	let out = '';
 	let rest = s;

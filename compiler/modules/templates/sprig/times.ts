@@ -1,24 +1,24 @@
 /** sprig's functions for dates and durations. */
-import { define, type FunctionList } from '../function.ts';
+import { defineFunction, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
 import { parseTime } from '../time-layout.ts';
-import { DurationValue, parseGoDuration, TimeValue, zoneNamed } from '../time-value.ts';
+import { DurationValue, parseGoDuration, TimeValue, zoneByName } from '../time-value.ts';
 import type { Value } from '../value.ts';
 import { toInteger } from './casts.ts';
 
 const SECOND = 1_000_000_000n;
 
-const dateInZone = define('string any string', (run, layout: string, value: Value, zone: string) =>
+const dateInZone = defineFunction('string any string', (run, layout: string, value: Value, zone: string) =>
 	// An unknown zone counts as UTC, as in sprig.
-	formatted(run, layout, value, zoneNamed(zone) ?? 'UTC'),
+	formatted(run, layout, value, zoneByName(zone) ?? 'UTC'),
 );
-const dateModify = define('string any', (run, change: string, value: Value) => {
+const dateModify = defineFunction('string any', (run, change: string, value: Value) => {
 	const nanoseconds = parseGoDuration(change);
 	const time = timeOf(run, value);
 	if (nanoseconds === undefined) return run.fail(`time: invalid duration "${change}"`);
 	return new TimeValue(time.time + Number(nanoseconds / 1_000_000n), time.zone);
 });
-const toDate = define('string string', (run, layout: string, text: string) => {
+const toDate = defineFunction('string string', (run, layout: string, text: string) => {
 	run.budget.spend((layout.length * text.length) >> 6);
 	const found = parseTime(text, layout, 'Local');
 	return found ? new TimeValue(found.time, found.zone) : run.fail(`cannot read "${text}" as "${layout}"`);
@@ -26,13 +26,13 @@ const toDate = define('string string', (run, layout: string, text: string) => {
 
 /** sprig's functions from `now` to `durationRound`. */
 export const TIME_FUNCTIONS: FunctionList = {
-	now: define('', run => new TimeValue(run.deps.now(), 'Local')),
-	date: define('string any', (run, layout: string, value: Value) => formatted(run, layout, value, 'Local')),
+	now: defineFunction('', run => new TimeValue(run.deps.now(), 'Local')),
+	date: defineFunction('string any', (run, layout: string, value: Value) => formatted(run, layout, value, 'Local')),
 	dateInZone,
 	date_in_zone: dateInZone,
-	htmlDate: define('any', (run, value: Value) => formatted(run, '2006-01-02', value, 'Local')),
-	htmlDateInZone: define('any string', (run, value: Value, zone: string) =>
-		formatted(run, '2006-01-02', value, zoneNamed(zone) ?? 'UTC'),
+	htmlDate: defineFunction('any', (run, value: Value) => formatted(run, '2006-01-02', value, 'Local')),
+	htmlDateInZone: defineFunction('any string', (run, value: Value, zone: string) =>
+		formatted(run, '2006-01-02', value, zoneByName(zone) ?? 'UTC'),
 	),
 	dateModify,
 	date_modify: dateModify,
@@ -40,13 +40,13 @@ export const TIME_FUNCTIONS: FunctionList = {
 	must_date_modify: dateModify,
 	toDate,
 	mustToDate: toDate,
-	unixEpoch: define('any', (run, value: Value) => String(Math.floor(timeOf(run, value).time / 1000))),
-	ago: define('any', (run, value: Value) => {
+	unixEpoch: defineFunction('any', (run, value: Value) => String(Math.floor(timeOf(run, value).time / 1000))),
+	ago: defineFunction('any', (run, value: Value) => {
 		const seconds = Math.round((run.deps.now() - timeOf(run, value).time) / 1000);
 		return new DurationValue(BigInt(seconds) * SECOND).text();
 	}),
-	duration: define('any', (_, value: Value) => new DurationValue(toInteger(value) * SECOND).text()),
-	durationRound: define('any', (run, value: Value) => {
+	duration: defineFunction('any', (_, value: Value) => new DurationValue(toInteger(value) * SECOND).text()),
+	durationRound: defineFunction('any', (run, value: Value) => {
 		if (value instanceof TimeValue) {
 			return roundedDuration(BigInt(Math.round(run.deps.now() - value.time)) * 1_000_000n);
 		}

@@ -1,7 +1,7 @@
 /** sprig's functions for semantic versions (semver.org 2.0.0). */
-import { define, type FunctionList } from '../function.ts';
+import { defineFunction, type FunctionList } from '../function.ts';
 import type { Run } from '../run.ts';
-import { method } from '../time-value.ts';
+import { objectMethod } from '../time-value.ts';
 import type { TemplateObject, Value } from '../value.ts';
 
 const VERSION = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?$/;
@@ -27,23 +27,23 @@ class Version implements TemplateObject {
 			case 'Major':
 			case 'Minor':
 			case 'Patch':
-				return method(name, '', () => this.numbers[['Major', 'Minor', 'Patch'].indexOf(name) as 0]);
+				return objectMethod(name, '', () => this.numbers[['Major', 'Minor', 'Patch'].indexOf(name) as 0]);
 			case 'Prerelease':
-				return method(name, '', () => this.prerelease);
+				return objectMethod(name, '', () => this.prerelease);
 			case 'Metadata':
-				return method(name, '', () => this.metadata);
+				return objectMethod(name, '', () => this.metadata);
 			case 'Original':
-				return method(name, '', () => this.original);
+				return objectMethod(name, '', () => this.original);
 			case 'String':
-				return method(name, '', () => this.text());
+				return objectMethod(name, '', () => this.text());
 			case 'Compare':
-				return method(name, 'any', (other: Value) => BigInt(other instanceof Version ? compare(this, other) : 0));
+				return objectMethod(name, 'any', (other: Value) => BigInt(other instanceof Version ? compare(this, other) : 0));
 			case 'Equal':
-				return method(name, 'any', (other: Value) => other instanceof Version && compare(this, other) === 0);
+				return objectMethod(name, 'any', (other: Value) => other instanceof Version && compare(this, other) === 0);
 			case 'LessThan':
-				return method(name, 'any', (other: Value) => other instanceof Version && compare(this, other) < 0);
+				return objectMethod(name, 'any', (other: Value) => other instanceof Version && compare(this, other) < 0);
 			case 'GreaterThan':
-				return method(name, 'any', (other: Value) => other instanceof Version && compare(this, other) > 0);
+				return objectMethod(name, 'any', (other: Value) => other instanceof Version && compare(this, other) > 0);
 			default:
 				return undefined;
 		}
@@ -57,8 +57,8 @@ class Version implements TemplateObject {
 
 /** The functions `semver` and `semverCompare`. */
 export const VERSION_FUNCTIONS: FunctionList = {
-	semver: define('string', parse),
-	semverCompare: define('string string', (run, constraint: string, version: string) =>
+	semver: defineFunction('string', parse),
+	semverCompare: defineFunction('string string', (run, constraint: string, version: string) =>
 		satisfies(run, constraint, parse(run, version)),
 	),
 };

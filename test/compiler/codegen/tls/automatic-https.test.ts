@@ -1,8 +1,8 @@
 /** Automatic HTTPS in both languages: managed names and their issuers, redirects, policies, contradictory settings. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
-import { type Compiled, compile } from '../../../../compiler/compiler.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
+import { type CompileResult, compile } from '../../../../compiler/compiler.ts';
 import { DryRun } from '../../../../compiler/dry-run/dry-run.ts';
 import { parseRequestUrl } from '../../../../compiler/dry-run/dry-run-request.ts';
 import { ReadError, type Reader } from '../../../../compiler/source/reader.ts';
@@ -37,7 +37,7 @@ function read(path: string): string {
 	return text;
 }
 
-function compiled(text: string, format: 'compatfile' | 'configfile' = 'compatfile'): Compiled {
+function compiled(text: string, format: 'compatfile' | 'configfile' = 'compatfile'): CompileResult {
 	return compile({ format, text, name: 'Compatfile', path: '/c/Compatfile' }, reader);
 }
 
@@ -59,7 +59,7 @@ function errors(text: string): string[] {
 async function answers(text: string, ...urls: readonly string[]): Promise<string[]> {
 	const { plan, diagnostics } = compiled(text);
 	assert.ok(plan, diagnostics.map(({ message }) => message).join('\n'));
-	const dryRun = new DryRun(plan, { facts: NO_FACTS, lease: () => undefined });
+	const dryRun = new DryRun(plan, { facts: UNKNOWN_HOST_FACTS, lease: () => undefined });
 	const found: string[] = [];
 	for (const text of urls) {
 		const url = parseRequestUrl(text);

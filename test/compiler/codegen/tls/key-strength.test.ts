@@ -2,8 +2,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { weaknessOf } from '../../../../compiler/codegen/context/key-strength.ts';
-import { checkPair } from '../../../../compiler/codegen/plan/certificate-check.ts';
+import { keyWeakness } from '../../../../compiler/codegen/context/key-strength.ts';
+import { checkCertificatePair } from '../../../../compiler/codegen/plan/certificate-check.ts';
 import {
 	MaterialError,
 	readTlsMaterial,
@@ -15,20 +15,20 @@ const strength = suite('key strength');
 const authority = await TestAuthority.make();
 
 strength('the required size depends on the kind of key', () => {
-	const curve = (namedCurve: string) => weaknessOf(generateKeyPairSync('ec', { namedCurve }).privateKey);
+	const curve = (namedCurve: string) => keyWeakness(generateKeyPairSync('ec', { namedCurve }).privateKey);
 	assert.is(
-		weaknessOf(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey),
+		keyWeakness(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey),
 		'has 1024 bits but at least 2048 are required',
 	);
-	assert.is(weaknessOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey), undefined);
+	assert.is(keyWeakness(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey), undefined);
 	assert.is(curve('secp192k1'), 'has 192 bits but at least 224 are required');
 	for (const good of ['prime256v1', 'secp384r1', 'secp521r1', 'secp224r1']) assert.is(curve(good), undefined, good);
-	assert.is(weaknessOf(generateKeyPairSync('ed25519').privateKey), undefined);
+	assert.is(keyWeakness(generateKeyPairSync('ed25519').privateKey), undefined);
 });
 
 strength('a weak key in a certificate file is an error in the configuration', async () => {
 	const { certificate, key } = await authority.issue({ names: ['a.test'], bits: 1024 });
-	const outcome = checkPair(Buffer.from(certificate), Buffer.from(key), 'a.pem', 'a.key');
+	const outcome = checkCertificatePair(Buffer.from(certificate), Buffer.from(key), 'a.pem', 'a.key');
 	assert.is('code' in outcome && outcome.code, 'tls/weak-key');
 	assert.match(
 		'message' in outcome ? outcome.message : '',

@@ -1,6 +1,6 @@
 /** Modules that exist only in tests. Each shows one thing that directives and matchers can declare about themselves. */
 import type { Matcher, Step } from '../../../../compiler/document/document.ts';
-import { PIPELINE } from '../../../../compiler/document/references.ts';
+import { PIPELINE_SCHEMA } from '../../../../compiler/document/references.ts';
 import {
 	type Directive,
 	type HandlerDirective,
@@ -26,7 +26,7 @@ function directive(name: string, traits: Partial<HandlerDirective>): Directive {
 		schema: {
 			properties: {
 				to: { type: 'string' },
-				pipeline: PIPELINE,
+				pipeline: PIPELINE_SCHEMA,
 				fields: HEADER_EDITS,
 			},
 		},

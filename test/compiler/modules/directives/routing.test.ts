@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
 import { fakeLeases } from '../../../../compiler/codegen/context/fake-leases.ts';
-import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
 import type { Matcher, Site, Step } from '../../../../compiler/document/document.ts';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
@@ -22,7 +22,7 @@ async function ask(pipeline: readonly Step[], request: RequestFields = {}, parts
 		upstreams: {},
 		routes: parts.routes ?? {},
 		leases: fakeLeases,
-		facts: NO_FACTS,
+		facts: UNKNOWN_HOST_FACTS,
 	});
 	await built.handle(x);
 	return x;

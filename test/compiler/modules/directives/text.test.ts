@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
-import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../../compiler/compiler.ts';
 import type { Dialect } from '../../../../compiler/dialects/dialect.ts';
 import type { Document, Step } from '../../../../compiler/document/document.ts';
@@ -61,7 +61,7 @@ function problems(lines: string, dialect: Dialect = 'configfile'): string[] {
 
 async function served(lines: string, request: RequestFields, dialect: Dialect = 'compatfile'): Promise<FakeExchange> {
 	const doc = document(lines, dialect);
-	const environment = { settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: NO_FACTS };
+	const environment = { settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: UNKNOWN_HOST_FACTS };
 	const x = fakeExchange(request);
 	await buildSite(doc.sites![0]!, 0, environment).handle(x);
 	return x;

@@ -5,7 +5,7 @@ import { compile } from '../../../../compiler/compiler.ts';
 import { dnsProviders } from '../../../../compiler/modules/providers/dns/index.ts';
 import { issuers } from '../../../../compiler/modules/providers/issuers/index.ts';
 import { stores } from '../../../../compiler/modules/providers/stores/index.ts';
-import { redact } from '../../../../compiler/schema/secrets.ts';
+import { redactSecrets } from '../../../../compiler/schema/secrets.ts';
 import type { Reader } from '../../../../compiler/source/reader.ts';
 
 const reader: Reader = {
@@ -71,7 +71,7 @@ other.com {
 		[],
 	);
 	assert.is(JSON.stringify(document).split('hidden-value').length - 1, 9);
-	const shown = JSON.stringify(redact(document));
+	const shown = JSON.stringify(redactSecrets(document));
 	assert.is(shown.includes('hidden-value'), false);
 	assert.is(shown.split('[redacted]').length - 1, 9);
 	assert.ok(shown.includes('"open"'));
@@ -80,7 +80,9 @@ other.com {
 credentials('a credential below alternatives without a tag is hidden too', () => {
 	const proxy = { url: 'socks5://127.0.0.1:1', username: 'open', password: 'hidden-value' };
 	const upstreams = { to: ['127.0.0.1:1'], transport: { type: 'http', forward_proxy: proxy } };
-	const shown = JSON.stringify(redact({ sites: [{ addresses: [':1'], pipeline: [{ handler: 'proxy', upstreams }] }] }));
+	const shown = JSON.stringify(
+		redactSecrets({ sites: [{ addresses: [':1'], pipeline: [{ handler: 'proxy', upstreams }] }] }),
+	);
 	assert.ok(shown.includes('"password":"[redacted]"') && !shown.includes('hidden-value'), shown);
 });
 

@@ -1,7 +1,7 @@
 /** Executes texts in the template language with its builtins and sprig's functions: what the tests of the language share. */
 import { BUILTINS } from '../../../../compiler/modules/templates/builtins.ts';
 import { PatternCache } from '../../../../compiler/modules/templates/pattern-cache.ts';
-import { Budget } from '../../../../compiler/modules/templates/run.ts';
+import { ExecutionBudget } from '../../../../compiler/modules/templates/run.ts';
 import { REFUSED_SPRIG, SPRIG_FUNCTIONS } from '../../../../compiler/modules/templates/sprig/index.ts';
 import {
 	compileTextTemplate,
@@ -45,7 +45,7 @@ export function render(text: string, data: Value = DATA): string {
 	return executeTextTemplate(compileTextTemplate({ text }, language, 't.html'), {
 		name: 't.html',
 		data,
-		budget: new Budget(),
+		budget: new ExecutionBudget(),
 		deps: { now: () => NOW, regexp: source => patterns.get(source), host: undefined },
 	});
 }

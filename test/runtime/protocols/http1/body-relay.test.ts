@@ -1,7 +1,7 @@
 /** If a relay is closed during a body, ordinary reads transfer the rest. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LARGE_BODY, relayFor } from '../../../../runtime/protocols/http1/body-relay.ts';
+import { createBodyRelay, MIN_RELAYED_BYTES } from '../../../../runtime/protocols/http1/body-relay.ts';
 import { ClientBody } from '../../../../runtime/protocols/http1/client-body.ts';
 import type { SocketRelay } from '../../../../runtime/sockets/socket-relay.ts';
 import type { UpstreamSocket } from '../../../../runtime/sockets/upstream-socket.ts';
@@ -15,12 +15,18 @@ relays('reads are kept short only while the relay can move bytes', async () => {
 		pipe.given = pipe.taken;
 		return true;
 	}
-	const body = new ClientBody({ resumeBody() {}, cancelBody() {} }, LARGE_BODY, { giveBack() {} }, Infinity);
-	const relay = relayFor(LARGE_BODY, { descriptor: 1 } as UpstreamSocket, body, () => pipe as unknown as SocketRelay, {
-		outstanding: LARGE_BODY,
-		moved() {},
-		relayFailed() {},
-	})!;
+	const body = new ClientBody({ resumeBody() {}, cancelBody() {} }, MIN_RELAYED_BYTES, { giveBack() {} }, Infinity);
+	const relay = createBodyRelay(
+		MIN_RELAYED_BYTES,
+		{ descriptor: 1 } as UpstreamSocket,
+		body,
+		() => pipe as unknown as SocketRelay,
+		{
+			outstanding: MIN_RELAYED_BYTES,
+			moved() {},
+			relayFailed() {},
+		},
+	)!;
 	assert.ok(relay.short, 'the first read is short, to try the relay');
 	assert.not(relay.short);
 	body.push(Buffer.from('first'));

@@ -10,7 +10,7 @@ import {
 	parseResponseHead,
 	requestFraming,
 } from '../../../../runtime/protocols/http1/client-head.ts';
-import { KnownHeads, RememberedHead, RememberedLines } from '../../../../runtime/protocols/http1/remembered-heads.ts';
+import { CachedHeads, FieldLineCache, LastHead } from '../../../../runtime/protocols/http1/remembered-heads.ts';
 
 const heads = suite('client heads');
 
@@ -94,12 +94,12 @@ heads('requests are framed by the length of their body', () => {
 	assert.is(requestFraming(undefined, 'GET'), 'chunked');
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: 'websocket' };
 	assert.is(
-		formatRequestHead(request, 'none', 0, true, new RememberedLines()),
+		formatRequestHead(request, 'none', 0, true, new FieldLineCache()),
 		'GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
 	);
 	const closing = { ...request, upgrade: undefined };
 	assert.is(
-		formatRequestHead(closing, 'length', 2, false, new RememberedLines()),
+		formatRequestHead(closing, 'length', 2, false, new FieldLineCache()),
 		'GET / HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n',
 	);
 	assert.is(formatLastChunk(new HeaderList(['A', 'b'])), '0\r\nA: b\r\n\r\n');
@@ -127,7 +127,7 @@ heads('a split head is recognized wherever it is split, and its size is limited'
 });
 
 heads('a repeated response head is remembered until a different one arrives', () => {
-	const remembered = new RememberedHead(new KnownHeads());
+	const remembered = new LastHead(new CachedHeads());
 	const text = 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n';
 	const data = Buffer.from(`xx${text}\r\nok`);
 	const see = () => remembered.seen(text, data, 2, parseResponseHead(text, 'GET', false));
@@ -153,7 +153,7 @@ heads('a repeated response head is remembered until a different one arrives', ()
 });
 
 heads('remembered field lines match the fields, whatever was sent in between', () => {
-	const remembered = new RememberedLines();
+	const remembered = new FieldLineCache();
 	for (let i = 0; i < 400; i++) {
 		const value = String(i % 3);
 		const headers = new HeaderList(['Host', 'a', 'B', value, ...(i % 2 ? ['Te', 'trailers'] : []), 'C', '\xe9']);

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { sameText } from '../../../../compiler/exchange/same-text.ts';
+import { equalStrings } from '../../../../compiler/exchange/same-text.ts';
 import { KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
 
 const hosts = suite('hosts of a connection');
@@ -37,10 +37,10 @@ hosts('remembering an authority does not keep the whole read buffer in memory', 
 
 hosts('authorities are compared by content, however the strings were created', () => {
 	const whole = 'host: www.example.com\r\n';
-	assert.ok(sameText(whole.slice(6, 21), 'www.example.com'));
-	assert.not(sameText(whole.slice(6, 21), 'www.example.con'));
-	assert.not(sameText('a', 'ab'));
-	assert.ok(sameText('', ''));
+	assert.ok(equalStrings(whole.slice(6, 21), 'www.example.com'));
+	assert.not(equalStrings(whole.slice(6, 21), 'www.example.con'));
+	assert.not(equalStrings('a', 'ab'));
+	assert.ok(equalStrings('', ''));
 });
 
 hosts.run();

@@ -1,12 +1,12 @@
 /** Deadlines in a timer wheel: each fires after it has passed and never before, however it was changed. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Pace } from '../../../../runtime/protocols/http1/pace.ts';
-import { type Timed, TimerWheel } from '../../../../runtime/protocols/http1/timer-wheel.ts';
+import { TransferPace } from '../../../../runtime/protocols/http1/pace.ts';
+import { type TimedItem, TimerWheel } from '../../../../runtime/protocols/http1/timer-wheel.ts';
 
 const wheels = suite('timer wheel');
 
-class Item implements Timed {
+class Item implements TimedItem {
 	due = -1;
 	deadline: number;
 	fired: number[] = [];
@@ -67,7 +67,7 @@ wheels('removed items are not checked, and a stall loses no deadline', () => {
 });
 
 wheels('a rate is measured only while waiting for the client', () => {
-	const pace = new Pace();
+	const pace = new TransferPace();
 	pace.begin(1000, 100, Infinity);
 	assert.is(pace.wait(0, 0), 1000);
 	pace.go(400);

@@ -5,7 +5,7 @@ import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { FLAG, FRAME, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
-import { MAX_HELD } from '../../../../runtime/protocols/http2/limits.ts';
+import { MAX_BUFFERED_BYTES } from '../../../../runtime/protocols/http2/limits.ts';
 import { TextSource } from '../../../../runtime/protocols/http2/text-source.ts';
 import { type FrameClient, type FrameServer, frame, numbers, open, request, serve, settings } from './frames.ts';
 
@@ -188,7 +188,7 @@ test('streams share the limit of pulled bytes', async () => {
 			client.socket.resume();
 			await client.until(() => bodies.length === 100 && bodies.every(({ asked }) => asked.length > 0), 10_000);
 			const first = bodies.at(-1)!.asked[0]!;
-			assert.ok(first <= MAX_HELD / 50, String(first));
+			assert.ok(first <= MAX_BUFFERED_BYTES / 50, String(first));
 		},
 	);
 });
@@ -204,7 +204,7 @@ for (const text of ['a'.repeat(3_000_000), '\u{1f600}\u00e9'.repeat(400_000)]) {
 			client.send(...streams.map(stream => request(stream)));
 			await client.alive();
 			const begun = server.exchanges.length;
-			const most = Math.ceil(MAX_HELD / Buffer.byteLength(text));
+			const most = Math.ceil(MAX_BUFFERED_BYTES / Buffer.byteLength(text));
 			assert.is(begun, most, 'as many requests as fit within the limit');
 			// A client that wants to read another response first waits about a second, not forever.
 			await client.until(() => server.exchanges.length > most, 5000);

@@ -7,7 +7,11 @@ import { StringMemory } from '../../../../runtime/protocols/http2/hpack-decoder.
 import { ResponseFields } from '../../../../runtime/protocols/http2/response-fields.ts';
 import { FrameReader } from '../../../../runtime/protocols/http3/frame-reader.ts';
 import { QpackDecoder } from '../../../../runtime/protocols/http3/qpack-decoder.ts';
-import { QPACK, writeSectionLength, writeSectionStart } from '../../../../runtime/protocols/http3/qpack-encoder.ts';
+import {
+	QPACK_CODING,
+	writeSectionLength,
+	writeSectionStart,
+} from '../../../../runtime/protocols/http3/qpack-encoder.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from '../../../../runtime/protocols/http3/qpack-static-table.ts';
 import { MAX_VARINT, VarintReader, varintLength, writeVarint } from '../../../../runtime/protocols/http3/varint.ts';
 import { data, frame, headers, prefixed, varint } from './frames.ts';
@@ -71,7 +75,7 @@ test('Huffman-coded names and values, and names of every length, are decoded', (
 });
 
 test('encoded response fields decode to the same fields', () => {
-	const fields = new ResponseFields(() => {}, QPACK);
+	const fields = new ResponseFields(() => {}, QPACK_CODING);
 	const list = new HeaderList();
 	const wanted: [string, string][] = [
 		['server', 'svc'],

@@ -1,5 +1,5 @@
 /** A QUIC client built on OpenSSL's, which writes bytes on streams exactly as given, valid or not. */
-import { foreignFunctions, foreignFunctionsOf } from '../../../../runtime/sockets/foreign-functions.ts';
+import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
 import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
 
 const P = 'pointer';
@@ -8,7 +8,7 @@ const U64 = 'uint64';
 const define = (result: string, ...takes: string[]) => ({ return: result, arguments: takes });
 
 const ffi = foreignFunctions()!;
-const f = foreignFunctionsOf(ffi, {
+const f = loadForeignFunctions(ffi, {
 	OSSL_QUIC_client_method: define(P),
 	SSL_CTX_new: define(P, P),
 	SSL_CTX_free: define('void', P),

@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Deadline, DeadlineHeap } from '../../../../runtime/sockets/quic/deadline-heap.ts';
 import { PacketHeader, versionNegotiation } from '../../../../runtime/sockets/quic/packet-header.ts';
-import { findLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
+import { findQuicLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
 import { offersHttp3 } from '../../../../runtime/sockets/quic/quic-thread.ts';
 import { serverNameOf } from '../../../../runtime/sockets/quic/quic-tls.ts';
 import { type Routed, Router } from '../../../../runtime/sockets/quic/router.ts';
@@ -170,13 +170,13 @@ test('the server name and the h3 protocol are read from a ClientHello', () => {
 });
 
 test('without the required OpenSSL functions or version, HTTP/3 is unavailable, and the reason is given', () => {
-	assert.ok(findLibrary().library);
-	assert.match(findLibrary({ missing: 'SSL_new_listener' }).missing ?? '', /a function of OpenSSL .* is missing/);
+	assert.ok(findQuicLibrary().library);
+	assert.match(findQuicLibrary({ missing: 'SSL_new_listener' }).missing ?? '', /a function of OpenSSL .* is missing/);
 	assert.match(
-		findLibrary({ openssl: '3.0.14' }).missing ?? '',
+		findQuicLibrary({ openssl: '3.0.14' }).missing ?? '',
 		/it needs OpenSSL 3\.5 or a later 3\.x, and Node has 3\.0\.14/,
 	);
-	assert.match(findLibrary({ openssl: '4.0.0' }).missing ?? '', /OpenSSL 3\.5/);
+	assert.match(findQuicLibrary({ openssl: '4.0.0' }).missing ?? '', /OpenSSL 3\.5/);
 });
 
 test.run();

@@ -8,9 +8,9 @@ import type { CompileContext } from '../../../contract/compile-context.ts';
 import { evaluatePreconditions } from '../../../representations/conditional.ts';
 import { cookieNamed } from '../../templates/request-objects.ts';
 import type { BrowseSettings } from './browse-settings.ts';
-import { LISTING_SORTS, type Listing, type ListingSort, type ListingView, listingOf } from './listing.ts';
+import { LISTING_SORTS, type Listing, type ListingSort, type ListingView, prepareListing } from './listing.ts';
 import { listingJson, listingText } from './listing-data.ts';
-import { listingPage, PAGE_POLICY } from './listing-page.ts';
+import { LISTING_CONTENT_SECURITY_POLICY, listingPage } from './listing-page.ts';
 import { compileListingTemplate } from './listing-template.ts';
 
 const FILE_LIMIT = 10_000;
@@ -32,10 +32,10 @@ export interface BrowsedFolder {
 }
 
 /** Reports whether an entry must be hidden. */
-export type HidesEntry = (x: Exchange, folder: BrowsedFolder, entry: FolderEntry) => boolean;
+export type HiddenEntryTest = (x: Exchange, folder: BrowsedFolder, entry: FolderEntry) => boolean;
 
 /** Lists a folder. Throws FileError. */
-export type Browser = (x: Exchange, folder: BrowsedFolder) => Promise<void>;
+export type FolderLister = (x: Exchange, folder: BrowsedFolder) => Promise<void>;
 
 /** Compiles the listing of folders. */
 export function compileBrowse(
@@ -43,9 +43,9 @@ export function compileBrowse(
 	root: string | undefined,
 	followSymlinks: boolean,
 	reader: FileReader,
-	hides: HidesEntry,
+	hides: HiddenEntryTest,
 	cx: CompileContext,
-): Browser {
+): FolderLister {
 	const render = settings.template === undefined ? undefined : compileListingTemplate(settings.template, root, cx);
 	const limit = settings.file_limit ?? FILE_LIMIT;
 	return async (x, folder) => {
@@ -74,7 +74,7 @@ export function compileBrowse(
 			return;
 		}
 		rememberView(x);
-		const listing = listingOf(shownPath(x), folder.path !== '', shown, view);
+		const listing = prepareListing(shownPath(x), folder.path !== '', shown, view);
 		const body = await bodyFor(x, listing, render);
 		response.status = x.error?.status ?? 200;
 		response.body = x.received.method === 'HEAD' ? new HeadBody(Buffer.byteLength(body)) : body;
@@ -98,7 +98,7 @@ async function bodyFor(
 	}
 	headers.set('Content-Type', 'text/html; charset=utf-8');
 	if (render) return render(x, listing);
-	headers.set('Content-Security-Policy', PAGE_POLICY);
+	headers.set('Content-Security-Policy', LISTING_CONTENT_SECURITY_POLICY);
 	headers.set('X-Content-Type-Options', 'nosniff');
 	return listingPage(listing);
 }

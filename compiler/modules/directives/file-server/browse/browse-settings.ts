@@ -20,7 +20,7 @@ export interface BrowseSettings {
 }
 
 /** Schema of {@link BrowseSettings}. */
-export const BROWSE: Schema = {
+export const BROWSE_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Lists folders without an index.',
 	properties: {

@@ -3,7 +3,7 @@ import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { entryUrl, humanSize, type Listing, type ListingSort } from './listing.ts';
 
 /** The page may load nothing. Whatever a file name contains, no script runs, and no form is submitted to another site. */
-export const PAGE_POLICY =
+export const LISTING_CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
 
 const STYLE = `:root{color-scheme:light dark;--line:#8884}

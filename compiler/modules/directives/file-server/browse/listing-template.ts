@@ -6,11 +6,11 @@ import type { FolderEntry } from '../../../../exchange/leases.ts';
 import type { CompileContext } from '../../../contract/compile-context.ts';
 import { Suspension } from '../../../templates/template-error.ts';
 import { executeTextTemplate } from '../../../templates/text-template.ts';
-import { method, TimeValue } from '../../../templates/time-value.ts';
+import { objectMethod, TimeValue } from '../../../templates/time-value.ts';
 import type { TemplateObject, Value } from '../../../templates/value.ts';
-import { asPageError } from '../../templates/page-functions.ts';
+import { toPageError } from '../../templates/page-functions.ts';
 import { PageHost } from '../../templates/page-host.ts';
-import { PageSite } from '../../templates/page-site.ts';
+import { TemplatesStepState } from '../../templates/page-site.ts';
 import { entryUrl, humanSize, type Listing } from './listing.ts';
 
 /** Maximum bytes of a template. */
@@ -21,7 +21,7 @@ export type ListingRenderer = (x: Exchange, listing: Listing) => string | Promis
 
 /** Compiles the renderer of a template file, which is read for each listing so that changes apply immediately. */
 export function compileListingTemplate(file: string, root: string | undefined, cx: CompileContext): ListingRenderer {
-	const site = new PageSite({ handler: 'render', ...(root !== undefined && { root }) }, cx);
+	const site = new TemplatesStepState({ handler: 'render', ...(root !== undefined && { root }) }, cx);
 	const path = cx.template(file, 'empty');
 	return (x, listing) => {
 		const name = path.render(x);
@@ -37,7 +37,7 @@ export function compileListingTemplate(file: string, root: string | undefined, c
 				const data = new ListingObject(listing, host);
 				return executeTextTemplate(template, { name, data, budget: host.budget, deps: host });
 			} catch (error) {
-				if (!(error instanceof Suspension)) throw asPageError(error);
+				if (!(error instanceof Suspension)) throw toPageError(error);
 				return error.until.then(() => {
 					host.restart();
 					return attempt();
@@ -77,7 +77,7 @@ class ListingObject implements TemplateObject {
 			case 'TotalFileSize':
 				return BigInt(listing.bytes);
 			case 'HumanTotalFileSize':
-				return method(name, '', () => humanSize(listing.bytes));
+				return objectMethod(name, '', () => humanSize(listing.bytes));
 			case 'Sort':
 				return listing.sort;
 			case 'Order':
@@ -144,11 +144,11 @@ class EntryObject implements TemplateObject {
 			case 'SymlinkPath':
 				return target ?? '';
 			case 'HumanSize':
-				return method(name, '', () => humanSize(size));
+				return objectMethod(name, '', () => humanSize(size));
 			case 'HumanModTime':
-				return method(name, 'string', (layout: string) => time().format(layout));
+				return objectMethod(name, 'string', (layout: string) => time().format(layout));
 			case 'HasExt':
-				return method(name, 'string...', (...extensions: string[]) =>
+				return objectMethod(name, 'string...', (...extensions: string[]) =>
 					extensions.some(extension => own.toLowerCase().endsWith(extension.toLowerCase())),
 				);
 			default:

@@ -43,7 +43,12 @@ export interface Listing extends ListingView {
 const NAMES = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
 /** Filters, sorts and paginates the entries of a folder. */
-export function listingOf(path: string, canGoUp: boolean, entries: readonly FolderEntry[], view: ListingView): Listing {
+export function prepareListing(
+	path: string,
+	canGoUp: boolean,
+	entries: readonly FolderEntry[],
+	view: ListingView,
+): Listing {
 	const wanted = view.filter.toLowerCase();
 	const fitting = wanted === '' ? [...entries] : entries.filter(({ name }) => name.toLowerCase().includes(wanted));
 	const compare = comparison(view.sort);

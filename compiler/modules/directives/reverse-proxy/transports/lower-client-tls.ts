@@ -2,9 +2,9 @@
 
 import type { TrustPool } from '../../../../document/tls-settings.ts';
 import type { Word } from '../../../../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../../../contract/lower-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../../../contract/lower-context.ts';
 import { lowerTrustPool } from '../../../providers/trust-pools/trust-pool.ts';
-import { transportDuration } from './transport-duration.ts';
+import { parseTransportDuration } from './transport-duration.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
 /** TLS settings during lowering. */
@@ -14,7 +14,10 @@ export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientT
 export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1', 'secp521r1'] as const;
 
 /** Returns the TLS options. Using any of them enables TLS: it calls `draft`, which creates the settings. */
-export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext): { [option: string]: Subdirective } {
+export function clientTlsOptions(
+	draft: () => ClientTlsDraft,
+	cx: LowerContext,
+): { [option: string]: SubdirectiveHandler } {
 	const trust = (settings: TrustPool, word: Word): void => {
 		if (draft().trust) {
 			const message = 'The authorities for verifying certificates are already given.';
@@ -51,7 +54,7 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'tls_insecure_skip_verify')) draft().insecure_skip_verify = true;
 		},
 		tls_timeout: (words, at) => {
-			const value = transportDuration(words, at, cx);
+			const value = parseTransportDuration(words, at, cx);
 			if (value !== undefined) draft().handshake_timeout = value;
 		},
 		tls_server_name: (words, at) => {

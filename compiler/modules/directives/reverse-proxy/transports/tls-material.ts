@@ -1,6 +1,6 @@
 /** Reads and checks the certificates and keys for TLS to upstreams, through an injected reader. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { weaknessOf } from '../../../../codegen/context/key-strength.ts';
+import { keyWeakness } from '../../../../codegen/context/key-strength.ts';
 import type { TrustPool } from '../../../../document/tls-settings.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
@@ -26,7 +26,7 @@ export class MaterialError extends Error {
 }
 
 /** Returns the paths that {@link readTlsMaterial} reads. */
-export function tlsFiles(settings: ClientTlsSettings): string[] {
+export function tlsFilePaths(settings: ClientTlsSettings): string[] {
 	const { client_certificate: own } = settings;
 	return [...trustFiles(settings.trust), ...(own && 'key' in own ? [own.certificate, own.key] : [])];
 }
@@ -49,7 +49,7 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 		if (!leaf!.checkPrivateKey(privateKey)) {
 			throw new MaterialError('tls/key-of-another', `The key ${own.key} does not belong to ${own.certificate}.`);
 		}
-		const weakness = weaknessOf(privateKey);
+		const weakness = keyWeakness(privateKey);
 		if (weakness !== undefined) throw new MaterialError('tls/weak-key', `The key ${own.key} ${weakness}.`);
 	} catch (error) {
 		if (error instanceof MaterialError) throw error;

@@ -3,7 +3,7 @@
 import type { Schema } from '../../../../document/schema-type.ts';
 import { TRUST_POOL } from '../../../providers/trust-pools/trust-pool.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
-import { MAX_READ, MIN_READ } from './transport-settings.ts';
+import { MAX_READ_BUFFER_BYTES, MIN_READ_BUFFER_BYTES } from './transport-settings.ts';
 
 /** An IP address, with an optional port. */
 const NAME_SERVER =
@@ -143,8 +143,8 @@ const HTTP: Schema = {
 		},
 		read_buffer: {
 			type: 'integer',
-			minimum: MIN_READ,
-			maximum: MAX_READ,
+			minimum: MIN_READ_BUFFER_BYTES,
+			maximum: MAX_READ_BUFFER_BYTES,
 			description: 'Maximum bytes of one read of a connection; default 65536.',
 		},
 		read_timeout: READ_TIMEOUT,

@@ -22,7 +22,7 @@ export interface HttpTransportSettings {
 	readonly dial_fallback_delay?: number;
 	/** How long a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
 	readonly expect_continue_timeout?: number;
-	/** Maximum bytes of one read of a socket, from {@link MIN_READ} to {@link MAX_READ}; default 65536. */
+	/** Maximum bytes of one read of a socket, from {@link MIN_READ_BUFFER_BYTES} to {@link MAX_READ_BUFFER_BYTES}; default 65536. */
 	readonly read_buffer?: number;
 	/** Timeouts between two reads of a response, and between two writes of a request. */
 	readonly read_timeout?: number;
@@ -36,9 +36,9 @@ export interface HttpTransportSettings {
 }
 
 /** Minimum `read_buffer`, in bytes. */
-export const MIN_READ = 1024;
+export const MIN_READ_BUFFER_BYTES = 1024;
 /** Maximum `read_buffer`, in bytes. */
-export const MAX_READ = 16_777_216;
+export const MAX_READ_BUFFER_BYTES = 16_777_216;
 
 /** Versions of HTTP to upstreams. */
 export type HttpTransportVersion = '1.1' | '2' | 'h2c';
@@ -93,7 +93,7 @@ export interface FastcgiTransportSettings {
 export type TransportSettings = HttpTransportSettings | FastcgiTransportSettings;
 
 /** Reports whether gzip is requested if the client requested no coding. */
-export function asksForGzip(transport: TransportSettings | undefined): boolean {
+export function requestsGzip(transport: TransportSettings | undefined): boolean {
 	return transport === undefined || (transport.type === 'http' && transport.compression !== false);
 }
 

@@ -3,7 +3,7 @@ import * as argon2 from 'argon2';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
-	decoyOf,
+	decoyHashFor,
 	type HashAlgorithm,
 	type PasswordHash,
 	parsePasswordHash,
@@ -82,13 +82,13 @@ decoys('have the parameters of the imitated hash, and can be verified against', 
 		['argon2id', ARGON],
 	] as const) {
 		const hash = parsePasswordHash(algorithm, text) as PasswordHash;
-		const decoy = decoyOf(hash);
+		const decoy = decoyHashFor(hash);
 		assert.is(decoy.text.length, hash.text.length);
 		assert.is(decoy.text.slice(0, 7), hash.text.slice(0, 7));
 		const { text: again } = parsePasswordHash(algorithm, decoy.text) as PasswordHash;
 		assert.is(again, decoy.text);
 		assert.is(verifyPassword(decoy, 'hiccup'), false);
-		assert.is(decoyOf(hash).text, decoy.text);
+		assert.is(decoyHashFor(hash).text, decoy.text);
 	}
 });
 

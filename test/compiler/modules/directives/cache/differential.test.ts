@@ -10,7 +10,7 @@ import {
 	initialAge,
 	responseDirectives,
 } from '../../../../../compiler/modules/directives/cache/freshness.ts';
-import { objectionTo } from '../../../../../compiler/modules/directives/cache/storable.ts';
+import { objectionToStoring } from '../../../../../compiler/modules/directives/cache/storable.ts';
 import { storedHead } from '../../../../../compiler/modules/directives/cache/stored-head.ts';
 import { fakeExchange } from '../../../fake-exchange.ts';
 
@@ -70,7 +70,7 @@ judged('both agree on what is stored and for how long', () => {
 		const said = responseDirectives(list);
 		const lifetime = freshnessLifetime(status, list, said, RULES, now);
 		const asked = { authorized, cookies: false, noStore: false };
-		const objection = objectionTo(x, status, list, said.directives, lifetime, asked, true);
+		const objection = objectionToStoring(x, status, list, said.directives, lifetime, asked, true);
 
 		// The package also stores partial responses and responses that are stale from the start; we store what can be reused.
 		if (objection === undefined) {

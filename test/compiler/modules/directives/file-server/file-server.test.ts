@@ -1,7 +1,7 @@
 /** `file_server` from text to document, in both languages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Compiled, compile } from '../../../../../compiler/compiler.ts';
+import { type CompileResult, compile } from '../../../../../compiler/compiler.ts';
 import type { Dialect } from '../../../../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../../../../compiler/source/reader.ts';
 
@@ -23,11 +23,11 @@ function site(
 	lines: string,
 	format: Dialect = 'configfile',
 	path: string | undefined = '/etc/svc/Configfile',
-): Compiled {
+): CompileResult {
 	return compile({ format, text: `:8080 {\n${lines}\n}\n`, name: 'Configfile', path }, reader);
 }
 
-function stepOf(compiled: Compiled): Record<string, unknown> {
+function stepOf(compiled: CompileResult): Record<string, unknown> {
 	assert.equal(
 		compiled.diagnostics.filter(one => one.severity === 'error'),
 		[],

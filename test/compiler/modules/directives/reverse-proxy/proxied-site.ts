@@ -1,7 +1,7 @@
 /** A site compiled from configuration text, served by our own engine on a free port, with real upstream pools. */
 import { readFileSync } from 'node:fs';
 import { buildSite } from '../../../../../compiler/codegen/build-site.ts';
-import { NO_FACTS } from '../../../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../../../compiler/compiler.ts';
 import type { ConfigInput } from '../../../../../compiler/dialects/dialect.ts';
 import type { Exchange } from '../../../../../compiler/exchange/exchange.ts';
@@ -62,7 +62,7 @@ async function served(input: ConfigInput, files?: FileReader): Promise<ProxiedSi
 		settings: document.settings ?? {},
 		upstreams: document.upstreams ?? {},
 		routes: {},
-		facts: NO_FACTS,
+		facts: UNKNOWN_HOST_FACTS,
 		leases: {
 			lease(kind, settings) {
 				if (kind === 'files' && files) return files as never;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NO_FACTS } from '../../../../../compiler/codegen/placeholders/index.ts';
+import { UNKNOWN_HOST_FACTS } from '../../../../../compiler/codegen/placeholders/index.ts';
 import type { Step } from '../../../../../compiler/document/document.ts';
 import type { BodySource } from '../../../../../compiler/exchange/body.ts';
 import { isStream } from '../../../../../compiler/exchange/body.ts';
@@ -73,7 +73,7 @@ const leases: Leases = {
 		throw new Error(`the test provides no lease for ${kind}`);
 	},
 };
-const facts = { ...NO_FACTS, env: (name: string) => (name === 'HOME_OF' ? '/home/{{.Host}}' : undefined) };
+const facts = { ...UNKNOWN_HOST_FACTS, env: (name: string) => (name === 'HOME_OF' ? '/home/{{.Host}}' : undefined) };
 
 const RENDER: Step = { handler: 'render' };
 const SITE: readonly Step[] = [

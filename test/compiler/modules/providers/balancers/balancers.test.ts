@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type {
 	BalancerView,
 	BalanceSettings,
-	Choice,
+	UpstreamChoice,
 } from '../../../../../compiler/modules/providers/balancers/balancer.ts';
 import { balancers, compileBalance } from '../../../../../compiler/modules/providers/balancers/index.ts';
 import { exchange } from '../../../../runtime/upstreams/scripted-upstream.ts';
@@ -30,7 +30,7 @@ function view(available: readonly boolean[], { active, latency, prefix = 'up' }:
 	};
 }
 
-function choice(settings: BalanceSettings): Choice {
+function choice(settings: BalanceSettings): UpstreamChoice {
 	return compileBalance(settings, {
 		clientIp: x => x.request.headers.get('x-client') ?? '',
 		trustsPeer: x => x.request.headers.has('x-trusted'),

@@ -1,7 +1,7 @@
 /** Scalars written as unquoted words. */
 
 /** Parses an unquoted word as the first type that fits: integer, floating-point number, boolean, string. */
-export function readScalar(text: string): VariableValue {
+export function parseScalar(text: string): VariableValue {
 	if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
 	if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text)))
 		return Number(text);
