@@ -1,7 +1,7 @@
 /**
- * A reusable encoder. Creating one costs as much as encoding ten kilobytes, because its tables take a quarter of a megabyte. Node
- * has no public way to encode synchronously with an existing one, so the handle of its stream is used. If the handle is not as
- * expected, or does not work as it should, there is no such encoder.
+ * A reusable compressor. Creating one costs as much as compressing ten kilobytes, because its tables take a quarter of a megabyte.
+ * Node has no public way to compress synchronously with an existing one, so its stream's internal handle is used. If the handle
+ * does not have the expected form, or fails a trial, no reusable compressor is available.
  */
 import { constants, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { isDirectIo } from './io-mode.ts';
@@ -20,10 +20,10 @@ interface Handle {
 	): void;
 }
 
-/** Encodes to memory from an offset on; returns the number of bytes, or undefined if they do not fit. */
+/** Compresses into `output` from an offset on. Returns the number of bytes written, or undefined if they do not fit. */
 export type ReusedEncoder = (bytes: Uint8Array, output: Uint8Array, offset: number) => number | undefined;
 
-/** Returns an encoder for a coding; undefined if not available. */
+/** Returns a compressor for a content coding; undefined if not available. */
 export function reusedEncoder(coding: 'gzip' | 'zstd', createStream: () => object): ReusedEncoder | undefined {
 	if (!isDirectIo()) return undefined;
 	try {
@@ -42,7 +42,7 @@ export function reusedEncoder(coding: 'gzip' | 'zstd', createStream: () => objec
 			const [roomLeft, inputLeft] = state as unknown as [number, number];
 			return roomLeft === 0 || inputLeft !== 0 ? undefined : room - roomLeft;
 		};
-		// Twice, to make sure that no state is left from the first time.
+		// Compresses twice, to make sure that no state remains from the first time.
 		const sample = Buffer.from('a sample, a sample, a sample');
 		const output = Buffer.alloc(sample.length + 100);
 		encode(sample.subarray(1), output, 0);

@@ -17,14 +17,14 @@ interface StreamHandle {
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): Written;
 }
 
-/** A socket, for writing. */
+/** The part of a socket that writing needs. */
 type WrittenSocket = Omit<ClientSocket, 'end' | 'pause' | 'resume' | 'writableEnded'>;
 
 type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
 
-/** The writer. */
+/** The user of a `SocketOutput`. */
 export interface OutputOwner {
-	/** Everything written has been sent. Not called if that was so when the write returned; may be called more often than necessary. */
+	/** Called when everything written has been sent, unless that was already so when the write returned. May be called repeatedly. */
 	outputDrained(): void;
 }
 
@@ -36,9 +36,9 @@ export class SocketOutput {
 	readonly #socket: WithHandle;
 	readonly #handle: StreamHandle | undefined;
 	readonly #owner: OutputOwner;
-	/** Whether the socket is a stream, which has a queue of its own. */
+	/** Whether the socket is a Node stream, which has its own queue. */
 	readonly #queues: boolean;
-	/** Writes past the handle while nothing is pending; then the socket, and its descriptor. */
+	/** Writes directly to the descriptor of `#plain` while nothing is pending; undefined if that is not possible. */
 	readonly #writer: SocketPoller | undefined;
 	readonly #plain: DirectSocket | undefined;
 	readonly #descriptor: number;
@@ -75,7 +75,7 @@ export class SocketOutput {
 		return this.#handle !== undefined;
 	}
 
-	/** The socket's descriptor, for writing to it directly; −1 over TLS, or while bytes are pending that must be sent first. */
+	/** The socket's descriptor for direct writes; −1 over TLS, or while earlier bytes are pending. */
 	get freeDescriptor(): number {
 		if (this.pending || (this.#plain?.pendingWrites ?? 0) > 0) return -1;
 		return this.#direct()?.fd ?? -1;
@@ -89,7 +89,7 @@ export class SocketOutput {
 			const count =
 				writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
 			if (count === latin1.length) return this.#pending === 0;
-			// The handle finds out why no more was accepted.
+			// The handle writes the rest, and finds out why the system did not accept it.
 			return this.#written(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
 		}
 		if (this.#socket.destroyed) return true;
@@ -98,7 +98,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Writes bytes; returns like `text`. */
+	/** Writes bytes. Returns the same as {@link text}. */
 	bytes(bytes: Uint8Array): boolean {
 		const handle = this.#direct();
 		if (handle) {
@@ -135,7 +135,7 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Returns the handle, unless bytes are queued in the stream, which must not be overtaken, or the handle has another owner. */
+	/** Returns the handle; undefined if bytes are queued in the stream, which must be sent first, or if something else owns the handle. */
 	#direct(): StreamHandle | undefined {
 		const handle = this.#handle;
 		const socket = this.#socket;
@@ -158,7 +158,7 @@ export class SocketOutput {
 		return this.#pending === 0;
 	}
 
-	/** Returns like `text`: a socket that is only read for what has arrived accepts nothing any more. */
+	/** Handles a failed write. Returns the same as {@link text}. From then on the socket accepts no writes, and is read to its end. */
 	#fail(status: number): boolean {
 		const error = systemError(status, 'write');
 		if (this.#plain) this.#plain.writeFailed(error);
@@ -172,7 +172,7 @@ export class SocketOutput {
 		if (this.#plain) this.#plain.pendingWrites += more;
 	}
 
-	/** Called only for what was not sent at once. */
+	/** Completes a write that could not be sent at once. */
 	readonly #completed = (status: number): void => {
 		this.#pend(-1);
 		if (this.#socket.destroyed) return;

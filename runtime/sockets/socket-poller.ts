@@ -1,24 +1,24 @@
 /**
- * Reads and writes sockets without Node's overhead for each: Node's event loop watches one `epoll` instead of every socket, asks
- * it once per turn which of them are readable, and reads them with the C library's `read`. Node's work around each read and write
- * (a handle's callback, its scope, the check of its queues) takes as long as everything that an HTTP server does for a small
- * request.
+ * Reads and writes sockets without Node's per-call overhead. Node's event loop watches a single `epoll` descriptor instead of every
+ * socket. Once per turn, that `epoll` is asked which sockets are readable, and these are read with the C library's `read`. Node's
+ * own work around each read and write (a handle's callback, its scope, the check of its queues) takes as long as everything that
+ * an HTTP server does for a small request.
  *
- * Called through `node:ffi`, on Linux. If something is missing, or fails the self-test at the start of a thread, sockets are
- * handled by Node as usual.
+ * Uses `node:ffi`, on Linux only. If a function is missing or fails the self-test at the start of a thread, Node handles the
+ * sockets as usual.
  */
 import { foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
-/** A readable socket. */
+/** A socket that the poller watches. */
 export interface PolledSocket {
 	/**
-	 * Data has arrived since the last call; with `hasEnd` also the end of the other side, or an error; with `hasMark`, a read may
-	 * return less than is available. Edge-triggered: there is no further call for unread data.
+	 * Called when data has arrived since the last call. `hasEnd`: the other side has also closed its half, or an error has occurred.
+	 * `hasMark`: a read may return less than is available. Edge-triggered: there is no further call for unread data.
 	 */
 	readable(hasEnd: boolean, hasMark: boolean): void;
-	/** Set by the poller, to distinguish the socket from earlier ones with the same descriptor. */
+	/** Set by the poller, to distinguish the socket from earlier ones that had the same descriptor. */
 	pollTurn: number;
 }
 
@@ -48,19 +48,19 @@ const EPOLLIN = 1;
 const ENDED = 0x2018;
 /** EPOLLPRI: a read stops at the mark of urgent data. */
 const MARKED = 2;
-/** With EPOLLRDHUP and EPOLLET: each arrival is reported once, so that the system need not check each socket twice. */
+/** Includes EPOLLRDHUP and EPOLLET, so that each arrival is reported once and the system need not check each socket twice. */
 const ARRIVALS = EPOLLIN | MARKED | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
 /** Result of `read` if nothing is available now: EAGAIN. */
 export const NOTHING = -11;
-/** Maximum sockets reported at once; the others follow. */
+/** Maximum number of sockets reported by one call. The rest follow in the next one. */
 const MAX_EVENTS = 256;
-/** Sockets reported in one turn after which the rest of the event loop gets its own. */
+/** After this many reported sockets in one turn, the rest of the event loop gets its turn. */
 const ENOUGH_EVENTS = 64;
-/** Maximum bytes of text written from the poller's memory. */
+/** Maximum bytes of text that are copied to the poller's memory for one write. */
 const MAX_TEXT = 65_536;
-/** Maximum descriptor polled; higher ones are left to Node. */
+/** Maximum number of a descriptor that is polled. Node handles sockets with higher ones. */
 const MAX_DESCRIPTORS = 1 << 20;
 /** Size in 32-bit words of `epoll_event`, which is packed on one architecture only, and the position of its data. */
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
@@ -74,27 +74,27 @@ export class SocketPoller {
 	readonly #controls: Call;
 	readonly #errno: () => number;
 	readonly #addressOf: (memory: Uint8Array) => bigint;
-	/** Memory for the kernel: an event to add, then the events of a turn. */
+	/** Memory that the kernel reads and writes: one event to register, followed by the events of a turn. */
 	readonly #words: Int32Array;
 	readonly #eventAt: bigint;
 	readonly #eventsAt: bigint;
 	readonly #text: Buffer;
 	readonly #textAt: bigint;
 	readonly #poll: number;
-	/** By descriptor. */
+	/** The watched sockets, indexed by descriptor. */
 	readonly #sockets: (PolledSocket | undefined)[] = [];
 	#turn = 1;
-	/** Closing them closes the descriptors, even if the thread is ended from outside. */
+	/** Handles that own our descriptors, so that these are closed even if the thread is terminated from outside. */
 	readonly #handles: readonly PipeHandle[];
 	#proven = false;
 
-	/** Opens a poller; undefined if not available. It must not be used before it is `proven`. */
+	/** Opens a poller; undefined if not available. It must not be used until `proven` is true. */
 	static open(): SocketPoller | undefined {
 		if (process.platform !== 'linux' || (process.arch !== 'x64' && process.arch !== 'arm64')) return undefined;
 		try {
 			return new SocketPoller();
 		} catch {
-			// A Node without the module, a libc without a function, or no free descriptor.
+			// This Node has no `node:ffi`, libc lacks a function, or no descriptor is free.
 			return undefined;
 		}
 	}
@@ -146,16 +146,15 @@ export class SocketPoller {
 		try {
 			this.#poll = (functions.epoll_create1 as Call)(CLOEXEC);
 			owned(this.#poll);
-			// The event loop watches the poller under the number of another descriptor that is never readable: it tries to
-			// read that
-			// one, finds nothing, and calls back.
+			// The event loop watches the `epoll` through a handle for another descriptor, which is never readable: the handle tries to
+			// read that descriptor, finds nothing, and calls us back.
 			const told = owned((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
 			told.onread = () => this.#turnOver();
 			told.useUserBuffer(Buffer.allocUnsafeSlow(8));
 			if (told.readStart() !== 0) throw new Error('not read');
 			const loop = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
 			if (!this.#control(loop, EPOLL_CTL_ADD, this.#poll, EPOLLIN, told.fd, 0)) throw new Error('not watched');
-			// A first event, from a descriptor that is always readable: when it arrives, everything works.
+			// The self-test: a descriptor that is always readable. Once its event arrives, everything works.
 			const probe = owned((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
 			const descriptor = probe.fd;
 			const prove = (): void => {
@@ -170,18 +169,18 @@ export class SocketPoller {
 		}
 	}
 
-	/** Whether it has been seen to work. */
+	/** True once the self-test has succeeded. */
 	get proven(): boolean {
 		return this.#proven;
 	}
 
-	/** Closes it; the sockets that it watches are no longer read. */
+	/** Closes the poller. The sockets that it watches are no longer read. */
 	close(): void {
 		this.#proven = false;
 		for (const handle of this.#handles) handle.close();
 	}
 
-	/** Watches a socket until `remove` or until it is closed; returns false if that is not possible. */
+	/** Watches a socket until it is removed or closed. Returns false if that is not possible. */
 	add(descriptor: number, socket: PolledSocket): boolean {
 		if (descriptor < 0 || descriptor >= MAX_DESCRIPTORS) return false;
 		const turn = this.#turn;
@@ -199,12 +198,12 @@ export class SocketPoller {
 		this.#controls(this.#poll, EPOLL_CTL_DEL, descriptor, this.#eventAt);
 	}
 
-	/** Reports again what a watched socket has to read. */
+	/** Makes the poller report a watched socket again if it has unread data. */
 	tellAgain(descriptor: number, socket: PolledSocket): void {
 		this.#control(this.#poll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
 	}
 
-	/** Called for a watched socket that is being closed. */
+	/** Stops watching a socket that is being closed. */
 	forget(descriptor: number): void {
 		this.#sockets[descriptor] = undefined;
 	}
@@ -214,18 +213,18 @@ export class SocketPoller {
 		return this.#addressOf(memory);
 	}
 
-	/** Reads to an address; returns the number of bytes, 0 at the end, {@link NOTHING}, or an error number as used by Node. */
+	/** Reads to an address. Returns the number of bytes, 0 at the end, {@link NOTHING}, or a negative error number as Node uses it. */
 	read(descriptor: number, address: bigint, length: number): number {
 		const count = this.#read(descriptor, address, length);
 		return count >= 0 ? count : -this.#errno();
 	}
 
-	/** Writes bytes; returns how many were accepted, −1 for none, even because of an error. */
+	/** Writes bytes. Returns how many were accepted; −1 if none were, whatever the reason. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return this.#write(descriptor, this.#addressOf(bytes), bytes.byteLength);
 	}
 
-	/** Writes Latin-1 text; returns how many bytes were accepted, −1 for none. */
+	/** Writes Latin-1 text. Returns how many bytes were accepted; −1 if none were. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
 		if (length > MAX_TEXT) return -1;
@@ -247,7 +246,7 @@ export class SocketPoller {
 			const count = this.#wait(this.#poll, this.#eventsAt, MAX_EVENTS, 0);
 			this.#tell(count);
 			told += count;
-			// After a single event, there is usually no next one yet; after several, asking again is cheaper than another turn.
+			// After a single event, there is usually none waiting. After several, asking again is cheaper than another turn.
 			if (count < 2 || told >= ENOUGH_EVENTS) return;
 		}
 	}
@@ -263,7 +262,7 @@ export class SocketPoller {
 				const events = words[at]!;
 				socket.readable((events & ENDED) !== 0, (events & MARKED) !== 0);
 			} catch (error) {
-				// The events of the others are not reported again, so they are handled first.
+				// The events of the other sockets are not reported again, so these are handled first.
 				queueMicrotask(() => {
 					throw error;
 				});
@@ -276,7 +275,7 @@ let opened: SocketPoller | undefined;
 let tried = false;
 let isOff = false;
 
-/** Returns the poller of this thread, once it is proven; the first call opens it. */
+/** Returns this thread's poller once it has passed its self-test. The first call opens it. */
 export function threadPoller(): SocketPoller | undefined {
 	if (!isDirectIo()) return undefined;
 	if (!tried) {
@@ -286,7 +285,7 @@ export function threadPoller(): SocketPoller | undefined {
 	return opened?.proven && !isOff ? opened : undefined;
 }
 
-/** For tests of both implementations: false leaves new sockets to Node. */
+/** For tests with both implementations: false leaves new sockets to Node. */
 export function usePoller(on: boolean): void {
 	isOff = !on;
 }

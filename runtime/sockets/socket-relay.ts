@@ -10,8 +10,8 @@ type Call = (...values: (number | bigint)[]) => bigint;
 /** Flags of `pipe2`: O_NONBLOCK, O_CLOEXEC. */
 const PIPE_FLAGS = 0o2004000;
 /**
- * Command to set a pipe's size, and the wanted size: the size limits the number of packets, however small, not of bytes. It
- * remains unchanged if a user has too many pipes.
+ * The command that sets a pipe's size, and the size. The size limits the number of segments, however small they are, rather than
+ * bytes. The pipe keeps its default size if the user has too many pipes.
  */
 const F_SETPIPE_SZ = 1031;
 const PIPE_SIZE = 1_048_576;
@@ -19,24 +19,24 @@ const PIPE_SIZE = 1_048_576;
 const SPLICE_FLAGS = 3;
 /** MSG_PEEK, MSG_DONTWAIT. */
 const PEEK = 0x42;
-/** Maximum bytes of a move: what the other socket does not accept must be held in memory. */
+/** Maximum bytes per move: what the other socket does not accept must be held in memory. */
 const MAX_A_MOVE = 131_072;
-/** Minimum bytes of a move for which another one is worth the call. */
+/** After a move of at least this many bytes, another one is worth its system calls. */
 const LARGE_MOVE = 32_768;
-/** Bytes moved before others get their turn. */
+/** Maximum bytes moved before other sockets get their turn. */
 const MAX_A_TURN = 1_048_576;
 
 /** Moves bytes through its own pipe, which is empty between moves. */
 export class SocketRelay {
-	/** Results of the last move: bytes taken from one socket, and given to the other. */
+	/** Results of the last move: bytes read from one socket, and bytes written to the other. */
 	taken = 0;
 	given = 0;
-	/** Bytes that were taken but could not be given. */
+	/** Bytes that were read but could not be written. */
 	rest: Buffer | undefined = undefined;
 	readonly #splice: Call;
 	readonly #read: Call;
 	readonly #receive: Call;
-	/** Memory for peeking, whose contents are ignored. */
+	/** Buffer for peeking. Its contents are ignored. */
 	readonly #byte: Buffer = Buffer.allocUnsafeSlow(1);
 	readonly #byteAt: bigint;
 	readonly #close: (descriptor: number) => unknown;
@@ -51,7 +51,7 @@ export class SocketRelay {
 		try {
 			return new SocketRelay();
 		} catch {
-			// A Node without the module, or a libc without the functions.
+			// This Node has no `node:ffi`, or libc lacks a function.
 			return undefined;
 		}
 	}
@@ -80,7 +80,7 @@ export class SocketRelay {
 		this.#output = output;
 		this.#input = input;
 		functions.fcntl(output, F_SETPIPE_SZ, PIPE_SIZE);
-		// Calls on an invalid descriptor must fail in the expected way.
+		// Self-test: a call with an invalid descriptor must fail in the expected way.
 		if (this.#move(-1, input, 1) !== -1) {
 			this.close();
 			throw new Error('splice does not work as expected');
@@ -88,8 +88,8 @@ export class SocketRelay {
 	}
 
 	/**
-	 * Moves what is available from one socket to the other, at most so many bytes; see `taken`, `given` and `rest`. An end or error of
-	 * either is seen when it is next read or written. Returns false if bytes were lost: both are then unusable.
+	 * Moves available bytes from one socket to the other, at most `most`; see `taken`, `given` and `rest`. The end or an error of
+	 * either socket shows when it is next read or written. Returns false if bytes were lost: both sockets are then unusable.
 	 */
 	move(from: number, to: number, most: number): boolean {
 		this.taken = 0;
@@ -132,7 +132,7 @@ export class SocketRelay {
 		this.#close(this.#output);
 	}
 
-	/** Reads what is left in the pipe. */
+	/** Reads the bytes that remain in the pipe into `rest`. */
 	#takeBack(count: number): boolean {
 		const rest = Buffer.allocUnsafeSlow(count);
 		const start = this.#pointer(rest);

@@ -1,6 +1,6 @@
 /**
- * TLS on the handle of an accepted connection, without `tls.TLSSocket`: a stream's overhead for each handshake, read and write
- * equals the cost of resuming a session in OpenSSL. To a DirectSocket, it is a handle like any other.
+ * TLS on the handle of an accepted connection, without `tls.TLSSocket`, whose overhead for a handshake and its first reads and
+ * writes equals OpenSSL's own cost of resuming a session. A DirectSocket uses it like any other handle.
  */
 import type { SecureContext } from 'node:tls';
 import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
@@ -11,7 +11,7 @@ import { isDirectIoRelease } from './io-mode.ts';
 export interface HandshakeFacts {
 	getProtocol(): string | null;
 	getCipher(): { readonly standardName?: string } | undefined;
-	/** `false` if none was negotiated. */
+	/** `false` if no protocol was negotiated. */
 	getALPNNegotiatedProtocol(): string | false;
 	isSessionReused(): boolean;
 }
@@ -21,7 +21,7 @@ interface TlsWrap extends HandshakeFacts {
 	onread: (this: TlsWrap) => Uint8Array | undefined;
 	onhandshakedone: (this: TlsWrap) => void;
 	onerror: (this: TlsWrap, error: Error) => void;
-	/** Set by us: the owner. */
+	/** The owner. Set by this file. */
 	svcHandle?: TlsHandle;
 	useUserBuffer(buffer: Uint8Array): void;
 	readStart(): number;
@@ -34,7 +34,7 @@ interface TlsWrap extends HandshakeFacts {
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
 	shutdown(request: object): number;
 	destroySSL(): void;
-	/** Bytes produced by OpenSSL, including those being passed to the system. */
+	/** Bytes produced by OpenSSL that the system has not accepted yet. */
 	readonly writeQueueSize: number;
 }
 
@@ -59,13 +59,13 @@ const METHODS = [
 
 const BINDING: TlsBinding | undefined = findBinding();
 
-/** Whether {@link TlsHandle} is available. */
+/** True if {@link TlsHandle} can be used with this release of Node. */
 export const DIRECT_TLS: boolean = BINDING !== undefined;
 
-/** Maximum bytes of a write joined from several. */
+/** Maximum bytes of several writes that are joined into one. */
 const JOINED_BYTES = 65_536;
 
-/** Parameters of a server's handshake. */
+/** Parameters of a handshake on the server side. */
 export interface HandshakeTerms {
 	readonly context: SecureContext;
 	/** ALPN protocols, each prefixed with its length (RFC 7301 §3.1). */
@@ -74,19 +74,19 @@ export interface HandshakeTerms {
 	readonly stapled: Uint8Array | undefined;
 }
 
-/** Callbacks for the end of a handshake. Exactly one is called, unless the connection is closed by us. */
+/** Callbacks for the end of a handshake. Exactly one is called, unless we close the connection. */
 export interface HandshakeEnd {
 	secured(socket: DirectSocket): void;
 	failed(error: Error & { readonly code?: string }, socket: DirectSocket): void;
 }
 
-/** A queued write: TLS does one at a time. */
+/** A queued write. OpenSSL handles only one at a time. */
 interface Waiting extends PendingWrite {
 	readonly chunks: readonly unknown[];
 	readonly bytes: number;
 }
 
-/** Starts a handshake on a connection whose first bytes, of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
+/** Starts a handshake on a connection whose first bytes, part of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
 export function startTls(socket: DirectSocket, first: Uint8Array, terms: HandshakeTerms, end: HandshakeEnd): void {
 	const handle = new TlsHandle(socket, terms, end);
 	socket.goOver(handle);
@@ -106,27 +106,27 @@ class TlsHandle implements StreamHandle {
 	readonly #tcp: StreamHandle;
 	readonly #tls: TlsWrap;
 	#closed = false;
-	/** OpenSSL's objects have been freed. */
+	/** True once OpenSSL's objects have been freed. */
 	#destroyed = false;
-	/** OpenSSL has a write that Node has not completed. */
+	/** True while a write that was passed to OpenSSL is incomplete. */
 	#writing = false;
-	/** The pending writes of that data, if the system has not accepted all of it. */
+	/** The callers' writes that this write consists of, if the system has not accepted all of it. */
 	#under: readonly PendingWrite[] | undefined = undefined;
 	#waiting: Waiting[] | undefined = undefined;
 	#waitingBytes = 0;
 	#shutdown: object | undefined = undefined;
 	/** Number of writes passed to Node. */
 	#writes = 0;
-	/** A check whether the last of them progresses is pending. */
+	/** True while a check is scheduled whether the last of them makes progress. */
 	#looking = false;
-	/** Read buffers: Node's, and the socket's. */
+	/** Read buffers: Node's own, and the one that the socket provides. */
 	#memory: Uint8Array | undefined = undefined;
 	#wanted: Uint8Array | undefined = undefined;
 	#paused = false;
-	/** Data decrypted while reading was paused; a final number is the result with which the connection ended. */
+	/** Data decrypted while reading was paused. A number at the end is the status with which the connection ended. */
 	#held: (Uint8Array | number)[] | undefined = undefined;
 
-	/** Starts a handshake on the connection of a socket whose first bytes (of the ClientHello) were read, and becomes the socket's handle. */
+	/** Starts a handshake on a socket's connection, whose first bytes have been read, and becomes the socket's handle. */
 	constructor(socket: DirectSocket, terms: HandshakeTerms, end: HandshakeEnd) {
 		this.svcSocket = socket;
 		const tcp = socket._handle!;
@@ -155,7 +155,8 @@ class TlsHandle implements StreamHandle {
 		return this.#destroyed ? NO_FACTS : this.#tls;
 	}
 
-	// StreamHandle.
+	// Implements StreamHandle.
+	/** Bytes written here that the system has not accepted. */
 
 	/** Bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
@@ -171,7 +172,7 @@ class TlsHandle implements StreamHandle {
 	readStart(): number {
 		this.#paused = false;
 		if (this.#held === undefined) return this.#startReading();
-		// As with any handle, data arrives after the caller has returned.
+		// As with any handle, data is delivered only after the caller has returned.
 		queueMicrotask(() => this.#release());
 		return 0;
 	}
@@ -193,7 +194,7 @@ class TlsHandle implements StreamHandle {
 		return this.#written(this.#tls.writeBuffer(null, bytes), bytes);
 	}
 
-	/** `chunks` are bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
+	/** Writes `chunks`: bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
 		if (this.#closed) return CANCELED;
 		if (!this.#writing) return this.#written(this.#tls.writev(null, chunks, allBuffers), chunks);
@@ -203,7 +204,7 @@ class TlsHandle implements StreamHandle {
 		return this.#wait(pairs, bytes);
 	}
 
-	/** Sends `close_notify`, then closes our half, after pending writes. */
+	/** Sends `close_notify` after pending writes, then closes our half of the connection. */
 	shutdown(request: object): number {
 		if (this.#closed) return CANCELED;
 		if (!this.#writing) return this.#tls.shutdown(request);
@@ -212,14 +213,14 @@ class TlsHandle implements StreamHandle {
 		return 0;
 	}
 
-	/** Closes the connection. Calls after this have no effect: they would reach freed objects of OpenSSL. */
+	/** Closes the connection. Later calls have no effect, because they would use objects that OpenSSL has freed. */
 	close(closed?: (this: StreamHandle) => void): void {
 		if (this.#closed) return;
 		this.#closed = true;
 		this.#end = undefined;
 		const tls = this.#tls;
 		this.#tcp.close(() => {
-			// Not earlier, because OpenSSL may be the caller.
+			// Deferred until here, because OpenSSL may be the caller.
 			this.#destroyed = true;
 			tls.destroySSL();
 			closed?.call(this);
@@ -235,6 +236,7 @@ class TlsHandle implements StreamHandle {
 	}
 
 	// Callbacks from Node.
+	/** Called when the handshake has succeeded. */
 
 	/** The handshake has succeeded. */
 	handshakeDone(): void {
@@ -282,7 +284,7 @@ class TlsHandle implements StreamHandle {
 		return this.#closed ? CANCELED : this.#tls.readStart();
 	}
 
-	/** Delivers held data as far as it is wanted. */
+	/** Delivers held data as far as the socket accepts it. */
 	#release(): void {
 		const socket = this.svcSocket;
 		for (;;) {
@@ -313,7 +315,7 @@ class TlsHandle implements StreamHandle {
 
 	// Writes.
 
-	/** Returns the result of a write; if the system has accepted all of it, the writer need not wait for Node's completion. */
+	/** Returns the result of a write. If the system has accepted all of it, the caller need not wait for Node to complete it. */
 	#written(result: number | PendingWrite, kept: unknown): number | PendingWrite {
 		if (typeof result === 'number') return result;
 		this.#begun(result, kept);
@@ -347,8 +349,9 @@ class TlsHandle implements StreamHandle {
 	}
 
 	/**
-	 * If OpenSSL's own data is rejected, such as session tickets for a client that has reset the connection, Node reports nothing and
-	 * stops writing; a pending writer must find out. What was left at the last check is compared with its write.
+	 * Detects writes that make no progress. If the system rejects data of OpenSSL's own, such as session tickets for a client that has
+	 * reset the connection, Node stops writing without reporting it, and the pending writes must be failed. The check compares what is
+	 * left with what was left before.
 	 */
 	#look(write = -1, before = -1): void {
 		if (this.#looking) return;
@@ -357,7 +360,7 @@ class TlsHandle implements StreamHandle {
 			this.#looking = false;
 			if (!this.#writing || this.#closed || this.#tcp.writeQueueSize > 0) return;
 			const left = this.#tls.writeQueueSize;
-			// What the system has accepted is completed before the next turn.
+			// Anything that the system has accepted is completed before the next turn.
 			if (write !== this.#writes || left !== before) this.#look(this.#writes, left);
 			else this.#done(CONNECTION_RESET);
 		});
@@ -371,7 +374,7 @@ class TlsHandle implements StreamHandle {
 			this.#giveUp(under, status < 0 ? status : CANCELED);
 			return;
 		}
-		// Waiting writes go first, because completion callbacks may write again.
+		// Queued writes go first, because the completion callbacks may write again.
 		this.#writeWaiting();
 		if (under) for (const write of under) write.oncomplete(0);
 		if (this.#writing || this.#shutdown === undefined) return;
@@ -380,7 +383,7 @@ class TlsHandle implements StreamHandle {
 		if (!this.#closed) this.#tls.shutdown(request);
 	}
 
-	/** Writes queued data, as much at once as requires no large copy. */
+	/** Writes queued data, as much at once as is possible without large copies. */
 	#writeWaiting(): void {
 		const waiting = this.#waiting;
 		if (waiting === undefined) return;
@@ -429,7 +432,7 @@ class TlsHandle implements StreamHandle {
 	}
 }
 
-/** The facts of a closed connection. */
+/** The facts reported for a closed connection. */
 const NO_FACTS: HandshakeFacts = {
 	getProtocol: () => null,
 	getCipher: () => undefined,
@@ -457,9 +460,9 @@ function ignore(): void {}
 
 function nothing(): undefined {}
 
-/** Gets the binding by its public, but deprecated, name; undefined if it is missing or has changed. */
+/** Returns Node's TLS binding, through a public but deprecated name; undefined if it is missing or differs from what is expected. */
 function findBinding(): TlsBinding | undefined {
-	// Node's TLS aborts the process when it is called in a way that it does not expect, and what it expects may change in any release.
+	// Node's TLS aborts the process if it is used in a way that it does not expect, and that may change in any release.
 	if (!CAN_WRITE_WITHOUT_REQUEST || process.platform === 'win32' || !isDirectIoRelease()) {
 		return undefined;
 	}

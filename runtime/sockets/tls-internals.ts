@@ -1,4 +1,4 @@
-/** Properties of Node's TLS objects that its documentation does not mention. Where one is missing, callers do without. */
+/** Undocumented properties of Node's TLS objects. If one is missing, the caller works without it. */
 import type { Socket } from 'node:net';
 import type { SecureContext, Server, TLSSocket } from 'node:tls';
 
@@ -7,7 +7,7 @@ export function connectionBelow(socket: TLSSocket): Socket | undefined {
 	return (socket as TLSSocket & { readonly _parent?: Socket })._parent;
 }
 
-/** Gives a TLS stream the peer address that its connection already knows, which saves a system call. */
+/** Copies the peer address of a connection to its TLS stream, which saves a system call. */
 export function copyPeerAddress(socket: TLSSocket, connection: Socket): void {
 	type WithPeer = Socket & { _peername?: object | undefined };
 	(socket as WithPeer)._peername = (connection as WithPeer)._peername;
@@ -23,7 +23,7 @@ export function contextOf(server: Server): SecureContext | undefined {
 	return (server as Server & { readonly _sharedCreds?: SecureContext })._sharedCreds;
 }
 
-/** Frees a context's native memory. Established connections hold their own references to OpenSSL's objects. */
+/** Frees a context's native memory. Open connections hold their own references to OpenSSL's objects. */
 export function closeContext(context: SecureContext): void {
 	const { context: inner } = context as SecureContext & { readonly context?: { close?: () => void } };
 	inner?.close?.();

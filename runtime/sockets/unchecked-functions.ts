@@ -1,24 +1,24 @@
 /**
- * C functions without Node's check of every argument. `node:ffi` wraps each function in one that checks; the function behind it
- * is reached here through the prototype of all functions, because Node offers no other way.
+ * C functions without Node's check of every argument. `node:ffi` wraps each function in another one that checks. The inner function
+ * is reached through the prototype of all functions, because Node offers no other way.
  *
- * Reason: `epoll_wait`, `read` and `write` are called for every request. With checks, a keep-alive request that is answered with
- * 14 bytes costs 3.86 µs of CPU time, without them 3.56 µs: 8 %. The calls that open, stat, read and close a file are made for
- * every request of a large folder; with checks, one of 100,000 files of 4 KB costs 11 % more. Signatures with `int64` instead of
- * `pointer` cost the same as checked ones in Node 26.10. All other calls are checked.
+ * Reason: `epoll_wait`, `read` and `write` are called for every request. A keep-alive request that is answered with 14 bytes costs
+ * 3.86 µs of CPU time with the checks and 3.56 µs without: 8 %. The calls that open, stat, read and close a file are made for
+ * every request of a large folder. With the checks, serving one of 100,000 files of 4 KB costs 11 % more. In Node 26.10,
+ * signatures with `int64` instead of `pointer` do not avoid the cost. All other calls are checked.
  */
 import { type ForeignFunction, type ForeignSignature, loadForeignFunctions } from './foreign-functions.ts';
 
 /**
- * Returns C functions by name. Callers must pass integers that fit their types and addresses as BigInts, and nothing else.
- * Returns the checked function where the other one cannot be found. Throws if a function does not exist.
+ * Returns C functions by name. Callers must pass only integers that fit their types, and addresses as BigInts. If the unchecked
+ * form of a function cannot be found, returns the checked one. Throws if a function does not exist.
  */
 export function uncheckedFunctionsOf<Names extends string>(
 	ffi: typeof import('node:ffi'),
 	signatures: { readonly [Name in Names]: ForeignSignature },
 ): { readonly [Name in Names]: ForeignFunction } {
 	const unchecked = new Map<string, ForeignFunction>();
-	// Node looks up properties of its functions that most of them lack, so the lookup reaches the prototype's prototype.
+	// Node looks up properties on its functions that most of them lack, so that the lookup reaches the prototype's prototype.
 	const base = Object.getPrototypeOf(Function.prototype);
 	const spy = new Proxy(base, {
 		get(target, key, asked) {

@@ -1,16 +1,16 @@
-/** A socket to an upstream whose events go to its current owner: first the dialer, then the connection. */
+/** A socket to an upstream. Its events go to its current owner: first the dialer, then the connection. */
 import type { OnReadOpts, Socket } from 'node:net';
 import type { ClientSocket } from './client-socket.ts';
 import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
 
-/** Milliseconds. Node's timers fire at once beyond it, so that a timeout of a month would be none at all. */
+/** Maximum delay of a timer in milliseconds. Node fires longer ones at once, so that a timeout of a month would expire immediately. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
 
-/** Bytes of a read that only signals that there is more, or for a client that accepts very little. */
+/** Bytes of a read that only detects whether there is more, or for a client that accepts very little. */
 const SHORT_READ = 4096;
-/** Bytes of a read for a client that accepts little; then, the bytes from which on a client accepts any read. */
+/** Bytes of a read for a client that accepts little. */
 const MEDIUM_READ = 16_384;
-/** See above. */
+/** A client that accepts at least this many bytes needs no limit on reads. */
 export const FULL_READ = 49_152;
 
 /** Bytes of a stream's read. */
@@ -18,22 +18,22 @@ const STREAM_READ = 65_536;
 
 type Done = (error?: Error | null) => void;
 
-/** Turns of the event loop without data after which a socket that cannot be written to is closed. */
+/** A socket that can no longer be written to is closed after this many turns of the event loop without data. */
 const QUIET_TURNS = 3;
-/** Milliseconds between checks while its owner does not read. */
+/** Milliseconds between these checks while the owner has paused reading. */
 const PAUSED_LOOK = 50;
 
 /** Callbacks of the connection or dialer that currently owns the socket. */
 export interface UpstreamSocketOwner {
-	/** Bytes have arrived. They may be in shared memory: use or copy them before returning. Returns false to stop reading. */
+	/** Called when bytes have arrived. They may be in shared memory: use or copy them before returning. Returns false to stop reading. */
 	received(bytes: Buffer, count: number): boolean;
-	/** The other side has closed its half. */
+	/** Called when the other side has closed its half. */
 	ended(): void;
-	/** The socket has closed, with the error that caused it, if any. Nothing follows. */
+	/** Called once the socket has closed, with the error that caused it, if any. No other callback follows. */
 	closed(error: Error | undefined): void;
-	/** A write has failed: nothing more can be sent. Data that arrived before is still delivered, then `closed`. */
+	/** Called when a write has failed and nothing more can be sent. Data that arrived before is still delivered, then `closed` follows. */
 	writeFailed?(): void;
-	/** True within a response whose rest may still be read. */
+	/** True while a response is being received, whose rest may still be read after a failed write. */
 	readonly answering?: boolean;
 }
 
@@ -45,16 +45,16 @@ export class UpstreamSocket implements SocketOwner {
 	#socket: Socket | undefined = undefined;
 	#direct: DirectSocket | undefined = undefined;
 	#error: Error | undefined = undefined;
-	/** Current read buffer: shared memory, or memory of the owner. */
+	/** The current read buffers: shared memory, or memory of the owner. */
 	#shared: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
 	/** The first bytes of shared memory. */
 	#short: Buffer | undefined = undefined;
-	/** Bytes of the next read if it is to be shorter than the memory; otherwise 0. */
+	/** Bytes of the next read if it is limited; otherwise 0. */
 	#less = 0;
 	#filled = false;
 	#receiving = false;
-	/** Why nothing can be written; then, whether data has arrived since the last check, and whether the owner has paused. */
+	/** The error of a failed write. The fields below: whether data has arrived since the last check, and whether the owner has paused. */
 	#failure: Error | undefined = undefined;
 	#arrived = false;
 	#paused = false;
@@ -69,7 +69,7 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#socket!;
 	}
 
-	/** Options for creating the socket, if possible: its reads then need no memory of their own. */
+	/** Returns options with which the socket reads into shared memory; undefined options if that is not possible. */
 	onread(buffer: Buffer): OnReadOpts {
 		this.#shared = buffer;
 		return {
@@ -81,11 +81,11 @@ export class UpstreamSocket implements SocketOwner {
 		};
 	}
 
-	/** @param events True if the socket was created without `onread`, so that its data arrives as events. */
+	/** Attaches a stream. `events` is true if it was created without `onread`, so that its data arrives as events. */
 	attach(socket: Socket, events: boolean): void {
 		this.#socket = socket;
 		const { _write: write, _writev: writeAll } = socket;
-		// A stream that is notified of a failed write drops what it has not read.
+		// A stream that learns of a failed write would discard its unread data.
 		const unlessFailed = (done: Done): Done => {
 			return error => {
 				if (!error || !this.writeFailed(error)) done(error);
@@ -108,7 +108,7 @@ export class UpstreamSocket implements SocketOwner {
 		socket.on('close', () => this.closed(this.#error));
 	}
 
-	/** Attaches a connection without a stream; only `bare` returns it, not `socket`. */
+	/** Attaches a connection without a stream: `bare` returns it, and `socket` is invalid. */
 	attachDirect(socket: DirectSocket, memory: Buffer): void {
 		this.#shared = memory;
 		this.#memory = memory;
@@ -116,7 +116,7 @@ export class UpstreamSocket implements SocketOwner {
 		socket.start(memory, this);
 	}
 
-	/** Returns the connection without a stream, if possible; `socket` is then invalid. Called once. */
+	/** Converts the connection to one without a stream, if possible; `socket` is then invalid. May be called once. */
 	bare(): ClientSocket {
 		if (this.#direct) return this.#direct;
 		const socket = this.#socket!;
@@ -129,7 +129,7 @@ export class UpstreamSocket implements SocketOwner {
 		return direct;
 	}
 
-	/** The socket's descriptor; −1 if its bytes are not those of the protocol, or it is closed. */
+	/** The socket's descriptor; −1 over TLS, or if it is closed. */
 	get descriptor(): number {
 		return this.#direct?.descriptor ?? -1;
 	}
@@ -139,17 +139,17 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#failure !== undefined;
 	}
 
-	/** While bytes are received: they fill the read buffer, so that more may be available. */
+	/** While bytes are received: true if they fill the read buffer, so that more may be available. */
 	get filled(): boolean {
 		return this.#filled;
 	}
 
-	/** While bytes are received: the next read is only to signal that there is more. */
+	/** While bytes are received: makes the next read only detect whether there is more. */
 	readLess(): void {
 		this.readAtMost(0);
 	}
 
-	/** Limits the next read to about so many bytes, fewer than FULL_READ, if possible. */
+	/** Limits the next read to about this many bytes, fewer than {@link FULL_READ}, if possible. */
 	readAtMost(bytes: number): void {
 		const direct = this.#direct;
 		const shared = this.#shared;
@@ -168,7 +168,7 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#direct !== undefined;
 	}
 
-	/** While bytes are received: what the next read goes into, the holder's own; shared memory if left out. */
+	/** While bytes are received: sets the owner's memory for the next read; undefined for shared memory. */
 	readInto(memory: Buffer | undefined): void {
 		const direct = this.#direct;
 		if (!direct) return;
@@ -208,8 +208,8 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	/**
-	 * A write has failed, as it does when the other side has ended the connection. What it has said before that is here and
-	 * has perhaps not been read: an upstream may answer and leave before it has read the whole of a request.
+	 * Handles a failed write, usually because the other side has closed the connection. What it sent before that has arrived and may be
+	 * unread: an upstream may respond and disconnect before it has read the whole request.
 	 */
 	writeFailed(error: Error): boolean {
 		if (this.#ending) return false;
@@ -240,9 +240,9 @@ export class UpstreamSocket implements SocketOwner {
 	}
 }
 
-/** Text of a socket's error. */
+/** Returns the message of a socket error. */
 export function errorText(error: Error): string {
-	// Several addresses were tried, and the summary has no text of its own.
+	// Several addresses were tried, and the summarizing error has no message of its own.
 	if (error instanceof AggregateError && error.message === '') {
 		return error.errors.map(one => (one instanceof Error ? one.message : String(one))).join('; ');
 	}

@@ -22,7 +22,7 @@ export async function exportStore(store: Store, write: (bytes: Uint8Array) => Pr
 	let bytes = 0;
 	for (const key of await store.list('')) {
 		const value = await store.read(key);
-		// A running server has removed it since it was listed.
+		// A running server has removed the value since it was listed.
 		if (!value) continue;
 		const stat = await store.stat(key);
 		await write(headerOf(key, value.length, new Date(stat?.modified ?? Date.now())));

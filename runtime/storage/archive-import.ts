@@ -49,7 +49,7 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 	} catch (error) {
 		throw asArchiveError(error);
 	} finally {
-		// If a plan remains, the folder has the replaced files. The next process that opens the store rolls the import back.
+		// If a plan remains, the temporary folder contains the replaced files. The next process that opens the store rolls back.
 		if (!(await hasPlan(aside))) await rm(aside, { recursive: true, force: true });
 		await lock.release();
 		// Leaves an empty store as it was. The folder stays if it holds the locks of other processes.

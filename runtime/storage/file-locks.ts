@@ -11,7 +11,7 @@ import { keySegment, type StoreLock } from './store.ts';
 const HEARTBEAT = 5000;
 /** Milliseconds without a heartbeat after which a holder is presumed dead. Network file systems may show heartbeats late. */
 const DEAD_AFTER = 30_000;
-/** Initial and maximum milliseconds between two attempts to take a held lock. */
+/** Initial and maximum milliseconds between two attempts to take a lock that is held. */
 const POLL = 100;
 const SLOWEST_POLL = 1000;
 
@@ -55,7 +55,7 @@ export class FileLocks {
 		return (await this.#create(file, holder)) ? new FileLock(file, holder.id) : undefined;
 	}
 
-	/** Deletes what dead processes have left beside locks that they were taking. Never rejects. */
+	/** Deletes temporary files of dead processes that were taking a lock. Never rejects. */
 	async clean(): Promise<void> {
 		const names = await readdir(this.#folder).catch(() => []);
 		for (const name of names.filter(one => /\.lock\.[0-9a-f]+$/.test(one))) {

@@ -91,11 +91,11 @@ class FileStore implements Store {
 	}
 
 	async recover(): Promise<void> {
-		// Listing removes what processes that were killed while writing have left.
+		// Listing removes the temporary files of processes that were killed while writing.
 		await Promise.all([this.list('').catch(() => {}), this.#locks.clean()]);
 		if (!(await hasUnfinished(this.#root))) return;
 		const lock = await this.tryLock(IMPORT_LOCK);
-		// The holder of the lock is importing or rolling back.
+		// Otherwise, the holder of the lock is importing or rolling back.
 		if (!lock) return;
 		try {
 			await undoUnfinished(this.#root);

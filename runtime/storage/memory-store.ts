@@ -9,7 +9,7 @@ export function memoryStore(): Store {
 class MemoryStore implements Store {
 	readonly description = 'memory';
 	readonly #values = new Map<StoreKey, { readonly value: Buffer; readonly modified: number }>();
-	/** The held locks; each promise resolves on release. */
+	/** The held locks by name. Each promise resolves on release. */
 	readonly #locks = new Map<string, Promise<void>>();
 
 	async read(key: StoreKey): Promise<Buffer | undefined> {

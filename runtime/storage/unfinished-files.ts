@@ -1,14 +1,14 @@
-/** Names of files that are being written, by which a later process knows whether their writer is still alive. */
+/** Names of files that are being written. They tell later processes whether the writer is still alive. */
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { machine, processStart } from './file-locks.ts';
 
-/** How such names end. */
+/** The suffix of such names. */
 export const UNFINISHED = '.unfinished';
-/** Age in milliseconds from which a file belongs to a dead process, if its writer cannot be looked up from here. */
+/** Minimum age in milliseconds at which a file is considered abandoned if its writer cannot be checked from this machine. */
 const ABANDONED = 3_600_000;
-/** Characters of the file's own name, of up to three bytes each. */
+/** Maximum characters taken from the file's own name, each of up to three bytes. */
 const NAME = 60;
 const WRITER = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
 
@@ -23,7 +23,7 @@ export function unfinishedName(file: string): string {
 	return `${start}${HERE}-${process.pid}-${processStart(process.pid)}-${random}${UNFINISHED}`;
 }
 
-/** How such names begin. File systems limit names to 255 bytes, so a long one is cut. */
+/** Returns the prefix of such names for a file. File systems limit names to 255 bytes, so a long name is truncated. */
 export function unfinishedPrefix(file: string): string {
 	const { dir, base } = path.parse(file);
 	return path.join(dir, `${base.slice(0, NAME)}.`);
@@ -35,11 +35,11 @@ export async function removeIfAbandoned(file: string): Promise<void> {
 		const { mtimeMs } = await lstat(file);
 		if (isOrphan(file) || Date.now() - mtimeMs > ABANDONED) await unlink(file);
 	} catch {
-		// Another process was quicker.
+		// Another process has already deleted it.
 	}
 }
 
-/** Reports whether the writer ran on this machine and has ended. */
+/** Reports whether the writer ran on this machine and has exited. */
 function isOrphan(file: string): boolean {
 	const writer = WRITER.exec(file);
 	return writer !== null && writer[1] === HERE && processStart(Number(writer[2])) !== writer[3];

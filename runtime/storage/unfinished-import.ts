@@ -25,7 +25,7 @@ export async function notePlan(aside: string, keys: readonly string[]): Promise<
 	}
 }
 
-/** Deletes the plan, because either all files are in place or none is. */
+/** Deletes the plan, either because all files are in place or because none is. */
 export async function forgetPlan(aside: string): Promise<void> {
 	await unlink(path.join(aside, PLAN));
 }

@@ -1,4 +1,4 @@
-/** A compiled document cut into pieces for transfer and comparison: a JSON text per site, its dependencies, and its listeners. */
+/** A compiled document divided for transfer and comparison: the JSON of each site, its dependencies, and its listeners. */
 import { http3RequestFor } from '../../compiler/codegen/plan/http3-at.ts';
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan/plan.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
@@ -9,7 +9,7 @@ import { type StepPlaces, stepPointersJson } from '../../compiler/lower/step-pla
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { DocumentFacts, GenerationDelta, SiteRun } from './worker-messages.ts';
 
-/** Settings that no site's closures depend on: changing them rebuilds nothing. */
+/** Settings that no site's closures depend on: changing them requires no rebuild. */
 const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 	'admin',
 	'grace_period',
@@ -21,7 +21,7 @@ const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 /** Characters of JSON that a worker parses in one slice, in about half a millisecond. */
 const CHUNK = 48 * 1024;
 
-/** A document in pieces. */
+/** A compiled document, divided into parts. */
 export interface DocumentImage {
 	readonly document: Document;
 	/** JSON of everything except the sites. */
@@ -32,12 +32,12 @@ export interface DocumentImage {
 	readonly settings: string;
 	/** JSON of each site. */
 	readonly sites: readonly string[];
-	/** JSON of each site, preceded by the named upstreams, routes and files that it depends on: equal keys build equal closures. */
+	/** JSON of each site, preceded by the named upstreams, routes and files that it depends on. Sites with equal keys have equal closures. */
 	readonly keys: readonly string[];
 	readonly listeners: readonly {
 		readonly address: ListenerAddress;
 		readonly sites: readonly string[];
-		/** JSON of its ListenerTls. */
+		/** JSON of the listener's ListenerTls. */
 		readonly tls?: string | undefined;
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
@@ -45,18 +45,18 @@ export interface DocumentImage {
 	readonly files: string | undefined;
 	/** Number of forced loads so far. */
 	readonly forced: number;
-	/** Places of steps. */
+	/** The configuration places of steps. */
 	readonly places: StepPlaces;
-	/** Whether the places are in a text rather than in the document itself. */
+	/** Whether the places refer to a source text rather than to the document itself. */
 	readonly hasText: boolean;
 }
 
-/** Cached texts of sites and listeners: the compiler returns the same objects for unchanged ones. */
+/** Caches the JSON of sites and listeners. It relies on the compiler returning the same objects for unchanged ones. */
 export class ImageMemory {
 	readonly #sites = new WeakMap<Site, string>();
 	readonly #pointers = new WeakMap<Site, string>();
 	readonly #listeners = new WeakMap<ListenerSpec, readonly string[]>();
-	/** Each site's dependencies on the named upstreams and routes in {@link #named}. */
+	/** The JSON of each site's dependencies on named upstreams and routes, valid for the names in {@link #named}. */
 	#dependencies = new WeakMap<Site, string>();
 	#named = '';
 
@@ -65,7 +65,7 @@ export class ImageMemory {
 		return remembered(this.#sites, site, () => JSON.stringify(site));
 	}
 
-	/** Returns the JSON pointers of steps, for a document without text. */
+	/** Returns the JSON pointers of all steps, for a document that was not compiled from source text. */
 	pointers({ sites = [], routes = {} }: Document): StepPlaces {
 		const texts = sites.map(site => remembered(this.#pointers, site, () => stepPointersJson(site, '')));
 		return { sites: texts, routes: stepPointersJson(routes, '/routes') };
@@ -76,7 +76,7 @@ export class ImageMemory {
 		return remembered(this.#listeners, listener, () => chunks(listener.sites.map(entry => JSON.stringify(entry))));
 	}
 
-	/** Returns a function for the dependencies of sites; undefined if the document has no named parts. */
+	/** Returns a function that yields the dependencies of a site; undefined if the document has no named upstreams or routes. */
 	dependencies(document: Document): ((site: Site) => string) | undefined {
 		const find = namedDependencies(document);
 		if (!find) return undefined;
@@ -97,7 +97,7 @@ function remembered<K extends object, V>(known: WeakMap<K, V>, key: K, make: () 
 	return made;
 }
 
-/** Cuts a document into pieces, reusing those in `memory`. */
+/** Divides a document into parts. Unchanged parts are taken from `memory`. */
 export function documentImage(
 	document: Document,
 	plan: Plan | undefined,
@@ -144,7 +144,7 @@ export function documentImage(
 	};
 }
 
-/** Joins the pieces to the JSON of the whole document. */
+/** Joins the parts to the JSON of the whole document. */
 export function documentText({ rest, sites }: DocumentImage): string {
 	const member = `"sites":[${sites.join(',')}]`;
 	return rest === '{}' ? `{${member}}` : `${rest.slice(0, -1)},${member}}`;
@@ -162,7 +162,7 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 	};
 }
 
-/** Returns the delta from the generation of `before`, or from nothing, to that of `after`. A forced load reuses no sites. */
+/** Returns the changes from the generation of `before`, or from nothing, to that of `after`. A forced load reuses no sites. */
 export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
 	const keeps = before?.settings === after.settings && before.forced === after.forced;
 	const { runs, changed } = siteRuns(keeps ? before.keys : [], after);
@@ -180,7 +180,7 @@ export function generationDelta(before: DocumentImage | undefined, after: Docume
 	};
 }
 
-/** Returns the places of sites that are new or have moved. */
+/** Returns the places of sites that are new or whose places have changed. */
 function newPlaces(
 	before: DocumentImage | undefined,
 	{ places }: DocumentImage,
@@ -198,7 +198,7 @@ function newPlaces(
 	return { sites: chunks(fresh), routes: places.routes === before?.places.routes ? undefined : places.routes };
 }
 
-/** Determines which sites are reused. Common prefixes and suffixes are handled without lookups. */
+/** Determines which sites can be reused. Common prefixes and suffixes are handled without lookups. */
 function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRun[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];
@@ -229,7 +229,7 @@ export function samePlaces({ places: a }: DocumentImage, { places: b }: Document
 	return a.routes === b.routes && a.sites.every((places, index) => places === b.sites[index]);
 }
 
-/** Reports whether two documents have the same text and their files the same contents. */
+/** Reports whether two documents are equal and the files that they name have the same contents. */
 export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	return (
 		a.files === b.files &&
@@ -239,7 +239,7 @@ export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	);
 }
 
-/** Joins JSON texts to JSON arrays of limited size. */
+/** Joins JSON values to JSON arrays of limited size. */
 function chunks(texts: readonly string[]): string[] {
 	const joined: string[] = [];
 	let start = 0;
@@ -255,8 +255,8 @@ function chunks(texts: readonly string[]): string[] {
 }
 
 /**
- * Returns a function that yields the definitions of all named upstreams and routes that a value mentions, following routes. Any
- * string equal to a name counts, so that this does not depend on handlers' fields. Undefined if nothing is named.
+ * Returns a function that yields the definitions of all named upstreams and routes that a value refers to, directly or through
+ * other routes; undefined if nothing is named. Any string equal to a name counts, so that handlers' fields need not be known.
  */
 function namedDependencies(document: Document): ((value: unknown) => string) | undefined {
 	const named = new Map<string, unknown>();

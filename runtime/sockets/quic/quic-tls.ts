@@ -2,32 +2,32 @@
 import { hkdfSync } from 'node:crypto';
 import { offersHttp3, type QuicThread } from './quic-thread.ts';
 
-/** What a certificate is chosen by. */
+/** The properties of a ClientHello on which the choice of a certificate depends. */
 export interface QuicHello {
-	/** Lower case, without a trailing dot; '' when the client sent none. */
+	/** Lowercase, without a trailing dot; '' if the client sent none. */
 	readonly serverName: string;
-	/** Hexadecimal IDs of four digits each, in the client's order. */
+	/** Hexadecimal IDs of four digits each, in the client's order of preference. */
 	readonly cipherSuites: readonly string[];
 	readonly signatureSchemes: readonly string[];
 	readonly remoteAddress: string;
 	readonly localAddress: string;
 }
 
-/** A certificate with its key in PEM. `serial` names this publication of it. */
+/** A certificate with its key in PEM. Each published version of a certificate has its own `serial`. */
 export interface QuicCertificate {
 	readonly serial: number;
 	readonly chain: string;
 	readonly key: string;
 	/** DER of an OCSP response to staple. */
 	readonly ocsp?: Uint8Array | undefined;
-	/** Groups for the key exchange, as OpenSSL names them; undefined for those of the context. */
+	/** Key exchange groups by their OpenSSL names; undefined for the context's default. */
 	readonly groups?: string | undefined;
 }
 
-/** The answer to a ClientHello: a certificate, an alert (RFC 8446 §6), or a wait that calls `resume` of the choice. */
+/** The result of a choice: a certificate, a TLS alert (RFC 8446 §6), or `wait` if `resume` will be called later. */
 export type QuicChoice = QuicCertificate | { readonly alert: number } | 'wait';
 
-/** Chooses certificates. `resume` continues a handshake that was told to wait. */
+/** Chooses certificates. `resume` continues a handshake for which `wait` was returned. */
 export type ChooseCertificate = (hello: QuicHello, resume: () => void) => QuicChoice;
 
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
@@ -37,24 +37,24 @@ const CTRL_SET_SESSION_CACHE_MODE = 44;
 const CTRL_SET_TICKET_KEYS = 59;
 const CTRL_STATUS_CALLBACK = 63;
 const CTRL_SET_GROUPS_LIST = 92;
-/** Bytes of a name, a MAC key and an AES key. */
+/** Total size of a ticket key: a key name, a MAC key and an AES key. */
 const TICKET_KEY_BYTES = 80;
 const EXTENSION_SERVER_NAME = 0;
 const EXTENSION_SIGNATURE_ALGORITHMS = 13;
 const EXTENSION_PROTOCOLS = 16;
-/** Certificates that stay parsed; the oldest goes first. */
+/** Maximum number of certificates kept in parsed form. The oldest is removed first. */
 const MAX_PARSED = 2000;
 const MAX_HELLO_PART = 16_384;
 
 interface Parsed {
 	readonly certificate: bigint;
 	readonly key: bigint;
-	/** The stack of the rest of the chain. */
+	/** The rest of the chain, as an OpenSSL stack. */
 	readonly stack: bigint;
 	readonly chain: readonly bigint[];
 }
 
-/** The TLS of one socket. */
+/** The TLS settings of one socket. */
 export class QuicTls {
 	readonly context: bigint;
 	readonly choose: ChooseCertificate;
@@ -72,7 +72,7 @@ export class QuicTls {
 		this.context = context;
 		f.SSL_CTX_set_ciphersuites(context, library.addressOf(cString(TLS13_SUITES)));
 		f.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(GROUPS)));
-		// Sessions are in tickets only.
+		// Sessions are kept in tickets only, not in OpenSSL's cache.
 		f.SSL_CTX_ctrl(context, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
 		f.SSL_CTX_set_session_id_context(context, library.addressOf(cString(SESSION_CONTEXT)), SESSION_CONTEXT.length);
 		f.SSL_CTX_set_alpn_select_cb(context, thread.alpn, 0n);
@@ -81,7 +81,7 @@ export class QuicTls {
 		f.ERR_clear_error();
 	}
 
-	/** Sets the key of tickets, which all threads derive from one secret; undefined leaves OpenSSL's own. */
+	/** Sets the ticket key, which all threads derive from one secret. If undefined, OpenSSL generates its own. */
 	useTicketKey(secret: Buffer | undefined): void {
 		if (secret === undefined) return;
 		const { library } = this.#thread;
@@ -92,11 +92,11 @@ export class QuicTls {
 		keys.fill(0);
 	}
 
-	/** Reads a ClientHello, within OpenSSL's callback. */
+	/** Reads a ClientHello. Must be called from OpenSSL's callback. */
 	hello(ssl: bigint): Pick<QuicHello, 'serverName' | 'cipherSuites' | 'signatureSchemes'> & { offersHttp3: boolean } {
 		const protocols = this.#extension(ssl, EXTENSION_PROTOCOLS);
 		return {
-			// After the length of the list.
+			// Skips the length of the list.
 			offersHttp3: offersHttp3(protocols.subarray(2)),
 			serverName: serverNameOf(this.#extension(ssl, EXTENSION_SERVER_NAME)),
 			cipherSuites: this.#suites(ssl),
@@ -104,7 +104,7 @@ export class QuicTls {
 		};
 	}
 
-	/** Gives a handshake its certificate. Returns false if OpenSSL refuses it. */
+	/** Sets the certificate of a handshake. Returns false if OpenSSL rejects it. */
 	use(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
 		const { f } = library;
@@ -119,7 +119,7 @@ export class QuicTls {
 		return used;
 	}
 
-	/** Forgets a certificate that is served no more. */
+	/** Releases a certificate that is no longer served. */
 	forget(serial: number): void {
 		const parsed = this.#parsed.get(serial);
 		if (parsed === undefined) return;
@@ -127,7 +127,7 @@ export class QuicTls {
 		this.#free(parsed);
 	}
 
-	/** Frees it. Connections hold their own references. */
+	/** Frees the context and all parsed certificates. Connections hold their own references. */
 	close(): void {
 		for (const parsed of this.#parsed.values()) this.#free(parsed);
 		this.#parsed.clear();
@@ -153,7 +153,7 @@ export class QuicTls {
 	#parse({ serial, chain, key }: QuicCertificate): Parsed | undefined {
 		const { f } = this.#thread.library;
 		const certificates = this.#readAll(chain, bio => f.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
-		// No passphrase: with none given, OpenSSL would ask the terminal for one. An empty text is given instead.
+		// Without a passphrase, OpenSSL would prompt for one on the terminal, so an empty one is passed.
 		const passphrase = this.#thread.library.addressOf(EMPTY);
 		const keys = this.#readAll(key, bio => f.PEM_read_bio_PrivateKey(bio, 0n, 0n, passphrase) as bigint, 1);
 		const [certificate, ...rest] = certificates;
@@ -206,16 +206,16 @@ function cString(text: string): Buffer {
 	return bytes;
 }
 
-/** The IDs of two bytes each, after `skip` bytes of length. */
+/** Returns the IDs, of two bytes each, that follow `skip` bytes of length. */
 function pairs(bytes: Buffer, skip: number): string[] {
 	const found: string[] = [];
 	for (let at = skip; at + 2 <= bytes.length; at += 2) found.push(bytes.toString('hex', at, at + 2));
 	return found;
 }
 
-/** The host name in a `server_name` extension (RFC 6066 §3); '' if there is none. */
+/** Returns the host name in a `server_name` extension (RFC 6066 §3); '' if it has none. */
 export function serverNameOf(extension: Buffer): string {
-	// List length, type of name, length of name.
+	// The header: length of the list (2 bytes), type of the name (1), length of the name (2).
 	if (extension.length < 5 || extension[2] !== 0) return '';
 	const length = extension.readUInt16BE(3);
 	if (length > 255 || 5 + length > extension.length) return '';

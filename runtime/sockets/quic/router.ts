@@ -1,29 +1,29 @@
-/** Tells to which connection a datagram belongs, by connection id, and what becomes of one that belongs to none. */
+/** Assigns datagrams to connections by their connection IDs, and decides what to do with datagrams of no known connection. */
 import { MIN_INITIAL_BYTES, PacketHeader } from './packet-header.ts';
 
-/** Something that has connection ids. */
+/** The target of a route: something identified by connection IDs. */
 export interface Routed {
-	/** Ids under which the router knows it. The router keeps the set. */
+	/** The IDs that the router has registered for it. The router maintains the set. */
 	readonly ids: Set<string>;
 }
 
 /** What to do with a datagram that belongs to no connection. */
 export type Verdict = 'new' | 'negotiate' | 'drop';
 
-/** Version negotiation packets that are sent in a second, at most: they answer whoever claims to be a client. */
+/** Maximum number of version negotiation packets sent per second: they go to anybody who claims to be a client. */
 const NEGOTIATIONS_A_SECOND = 100;
-/** Ids of one connection: OpenSSL's server uses two, the one that the client chose first among them. */
+/** Maximum number of IDs per connection. OpenSSL's server uses two, including the one that the client chose first. */
 const MOST_IDS = 8;
 
 /** The routes of one socket. */
 export class Router<Target extends Routed> {
-	/** Of the datagram that was routed last. */
+	/** The header of the last datagram that was routed. */
 	readonly header: PacketHeader = new PacketHeader();
 	readonly #routes = new Map<string, Target>();
 	#negotiations = NEGOTIATIONS_A_SECOND;
 	#refilledAt = 0;
 
-	/** Ids that lead somewhere. */
+	/** Number of registered connection IDs. */
 	get size(): number {
 		return this.#routes.size;
 	}
@@ -35,20 +35,20 @@ export class Router<Target extends Routed> {
 		if (kind === 'noise') return 'drop';
 		const known = this.#routes.get(header.destination);
 		if (known !== undefined) return known;
-		// Anything smaller could make us send more than was sent to us (RFC 9000 §8.1, §14.1).
+		// In reply to a smaller datagram, we could send more than we received (RFC 9000 §8.1, §14.1).
 		if (end - start < MIN_INITIAL_BYTES) return 'drop';
 		if (kind === 'unknown_version') return this.#mayNegotiate(now) ? 'negotiate' : 'drop';
 		return kind === 'initial' ? 'new' : 'drop';
 	}
 
-	/** An id leads to a connection from now on. An id that leads elsewhere already stays. */
+	/** Registers an ID for a connection, unless the ID is registered already. */
 	learn(id: string, target: Target): void {
 		if (target.ids.size >= MOST_IDS || this.#routes.has(id)) return;
 		target.ids.add(id);
 		this.#routes.set(id, target);
 	}
 
-	/** Learns the id that we chose, from a long header that we send. */
+	/** Registers the connection ID that we chose, taken from a packet with a long header that we send. */
 	learnFrom(bytes: Buffer, start: number, end: number, target: Target): void {
 		if ((bytes[start]! & 0x80) === 0 || end - start < 7) return;
 		const sourceAt = start + 6 + bytes[start + 5]!;
@@ -57,7 +57,7 @@ export class Router<Target extends Routed> {
 		if (id !== '' && !target.ids.has(id)) this.learn(id, target);
 	}
 
-	/** No id leads to a connection any more. */
+	/** Removes all IDs of a connection. */
 	forget(target: Target): void {
 		for (const id of target.ids) this.#routes.delete(id);
 		target.ids.clear();

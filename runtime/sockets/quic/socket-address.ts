@@ -1,19 +1,19 @@
-/** Addresses in the system's form (`sockaddr_in`, `sockaddr_in6`), and back. */
+/** Converts addresses to and from the form that system calls use (`sockaddr_in`, `sockaddr_in6`). */
 import { parseIp } from '../../../compiler/exchange/ip-address.ts';
 
 const AF_INET = 2;
 const AF_INET6 = 10;
 
-/** Bytes of the longer form. */
+/** Size in bytes of a `sockaddr_in6`, the longer form. */
 export const SOCKET_ADDRESS_SIZE = 28;
 
-/** What a socket is bound or connected to. */
+/** The address and port of a socket or of its peer. */
 export interface AddressAndPort {
 	readonly address: string;
 	readonly port: number;
 }
 
-/** Writes an IP address and a port; undefined if the text is no IP address. */
+/** Returns an IP address and a port as a `sockaddr`; undefined if `address` is not an IP address. */
 export function writeSocketAddress(address: string, port: number): Buffer | undefined {
 	const [bare, zone] = address.split('%');
 	const ip = parseIp(bare!);
@@ -30,19 +30,19 @@ export function writeSocketAddress(address: string, port: number): Buffer | unde
 	return bytes;
 }
 
-/** Reads one; an IPv4 client of a dual-stack socket is an IPv4 address. */
+/** Reads a `sockaddr`. An IPv4 client of a dual-stack socket is returned as an IPv4 address. */
 export function readSocketAddress(bytes: Buffer, at: number): AddressAndPort {
 	const port = bytes.readUInt16BE(at + 2);
 	if (bytes.readUInt16LE(at) === AF_INET) return { address: ipv4Text(bytes, at + 4), port };
 	return { address: ipv6Text(bytes, at + 8), port };
 }
 
-/** The text of 4 bytes. */
+/** Formats 4 bytes as an IPv4 address. */
 export function ipv4Text(bytes: Buffer, at: number): string {
 	return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
 }
 
-/** The text of 16 bytes, in the form of RFC 5952; that of the IPv4 address for one that is mapped. */
+/** Formats 16 bytes as an IPv6 address (RFC 5952). An IPv4-mapped address is formatted as IPv4. */
 export function ipv6Text(bytes: Buffer, at: number): string {
 	const groups: number[] = [];
 	for (let i = 0; i < 8; i++) groups.push(bytes.readUInt16BE(at + i * 2));

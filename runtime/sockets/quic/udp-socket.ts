@@ -1,6 +1,6 @@
 /**
- * A UDP socket of one thread. It is read by `recvmmsg` when the thread's poller says so, and written by `sendmmsg`. Where the
- * kernel has them, UDP_GRO joins datagrams that come and UDP_SEGMENT (GSO) splits one long write into datagrams.
+ * A UDP socket of one thread. It is read with `recvmmsg` when the thread's poller reports data, and written with `sendmmsg`. If
+ * the kernel supports it, UDP_GRO joins received datagrams and UDP_SEGMENT (GSO) splits one long write into datagrams.
  */
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
@@ -8,21 +8,21 @@ import type { QuicLibrary } from './quic-library.ts';
 import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
 import { ipv4Text, ipv6Text, SOCKET_ADDRESS_SIZE, writeSocketAddress } from './socket-address.ts';
 
-/** Messages that one `recvmmsg` takes, and bytes of one: with GRO a message is a run of datagrams. */
+/** Maximum messages read by one `recvmmsg`, and bytes of each. With GRO, a message is a series of datagrams. */
 const RECEIVED = 16;
 const RECEIVED_BYTES = 65_536;
-/** Calls of `recvmmsg` in one turn of the event loop after which the rest of the loop gets its own. */
+/** Maximum `recvmmsg` calls in one turn of the event loop, so that other work gets its turn. */
 const RECEIVES_A_TURN = 8;
-/** Datagrams that are taken out of an engine at once, and the room for each. */
+/** Maximum datagrams taken from an engine at once. */
 export const SENT = 64;
-/** Bytes between two datagrams in {@link DatagramMemory.sent}. */
+/** Distance in bytes between two datagrams in {@link DatagramMemory.sent}. */
 export const SENT_BYTES = 2048;
-/** Bytes of one GSO write, and segments: what the kernel takes. */
+/** The kernel's limits for one GSO write: bytes and number of segments. */
 const MOST_SEGMENT_BYTES = 65_000;
 const MOST_SEGMENTS = 60;
 const CONTROL_BYTES = 128;
 const NAME_BYTES = 32;
-/** Bytes of OpenSSL's `BIO_ADDR`, which it copies whole, whatever the address in it. */
+/** Size of OpenSSL's `BIO_ADDR`, which it always copies completely, whatever kind of address it holds. */
 const BIO_ADDRESS_SIZE = 112;
 const MESSAGE = 64;
 
@@ -42,17 +42,17 @@ const IPV6_MTU_DISCOVER = 23;
 const IPV6_V6ONLY = 26;
 const IPV6_RECVPKTINFO = 49;
 const IPV6_PKTINFO = 50;
-/** Never fragment: QUIC requires it (RFC 9000 §14). */
+/** Forbids IP fragmentation, as QUIC requires (RFC 9000 §14). */
 const PMTUDISC_DO = 2;
 const SOCK_DGRAM = 2;
 const NONBLOCK = 0o4000;
 const CLOEXEC = 0o2000000;
 const DONTWAIT = 0x40;
 
-/** Bytes of the kernel's queues that are asked for: a burst comes faster than a busy thread reads. */
+/** Requested size in bytes of the kernel's socket buffers. Bursts arrive faster than a busy thread reads. */
 const SOCKET_BUFFER = 4 * 1024 * 1024;
 
-/** Memory for messages: one for a thread, because it is used within calls only. */
+/** Buffers for sending and receiving. A thread needs only one set, because they are used only during calls. */
 export class DatagramMemory {
 	readonly received: Buffer = Buffer.allocUnsafeSlow(RECEIVED * RECEIVED_BYTES);
 	readonly names: Buffer = Buffer.allocUnsafeSlow(RECEIVED * NAME_BYTES);
@@ -94,44 +94,44 @@ export class DatagramMemory {
 	}
 }
 
-/** Where a datagram came from and to, as its answers need it. */
+/** The addresses of a datagram's sender and receiver, as needed for replying. */
 export interface DatagramPath {
 	/** `sockaddr` of the peer. */
 	readonly peer: Buffer;
 	readonly peerAt: bigint;
-	/** Control message that makes the system send from the address that the peer sent to; empty where it did not say. */
+	/** The control message for sending from the address that the peer sent to; empty if the system did not report it. */
 	readonly control: Buffer;
-	/** The address that the peer sent to; '' where the system did not say. */
+	/** The address that the peer sent to; '' if the system did not report it. */
 	readonly localAddress: string;
-	/** `performance.now()` until which its datagrams go one by one. */
+	/** Time (`performance.now()`) until which datagrams on this path are sent one by one, without GSO. */
 	singlyUntil: number;
 }
 
-/** Receives the datagrams of a socket. */
+/** Receives a socket's datagrams. */
 export interface DatagramSink {
-	/** A datagram, at `bytes[start, end)`. `name` is the place of the peer's `sockaddr` in the memory's `names`. */
+	/** Handles the datagram in `bytes[start, end)`. `name` is the offset of the peer's `sockaddr` in the memory's `names`. */
 	datagram(bytes: Buffer, start: number, end: number, name: number): void;
-	/** All datagrams of a turn have been delivered. */
+	/** Called after all datagrams of a turn have been delivered. */
 	received(): void;
-	/** The system takes datagrams again. */
+	/** Called when the system accepts datagrams again. */
 	writable?(): void;
 }
 
-/** What a socket is bound to. */
+/** The address to which a socket is bound. */
 export interface UdpAddress {
 	/** An IP address. */
 	readonly address: string;
 	readonly port: number;
-	/** An IPv6 socket takes no IPv4. */
+	/** True if an IPv6 socket does not accept IPv4. */
 	readonly only6: boolean;
-	/** Other threads bind the same address. */
+	/** True if other threads bind the same address. */
 	readonly shared: boolean;
 }
 
 /** A bound socket. */
 export class UdpSocket implements PolledSocket {
 	pollTurn = 0;
-	/** Datagrams that the system did not take: the peer's loss recovery sends them again. */
+	/** Number of datagrams that the system did not accept. QUIC's loss recovery sends their contents again. */
 	lost = 0;
 	readonly memory: DatagramMemory;
 	readonly #library: QuicLibrary;
@@ -144,7 +144,7 @@ export class UdpSocket implements PolledSocket {
 	#control = 0;
 	#controlLength = 0;
 
-	/** Binds. Throws an error with the system's code, or `ENOSYS` where there is no poller. */
+	/** Binds the socket. Throws an error with the system's code, or `ENOSYS` if there is no poller. */
 	constructor(library: QuicLibrary, memory: DatagramMemory, to: UdpAddress) {
 		const poller = threadPoller();
 		const name = writeSocketAddress(to.address, to.port);
@@ -179,12 +179,12 @@ export class UdpSocket implements PolledSocket {
 		}
 	}
 
-	/** The socket's descriptor, for the main thread to keep a duplicate of. */
+	/** The socket's descriptor, which the main thread duplicates. */
 	get descriptor(): number {
 		return this.#fd;
 	}
 
-	/** Delivers datagrams from now on. */
+	/** Starts delivering datagrams to `sink`. */
 	open(sink: DatagramSink): void {
 		this.#sink = sink;
 		if (!this.#poller.add(this.#fd, this)) throw systemError('EMFILE');
@@ -209,8 +209,8 @@ export class UdpSocket implements PolledSocket {
 			for (let i = 0; i < count; i++) this.#deliver(i);
 			if (this.#sink === undefined) return;
 			if (count < RECEIVED) {
-				// Nothing there, or an error after which there may be more. The system's number of it is not asked for: what runs
-				// between two calls of ours may change it. Nothing twice in a row is nothing.
+				// Either nothing has arrived, or an error occurred after which more may follow. `errno` is not read, because code that
+				// runs between two of our calls may change it. Two failures in a row mean that nothing is left.
 				if (count < 0 && !failed) {
 					failed = true;
 					continue;
@@ -220,11 +220,11 @@ export class UdpSocket implements PolledSocket {
 			}
 		}
 		this.#sink?.received();
-		// The poller reports arrivals once: what is left must be asked for.
+		// The poller reports each arrival once, so what was not read must be reported again.
 		if (this.#sink !== undefined) this.#poller.tellAgain(this.#fd, this);
 	}
 
-	/** The path of the datagram that is being delivered. Its name is at `name` in the memory's names. */
+	/** Returns the path of the datagram that is being delivered. Its address is at `name` in the memory's names. */
 	pathOf(name: number): DatagramPath {
 		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_SIZE), BIO_ADDRESS_SIZE);
 		const { controls } = this.memory;
@@ -242,7 +242,7 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	#path4(peer: Buffer, controls: Buffer, at: number): DatagramPath {
-		// in_pktinfo: index of the interface, our address as source, the address in the header.
+		// in_pktinfo: interface index, our address as the source, and the destination address of the header.
 		const control = Buffer.alloc(32);
 		control.writeUInt32LE(16 + 12, 0);
 		control.writeInt32LE(IPPROTO_IP, 8);
@@ -258,32 +258,32 @@ export class UdpSocket implements PolledSocket {
 		control.writeInt32LE(IPPROTO_IPV6, 8);
 		control.writeInt32LE(IPV6_PKTINFO, 12);
 		controls.copy(control, 16, at + 16, at + 32);
-		// A link-local address means something on its interface only.
+		// A link-local address is valid only on its interface, so the interface index is copied, too.
 		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80)
 			controls.copy(control, 32, at + 32, at + 36);
 		const localAddress = ipv6Text(controls, at + 16);
 		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
 	}
 
-	/** What tells the peer at a place of the memory's names from others: family, port and address. */
+	/** Returns a key that identifies the peer at an offset of the memory's names: its family, port and address. */
 	keyOf(name: number): string {
 		const { names } = this.memory;
 		return names.toString('latin1', name, name + (names[name] === 2 ? 8 : 24));
 	}
 
-	/** Sends the first `count` datagrams of the memory, whose lengths are given, along a path. */
+	/** Sends the first `count` datagrams in the memory, with the given lengths, along a path. */
 	send(path: DatagramPath, lengths: Uint32Array, count: number): void {
 		if (path.singlyUntil > 0 && performance.now() >= path.singlyUntil) path.singlyUntil = 0;
 		const split = this.#segments && path.singlyUntil === 0;
 		const from = this.#send(path, lengths, 0, count, split);
 		if (from === count) return;
-		// The device cannot split, or segments of this size do not fit into its packets. A full queue refuses those as well.
+		// The network device does not support GSO, or segments of this size exceed its MTU. A full queue fails in the same way.
 		const lost = this.lost;
 		this.#send(path, lengths, from, count, false);
 		if (this.lost === lost) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
 	}
 
-	/** Sends those from `from` on; returns the first of a long write that the system has refused, or `count`. */
+	/** Sends the datagrams from index `from` on. Returns the index of the first one of a GSO write that failed, or `count`. */
 	#send(path: DatagramPath, lengths: Uint32Array, from: number, count: number, split: boolean): number {
 		const { memory } = this;
 		let messages = 0;
@@ -292,7 +292,7 @@ export class UdpSocket implements PolledSocket {
 			let last = first + 1;
 			if (split) {
 				let total = size;
-				// All segments but the last have one size.
+				// All segments except the last must have the same size.
 				while (last < count && last - first < MOST_SEGMENTS && lengths[last - 1] === size && lengths[last]! <= size) {
 					total += lengths[last]!;
 					if (total > MOST_SEGMENT_BYTES) break;
@@ -312,14 +312,14 @@ export class UdpSocket implements PolledSocket {
 				continue;
 			}
 			if (STARTS[done + 1]! - STARTS[done]! > 1) return STARTS[done]!;
-			// The queue is full, or the peer is unreachable: to QUIC it is a loss like any other.
+			// The queue is full or the peer is unreachable. QUIC treats both as packet loss.
 			this.lost++;
 			done++;
 		}
 		return count;
 	}
 
-	/** Sends one datagram of our own making. */
+	/** Sends a single datagram that did not come from an engine. */
 	sendOne(path: DatagramPath, datagram: Uint8Array): void {
 		this.memory.sent.set(datagram, 0);
 		ONE[0] = datagram.length;
@@ -382,11 +382,11 @@ export class UdpSocket implements PolledSocket {
 }
 
 const ONE = new Uint32Array(1);
-/** The first datagram of each message, and the end. */
+/** Index of the first datagram of each message, followed by the total number. */
 const STARTS = new Uint32Array(SENT + 1);
 const OPTION = Buffer.allocUnsafeSlow(4);
 
-/** A copy outside the pool of small Buffers, so that its address stays; followed by zeros up to `size` bytes. */
+/** Returns a copy whose address does not change, padded with zeros to `size` bytes. (Small Buffers share a pool that moves.) */
 function pinned(bytes: Uint8Array, size: number): Buffer {
 	const copy = Buffer.allocUnsafeSlow(size).fill(0);
 	copy.set(bytes);
