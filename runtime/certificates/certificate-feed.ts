@@ -1,4 +1,4 @@
-/** The certificate manager on the main thread, and the sink through which its certificates reach every data-plane thread. */
+/** The interface of the certificate manager on the main thread, and of the sink that passes its certificates to all worker threads. */
 
 import type { CertificatePlan } from '../../compiler/codegen/plan/certificate-plan.ts';
 import type { Settings } from '../../compiler/document/document.ts';
@@ -14,7 +14,7 @@ import type { CertificateReadings } from './certificate-metrics.ts';
 export interface PublishedCertificate {
 	/** A unique ID. Publishing it again replaces the certificate, after a renewal or with a new OCSP response. */
 	readonly id: string;
-	/** The names, wildcards and addresses that the certificate is served for, in lower case. */
+	/** The names, wildcards and addresses for which the certificate is served, in lowercase. */
 	readonly names: readonly string[];
 	/** PEM: the certificate, then its chain. */
 	readonly chain: string;

@@ -1,6 +1,6 @@
 /**
- * Returns memory to the system after a burst. Nothing else does: an idle thread collects no garbage, and the allocator
- * keeps freed memory.
+ * Returns memory to the operating system after a burst of load. Nothing else does so: an idle thread collects no garbage, and the
+ * allocator keeps freed memory.
  */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -8,30 +8,30 @@ import { memoryTrim } from '../sockets/memory-trim.ts';
 
 /** Milliseconds between two checks. */
 const INTERVAL = 5000;
-/** Milliseconds between two checks at most; the interval doubles while collecting frees too little. */
+/** Maximum milliseconds between two checks. The interval doubles while collections free too little. */
 const MAX_INTERVAL = 60_000;
-/** Bytes of growth above the lowest use seen so far that make collecting worth a try. */
+/** A collection is tried when memory use exceeds the lowest use seen so far by this many bytes. */
 const GROWTH = 48 * 1024 * 1024;
 /** Bytes that a collection must free to count as useful. */
 const WORTHWHILE = 8 * 1024 * 1024;
-/** A thread counts as idle up to this share of busy time. Collecting blocks it for tens of milliseconds. */
+/** A thread counts as idle while at most this share of its time is busy. A collection blocks it for tens of milliseconds. */
 const QUIET = 0.1;
 
-/** Collects all garbage, and gives free pages back. */
+/** Collects all garbage and returns free pages to the system. */
 type Collect = (options: {
 	readonly type: 'major';
 	readonly execution: 'sync';
 	readonly flavor: 'last-resort';
 }) => void;
 
-/** A use of memory, and the means to lower it. */
+/** A kind of memory use, and how to lower it. */
 interface Pressure {
-	/** Bytes in use now. */
+	/** Returns the number of bytes in use. */
 	taken(): number;
 	relieve(): void;
 }
 
-/** Relieves a pressure that has grown, less and less often while that frees little. */
+/** Lowers a memory use when it has grown; less and less often while that frees little. */
 class Relief {
 	readonly #pressure: Pressure;
 	readonly #interval: number;
@@ -85,8 +85,8 @@ export function relieveThread(interval: number = INTERVAL): () => void {
 }
 
 /**
- * Makes the allocator return what all threads have freed, where it has a function for that. For the main thread. Returns a
- * function that stops it.
+ * Makes the allocator return the memory that all threads have freed, if it has a function for that. Runs on the main thread.
+ * Returns a function that stops it.
  */
 export function relieveProcess(interval: number = INTERVAL): () => void {
 	const trim = memoryTrim();
@@ -100,7 +100,7 @@ function every(interval: number, look: () => void): () => void {
 	return () => clearInterval(timer);
 }
 
-/** Returns V8's `gc`. Only contexts that are created after the flag, which is the whole process's, was set have it. */
+/** Returns V8's `gc` function. Only contexts created after setting the flag, which applies to the whole process, have it. */
 function findCollect(): Collect {
 	setFlagsFromString('--expose-gc');
 	return runInNewContext('gc') as Collect;

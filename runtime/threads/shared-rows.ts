@@ -1,4 +1,4 @@
-/** Memory shared by worker threads under a key: a row of Int32 for each thread, kept while a thread uses it. */
+/** Memory that worker threads share under a key: a row of Int32 values for each thread. It exists while any thread uses it. */
 
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
@@ -6,25 +6,25 @@ import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
 /** A request for memory. */
 export interface WantedMemory {
-	/** Int32s in each thread's row, which is cleared when the thread dies. */
+	/** Int32 values in each thread's row. The row is cleared when the thread dies. */
 	readonly slots: number;
-	/** Int32s after the rows, common to all threads and never cleared. */
+	/** Int32 values after the rows. They are common to all threads and never cleared. */
 	readonly common?: number;
-	/** The upstream pool that it is for. */
+	/** Set if the memory is for an upstream pool. */
 	readonly pool?: UpstreamSettings;
-	/** The response cache that it is for. */
+	/** Set if the memory is for a response cache. */
 	readonly cache?: CacheSettings;
 }
 
 /** Is notified about the memory of upstream pools. */
 export interface PoolWatcher {
-	/** Memory has been allocated, is all 0 and not in use yet. */
+	/** Called when memory has been allocated, before it is used. All values are 0. */
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
-	/** Its last user has released it. */
+	/** Called when the last user has released the memory. */
 	poolClosed(key: string): void;
-	/** Addresses that its dynamic source has found, on one thread. */
+	/** Called with the addresses that the pool's dynamic source has found on one thread. */
 	poolFound(key: string, thread: number, addresses: readonly string[]): void;
-	/** A thread has died. */
+	/** Called when a thread has died. */
 	threadEnded(thread: number): void;
 }
 
@@ -33,7 +33,7 @@ export interface CacheWatcher {
 	/** See {@link PoolWatcher}. */
 	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
 	cacheClosed(key: string): void;
-	/** A thread has died. */
+	/** Called when a thread has died. */
 	threadEnded(thread: number): void;
 	/** Handles an event of a cache that also stores on disk. */
 	takeEvent(key: string, news: DiskEvent): void;
@@ -45,7 +45,7 @@ interface Rows {
 	readonly users: Set<number>;
 }
 
-/** Allocates memory for threads, and clears the rows of dead ones. */
+/** Allocates shared memory for threads, and clears the rows of dead threads. */
 export class SharedRows {
 	readonly #threads: number;
 	readonly #watcher: PoolWatcher | undefined;
@@ -63,7 +63,7 @@ export class SharedRows {
 		return this.#rows.size;
 	}
 
-	/** Returns the memory of a key, allocated for its first user: all 0 except for what its watcher wrote. Undefined without enough memory. */
+	/** Returns the memory of a key. Its first user causes it to be allocated: all values are 0, except those that a watcher sets. Undefined if there is not enough memory. */
 	take(key: string, wanted: WantedMemory, thread: number): SharedArrayBuffer | undefined {
 		let rows = this.#rows.get(key);
 		if (!rows) {
@@ -79,7 +79,7 @@ export class SharedRows {
 		return rows.buffer;
 	}
 
-	/** The thread no longer uses it. */
+	/** Releases the memory on behalf of a thread. */
 	release(key: string, thread: number): void {
 		const rows = this.#rows.get(key);
 		if (!rows) return;
@@ -90,7 +90,7 @@ export class SharedRows {
 		if (rows.wanted.cache) this.#caches?.cacheClosed(key);
 	}
 
-	/** The thread has died: clears its rows. */
+	/** Clears and releases all rows of a thread that has died. */
 	releaseAll(thread: number): void {
 		this.#caches?.threadEnded(thread);
 		this.#watcher?.threadEnded(thread);

@@ -1,13 +1,10 @@
-/**
- * What a worker thread is doing, in memory that the main thread can read: a thread that has stopped responding can no longer
- * report it.
- */
+/** The current activity of a worker thread, in memory that the main thread can read even if the thread no longer responds. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { currentTask } from './current-task.ts';
 
-/** Milliseconds between a thread's signs of life. */
+/** Milliseconds between two heartbeats. */
 const BEAT_INTERVAL = 500;
-/** Float64 slots. Times are by the thread's own clock. */
+/** Indices of Float64 slots. Times are measured by the thread's own clock. */
 const BEAT = 0;
 const REQUEST = 1;
 const PHASE = 2;
@@ -24,29 +21,29 @@ const PATH = 128;
 const APART = 128;
 const TEXT_AT = APART + SLOTS * Float64Array.BYTES_PER_ELEMENT;
 
-/** Characters that must not appear in a log. */
+/** Characters that are removed from logged values. */
 const UNPRINTABLE = /[^!-~]/g;
 
-/** Up to this many characters, a loop takes less time than the native call. */
+/** Up to this many characters, a loop is faster than the native call. */
 const SHORT_TEXT = 48;
 
-/** `write` for one encoding: takes half the time of the method with an encoding parameter. */
+/** Buffer's `latin1Write`, which takes half the time of `write` with an encoding. */
 type FastBuffer = Buffer & { latin1Write(text: string, offset: number, length: number): number };
 
-/** What a thread may be doing besides requests. */
+/** The kinds of activity, of which serving requests is the usual one. */
 const PHASES = ['requests', 'build', 'message'] as const;
 
 /** One of {@link PHASES}. */
 type Phase = (typeof PHASES)[number];
 
-/** A reading by the main thread. */
+/** The activity as read by the main thread. */
 export interface ActivityReading {
-	/** Changes with every sign of life; 0 before the first. */
+	/** Changes with every heartbeat; 0 before the first. */
 	readonly beat: number;
 	/** The operating system's ID of the thread; 0 if unknown. */
 	readonly task: number;
 	readonly phase: Phase;
-	/** Method, host and path of the last request, and whether it started after the last sign of life. */
+	/** Method, host and path of the last request, and whether it started after the last heartbeat. */
 	readonly request: string | undefined;
 	readonly requestIsNew: boolean;
 }
@@ -67,19 +64,19 @@ export class ThreadActivity {
 		this.#text = Buffer.from(memory, TEXT_AT) as unknown as FastBuffer;
 	}
 
-	/** Gives signs of life as long as the calling thread's event loop runs. */
+	/** Sends heartbeats as long as the calling thread's event loop runs. */
 	begin(): void {
 		this.beat();
 		setInterval(() => this.beat(), BEAT_INTERVAL).unref();
 	}
 
-	/** Gives a sign of life. */
+	/** Sends a heartbeat. */
 	beat(): void {
 		this.#numbers[TASK] ||= currentTask();
 		this.#numbers[BEAT] = performance.now();
 	}
 
-	/** Records what the thread starts to do. */
+	/** Records the start of an activity. */
 	enter(phase: Phase): void {
 		this.#numbers[PHASE] = PHASES.indexOf(phase);
 	}
@@ -89,12 +86,12 @@ export class ThreadActivity {
 		if (this.#numbers[PHASE] === PHASES.indexOf(phase)) this.#numbers[PHASE] = 0;
 	}
 
-	/** Records the start of a request, without header fields and query, which may contain secrets. */
+	/** Records the start of a request, without its header fields and query, which may contain secrets. */
 	request({ received, startedAt }: Exchange): void {
 		const numbers = this.#numbers;
 		numbers[REQUEST] = startedAt;
 		const { method, authority, path } = received;
-		// Requests are often the same in part, even the same strings.
+		// Consecutive requests often have parts in common, even as the same string objects.
 		if (method !== this.#method) {
 			this.#method = method;
 			numbers[METHOD_LENGTH] = this.#copy(method, 0, METHOD);

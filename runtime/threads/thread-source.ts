@@ -1,11 +1,11 @@
-/** The source of a thread's code: a file in a checkout, an embedded asset in the single binary. */
+/** Where the code of a thread comes from: a file in a checkout, an embedded asset in the single binary. */
 import { getCompileCacheDir } from 'node:module';
 import path from 'node:path';
 import { isSea } from 'node:sea';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { ioMode } from '../sockets/io-mode.ts';
 
-/** The asset with the bundle of thread-entry.ts: a function of `require`. */
+/** The asset with the bundle of thread-entry.ts, wrapped in a function with the parameter `require`. */
 export const THREAD_ASSET = 'worker.js';
 
 /** The asset with that bundle's code cache, without which a thread takes four times as long to start. */
@@ -42,8 +42,8 @@ ${RUN_BUNDLE}`;
 export type ThreadKind = 'compiler' | 'worker' | 'passwords' | 'pages';
 
 /**
- * Maximum young generation in megabytes. By default, it triples over hundreds of loads, without benefit for requests, whose
- * objects die young. Compiling proceeds site by site and needs little more at a time.
+ * Maximum size of V8's young generation in megabytes. By default, it triples over hundreds of reloads, which does not help requests,
+ * whose objects die young. Compilation proceeds site by site and needs little more at a time.
  */
 const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 	compiler: 32,

@@ -265,7 +265,7 @@ function unreadable(path: string, error: unknown): CertificateFileError {
 	return new CertificateFileError('tls/unreadable-file', `The file \`${path}\` cannot be read: ${code}.`);
 }
 
-/** Runs a function for every item and yields to the event loop every {@link SLICE} ms. A thread pool would cost more. */
+/** Runs a function for every item, yielding to the event loop every {@link SLICE} ms. A thread pool would cost more. */
 async function inSlices<T>(items: readonly T[], run: (item: T) => void): Promise<void> {
 	let began = performance.now();
 	for (const item of items) {

@@ -3,7 +3,7 @@ import type { ServerLimits } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_HANDSHAKES_PER_CLIENT } from '../../compiler/modules/options/servers/limits.ts';
 import { agreedSeed, clientKey, firstOf, hashOf, secondOf } from '../threads/client-counts.ts';
 
-/** Cells per row. A client has one cell in each of two rows. */
+/** Number of cells per row. Each client is counted in one cell of each of two rows. */
 const CELLS = 8192;
 const SEED = 2 * CELLS;
 const LISTENER = SEED + 1;

@@ -6,7 +6,7 @@ import type { ClientHello } from './client-hello.ts';
 import type { HandshakerCache } from './handshaker-cache.ts';
 import { certificateFor, type TableCertificate } from './table-certificate.ts';
 
-/** The handshake settings of a listener between two loads. A connection keeps those it started with. */
+/** The handshake settings of a listener. A reload creates a new object; a connection keeps the one with which it started. */
 export class HandshakeSelector {
 	readonly settings: ListenerTls;
 	readonly handshakers: HandshakerCache;

@@ -27,7 +27,7 @@ export class HandshakerCache {
 	readonly #policies: readonly HandshakePolicy[];
 	readonly #protocols: readonly string[];
 	readonly #outcome: HandshakeOutcome;
-	/** By {@link TableCertificate.serial}, oldest first; then by policy and ticket key. */
+	/** Handshakers by {@link TableCertificate.serial}, oldest first, and then by policy and ticket key. */
 	readonly #handshakers = new Map<number, (Handshaker | undefined)[]>();
 	readonly #challenges = new Map<string, Handshaker>();
 

@@ -8,16 +8,16 @@ import type { HandshakeSelector } from './handshake-selector.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
-/** Handshakes that wait for on-demand certificates, at most. */
+/** Maximum number of handshakes that wait for on-demand certificates. */
 const MAX_WAITING = 64;
-/** Alerts (RFC 8446 §6). */
+/** TLS alerts (RFC 8446 §6). */
 const HANDSHAKE_FAILURE = 40;
 const UNRECOGNIZED_NAME = 112;
 
 /** Dependencies of {@link QuicCertificates}. */
 export interface QuicCertificatesDeps {
 	readonly tls: ThreadTls;
-	/** The settings of the listener now. */
+	/** Returns the listener's current settings. */
 	readonly selector: () => HandshakeSelector;
 	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
 	readonly obtain: (question: CertificateQuestion) => Promise<boolean>;
@@ -35,17 +35,17 @@ export function servesHttp3(policy: HandshakePolicy): boolean {
 	return asks === undefined && log === undefined && newest !== 'tls1.2';
 }
 
-/** The choice for one listener. */
+/** Chooses certificates for one listener. */
 export class QuicCertificates {
 	readonly #deps: QuicCertificatesDeps;
-	/** Names whose certificates are being obtained, or could not be: what waits, and the result once it is known. */
+	/** Names that the main thread has been asked about: the waiting handshakes, and the result once it is known. */
 	readonly #asked = new Map<string, { waiting: (() => void)[]; obtained: boolean | undefined }>();
 
 	constructor(deps: QuicCertificatesDeps) {
 		this.#deps = deps;
 	}
 
-	/** Answers a ClientHello. `resume` is called when a wait is over. */
+	/** Chooses the certificate for a ClientHello. `resume` is called once a handshake need not wait any longer. */
 	choose(hello: QuicHello, resume: () => void): QuicChoice {
 		const { tls } = this.#deps;
 		const selector = this.#deps.selector();
@@ -64,7 +64,7 @@ export class QuicCertificates {
 		return certificate ? certificateOf(certificate, policy) : this.#refuse('no_certificate', UNRECOGNIZED_NAME);
 	}
 
-	/** Returns true if the handshake has to wait for a certificate. */
+	/** Requests a certificate. Returns true if the handshake must wait for it. */
 	#ask(hello: QuicHello, name: string, resume: () => void): boolean {
 		const known = this.#asked.get(name);
 		if (known !== undefined) {
@@ -80,7 +80,7 @@ export class QuicCertificates {
 		const answered = (obtained: boolean): void => {
 			asked.obtained = obtained;
 			for (const wake of asked.waiting) wake();
-			// The handshakes that waited look once more, in a turn of their own; the next ones may ask again.
+			// The waiting handshakes choose again in a later turn of the event loop. After that, new ones may ask again.
 			setImmediate(() => setImmediate(() => this.#asked.delete(name)));
 		};
 		const hints = { name, cipherSuites, signatureSchemes, localIp, remoteIp };

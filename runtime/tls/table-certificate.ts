@@ -53,7 +53,7 @@ export function certificateFor(candidates: readonly TableCertificate[], client: 
 	let rsa: TableCertificate | undefined;
 	let schemes: readonly string[] | undefined;
 	for (const candidate of candidates) {
-		// A managed certificate exists because a site asks for it, so it takes precedence over files.
+		// A managed certificate was requested by a site, so it takes precedence over files.
 		if (candidate.fromFile !== first.fromFile) break;
 		if (candidate.keyKind === 'rsa') {
 			rsa ??= candidate;

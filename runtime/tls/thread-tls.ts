@@ -27,7 +27,7 @@ export class ThreadTls {
 	readonly certificates = new CertificateTable();
 	/** Session ticket keys; the first one encrypts. Empty until the main thread has sent them; no session is resumed until then. */
 	ticketKeys: readonly Buffer[] = [];
-	/** Counts losses of trust. A handshake that began before the latest one may have verified its client by lost trust. */
+	/** Number of times that trust was withdrawn. A handshake that began before the last time may have relied on withdrawn trust. */
 	trustLosses = 0;
 	/** True if the main thread can obtain certificates that this thread does not have. */
 	onDemand = false;
@@ -90,7 +90,7 @@ export class ThreadTls {
 		for (const listener of this.#listeners) listener.onTrustLost(lost);
 	}
 
-	/** Returns the trusted certificates for a key; undefined if they are not known, in which case no client can be verified. */
+	/** Returns the trusted certificates for a key. Undefined if they are not known: then no client can be verified. */
 	trust(key: string): ClientTrust | undefined {
 		return this.#trust.get(key);
 	}
@@ -136,7 +136,7 @@ export class ThreadTls {
 	}
 }
 
-/** Returns the keys whose trust has shrunk, so that clients verified by it may no longer be trusted. */
+/** Returns the keys whose set of trusted certificates has shrunk, so that clients verified by it may no longer be trusted. */
 function lostTrust(
 	before: ReadonlyMap<string, ClientTrust>,
 	after: ReadonlyMap<string, ClientTrust>,

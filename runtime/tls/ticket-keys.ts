@@ -15,7 +15,7 @@ const KEPT = 2;
 export class TicketKeys {
 	#keys: readonly Uint8Array[];
 
-	/** `inherited` are the keys of the process that this one succeeds: its sessions go on. */
+	/** @param inherited The keys of the predecessor, whose sessions can then be resumed. */
 	constructor(inherited: readonly Uint8Array[] = []) {
 		this.#keys = inherited.length > 0 ? inherited : [randomBytes(KEY_BYTES)];
 	}

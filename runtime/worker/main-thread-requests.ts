@@ -15,26 +15,26 @@ import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provisi
 
 export type MainThreadQuestion =
 	| { readonly about: 'password'; readonly check: PasswordCheck }
-	/** The result of that check is no longer needed. */
+	/** Cancels a password check whose result is no longer needed. */
 	| { readonly about: 'password_withdrawn'; readonly id: string }
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
-	/** An expensive template function. */
+	/** Runs an expensive template function. */
 	| { readonly about: 'page_work'; readonly task: ComputedTask }
-	/** A request to an ACME server that a site serves. */
+	/** Answers a request to an ACME server that a site serves. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
-	/** A challenge that another process may have published. */
+	/** Looks up the answer to a challenge that another process may have published. */
 	| { readonly about: 'challenge'; readonly wanted: ChallengeQuestion }
-	/** TLS material for upstreams that is not in files. */
+	/** Provides TLS material for upstreams that is not in files. */
 	| { readonly about: 'upstream_tls'; readonly wanted: TlsWanted }
-	/** Work for a response cache with a disk. */
+	/** Reads or writes the disk of a response cache. */
 	| { readonly about: 'cache'; readonly store: string; readonly errand: DiskErrand }
-	/** A handshake needs a certificate that no thread has. */
+	/** Obtains a certificate that a handshake needs and no thread has. */
 	| { readonly about: 'certificate'; readonly wanted: CertificateQuestion };
 
-/** The reply to each. */
+/** The replies, by the request's `about`. */
 export interface MainThreadAnswers {
 	password: PasswordAnswer;
-	/** It has been withdrawn. */
+	/** Confirms the cancellation. */
 	password_withdrawn: true;
 	/** All metrics as text. */
 	metrics: string;
@@ -42,7 +42,7 @@ export interface MainThreadAnswers {
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
 	upstream_tls: TlsProvided;
-	/** It has been done. */
+	/** Confirms that the work has been done. */
 	cache: true;
 	/** True once a certificate has been published for the name. */
 	certificate: boolean;
