@@ -34,7 +34,7 @@ import { TrustWatch } from './trust-watch.ts';
 export interface TlsControlDeps {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
-	/** The ticket keys of the process that this one succeeds. */
+	/** The ticket keys of the predecessor in a handover. */
 	readonly ticketKeys?: readonly Uint8Array[] | undefined;
 	/** Sends an update to every thread. Returns the indexes of the threads. */
 	broadcast(update: TlsUpdate): readonly number[];

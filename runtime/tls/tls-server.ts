@@ -70,9 +70,9 @@ interface PendingSocket extends Socket {
 	[PENDING]?: PendingHandshake;
 }
 
-/** HTTP/3 beside the protocols over TCP: it has a socket and handshakes of its own. */
+/** The HTTP/3 side of a listener, which has its own socket and handshakes. */
 export interface DatagramServer {
-	/** Connections, unfinished handshakes included. */
+	/** Number of connections, including unfinished handshakes. */
 	readonly connections: number;
 	closable(): Iterable<Closable>;
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
@@ -82,7 +82,7 @@ export interface DatagramServer {
 
 /** The TLS of one listener on one thread. */
 export class TlsServer implements ProtocolServer, HandshakeOwner {
-	/** Set while the listener speaks HTTP/3, or still has connections of it. */
+	/** Set while the listener offers HTTP/3 or still has HTTP/3 connections. */
 	datagrams: DatagramServer | undefined = undefined;
 	readonly #deps: TlsServerDeps;
 	#selector: HandshakeSelector;
@@ -92,7 +92,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#rate: HandshakeRate | undefined;
 	#limit = HANDSHAKE_LIMIT;
 	#draining = false;
-	/** No connection may come any more; one whose PROXY header was late still may when the server drains gently. */
+	/** True if new connections are refused. During a gentle drain, a connection whose PROXY header was late may still come. */
 	#refuses = false;
 	#peekMemory: Buffer | undefined;
 	readonly #pending = new Map<Socket | DirectSocket, PendingHandshake>();
@@ -299,7 +299,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const { selector, socket } = pending;
 		pending.serverName = hello.serverName;
 		pending.ticket = hello.ticket;
-		// The local address costs a system call, so it is read only if the client sent no name.
+		// Reading the local address costs a system call, so it is done only if the client sent no name.
 		const name = hello.serverName || selector.settings.default_sni || unmapAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
 			const challenged = hello.serverName || unmapAddress(socket.localAddress);

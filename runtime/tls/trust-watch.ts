@@ -130,7 +130,7 @@ export class TrustWatch {
 	}
 }
 
-/** Returns the paths of the files that a `client_auth` names directly or by folder. */
+/** Returns the paths of the files that a `client_auth` names, directly or through a folder. */
 function filesOf({ trust_pool: pool, trusted_leaves: leaves }: ClientAuth, workingDirectory: string): string[] {
 	const named = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? [])];
 	const inFolders = (leaves?.folders ?? []).flatMap(folder => pemFiles(resolve(workingDirectory, folder)));

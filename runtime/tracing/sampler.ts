@@ -7,7 +7,7 @@ export type Sampler = Tracer['samples'];
 /** Hexadecimal digits at the end of a trace id that decide: 52 bits, which a double represents exactly. */
 const DECIDING_DIGITS = 13;
 
-/** Returns the sampler of an environment; by default, and for an unknown one, `parentbased_always_on` (see {@link samplerProblem}). */
+/** Returns the sampler that an environment configures; `parentbased_always_on` by default and for unknown names (see {@link samplerProblem}). */
 export function samplerOf(environment: { readonly [name: string]: string | undefined }): Sampler {
 	if (isDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
@@ -16,7 +16,7 @@ export function samplerOf(environment: { readonly [name: string]: string | undef
 	return (traceId, parentSampled) => parentSampled ?? root(traceId, undefined);
 }
 
-/** Returns what is wrong with the sampler of an environment, in one sentence. */
+/** Returns a sentence about what is wrong with an environment's sampler settings; undefined if nothing is. */
 export function samplerProblem(environment: { readonly [name: string]: string | undefined }): string | undefined {
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
 	if (name !== '' && !KNOWN.has(name)) {
@@ -29,7 +29,7 @@ export function samplerProblem(environment: { readonly [name: string]: string | 
 	return undefined;
 }
 
-/** Whether `OTEL_SDK_DISABLED` turns tracing off; the context of callers is still passed on. */
+/** Reports whether `OTEL_SDK_DISABLED` turns tracing off. The trace context of callers is still passed on. */
 export function isDisabled(environment: { readonly [name: string]: string | undefined }): boolean {
 	return environment.OTEL_SDK_DISABLED?.trim().toLowerCase() === 'true';
 }
@@ -43,7 +43,7 @@ function rootSampler(name: string, argument: string | undefined): Sampler {
 	if (name === 'always_off') return () => false;
 	if (name !== 'traceidratio') return () => true;
 	const ratio = ratioOf(argument) ?? 1;
-	// The end of the id is what is random in all of them (W3C Trace Context, level 2).
+	// In every kind of trace ID, the last digits are random (W3C Trace Context, level 2).
 	const bound = ratio * 16 ** DECIDING_DIGITS;
 	return traceId => Number.parseInt(traceId.slice(-DECIDING_DIGITS), 16) < bound;
 }

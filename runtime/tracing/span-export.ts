@@ -1,16 +1,16 @@
-/** Spans on the main thread: a bounded queue before the exporter, which is loaded when a thread begins to trace. */
+/** Spans on the main thread: a bounded queue before the exporter, which is loaded when a thread first traces a request. */
 import type { SpanRecord } from '../../compiler/exchange/leases.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { SpanExporter } from './otlp-exporter.ts';
 import { isDisabled, samplerProblem } from './sampler.ts';
 
-/** Writes to the process log. */
+/** Writes an entry about exports to the process log. */
 export type TellExport = (level: LogLevel, message: string, fields?: { readonly [name: string]: unknown }) => void;
 
-/** Milliseconds between two entries about exports that fail. */
+/** Minimum milliseconds between two log entries about failed exports. */
 const REMINDER = 60_000;
 
-/** How spans are queued: `OTEL_BSP_…` of the specification. */
+/** Settings for queueing spans: the `OTEL_BSP_…` variables of the OpenTelemetry specification. */
 interface BatchSettings {
 	readonly delay: number;
 	readonly queue: number;
@@ -18,11 +18,11 @@ interface BatchSettings {
 	readonly timeout: number;
 }
 
-/** Where threads' spans go. */
+/** Queues the spans of all threads and exports them in batches. */
 export class SpanExport {
-	/** Spans that a collector has taken. */
+	/** Number of spans that a collector has accepted. */
 	exported = 0;
-	/** Spans that came when the queue was full, and those whose export failed. */
+	/** Number of spans that found the queue full or whose export failed. */
 	dropped = 0;
 	readonly #environment: { readonly [name: string]: string | undefined };
 	readonly #tell: TellExport;
@@ -42,12 +42,12 @@ export class SpanExport {
 		this.#settings = batchSettings(environment);
 	}
 
-	/** A thread begins to trace: the exporter is loaded, and what the environment gets wrong is told. */
+	/** Called when a thread begins to trace. Loads the exporter, and logs mistakes in the environment. */
 	open(): void {
 		this.#exporter ??= this.#load();
 	}
 
-	/** Takes `spans` spans, as JSON objects with commas between. */
+	/** Queues `spans` spans, given as comma-separated JSON objects. */
 	take(text: string, spans: number): void {
 		const room = this.#closed ? 0 : this.#settings.queue - this.#queue.length;
 		if (room > 0) {
@@ -58,14 +58,14 @@ export class SpanExport {
 		this.#schedule();
 	}
 
-	/** Exports what is queued, for `limit` milliseconds at most; nothing is taken any more. */
+	/** Exports the queued spans, for at most `limit` milliseconds. No more spans are accepted. */
 	async close(limit: number): Promise<void> {
 		this.#closed = true;
 		clearTimeout(this.#timer);
 		if (!this.#exporter) return;
 		const finish = async (): Promise<void> => {
 			await this.#underWay;
-			// A collector that is not there would let every batch wait.
+			// If no collector responds, every batch would wait for its timeout.
 			while (this.#queue.length > 0 && !this.#failing) await this.#exportBatch();
 			await (await this.#exporter)?.close();
 		};
@@ -146,7 +146,7 @@ export class SpanExport {
 	}
 }
 
-/** A message without what may be secret in it, on one line, and not longer than a line is. */
+/** Returns a message without parts that may be secret, on one line and of limited length. */
 function shown(message: string): string {
 	return message
 		.replace(/\/\/[^@\s/]*@/g, '//[redacted]@')

@@ -31,7 +31,7 @@ export async function removeFromNss(machine: Machine, name: string): Promise<Nss
 	return change(machine, database => ['-D', '-d', `sql:${database}`, '-n', name], name);
 }
 
-/** Runs a command for every database, or only for those with a certificate named `only`. */
+/** Runs a command for every database, or only for those that contain a certificate named `only`. */
 async function change(
 	machine: Machine,
 	command: (database: string) => readonly string[],

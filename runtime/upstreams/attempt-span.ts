@@ -1,10 +1,10 @@
-/** The span of one request to an upstream: a client span after OpenTelemetry's HTTP conventions (1.23 and later, stable). */
+/** The span of one request to an upstream: a client span by OpenTelemetry's stable HTTP conventions (1.23 and later). */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { SpanValue, Upstream, UpstreamError, UpstreamRequest } from '../../compiler/exchange/leases.ts';
 import { writeTraceContext } from '../../compiler/exchange/trace-context.ts';
 import { type TraceScope, traceScopeOf } from '../../compiler/exchange/trace-scope.ts';
 
-/** Maximum characters of a value: the method may contain placeholders that a client fills in. */
+/** Maximum characters of an attribute. The method may contain placeholders, whose values come from the client. */
 const MAX_VALUE = 256;
 
 /** A span in progress. */
@@ -16,7 +16,7 @@ export class AttemptSpan {
 	readonly #startedAt: number;
 	readonly #began = performance.now();
 
-	/** Starts the span, and makes it the parent of what the upstream records. */
+	/** Starts the span and makes it the parent of the spans that the upstream records. */
 	constructor(scope: TraceScope, x: Exchange, upstream: Upstream, request: UpstreamRequest) {
 		this.#scope = scope;
 		this.#spanId = scope.tracer.newSpanId();
@@ -29,7 +29,7 @@ export class AttemptSpan {
 			...(scope.attempts === 0 ? {} : { 'http.request.resend_count': scope.attempts }),
 		};
 		scope.attempts++;
-		// If the configuration removes the field, the upstream is not to know of the trace.
+		// If the configuration removes the field, the upstream must not learn of the trace.
 		if (request.headers.get('traceparent') === undefined) return;
 		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.state);
 	}

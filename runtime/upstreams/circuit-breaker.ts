@@ -46,14 +46,14 @@ export class CircuitBreaker {
 			case OPEN:
 				return since(this.#load(STATE.circuitAt), now) >= this.#openFor;
 			case HALF_OPEN:
-				// Probes that never end, or whose thread died, must not keep the circuit half-open forever.
+				// Probes that never end, or whose thread has died, must not keep the circuit half-open forever.
 				return this.#load(STATE.total) < this.#probes || since(this.#load(STATE.circuitAt), now) >= this.#openFor;
 			default:
 				return true;
 		}
 	}
 
-	/** Records that a request is sent. Returns true if it is a probe, which `ended` must be told. */
+	/** Records that a request is sent. Returns true if it is a probe, which must be passed to `ended`. */
 	began(now: number): boolean {
 		const state = this.#load(STATE.circuit);
 		if (state === CLOSED) return false;
@@ -101,7 +101,7 @@ export class CircuitBreaker {
 		return false;
 	}
 
-	/** Records that a probe was canceled by its client: it proves nothing, and another may be sent. */
+	/** Records that a probe was canceled by its client. Its outcome is unknown, so another probe may be sent. */
 	abandoned(probe: boolean): void {
 		if (probe && this.#load(STATE.circuit) === HALF_OPEN) Atomics.sub(this.#words, this.#at + STATE.total, 1);
 	}

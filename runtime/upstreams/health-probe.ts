@@ -27,7 +27,7 @@ const MAX_REDIRECTS = 10;
 
 const READ_SIZE = 16_384;
 
-/** Placeholder for the checked upstream in header values and the body. */
+/** Placeholder that stands for the checked upstream in header values and the body. */
 const TARGET = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
 
 /** Checks the upstreams of one pool. */

@@ -1,4 +1,4 @@
-/** The upgraded streams of a pool, and how they end once no served configuration uses the pool. */
+/** The upgraded connections of a pool (such as WebSockets), and how they end once no served configuration uses the pool. */
 
 interface Joined {
 	readonly close: () => void;
@@ -6,12 +6,12 @@ interface Joined {
 	timer: NodeJS.Timeout | undefined;
 }
 
-/** A pool's streams on one thread. */
+/** A pool's upgraded connections on one thread. */
 export class JoinedStreams {
 	readonly #streams = new Set<Joined>();
 	#retired = false;
 
-	/** Registers a stream. The returned function removes it. `delay` is in milliseconds after `retire`. */
+	/** Registers a connection. The returned function removes it. `delay` is in milliseconds after `retire`. */
 	join(close: () => void, delay: number): () => void {
 		const joined: Joined = { close, delay, timer: undefined };
 		this.#streams.add(joined);
@@ -22,14 +22,14 @@ export class JoinedStreams {
 		};
 	}
 
-	/** Closes each stream after its delay. */
+	/** Closes each connection after its delay. */
 	retire(): void {
 		if (this.#retired) return;
 		this.#retired = true;
 		for (const joined of this.#streams) this.#end(joined);
 	}
 
-	/** Cancels `retire`: a served configuration uses the pool again. */
+	/** Cancels `retire`, because a served configuration uses the pool again. */
 	revive(): void {
 		if (!this.#retired) return;
 		this.#retired = false;

@@ -1,4 +1,4 @@
-/** Passive health settings of a pool: which results of requests are failures. */
+/** Passive health settings of a pool: which outcomes of requests count as failures. */
 import { compileStatuses } from '../../compiler/codegen/context/statuses.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 

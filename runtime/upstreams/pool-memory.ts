@@ -5,9 +5,9 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 import { passiveOf } from './passive-health.ts';
 
 /**
- * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32, one for each thread, followed by
- * {@link PoolLayout.common} Int32 that all share. A thread counts requests in flight only in its own row, so that a dead
- * thread's counts can be cleared while the others continue; the state of upstreams is in the common part and outlives threads.
+ * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32 values, one for each thread, followed by
+ * {@link PoolLayout.common} Int32 values for all threads. A thread counts its requests in flight only in its own row, so that the
+ * counts of a dead thread can be cleared. The state of upstreams is in the common part and outlives threads.
  */
 export interface SharedPoolMemory {
 	readonly buffer: SharedArrayBuffer;
@@ -16,22 +16,22 @@ export interface SharedPoolMemory {
 	readonly row: number;
 }
 
-/** Slots for addresses from placeholders and lookups; further ones are counted only on their thread. */
+/** Number of slots for addresses from placeholders and lookups. Further addresses are counted only on their own thread. */
 const MADE_ADDRESSES = 256;
 
 /** Slots at the start of the common part. */
 const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
-/** An upstream's state, as offsets from its first slot; followed by the times of its latest failures. */
+/** Offsets of an upstream's state from its first slot. The times of its latest failures follow. */
 export const STATE = {
 	/** 1 if active checks failed. */
 	down: 0,
 	/** Total passive failures. */
 	fails: 1,
-	/** 1 after too many failures, until it is selected again, which starts its slow start. */
+	/** 1 after too many failures, until the upstream is selected again, which begins its slow start. */
 	failed: 2,
-	/** Time of its return; 0 if irrelevant. */
+	/** Time at which the upstream became available again; 0 if there is no slow start. */
 	returnedAt: 3,
 	/** Decaying peak of the microseconds until the response head; 0 if unknown. */
 	latency: 4,
@@ -39,12 +39,12 @@ export const STATE = {
 	/** 0 closed, 1 open, 2 half-open; then the time of the last change. */
 	circuit: 6,
 	circuitAt: 7,
-	/** Requests, failures and slow requests in the window that began at `windowAt`; if half-open, probes sent and succeeded. */
+	/** Requests, failures and slow requests in the window that began at `windowAt`. If half-open: probes sent and probes succeeded. */
 	windowAt: 8,
 	total: 9,
 	errors: 10,
 	slow: 11,
-	/** For a dynamic address: its hash (0 if the slot is free), and when it was last used. */
+	/** For a dynamic address: its hash (0 if the slot is free), and the time of its last use. */
 	key: 12,
 	usedAt: 13,
 } as const;
@@ -52,14 +52,14 @@ const STATE_SIZE = 16;
 
 /** The layout of a pool's memory. */
 export interface PoolLayout {
-	/** Int32s in a thread's row: one for each upstream, and the last for waiting requests. */
+	/** Int32 values in a thread's row: one for each upstream, and one at the end for waiting requests. */
 	readonly row: number;
 	readonly common: number;
 	/** Number of static upstreams. */
 	readonly upstreams: number;
 	/** Number of slots, including those for dynamic addresses. */
 	readonly slots: number;
-	/** Int32s of one upstream's state. */
+	/** Int32 values of one upstream's state. */
 	readonly stateSize: number;
 	/** Number of failures remembered. */
 	readonly ring: number;
@@ -79,7 +79,7 @@ export function poolLayout(settings: UpstreamSettings): PoolLayout {
 	return { row: slots + 1, common: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ring };
 }
 
-/** Reports whether a pool's policy, or its fallback, uses latencies. */
+/** Reports whether a pool's policy or its fallback uses latencies. */
 export function goesByLatency({ balance }: UpstreamSettings): boolean {
 	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
 }
@@ -101,7 +101,7 @@ export class PoolMemory {
 	readonly #rowsEnd: number;
 	readonly #step: number;
 
-	/** Falls back to memory of this thread if none is shared or its size differs. */
+	/** Uses memory of this thread alone if no shared memory is given or its size differs. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
 		const fits = shared !== undefined && shared.buffer.byteLength >= poolBytes(settings, shared.rows);
@@ -143,7 +143,7 @@ export class PoolMemory {
 		return Atomics.add(this.words, this.#rowsEnd + COMMON.turn, 1) + 1;
 	}
 
-	/** Index of the retry budget's words: tokens, and when they were last refilled. */
+	/** Index of the retry budget's two words: its tokens, and the time when they were last refilled. */
 	get budgetAt(): number {
 		return this.#rowsEnd + COMMON.budget;
 	}

@@ -47,7 +47,7 @@ export interface PoolRegistryDeps {
 
 interface RegisteredUpstream {
 	readonly address: string;
-	/** State is taken over if this is equal: the address and the settings that determine its state. */
+	/** State is copied from an upstream with an equal key, which consists of the address and the settings that determine the state. */
 	readonly stateKey: string | undefined;
 	readonly slot: number;
 	readonly health: UpstreamHealth;
@@ -60,7 +60,7 @@ interface RegisteredPool {
 	readonly upstreams: readonly RegisteredUpstream[];
 	/** Addresses with placeholders, as written. */
 	readonly templates: readonly string[];
-	/** What its dynamic source has found, by thread. */
+	/** The addresses that its dynamic source has found, by thread. */
 	readonly found: Map<number, readonly string[]>;
 	checker: HealthChecker | undefined;
 }
@@ -68,7 +68,7 @@ interface RegisteredPool {
 /** The report about an upstream without state. */
 const UNKNOWN = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
 
-/** Maximum states kept after their pool is closed, because a dead thread's pool will be opened again. */
+/** Maximum number of states kept after their pool is closed: if its only thread died, the pool will be opened again. */
 const MAX_REMEMBERED = 4096;
 
 /** Maximum concurrent health checks. */
@@ -141,7 +141,7 @@ export class PoolRegistry implements PoolWatcher {
 		for (const { found } of this.#pools.values()) found.delete(thread);
 	}
 
-	/** Sets the named pools of the configuration, for {@link listed}. */
+	/** Sets the configuration's named pools, for {@link listed}. */
 	name(pools: readonly SharedPool[]): void {
 		this.#named = pools;
 	}
@@ -221,7 +221,7 @@ export class PoolRegistry implements PoolWatcher {
 		}
 	}
 
-	/** Copies the state of the same upstream from the newest pool that has it, so that it survives changes elsewhere. */
+	/** Copies the state of the same upstream from the newest pool that has it, so that unrelated changes of the configuration do not reset it. */
 	#takeOver(memory: PoolMemory, { stateKey, slot }: RegisteredUpstream): void {
 		if (stateKey === undefined) return;
 		const state = stateOf(memory, slot);
@@ -262,7 +262,7 @@ function reportOf(
 	};
 }
 
-/** Returns the addresses that an upstream in the configuration stands for; one with placeholders as written. */
+/** Returns the addresses that an upstream of the configuration denotes. An address with placeholders is returned as written. */
 function addressesOf(text: string): readonly string[] {
 	const parsed = parseUpstream(text);
 	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address) : [text];

@@ -17,7 +17,7 @@ export interface UpstreamRecord {
 	readonly passive: PassiveHealth | undefined;
 	/** Maximum requests in flight; 0 for no limit. */
 	readonly maxRequests: number;
-	/** Whether anything can make it unavailable. */
+	/** Whether anything can make the upstream unavailable. */
 	readonly guarded: boolean;
 	/** Whether latencies are measured. */
 	readonly measured: boolean;
@@ -34,7 +34,7 @@ export class PooledUpstream implements Upstream {
 	readonly port: number;
 	link: UpstreamConnector;
 	readonly where: UpstreamAddress;
-	/** Undefined for a dynamic address without a slot, which is counted only on this thread. */
+	/** Undefined for a dynamic address without a slot, whose requests are counted only on this thread. */
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
 	#localActive = 0;
@@ -88,7 +88,7 @@ export class PooledUpstream implements Upstream {
 		return this.record?.circuit?.began(now) ?? false;
 	}
 
-	/** Records a response head after so many milliseconds. */
+	/** Records a response head that arrived after so many milliseconds. */
 	answered(probe: boolean, status: number, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
@@ -113,7 +113,7 @@ export class PooledUpstream implements Upstream {
 		record.circuit?.ended(probe, true, milliseconds, now);
 	}
 
-	/** Records that a response was cut short after `answered`. */
+	/** Records that a response was cut short after its head. */
 	cutShort(probe: boolean, error: UpstreamError, now: number): void {
 		const { record } = this;
 		if (!record || isClients(error)) return;
@@ -127,7 +127,7 @@ export class PooledUpstream implements Upstream {
 	}
 }
 
-/** Reports whether an error is the client's: its body was cut short. Socket errors have a code and are the upstream's. */
+/** Reports whether an error was caused by the client, which cut its request body short. The upstream's socket errors have a code. */
 function isClients({ phase, cause }: UpstreamError): boolean {
 	return phase === 'request' && cause instanceof Error && !('code' in cause);
 }

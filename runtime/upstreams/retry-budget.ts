@@ -7,8 +7,8 @@ import { since } from './process-clock.ts';
 const RETRY = 1000;
 
 /**
- * A token bucket that all threads share: each request adds a fraction of a retry, each second adds some, and each retry takes
- * one. It holds ten seconds' worth of the latter, at least ten retries, and starts full.
+ * A token bucket that all threads share. Each request adds a fraction of a retry, each second adds some retries, and each retry
+ * takes one. The bucket holds as much as ten seconds add, but at least ten retries, and starts full.
  */
 export class RetryBudget {
 	readonly #words: Int32Array;
@@ -28,7 +28,7 @@ export class RetryBudget {
 
 	/** Adds the share of a new request. */
 	request(): void {
-		// Memory holds the tokens taken, so that zeroed memory is a full bucket.
+		// The memory counts tokens taken, so that zeroed memory is a full bucket.
 		if (this.#share > 0 && Atomics.load(this.#words, this.#at) > 0) Atomics.sub(this.#words, this.#at, this.#share);
 	}
 

@@ -2,7 +2,7 @@
 import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { SourceLookup } from './source-lookup.ts';
 
-/** Maximum lists of names cached; names may contain placeholders that a client fills in. */
+/** Maximum number of cached lists of names. Names may contain placeholders, whose values come from the client. */
 const MAX_NAMES = 256;
 
 /** Maximum addresses reported for one pool. */

@@ -59,7 +59,7 @@ export class SourceLookup {
 		} catch {
 			const now = performance.now();
 			const grace = this.#source.source === 'srv' ? (this.#source.grace_period ?? 0) : 0;
-			// Stale addresses are used until the grace period ends; then those of `to`.
+			// Stale addresses are used until the grace period ends, and then those of `to`.
 			if (now - this.#foundAt >= refresh + grace) this.addresses = NONE;
 			this.#askAt = now + Math.min(RETRY, refresh);
 		}

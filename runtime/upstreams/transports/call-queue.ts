@@ -1,8 +1,8 @@
-/** Requests waiting for a connection that others are opening or using. */
+/** Requests that wait for a connection that other requests are opening or using. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 
-/** A FIFO queue, which carries its requests meanwhile so that they can be canceled. */
+/** A FIFO queue. It is the carrier of its requests, so that they can be canceled while they wait. */
 export class CallQueue implements CallCarrier {
 	readonly #calls = new Set<ClientCall>();
 
@@ -24,7 +24,7 @@ export class CallQueue implements CallCarrier {
 		return undefined;
 	}
 
-	/** Fails all requests with the error of what they waited for. */
+	/** Fails all requests with the error of the connection that they waited for. */
 	fail(error: UpstreamError): void {
 		const calls = [...this.#calls];
 		this.#calls.clear();

@@ -11,7 +11,7 @@ export interface UpstreamConnector {
 	 * @param fresh Use a new connection, which has carried nothing before.
 	 */
 	send(call: ClientCall, fresh: boolean): void;
-	/** Number of open, idle connections. */
+	/** Number of idle connections. */
 	readonly idle: number;
 	/** True if there are no connections, open or connecting. */
 	readonly unused: boolean;

@@ -37,12 +37,12 @@ const PROBE_INTERVAL = 30_000;
 const FALLBACK_DELAY = 300;
 
 const PLAIN: HttpTransportSettings = { type: 'http' };
-/** Transport settings for FastCGI sockets. */
+/** Transport settings for connections without a forward proxy, as FastCGI uses. */
 const DIRECT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
 
 /** Returns a pool's keep-alive limits. */
 export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
-	// An idle connection occupies one of an application's few processes: FastCGI keeps none by default.
+	// An idle connection occupies one of the application's few processes, so by default FastCGI keeps none.
 	const usual = settings.transport?.type === 'fastcgi' ? 0 : 120_000;
 	return { timeout: settings.keepalive ?? usual, count: settings.keepalive_idle_conns ?? 32 };
 }

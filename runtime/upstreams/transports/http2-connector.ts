@@ -19,15 +19,15 @@ export interface Http2Settings {
 }
 
 export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeeper {
-	/** Undefined if another connector dials. */
+	/** Undefined if another connector opens the connections. */
 	readonly #dialer: Dialer | undefined;
 	readonly #settings: Http2Settings;
 	#sessions: ClientSession[] = [];
-	/** Requests that arrived while a connection was being opened, which they will share. */
+	/** Requests that arrived while a connection was being opened, and that will share it. */
 	readonly #following = new CallQueue();
 	/** Requests that wait for a free stream because no more connections may be opened. */
 	readonly #waiting = new CallQueue();
-	/** Sends a waiting request if another connector dials. */
+	/** Sends a waiting request if another connector opens the connections. */
 	elsewhere: (call: ClientCall) => void = () => {};
 	#dialing = false;
 	#closed = false;
@@ -83,7 +83,7 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 		return false;
 	}
 
-	/** DialedFor; also called for sockets dialed by another connector. */
+	/** Implements DialedFor. Also called for sockets that another connector opened. */
 	connected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialing = false;
 		const { scheme, options, coders } = this.#settings;
@@ -94,10 +94,10 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 		this.sessionFreed(session);
 	}
 
-	/** DialedFor */
+	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		// As if each of them had dialed.
+		// Each of them is treated as if it had opened the connection itself.
 		if (error) this.#following.fail(error);
 		else this.#serveFollowing();
 		this.serveWaiting();
@@ -117,19 +117,19 @@ export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeep
 		for (const session of [...this.#sessions]) session.retire();
 	}
 
-	/** SessionKeeper: the session may have a free stream. */
+	/** Implements SessionKeeper: the session may have a free stream. */
 	sessionFreed(session: ClientSession): void {
 		while (this.#waiting.size > 0 && session.hasRoom) session.carry(this.#waiting.shift()!);
 	}
 
-	/** SessionKeeper: the session has no streams left. */
+	/** Implements SessionKeeper: the session has no open streams. */
 	sessionIdle(session: ClientSession): void {
 		const { limits, onIdle } = this.#settings;
 		session.idleSince = performance.now();
 		if (this.#closed || limits.timeout <= 0 || limits.count <= 0 || !onIdle()) session.end();
 	}
 
-	/** SessionKeeper: the session accepts no more requests. */
+	/** Implements SessionKeeper: the session accepts no more requests. */
 	sessionLost(session: ClientSession): void {
 		this.#sessions = this.#sessions.filter(one => one !== session);
 		this.serveWaiting();
