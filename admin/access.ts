@@ -100,7 +100,7 @@ export class AdminAccess {
 		}
 	}
 
-	/** A client without a Host field (HTTP/1.0) is no browser. An address cannot be rebound, but only our own are accepted. */
+	/** Reports whether the Host field names this API. A client without the field (HTTP/1.0) is not a browser. An address cannot be rebound, but only our own ones are accepted. */
 	#hostIsOurs(x: Exchange): boolean {
 		const host = x.request.host;
 		return (
@@ -124,12 +124,12 @@ export class AdminAccess {
 		);
 	}
 
-	/** Compares digests, which have equal length, so that the comparison takes the same time whatever was sent. */
+	/** Compares digests of equal length, so that the comparison takes the same time whatever the client sent. */
 	#carriesToken(x: Exchange): boolean {
 		const fields = x.request.headers.getAll('authorization');
 		const [value = ''] = fields;
 		const token = fields.length === 1 && /^bearer /i.test(value) ? trimBlanks(value.slice('bearer '.length)) : '';
-		// Field values are decoded one byte per character, the configured token is text.
+		// Field values are decoded as Latin-1, whereas the configured token is Unicode text.
 		return timingSafeEqual(digest(Buffer.from(token, 'latin1')), this.#token!) && token !== '';
 	}
 }

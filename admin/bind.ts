@@ -32,10 +32,10 @@ export async function bind(server: Server, address: AdminAddress): Promise<Admin
 	}
 }
 
-/** The listening socket of the process that this one succeeds. */
+/** The listening socket of the predecessor in a handover. */
 export interface InheritedAdmin {
 	readonly descriptor: number;
-	/** The address that it listens on. */
+	/** The address on which it listens. */
 	readonly bound: AdminEndpointAddress;
 }
 
@@ -53,8 +53,8 @@ export async function bindInherited(
 }
 
 /**
- * Binds under a temporary name and renames: Node would remove the file when the server closes, also if another process has
- * inherited the socket.
+ * Binds the socket under a temporary name and renames it. Node would otherwise remove the file when the server closes, even if
+ * another process has inherited the socket.
  */
 async function listenOnUnix(server: Server, { path: file, mode }: AdminAddress & { kind: 'unix' }): Promise<void> {
 	const there = lstatSync(file, { throwIfNoEntry: false });

@@ -1,10 +1,10 @@
 /**
- * Loads that are rolled back unless confirmed in time: whoever locks himself out or breaks something gets the previous
+ * Rolls loads back unless they are confirmed in time. Operators who lock themselves out or break something get the previous
  * configuration back.
  */
 import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
 
-/** The confirmation that a load asks for. */
+/** The terms of a load that must be confirmed. */
 export interface ConfirmationTerms {
 	/** Milliseconds until the rollback. */
 	readonly within: number;
@@ -15,10 +15,10 @@ export interface ConfirmationTerms {
 /** Milliseconds between checks of the error rate. */
 const LOOK_INTERVAL = 250;
 
-/** Below this many responses, the error rate is ignored. */
+/** Minimum number of responses for judging the error rate. */
 const FEWEST_ANSWERS = 20;
 
-/** A rollback is retried if a thread dies meanwhile, as the loaded configuration may make them do; delay in milliseconds. */
+/** A rollback is retried if a thread dies meanwhile, which the loaded configuration may cause. The delay is in milliseconds. */
 const MAX_TRIES = 20;
 const RETRY_DELAY = 500;
 
@@ -38,12 +38,12 @@ type Stuck = Pick<Pending, 'generation' | 'before'>;
 /** Called after a rollback, successful or not, with the load's generation, the cause, and the outcome. */
 export type Reverted = (generation: number, cause: string, outcome: LoadOutcome) => void;
 
-/** Holds the pending load, of which there is at most one. */
+/** Manages the pending load, of which there is at most one. */
 export class Confirmation {
 	readonly #runtime: RuntimeControl;
 	readonly #reverted: Reverted;
 	#pending: Pending | undefined = undefined;
-	/** Still being served; another rollback may be requested. */
+	/** Set while a load whose rollback failed is still being served. Another rollback may be requested. */
 	#stuck: Stuck | undefined = undefined;
 
 	constructor(runtime: RuntimeControl, reverted: Reverted) {
@@ -99,7 +99,7 @@ export class Confirmation {
 		this.#forget();
 		this.#stuck = undefined;
 		const { generation, before } = taken;
-		// A configuration loaded since then is what someone wants now.
+		// A configuration that was loaded since then is intended, and must not be undone.
 		if (this.#runtime.generation !== generation) return undefined;
 		let outcome: LoadOutcome;
 		for (let tries = 1; ; tries++) {

@@ -7,15 +7,15 @@ import type { HandoverResult } from '../runtime/main/handover/successor-process.
 import type { Confirmation } from './confirmation.ts';
 import type { AdminErrorCode } from './errors.ts';
 
-/** A handover to a new process. */
+/** A request to hand over to a new process. */
 export interface HandoverRequest {
-	/** Its configuration; the running one if undefined. */
+	/** The new process's configuration; undefined for the running one. */
 	readonly input?: ConfigInput | undefined;
-	/** Absolute path of its program; the running one's if undefined. */
+	/** Absolute path of the new process's program; undefined for the running one. */
 	readonly binary?: string | undefined;
 	/** Milliseconds in which the new process must be ready; a default if undefined. */
 	readonly within?: number | undefined;
-	/** The configuration is saved for `run --resume` once it is served. */
+	/** True to save the configuration for `run --resume` once it is served. */
 	readonly saves: boolean;
 }
 
@@ -27,14 +27,14 @@ export interface AdminContext {
 	/** Throws AdminError 409 while a load awaits its confirmation: the configuration to roll back to must not change. */
 	changeable(): void;
 	/**
-	 * Must be called with every outcome of a change, to record it and save it for `run --resume`. A `tentative` one is saved
-	 * only when it is confirmed, so that a server that dies before comes back as it was. Resolves to the outcome to answer with:
-	 * the same, with a warning if it could not be saved.
+	 * Must be called with every outcome of a change, which it records and saves for `run --resume`. A `tentative` change is saved only
+	 * when it is confirmed, so that a server that dies earlier restarts with the previous configuration. Resolves to the outcome to
+	 * answer with: the same one, with a warning if it could not be saved.
 	 */
 	changed(x: Exchange, outcome: LoadOutcome, tentative?: boolean): Promise<LoadOutcome>;
-	/** Saves a tentative change, which has been confirmed. Resolves to warnings for the answer. */
+	/** Saves a tentative change that has been confirmed. Resolves to warnings for the answer. */
 	confirmed(): Promise<DiagnosticReport[]>;
-	/** Hands over to another process. Throws AdminError if that fails; then this process goes on. */
+	/** Hands over to another process. Throws AdminError if that fails; this process then continues. */
 	handOver(request: HandoverRequest): Promise<Extract<HandoverResult, { result: 'done' }>>;
 	/** Requests a graceful stop after this exchange has been answered. */
 	stopAfter(x: Exchange): void;
@@ -75,7 +75,7 @@ export interface AdminOperation {
 export interface AdminEndpoint {
 	/** The path; also its label in metrics and logs. */
 	readonly path: string;
-	/** True if the endpoint also handles everything below the path. */
+	/** True if the endpoint also handles all paths below its own. */
 	readonly below?: boolean;
 	/** Paths for the API description if they differ from `path`, with descriptions of their parameters. */
 	readonly described?: { readonly [path: string]: { readonly [parameter: string]: string } };

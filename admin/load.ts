@@ -175,7 +175,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		return;
 	}
 	cx.changeable();
-	// Not a load that fails: it would be counted and logged as one.
+	// A failed load would be counted and logged as such, so the outcome is determined by a preview first.
 	if (handover && (await runtime.preview(input, how)).result === 'restart_required') {
 		answerHandover(x, await cx.handOver({ input, saves: true, ...handover }));
 		return;
@@ -248,7 +248,7 @@ function isSet(query: URLSearchParams, name: string): boolean {
 /** Milliseconds. */
 const MIN_READY_TIME = 10;
 
-/** Parses `handover`: undefined if it is not asked for. */
+/** Parses the query parameter `handover`; undefined if it is absent. */
 function handoverOf(
 	query: URLSearchParams,
 	terms: ConfirmationTerms | undefined,

@@ -63,7 +63,7 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	lendable(length: number, headers: HeaderList): boolean {
-		// A response to be decoded is read later.
+		// A response that must be decoded is read later.
 		const decoded = this.request.decodes === true && headers.get('content-encoding') !== undefined;
 		return !decoded && this.#outcome.lendable?.(length) === true;
 	}
@@ -83,7 +83,7 @@ export class UpstreamCall implements ClientCall {
 		const mayRepeat = error.unsent || isIdempotent(this.request.method);
 		if (untouched && !this.#retried && mayRepeat && !this.#x.isGone) {
 			// The upstream closed an idle connection while the request was on its way, or refused a stream above its limit
-			// (RFC 9113 §8.7). A fresh connection shows whether it is available.
+			// (RFC 9113 §8.7). A fresh connection shows whether the upstream is available.
 			this.#retried = true;
 			this.#observer?.retried(this.#upstream.address);
 			this.#upstream.link.send(this, true);

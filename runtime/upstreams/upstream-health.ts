@@ -26,7 +26,7 @@ export class UpstreamHealth {
 		this.#slowStart = slowStart;
 	}
 
-	/** True if active checks failed. */
+	/** True if active checks have failed. */
 	get down(): boolean {
 		return this.#load(STATE.down) === 1;
 	}
@@ -38,7 +38,7 @@ export class UpstreamHealth {
 		return true;
 	}
 
-	/** Starts slow start after its return. */
+	/** Begins the upstream's slow start after it has become available again. */
 	returned(now: number): void {
 		if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + STATE.returnedAt, now || 1);
 	}
@@ -60,12 +60,12 @@ export class UpstreamHealth {
 		Atomics.store(this.#words, this.#at + RING + (number % this.#ring), now);
 	}
 
-	/** Returns false while there are too many failures. */
+	/** Reports whether the upstream may be used, that is, has not failed too often. */
 	passes(now: number): boolean {
 		const passive = this.#passive;
 		if (!passive) return true;
 		const count = this.#load(STATE.fails) >>> 0;
-		// The oldest of the latest `maxFails`: if it is recent, all of them are.
+		// The oldest of the latest `maxFails` failures: if it is recent, all of them are.
 		const failing = count >= this.#ring && since(this.#load(RING + (count % this.#ring)), now) < passive.failDuration;
 		if (failing) {
 			if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + STATE.failed, 1);
@@ -75,7 +75,7 @@ export class UpstreamHealth {
 		return true;
 	}
 
-	/** Returns its share of requests: 1, or less during slow start. */
+	/** Returns the share of its requests that the upstream gets: 1, or less during slow start. */
 	share(now: number): number {
 		if (this.#slowStart === 0) return 1;
 		const returnedAt = this.#load(STATE.returnedAt);
@@ -93,11 +93,11 @@ export class UpstreamHealth {
 		return (known / 1000) * Math.exp(-Math.max(0, since(this.#load(STATE.latencyAt), now)) / LATENCY_DECAY);
 	}
 
-	/** Records the milliseconds until a response head, or those that a failure counts as. */
+	/** Records the milliseconds until a response head. A failure is recorded as a fixed number. */
 	observeLatency(milliseconds: number, now: number): void {
 		const weight = Math.exp(-Math.max(0, since(this.#load(STATE.latencyAt), now)) / LATENCY_DECAY);
 		const sunk = (this.#load(STATE.latency) / 1000) * weight;
-		// A peak counts at once; lower values reduce it in proportion to the time since the last one.
+		// A new peak counts immediately. Lower values reduce the latency in proportion to the time since the last one.
 		const next = milliseconds >= sunk ? milliseconds : sunk + milliseconds * (1 - weight);
 		Atomics.store(this.#words, this.#at + STATE.latency, Math.max(1, Math.min(Math.round(next * 1000), 2 ** 31 - 1)));
 		Atomics.store(this.#words, this.#at + STATE.latencyAt, now);

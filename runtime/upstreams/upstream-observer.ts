@@ -22,7 +22,7 @@ export class UpstreamObserver {
 		this.#pages = pages;
 	}
 
-	/** Records a response head; times in milliseconds, `connect` −1 for a reused connection. */
+	/** Records a response head. Times are in milliseconds; `connect` is −1 for a reused connection. */
 	answered(upstream: string, connect: number, firstByte: number): void {
 		const series = this.#series(upstream);
 		if (connect >= 0) observe(series.connect, UPSTREAM_FAMILIES.connect.buckets, connect / 1000);

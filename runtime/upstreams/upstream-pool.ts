@@ -1,4 +1,4 @@
-/** An upstream pool on one thread: selection, connections and counters; one for each lease key. */
+/** An upstream pool on one thread: selection, connections and counters. There is one for each lease key. */
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { Upstream, UpstreamOutcome, UpstreamRequest } from '../../compiler/exchange/leases.ts';
@@ -27,15 +27,15 @@ import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamCall } from './upstream-call.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
-/** A pool, for its owner. */
+/** A pool as its owner sees it. */
 export interface OwnedUpstreamPool extends UpstreamPool {
-	/** Closes idle connections and keeps none from now on; requests in flight finish. */
+	/** Closes idle connections and keeps no more of them. Requests in flight complete. */
 	close(): void;
 	/** Number of idle connections on this thread. */
 	readonly idleConnections: number;
 	/** Number of requests in flight on this thread. */
 	readonly inFlight: number;
-	/** Tells whether the served configuration uses the pool; if not, upgraded streams end after their delay. */
+	/** Sets whether the served configuration uses the pool. If it does not, upgraded connections end after their delay. */
 	inUse(used: boolean): void;
 }
 
@@ -84,11 +84,11 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	/** The last list of dynamic addresses, and its upstreams. */
 	#lastTexts: readonly string[] | undefined = undefined;
 	#lastResolved: readonly PooledUpstream[] = [];
-	/** Created with the first connection: most pools of a large configuration have none. */
+	/** Created with the first connection, because most pools of a large configuration never have any. */
 	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#closed = false;
-	/** Opened for the first large body, closed with the last connection; null if not available. */
+	/** Opened for the first large body, and closed with the last connection; null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
 	// Inputs of the current selection.
 	#candidates: readonly PooledUpstream[];
@@ -200,13 +200,13 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#closeRelay();
 	}
 
-	/** Bodies in progress continue without it. */
+	/** Closes the relay. Bodies in progress continue without it. */
 	#closeRelay(): void {
 		this.#relay?.close();
 		if (this.#relay) this.#relay = undefined;
 	}
 
-	// BalancerView, during `select`.
+	// Implements BalancerView, during `select`.
 
 	get size(): number {
 		return this.#candidates.length;
@@ -242,10 +242,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return Math.floor(Math.random() * bound);
 	}
 
-	// ConnectorDeps.
+	// Implements ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
-		// On Windows, several sockets have reads in progress at once, each into the buffer that it was given.
+		// On Windows, several sockets read at the same time, each into the buffer that it was given.
 		const { transport } = this.settings;
 		const size = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? READ_SIZE;
 		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(size);
@@ -299,7 +299,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	}
 
 	#resolve(texts: readonly string[]): readonly PooledUpstream[] {
-		// A resolved list is the same array until it is refreshed.
+		// A resolved list stays the same array until it is refreshed.
 		if (texts === this.#lastTexts) return this.#lastResolved;
 		const upstreams: PooledUpstream[] = [];
 		const now = processNow();
@@ -344,7 +344,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#closeRelay();
 	}
 
-	/** Makes further requests use new connections; busy ones close after their last request. */
+	/** Makes further requests use new connections. Busy ones close after their last request. */
 	#reconnect(): void {
 		for (const upstream of this.#all()) {
 			upstream.link.close();

@@ -4,7 +4,7 @@ import { ListenError } from '../listeners/port-probe.ts';
 import { UnknownEncoder } from '../logs/log-format.ts';
 import { MemoryRefused } from './generation-builder.ts';
 
-/** A failed build as the user sees it: a code and a message. For a bug, the message is the exception's. */
+/** A failed build as reported to the user: a code and a message. For an internal error, the message is the exception's. */
 export interface BuildProblem {
 	readonly code: string;
 	readonly message: string;

@@ -32,7 +32,7 @@ export interface SharedParts {
 	readonly routes: { readonly [name: string]: readonly Step[] };
 	/** Protocols of listeners, by key, if a site's `bind` sets them. */
 	readonly protocols?: { readonly [listener: string]: readonly string[] };
-	/** Digests of the files named by upstream TLS settings, by path; '' counts forced loads. */
+	/** Digests of the files named by upstream TLS settings, by path. The entry '' is the number of forced loads. */
 	readonly material?: { readonly [path: string]: string };
 }
 
@@ -97,7 +97,7 @@ export class GenerationBuild {
 	#sliceStart = performance.now();
 	#aborted = false;
 
-	/** `log` receives trace entries of handlers if `servers { trace }` is on. `routePlaces` and `activity` are the thread's. */
+	/** @param log Receives trace entries of handlers if `servers { trace }` is on. `routePlaces` and `activity` belong to the thread. */
 	constructor(
 		source: LeaseSource,
 		facts: HostFacts,

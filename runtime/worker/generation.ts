@@ -11,13 +11,13 @@ import type { LeaseHandle, LeaseRegistry } from '../threads/lease-table.ts';
 export interface SiteUnit {
 	readonly built: BuiltSite;
 	readonly leases: readonly LeaseHandle[];
-	/** Places of its steps in the text. */
+	/** The configuration places of its steps. */
 	readonly places?: StepPlaceTable | undefined;
 }
 
-/** Places of a generation's steps in its text. */
+/** The configuration places of a generation's steps. */
 export interface GenerationPlaces {
-	/** JSON for sites, by index; the others are unchanged. */
+	/** JSON for sites, by index. Sites that are missing are unchanged. */
 	readonly sites: ReadonlyMap<number, string>;
 	/** JSON for named routes; undefined if unchanged. */
 	readonly routes: string | undefined;
@@ -28,7 +28,7 @@ export interface GenerationPlaces {
 /** A listener's site lookup, which yields an index into the generation's sites. */
 export interface ListenerTable {
 	readonly table: SiteTable;
-	/** Exact host names served there, for the `host` label; undefined unless that is on. */
+	/** Exact host names served by the listener, for the `host` label; undefined unless that label is on. */
 	readonly hosts: ReadonlySet<string> | undefined;
 	/** JSON of its ListenerTls; undefined without TLS. */
 	readonly tls?: string | undefined;
@@ -42,9 +42,9 @@ export class Generation {
 	readonly tables: ReadonlyMap<string, ListenerTable>;
 	/** Sites of the previous generation that this one does not have. */
 	readonly dropped: readonly SiteUnit[];
-	/** Exchanges that began in this generation and have not ended. */
+	/** Number of exchanges that began in this generation and have not ended. */
 	exchanges = 0;
-	/** Kept beside `sites`: with thousands of sites, every object on a request's path is a cache miss. */
+	/** Kept apart from `sites`: with thousands of sites, every object on a request's path costs a cache miss. */
 	readonly #places: GenerationPlaces | undefined;
 	readonly #mains: readonly (Handler | undefined)[];
 	readonly #names: readonly string[];
@@ -65,7 +65,7 @@ export class Generation {
 		this.#names = sites.map(({ built }) => built.name);
 	}
 
-	/** Updates the places of sites shared with the previous generation, which may have moved. */
+	/** Updates the places of sites shared with the previous generation, which may have moved in the file. */
 	place(): void {
 		const places = this.#places;
 		if (places === undefined) return;
@@ -107,7 +107,7 @@ export class Generations {
 		this.#leases = leases;
 	}
 
-	/** Returns the generation named in shared memory. Reads it without Atomics.load, which is a function call, on each request. */
+	/** Returns the generation named in shared memory. Reads it without `Atomics.load`, because a function call per request would cost more. */
 	current(): Generation {
 		const number = this.#control[CONTROL_GENERATION]!;
 		return number === this.#current.number ? this.#current : this.#flip(number);
@@ -118,7 +118,7 @@ export class Generations {
 		return this.#current;
 	}
 
-	/** Number of old generations that still have exchanges. */
+	/** Number of old generations that still have unfinished exchanges. */
 	get lingering(): number {
 		return this.#old.length;
 	}
@@ -149,7 +149,7 @@ export class Generations {
 
 	#flip(number: number): Generation {
 		const next = this.#prepared;
-		// A thread that joins late builds the generation already named in memory, and until then serves what it has.
+		// A thread that starts late builds the generation already named in memory, and until then serves the one it has.
 		if (next?.number !== number) return this.#current;
 		this.#prepared = undefined;
 		this.#old.push(this.#current);
@@ -159,7 +159,7 @@ export class Generations {
 		return next;
 	}
 
-	/** Releases generations from the oldest on: a site dropped by one may still be running in any older one. */
+	/** Releases generations, oldest first. A site that one of them dropped may still be running in any older one. */
 	#releaseOld(): void {
 		while (this.#old.length > 0 && this.#old[0]!.exchanges === 0) {
 			this.#old.shift();

@@ -18,7 +18,7 @@ export class MainThreadClient {
 		this.#send = send;
 	}
 
-	/** Resolves to the reply. Rejects if the main thread failed to answer; it always replies while it lives. */
+	/** Resolves to the reply. Rejects if the main thread failed to answer. As long as it runs, the main thread always replies. */
 	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]> {
 		const id = ++this.#last;
 		return new Promise((resolve, reject) => {

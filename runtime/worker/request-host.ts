@@ -54,9 +54,9 @@ export class RequestHost implements ProtocolHost {
 	logsSteps = false;
 	/** Whether access logs show header fields with credentials (`servers { log_credentials }`). */
 	logsCredentials = false;
-	/** `Alt-Svc` for clients over TCP, while the listener speaks HTTP/3. */
+	/** The `Alt-Svc` value for clients over TCP while the listener offers HTTP/3. */
 	altSvc: string | undefined = undefined;
-	/** Whether a server name is served over HTTP/3; undefined if all are. */
+	/** Reports whether a server name is served over HTTP/3; undefined if all are. */
 	http3Serves: ((serverName: string) => boolean) | undefined = undefined;
 	readonly http2: Http2Counters;
 	readonly http3: Http3Counters & QuicCounters;
@@ -105,7 +105,7 @@ export class RequestHost implements ProtocolHost {
 		});
 	}
 
-	/** Tells clients of other protocols of HTTP/3 (RFC 7838); handlers may change what is said. */
+	/** Advertises HTTP/3 to clients of other protocols (RFC 7838). Handlers may change the field. */
 	#advertise(x: Exchange, value: string): void {
 		if (x.protocol === 'HTTP/3.0') return;
 		if (this.http3Serves?.(x.connection.tls?.serverName ?? '') === false) return;
@@ -138,7 +138,7 @@ export class RequestHost implements ProtocolHost {
 		);
 	}
 
-	/** Runs the site of a request, or what precedes sites. May already reject a malformed path. */
+	/** Runs the site of a request, after everything that precedes sites. May reject a malformed path already. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.strictHost) requireSameHost(x);
 		const { tls } = this.#thread;
@@ -211,7 +211,7 @@ export class RequestHost implements ProtocolHost {
 		}
 	}
 
-	/** Answers a request that no site or handler answered with an empty 200. */
+	/** Sets an empty response with status 200 if no site or handler has responded. */
 	#answered(x: Exchange): void {
 		if (x.response.status === 0) x.response.status = 200;
 		if (this.observer && !endsAtOnce(x)) x.answeredAt = performance.now();
@@ -219,8 +219,8 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	/**
-	 * Answers with the bare status if the error routes failed too, or there are none. After an unexpected error, anything may be
-	 * half done, so the connection is closed, as the compatible server does.
+	 * Responds with the bare status if the error routes have failed too, or if there are none. After an unexpected error, the response
+	 * may be incomplete, so the connection is closed, as the compatible server does.
 	 */
 	#failed(x: Exchange, error: unknown): void {
 		failResponse(x, error);
@@ -229,7 +229,7 @@ export class RequestHost implements ProtocolHost {
 		this.#logFailure(x, error, false);
 	}
 
-	/** Logs a failure. `handled`: an error route has answered. A bug is logged as an error even then. */
+	/** Logs a failure. `handled` means that an error route has responded; an unexpected error is logged as an error even then. */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const known = error instanceof HttpError;
 		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
@@ -240,7 +240,7 @@ export class RequestHost implements ProtocolHost {
 		this.#thread.log({
 			level: serious ? 'error' : 'debug',
 			logger: 'http.log.error',
-			// For unexpected errors, the message begins like the compatible server's, for whoever searches for that.
+			// The message for unexpected errors begins like the compatible server's, for people who search for it.
 			message: known ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
 			fields: {
 				status: x.response.status,
@@ -262,10 +262,10 @@ export class RequestHost implements ProtocolHost {
 	}
 }
 
-/** Up to this many characters, a body is sent in one write with its head. */
+/** Maximum characters of a body that is sent in one write with its head. */
 const SHORT_BODY = 4096;
 
-/** Reports whether the response is handed to the system as soon as it is complete, so that both times are the same. */
+/** Reports whether the response is passed to the system as soon as it is complete, so that both events have the same time. */
 function endsAtOnce({ response: { body }, upgraded, protocol }: Exchange): boolean {
 	if (upgraded !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;
 	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);

@@ -42,7 +42,7 @@ export interface LeaseThread {
 	batchPort(sink: string): AccessPort;
 	/** The thread's row of counters. */
 	readonly counters: Float64Array;
-	/** Decides which requests are traced; `spanPort` receives their spans. */
+	/** Decides which requests are traced. Their spans go to `spanPort`. */
 	readonly sampler: Sampler;
 	readonly spanPort: BatchPort;
 }
@@ -102,7 +102,7 @@ export class ThreadLeases implements LeaseSource {
 		});
 	}
 
-	/** Handles the arrival of requested memory; undefined if it could not be allocated. */
+	/** Handles the arrival of requested memory. `buffer` is undefined if it could not be allocated. */
 	memoryArrived(key: string, buffer: SharedArrayBuffer | undefined): void {
 		if (buffer) this.#memory.set(key, buffer);
 		else this.#refused.add(key);
@@ -111,14 +111,14 @@ export class ThreadLeases implements LeaseSource {
 		for (const resolve of this.#arrived.splice(0)) resolve();
 	}
 
-	/** After a switch of generations: makes pools that no site uses end their streams. */
+	/** Called after a switch of generations. Makes pools that no site uses end their upgraded connections. */
 	retirePools(inUse: (handle: string) => boolean): void {
 		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
 			pool.inUse(inUse(handle));
 		}
 	}
 
-	/** Returns a listener's memory shared by all threads, a row of `slots` Int32 for each; it is kept until the thread ends. */
+	/** Returns a listener's memory, with `slots` Int32 values for each thread. It is shared by all threads and kept until the thread ends. */
 	async listenerMemory(key: string, slots: number): Promise<SharedArrayBuffer> {
 		for (;;) {
 			try {

@@ -58,7 +58,7 @@ type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, start: WorkerStart): void {
-	// Its self-test runs in a turn of the event loop before the first connection.
+	// The poller's self-test runs in a turn of the event loop before the first connection.
 	threadPoller();
 	const activity = new ThreadActivity(start.activity);
 	const worker = new DataPlaneWorker(port, start, activity);
@@ -67,7 +67,7 @@ export function runWorker(port: MessagePort, start: WorkerStart): void {
 		activity.enter('message');
 		worker.take(message);
 		vitals.recordIfWanted();
-		// A build continues in turns of its own.
+		// A build continues in later turns of the event loop.
 		activity.leave('message');
 	});
 	activity.begin();
@@ -102,11 +102,11 @@ class DataPlaneWorker implements ThreadState {
 	readonly #handshakes: TlsObserver;
 	readonly #handshakeRates = new Map<string, HandshakeRate>();
 	readonly #listeners = new Map<string, WorkerListener>();
-	/** HTTP/3 of listeners, by key. */
+	/** The HTTP/3 sides of listeners, by key. */
 	readonly #quic = new Map<string, QuicListener>();
-	/** Bound for the generation that is not served yet, by key. */
+	/** Those bound for a generation that is not served yet, by key. */
 	readonly #quicBinding = new Map<string, QuicListener>();
-	/** Listeners bound for the generation that is not served yet. */
+	/** TCP listeners bound for a generation that is not served yet. */
 	#binding: WorkerListener[] = [];
 	readonly #routePlaces = new StepPlaceTable('');
 	#shared: SharedParts = { settings: {}, upstreams: {}, routes: {} };
@@ -242,7 +242,7 @@ class DataPlaneWorker implements ThreadState {
 		this.#send({ type: 'log', entry });
 	}
 
-	/** Reports are collected: a log that cannot keep up drops thousands of entries per second. */
+	/** Counts dropped entries and reports them in batches: a log that is too slow drops thousands of entries per second. */
 	#accessDropped(sink: string, entries: number): void {
 		this.row[ROW_SLOT.accessLogDropped]! += entries;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
@@ -318,7 +318,7 @@ class DataPlaneWorker implements ThreadState {
 		if (sockets.length > 0) this.#send({ type: 'listening', key: address.key, sockets });
 	}
 
-	/** Replies to a message with an attempt's number. */
+	/** Runs one attempt and replies with its number and result. */
 	async #attempt(attempt: number, run: () => Promise<void>): Promise<void> {
 		try {
 			await run();
@@ -336,7 +336,7 @@ class DataPlaneWorker implements ThreadState {
 		}
 	}
 
-	/** Takes part in serving the addresses of the process that this one succeeds. */
+	/** Begins to accept connections on the addresses that the predecessor still serves, too. */
 	async #accept(): Promise<void> {
 		for (const listener of this.#listeners.values()) {
 			if (listener.isBound) continue;
@@ -346,7 +346,7 @@ class DataPlaneWorker implements ThreadState {
 		}
 	}
 
-	/** Binds the UDP socket of a listener that is to speak HTTP/3. Throws ListenError if that is named and impossible. */
+	/** Binds the UDP socket of a listener that is to offer HTTP/3. Throws ListenError if the configuration names h3 and binding fails. */
 	#bindQuic(address: ListenerAddress): void {
 		const { key, http3 } = address;
 		if (http3 === undefined || this.#quic.has(key) || this.#quicBinding.has(key)) return;
@@ -389,7 +389,7 @@ class DataPlaneWorker implements ThreadState {
 		return protocols?.[address.key] ?? serverSettingsFor(settings, address).protocols ?? DEFAULT_PROTOCOLS;
 	}
 
-	/** A listener that speaks HTTP/3 no longer has its socket until the last connection has ended. */
+	/** Called when a listener that no longer offers HTTP/3 has closed its last HTTP/3 connection. */
 	#quicEnded(key: string): void {
 		const quic = this.#quic.get(key);
 		if (quic?.draining && quic.connections === 0 && !this.draining) {
@@ -457,7 +457,7 @@ class DataPlaneWorker implements ThreadState {
 		host.logsCredentials = server.log_credentials === true;
 		host.protocols = this.#protocolsOf(listener.address, this.#shared);
 		const limits = protocolLimits(server);
-		// Protocols compare the object's identity to detect a change.
+		// Protocols detect a change by the object's identity.
 		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
 		const { protocol, address } = listener;
 		const handshakes = this.generations.newest.tables.get(address.key)?.tls;
@@ -474,7 +474,7 @@ class DataPlaneWorker implements ThreadState {
 		listener.configure(server, host.admission);
 	}
 
-	/** Opens or drains what serves HTTP/3, and tells other clients of it. */
+	/** Opens or drains a listener's HTTP/3 side, and sets the `Alt-Svc` value for other clients. */
 	#configureQuic(protocol: TlsServer, host: RequestHost, key: string): void {
 		const bound = this.#quicBinding.get(key);
 		if (bound !== undefined) {
@@ -497,7 +497,7 @@ class DataPlaneWorker implements ThreadState {
 		host.http3Serves = all ? undefined : name => servesHttp3(selector.policy(selector.policyOf(name)));
 	}
 
-	/** Without this check, a flood of connections would take the descriptors that the Admin API and the logs need. */
+	/** Reports whether descriptors are left for a connection. Without this check, a flood would take those that the Admin API and logs need. */
 	#hasRoom(): boolean {
 		let open = 0;
 		for (const listener of this.#listeners.values()) open += listener.connections;
@@ -518,10 +518,10 @@ class DataPlaneWorker implements ThreadState {
 		for (const { protocol } of this.#listeners.values()) yield protocol;
 	}
 
-	/** Without descriptors, accepting fails thousands of times per second: logs once a minute, with a count. */
+	/** Handles a failure to accept. Without free descriptors, accepting fails thousands of times per second, so only one entry per minute is logged, with a count. */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
-		// Frees a descriptor for the next one.
+		// Closes a connection, which frees a descriptor for the next one.
 		this.#places.make();
 		const now = performance.now();
 		if (now < this.#acceptQuiet) return;

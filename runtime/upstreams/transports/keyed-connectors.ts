@@ -3,7 +3,7 @@ import type { TransportValues } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall } from '../../protocols/http1/client-call.ts';
 import type { UpstreamConnector } from './connector.ts';
 
-/** Maximum connectors kept; the least recently used is dropped first. */
+/** Maximum number of connectors kept. The least recently used one is dropped first. */
 const MAX_LINKS = 1024;
 
 /** A connector for each key. */

@@ -57,7 +57,7 @@ export class NegotiatedConnector implements UpstreamConnector, DialedFor {
 		this.#two.close();
 	}
 
-	/** DialedFor */
+	/** Implements DialedFor. */
 	connected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialing = false;
 		if (socket.protocol === 'h2') this.#two.connected(socket, call);
@@ -69,10 +69,10 @@ export class NegotiatedConnector implements UpstreamConnector, DialedFor {
 		this.#two.serveWaiting();
 	}
 
-	/** DialedFor */
+	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		// As if each of them had dialed.
+		// Each of them is treated as if it had opened the connection itself.
 		if (error) this.#following.fail(error);
 		else this.#serveFollowing();
 		this.#two.serveWaiting();

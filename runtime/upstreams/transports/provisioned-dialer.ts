@@ -3,7 +3,7 @@ import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { Dialer, Dialing, DialOwner } from '../../sockets/dialer.ts';
 import type { ClientTlsContext } from './tls-context.ts';
 
-/** Wraps another dialer. */
+/** A dialer that waits for TLS material and then uses another dialer. */
 export class ProvisionedDialer implements Dialer {
 	readonly #dialer: Dialer;
 	readonly #context: ClientTlsContext;

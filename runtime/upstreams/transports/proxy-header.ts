@@ -4,13 +4,13 @@ import type { ClientAddresses } from '../../../compiler/exchange/leases.ts';
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
-/** Returns the header to send first. Addresses that are unknown or of two families are sent as unknown. */
+/** Returns the header that is sent before anything else. Addresses that are unknown or of different families are sent as unknown. */
 export function proxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
 	const address = plain(client?.address ?? '');
 	const family = isIP(address);
 	const port = client?.port ?? 0;
 	const known = plain(client?.localAddress ?? '');
-	// The local address hardly matters to an upstream, and one of another family cannot be encoded.
+	// The local address hardly matters to an upstream, and an address of the other family cannot be encoded.
 	const local = isIP(known) === family ? known : family === 4 ? '0.0.0.0' : '::';
 	const localPort = client?.localPort ?? 0;
 	if (version === 'v1') {

@@ -77,13 +77,13 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Dia
 		this.connected(socket, call);
 	}
 
-	/** DialedFor */
+	/** Implements DialedFor. */
 	connected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialing--;
 		this.#settings.open(socket, this).send(call);
 	}
 
-	/** DialedFor */
+	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#open--;
 		this.#dialing--;
@@ -110,7 +110,7 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Dia
 		for (const connection of idle) connection.destroy();
 	}
 
-	/** ConnectionKeeper: the connection is free. */
+	/** Implements ConnectionKeeper: the connection is free. */
 	connectionIdle(connection: KeptConnection): void {
 		if (this.#waiting.size > 0) {
 			connection.send(this.#waiting.shift()!);
@@ -126,7 +126,7 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Dia
 		if (!onIdle()) connection.destroy();
 	}
 
-	/** ConnectionKeeper: the connection has ended. */
+	/** Implements ConnectionKeeper: the connection has ended. */
 	connectionLost(connection: KeptConnection): void {
 		const at = this.#idle.indexOf(connection);
 		if (at !== -1) this.#idle.splice(at, 1);

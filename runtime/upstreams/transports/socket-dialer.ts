@@ -27,7 +27,7 @@ export class SocketDialer implements Dialer {
 	readonly #prelude: Prelude;
 	readonly #bare: boolean;
 
-	/** @param bare True if callers may take the bare socket, which allows skipping the wrapper for some. */
+	/** @param bare True if callers may take over the underlying socket, so that some connections need no wrapper. */
 	constructor(target: ClientTarget, options: DialOptions, prelude: Prelude, bare = false) {
 		this.#target = target;
 		this.#options = options;
@@ -46,7 +46,7 @@ export class SocketDialer implements Dialer {
 	}
 }
 
-/** Reports an error that occurs before connecting. Asynchronous, so that the owner has the result first. */
+/** Reports an error that occurred before connecting, asynchronously, so that the owner has received the Dialing first. */
 function failedDialing(cause: Error, owner: DialOwner): Dialing {
 	let over = false;
 	queueMicrotask(() => {
@@ -121,7 +121,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		if (this.#finish()) this.#socket.destroy();
 	}
 
-	/** Nothing may arrive before the first request. */
+	/** Rejects data, because nothing may arrive before the first request. */
 	received(): boolean {
 		return false;
 	}
@@ -132,7 +132,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		this.#fail(new UpstreamError('connect', error ? errorText(error) : 'the connection was closed', error));
 	}
 
-	/** Continues when the real target is at the other end of the socket. */
+	/** Continues once the other end of the socket is the real target. */
 	#connected(): void {
 		if (this.#over) return;
 		const { header, tls } = this.#prelude;
@@ -175,7 +175,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		);
 	}
 
-	/** Returns true the first time. */
+	/** Marks dialing as finished. Returns true on the first call. */
 	#finish(): boolean {
 		if (this.#over) return false;
 		this.#over = true;

@@ -32,7 +32,7 @@ export class TlsClient {
 		this.handshakeTimeout = settings.handshake_timeout ?? HANDSHAKE_TIMEOUT;
 	}
 
-	/** Returns why no connection can be made: unusable certificates or keys. Must be called before {@link options}. */
+	/** Returns why no connection can be made, such as an unusable certificate or key. Must be called before {@link options}. */
 	problem(): Error | undefined {
 		try {
 			this.#context.current();
@@ -62,7 +62,7 @@ export class TlsClient {
 		};
 	}
 
-	/** Checks a finished handshake. Returns why the connection cannot be used, or undefined. */
+	/** Checks a finished handshake. Returns why the connection cannot be used; undefined if it can. */
 	secured(socket: TLSSocket, context: SecureContext | undefined): string | undefined {
 		if ((this.#settings.renegotiation ?? 'never') === 'never') socket.disableRenegotiation();
 		socket.on('session', session => {
@@ -75,7 +75,7 @@ export class TlsClient {
 	}
 }
 
-/** Converts names of groups to OpenSSL's. */
+/** Converts names of curves to OpenSSL's names of groups. */
 function groupsOf(curves: readonly string[]): string {
 	return curves.map(curve => OPENSSL_GROUPS[curve] ?? curve).join(':');
 }

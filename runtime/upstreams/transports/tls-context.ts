@@ -22,9 +22,9 @@ export class ClientTlsContext {
 	readonly #files: readonly string[];
 	#context: SecureContext | undefined = undefined;
 	#times = '';
-	/** Material from the main thread has changed since the context was created. */
+	/** True if the main thread has sent different material since the context was created. */
 	#outdated = false;
-	/** The context has been replaced since the last call of {@link takeReplaced}. */
+	/** True if the context has been replaced since the last call of {@link takeReplaced}. */
 	#replaced = false;
 	#lookedAt = 0;
 	readonly #wanted: TlsWanted | undefined;
@@ -53,8 +53,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * Returns a promise until all material has arrived, which resolves to a description of what is missing, or to undefined; then
-	 * returns undefined. Refreshes old material in the background.
+	 * While material is missing, returns a promise that resolves, once everything has arrived, to a description of what is missing, or
+	 * to undefined. Otherwise returns undefined. Refreshes old material in the background.
 	 */
 	pending(): Promise<string | undefined> | undefined {
 		if (!this.#wanted) return undefined;
@@ -69,7 +69,7 @@ export class ClientTlsContext {
 		const provided = await this.#provider(wanted);
 		this.#asking = undefined;
 		this.#askedAt = performance.now();
-		// If it cannot be obtained again, the old material stays in use.
+		// If the material cannot be obtained again, the old one stays in use.
 		if (provided.problem === undefined || this.#provided?.problem !== undefined || !this.#provided) {
 			if (JSON.stringify(provided) !== JSON.stringify(this.#provided)) this.#outdated = true;
 			this.#provided = provided;
@@ -91,8 +91,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * Returns the context for the current files; if they have become unusable, the previous context. Throws if there is none:
-	 * for example, only here does OpenSSL find that a key is too short.
+	 * Returns the context for the current files, or the previous context if they have become unusable. Throws if there is no previous
+	 * one. Some errors, such as a key that is too short, show only here, because OpenSSL finds them.
 	 */
 	current(): SecureContext {
 		const now = performance.now();
@@ -128,7 +128,7 @@ export class ClientTlsContext {
 	}
 }
 
-/** The provider without a main thread. */
+/** A provider for use without a main thread, which provides nothing. */
 const NOTHING: TlsProvider = async () => ({
 	authorities: [],
 	certificate: undefined,
@@ -140,7 +140,7 @@ function timeOf(path: string): string {
 	return stat ? `${stat.mtimeMs}/${stat.size}/${stat.ino}` : '-';
 }
 
-/** Adds the system's trusted authorities to this thread's defaults, which come with Node. */
+/** Adds the system's trusted CAs to this thread's defaults, which come with Node. */
 function believeSystem(): void {
 	const bundled = getCACertificates('bundled');
 	const known = getCACertificates('default');

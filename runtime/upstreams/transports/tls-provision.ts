@@ -11,11 +11,11 @@ export interface TlsWanted {
 	readonly certificate: string | undefined;
 }
 
-/** The reply. */
+/** The main thread's reply. */
 export interface TlsProvided {
 	/** PEM. */
 	readonly authorities: readonly string[];
-	/** PEM; undefined if none was requested. */
+	/** The certificate and its key in PEM; undefined if none was requested. */
 	readonly certificate: { readonly chain: string; readonly key: string } | undefined;
 	/** Why something is missing, as a sentence without its period; undefined if nothing is. */
 	readonly problem: string | undefined;

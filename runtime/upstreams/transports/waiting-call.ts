@@ -4,11 +4,11 @@ import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.
 import type { Dialer, Dialing, DialOwner } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 
-/** Callbacks for the result of dialing. */
+/** Callbacks for the result of opening a connection. */
 export interface DialedFor {
-	/** Sends the request on the socket. */
+	/** Called with the open socket, on which the request must be sent. */
 	connected(socket: UpstreamSocket, call: ClientCall): void;
-	/** Dialing failed with `error`, or the request was canceled. The request has been notified. */
+	/** Called if connecting failed with `error`, or if the request was canceled. The request has been notified already. */
 	notConnected(error: UpstreamError | undefined): void;
 }
 
