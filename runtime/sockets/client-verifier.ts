@@ -4,7 +4,7 @@
  * only close the connection.
  */
 import type { SecureContext } from 'node:tls';
-import { inspect } from 'node:util';
+import { contextAddress } from './context-address.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
@@ -119,18 +119,10 @@ function makeVerifier(): ClientVerifier | undefined {
 				terms.push({ chain, leaves: hex && new Set(hex) });
 				numbers.set(key, number);
 			}
-			functions.SSL_CTX_set_cert_verify_callback(addressOf(context), callback, BigInt(number));
+			functions.SSL_CTX_set_cert_verify_callback(contextAddress(context), callback, BigInt(number));
 		},
 		get refusedAsExpired() {
 			return expired;
 		},
 	};
-}
-
-/** Returns the address of OpenSSL's context. Node exposes it only as an opaque value, so it is read from its printed form. */
-function addressOf(context: SecureContext): bigint {
-	const { context: inner } = context as SecureContext & { readonly context?: { readonly _external?: unknown } };
-	const address = /^\[External: (?:0x)?([0-9a-f]+)\]$/i.exec(inspect(inner?._external))?.[1];
-	if (address === undefined || /^0*$/.test(address)) throw new Error('The TLS context has no address.');
-	return BigInt(`0x${address}`);
 }

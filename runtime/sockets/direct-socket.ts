@@ -179,21 +179,55 @@ export class DirectSocket implements PolledSocket {
 		this.resume();
 	}
 
-	/** Starts reading into memory that sockets may share, before it is known which protocol will take the connection over. */
-	peek(memory: Uint8Array, holder: PeekOwner): void {
+	/**
+	 * Starts reading into memory that sockets may share, before it is known which protocol will take the connection over.
+	 * @param polled True to read by the thread's poller, if possible, instead of the handle.
+	 */
+	peek(memory: Uint8Array, holder: PeekOwner, polled = false): void {
 		this.holder = holder;
 		const handle = this._handle;
 		if (handle === null) return;
 		this.#peeking = holder;
-		this.#peeked = memory;
-		handle.useUserBuffer(memory);
-		handle.onread = onPeek;
+		this.#memory = memory;
+		const poller = polled ? threadPoller() : undefined;
+		const descriptor = poller === undefined ? undefined : handle.fd;
+		if (descriptor !== undefined && descriptor >= 0) {
+			this.#poller = poller;
+			this.#descriptor = descriptor;
+			this.#isUnix = handle.getpeername === undefined;
+			this.#address = poller!.addressOf(memory);
+		} else this.#peekByHandle(handle, memory);
 		this.resume();
 	}
 
-	/** Continues on another handle, which wraps the current one, and reads from it. */
-	goOver(handle: StreamHandle): void {
+	#peekByHandle(handle: StreamHandle, memory: Uint8Array): void {
+		this.#peeked = memory;
+		handle.useUserBuffer(memory);
+		handle.onread = onPeek;
+	}
+
+	/** The poller that watches the socket, if any. */
+	get poller(): SocketPoller | undefined {
+		return this.#watched ? this.#poller : undefined;
+	}
+
+	/** True if there may be data that the poller will not report again by itself. */
+	get hasMore(): boolean {
+		return this.#hasMore;
+	}
+
+	/**
+	 * Continues on another handle, which wraps the current one, and reads from it.
+	 * @param polled The poller's new target, if the new handle reads by the poller.
+	 */
+	goOver(handle: StreamHandle, polled?: PolledSocket): void {
 		this.#peeking = undefined;
+		if (this.#watched) {
+			if (polled) this.#poller!.replace(this.#descriptor, this, polled);
+			else this.#poller!.remove(this.#descriptor);
+			this.#watched = false;
+		}
+		this.#poller = undefined;
 		this._handle = handle;
 		this.#reading = true;
 		handle.onread = onRead;
@@ -216,6 +250,7 @@ export class DirectSocket implements PolledSocket {
 	/** Implements PolledSocket. */
 	readable(hasEnd: boolean, hasMark: boolean): void {
 		const poller = this.#poller!;
+		const peeking = this.#peeking;
 		for (let reads = 0; reads < READS_A_TURN; reads++) {
 			if (!this.#reading) break;
 			const room = this.#nextRead;
@@ -226,7 +261,13 @@ export class DirectSocket implements PolledSocket {
 				if (count !== NOTHING) this.read(count === 0 ? END_OF_STREAM : count);
 				return;
 			}
-			this.holder?.received(count);
+			if (peeking === undefined) this.holder?.received(count);
+			else {
+				// Whoever takes over reads it.
+				this.#hasMore = hasEnd || hasMark || count === room;
+				peeking.peeked(count);
+				if (this.#poller === undefined) return;
+			}
 			const { nextMemory } = this;
 			if (nextMemory !== undefined) {
 				this.nextMemory = undefined;
@@ -258,6 +299,9 @@ export class DirectSocket implements PolledSocket {
 	toSocket(): Socket {
 		const handle = this._handle;
 		this.pause();
+		if (this.#watched) this.#poller!.remove(this.#descriptor);
+		this.#watched = false;
+		this.#poller = undefined;
 		this._handle = null;
 		this.destroyed = true;
 		// The type declares the option only for bound handles, but connected handles work, too.
@@ -404,7 +448,8 @@ export class DirectSocket implements PolledSocket {
 		this.#poller = undefined;
 		const handle = this._handle;
 		if (handle === null) return;
-		handle.useUserBuffer(this.#memory!);
+		if (this.#peeking) this.#peekByHandle(handle, this.#memory!);
+		else handle.useUserBuffer(this.#memory!);
 		this.#startHandle(handle);
 	}
 

@@ -203,6 +203,12 @@ export class SocketPoller {
 		this.#control(this.#poll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
 	}
 
+	/** Reports to another one from now on what the descriptor of a watched socket has to read. */
+	replace(descriptor: number, socket: PolledSocket, other: PolledSocket): void {
+		this.#sockets[descriptor] = other;
+		other.pollTurn = socket.pollTurn;
+	}
+
 	/** Stops watching a socket that is being closed. */
 	forget(descriptor: number): void {
 		this.#sockets[descriptor] = undefined;
@@ -217,6 +223,11 @@ export class SocketPoller {
 	read(descriptor: number, address: bigint, length: number): number {
 		const count = this.#read(descriptor, address, length);
 		return count >= 0 ? count : -this.#errno();
+	}
+
+	/** Writes bytes at an address; returns how many were accepted, −1 for none, even because of an error. */
+	writeAt(descriptor: number, address: bigint, length: number): number {
+		return this.#write(descriptor, address, length);
 	}
 
 	/** Writes bytes. Returns how many were accepted; −1 if none were, whatever the reason. */

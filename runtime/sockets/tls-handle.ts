@@ -6,6 +6,7 @@ import type { SecureContext } from 'node:tls';
 import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
 import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError } from './handle-writes.ts';
 import { isDirectIoRelease } from './io-mode.ts';
+import type { OpensslContext } from './openssl-context.ts';
 
 /** Facts about a finished handshake. */
 export interface HandshakeFacts {
@@ -72,6 +73,8 @@ export interface HandshakeTerms {
 	readonly protocols: Uint8Array;
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly stapled: Uint8Array | undefined;
+	/** The same for OpenSSL itself, where that does the handshakes. */
+	readonly openssl?: OpensslContext | undefined;
 }
 
 /** Callbacks for the end of a handshake. Exactly one is called, unless we close the connection. */
@@ -86,19 +89,8 @@ interface Waiting extends PendingWrite {
 	readonly bytes: number;
 }
 
-/** Starts a handshake on a connection whose first bytes, part of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
-export function startTls(socket: DirectSocket, first: Uint8Array, terms: HandshakeTerms, end: HandshakeEnd): void {
-	const handle = new TlsHandle(socket, terms, end);
-	socket.goOver(handle);
-	handle.begin(first);
-}
-
-/** Returns the facts of a handshake that {@link startTls} started. */
-export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
-	return (socket._handle as TlsHandle).facts;
-}
-
-class TlsHandle implements StreamHandle {
+/** The handle of a connection with TLS by Node. */
+export class TlsHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket: DirectSocket;
 	/** Undefined once the handshake is over. */

@@ -4,10 +4,19 @@
  * a `tls.Server` that never listens, because Node implements them only there.
  */
 import type { Socket } from 'node:net';
-import { createSecureContext, createServer, type Server, TLSSocket, type TlsOptions } from 'node:tls';
+import {
+	createSecureContext,
+	createServer,
+	type SecureContext,
+	type Server,
+	TLSSocket,
+	type TlsOptions,
+} from 'node:tls';
 import { type ClientCertificateCriteria, clientVerifier } from '../sockets/client-verifier.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
+import { OpensslContext } from '../sockets/openssl-context.ts';
 import { renewTickets } from '../sockets/renewed-tickets.ts';
+import { directTls } from '../sockets/start-tls.ts';
 import type { HandshakeTerms } from '../sockets/tls-handle.ts';
 import { closeContext, contextOf, copyPeerAddress, releaseControl } from '../sockets/tls-internals.ts';
 
@@ -52,26 +61,32 @@ export class HandshakeAborted extends Error {
 export class PlainHandshaker implements Handshaker {
 	readonly terms: HandshakeTerms;
 	readonly outcome: HandshakeOutcome;
-	readonly #options: SocketOptions;
+	readonly #terms: Terms;
+	#options: SocketOptions | undefined;
 
 	constructor(options: HandshakerOptions, outcome: HandshakeOutcome) {
-		this.terms = termsOf(options, undefined);
-		this.#options = {
+		this.#terms = new Terms(options, undefined);
+		this.terms = this.#terms;
+		this.outcome = outcome;
+	}
+
+	close(): void {
+		this.#terms.close();
+	}
+
+	get #socketOptions(): SocketOptions {
+		this.#options ??= {
 			isServer: true,
 			secureContext: this.terms.context,
 			requestCert: false,
 			rejectUnauthorized: false,
 			ALPNProtocols: this.terms.protocols,
 		};
-		this.outcome = outcome;
-	}
-
-	close(): void {
-		closeContext(this.terms.context);
+		return this.#options;
 	}
 
 	handshake(raw: Socket): void {
-		const socket: HandshakingSocket = new TLSSocket(raw, this.#options);
+		const socket: HandshakingSocket = new TLSSocket(raw, this.#socketOptions);
 		copyPeerAddress(socket, raw);
 		socket[OUTCOME] = this.outcome;
 		socket.on('secure', secured);
@@ -139,7 +154,7 @@ export class StaplingHandshaker implements Handshaker {
 	readonly outcome: HandshakeOutcome;
 	readonly #options: HandshakerOptions;
 	readonly #response: Buffer;
-	#terms: HandshakeTerms | undefined;
+	#terms: Terms | undefined;
 	#streams: ServerHandshaker | undefined;
 
 	constructor(options: HandshakerOptions, response: Buffer, outcome: HandshakeOutcome) {
@@ -149,7 +164,7 @@ export class StaplingHandshaker implements Handshaker {
 	}
 
 	get terms(): HandshakeTerms {
-		this.#terms ??= termsOf(this.#options, this.#response);
+		this.#terms ??= new Terms(this.#options, this.#response);
 		return this.#terms;
 	}
 
@@ -159,7 +174,7 @@ export class StaplingHandshaker implements Handshaker {
 	}
 
 	close(): void {
-		if (this.#terms) closeContext(this.#terms.context);
+		this.#terms?.close();
 		this.#streams?.close();
 		this.#terms = undefined;
 		this.#streams = undefined;
@@ -177,11 +192,51 @@ export class StaplingHandshaker implements Handshaker {
 	}
 }
 
-function termsOf(options: HandshakerOptions, stapled: Uint8Array | undefined): HandshakeTerms {
-	const { ALPNProtocols: protocols, newestKey, ...settings } = options;
-	const context = createSecureContext(settings);
-	if (newestKey && options.ticketKeys) renewTickets(context, options.ticketKeys, newestKey);
-	return { context, protocols: wireForm(protocols), stapled };
+/**
+ * The settings of handshakes without streams. Node's connections and those of OpenSSL itself have contexts of their own, each made
+ * when it is needed, because the callbacks of one expect no connection of the other.
+ */
+class Terms implements HandshakeTerms {
+	readonly protocols: Uint8Array;
+	readonly stapled: Uint8Array | undefined;
+	readonly #options: HandshakerOptions;
+	#context: SecureContext | undefined;
+	#openssl: OpensslContext | undefined;
+
+	/** Throws if OpenSSL rejects the options. */
+	constructor(options: HandshakerOptions, stapled: Uint8Array | undefined) {
+		this.#options = options;
+		this.protocols = wireForm(options.ALPNProtocols);
+		this.stapled = stapled;
+		if (this.openssl === undefined) this.#context = this.#make();
+	}
+
+	get context(): SecureContext {
+		this.#context ??= this.#make();
+		return this.#context;
+	}
+
+	get openssl(): OpensslContext | undefined {
+		const thread = directTls();
+		if (thread !== undefined) {
+			this.#openssl ??= new OpensslContext(thread, this.#make(), this.protocols, this.stapled);
+		}
+		return this.#openssl;
+	}
+
+	close(): void {
+		if (this.#context) closeContext(this.#context);
+		if (this.#openssl === undefined) return;
+		this.#openssl.close();
+		closeContext(this.#openssl.context);
+	}
+
+	#make(): SecureContext {
+		const { ALPNProtocols: _, newestKey, ...settings } = this.#options;
+		const context = createSecureContext(settings);
+		if (newestKey && settings.ticketKeys) renewTickets(context, settings.ticketKeys as Buffer, newestKey);
+		return context;
+	}
 }
 
 /** Encodes ALPN protocol names, each preceded by its length (RFC 7301 §3.1). */

@@ -15,7 +15,7 @@ import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE_MS } from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
-import { handshakeFacts, startTls } from '../sockets/tls-handle.ts';
+import { directTls, handshakeFacts, startTls } from '../sockets/start-tls.ts';
 import { connectionBelow } from '../sockets/tls-internals.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';
@@ -102,6 +102,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	constructor(deps: TlsServerDeps) {
 		this.#deps = deps;
+		// Looks up OpenSSL's functions before there are connections.
+		directTls();
 		this.#selector = this.#choose({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
 		deps.tls.listen(this);
 	}
@@ -172,7 +174,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const pending = new PendingHandshake(this, socket, peer, this.#selector, performance.now() + this.#limit);
 		this.#pending.set(socket, pending);
 		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
-		if (direct) socket.peek(this.peekMemory, pending);
+		if (direct) socket.peek(this.peekMemory, pending, directTls() !== undefined);
 		else {
 			follow(socket, pending);
 			socket.on('data', takeHello);

@@ -1,4 +1,5 @@
 /** What the QUIC sockets of one thread share: the library functions, memory, and the callbacks for OpenSSL. */
+import { stapleCallback } from '../ocsp-staple.ts';
 import { threadPoller } from '../socket-poller.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { DatagramMemory } from './udp-socket.ts';
@@ -23,9 +24,6 @@ const FAILURE = 0;
 const INTERNAL_ERROR = 80;
 const ALPN_OK = 0;
 const ALPN_FATAL = 2;
-const STATUS_OK = 0;
-const STATUS_NONE = 3;
-const CTRL_SET_OCSP_RESPONSE = 71;
 const MAX_ALPN = 1024;
 
 /** What the QUIC sockets of one thread share. */
@@ -79,21 +77,7 @@ export class QuicThread {
 			}
 		};
 		this.alpn = library.callback('int32', alpnTypes, chooseAlpn);
-		this.status = library.callback('int32', ['pointer', 'pointer'], (ssl: bigint) => {
-			try {
-				const stapled = this.current?.stapled;
-				if (stapled === undefined) return STATUS_NONE;
-				const { f } = library;
-				// OpenSSL frees this memory together with the connection.
-				const at = f.CRYPTO_malloc(BigInt(stapled.length), 0n, 0) as bigint;
-				if (at === 0n) return STATUS_NONE;
-				library.write(at, stapled);
-				f.SSL_ctrl(ssl, CTRL_SET_OCSP_RESPONSE, BigInt(stapled.length), at);
-				return STATUS_OK;
-			} catch {
-				return STATUS_NONE;
-			}
-		});
+		this.status = stapleCallback(library, () => this.current?.stapled);
 	}
 }
 

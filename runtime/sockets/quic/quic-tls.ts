@@ -1,5 +1,6 @@
 /** The TLS settings of one QUIC socket: an `SSL_CTX` with h3 as its only protocol, and certificates by ClientHello. */
 import { hkdfSync } from 'node:crypto';
+import { CTRL_STATUS_CALLBACK } from '../ocsp-staple.ts';
 import { offersHttp3, type QuicThread } from './quic-thread.ts';
 
 /** The properties of a ClientHello on which the choice of a certificate depends. */
@@ -35,7 +36,6 @@ const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
 const SESSION_CONTEXT = 'svc h3';
 const CTRL_SET_SESSION_CACHE_MODE = 44;
 const CTRL_SET_TICKET_KEYS = 59;
-const CTRL_STATUS_CALLBACK = 63;
 const CTRL_SET_GROUPS_LIST = 92;
 /** Total size of a ticket key: a key name, a MAC key and an AES key. */
 const TICKET_KEY_BYTES = 80;

@@ -5,356 +5,537 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { PublishedCertificate } from '../../../runtime/certificates/certificate-feed.ts';
 import { createHttp1Server } from '../../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
 import { interceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
 import { DirectSocket, type StreamHandle } from '../../../runtime/sockets/direct-socket.ts';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
-import { DIRECT_TLS, type HandshakeFacts, startTls } from '../../../runtime/sockets/tls-handle.ts';
+import { OpensslContext } from '../../../runtime/sockets/openssl-context.ts';
+import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
+import { opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
+import { directTls, startTls, useDirectTls } from '../../../runtime/sockets/start-tls.ts';
+import { DIRECT_TLS, type HandshakeFacts } from '../../../runtime/sockets/tls-handle.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { pace, until } from '../../harness.ts';
+import { RECORD, sealedClient } from '../../long/sealed-client.ts';
 import { bodyOf } from '../protocols/http1/wire.ts';
 
-const direct = suite('TLS without streams');
-
-let listener: Server;
-let server: TlsServer;
-let port: number;
-let opened = 0;
-let closed = 0;
-const failures: string[] = [];
-const completed: string[] = [];
-
-direct.before(async () => {
-	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
-	const http1 = createHttp1Server({
-		async handle(x) {
-			x.response.status = 200;
-			switch (x.request.path) {
-				case '/slow':
-					await pace(30);
-					break;
-				case '/gone':
-					await new Promise<void>(resolve => x.onGone(resolve));
-					break;
-				case '/echo':
-					x.upgraded = stream => void stream.pipe(stream);
-					x.response.status = 101;
-					x.response.headers.set('upgrade', 'echo');
-					x.response.headers.set('connection', 'upgrade');
-					return;
-			}
-			const body = Buffer.from(await bodyOf(x), 'latin1');
-			x.response.body = x.request.path === '/digest' ? createHash('sha256').update(body).digest('hex') : body;
-		},
-		finished: () => {},
-		refused: () => {},
-		opened: () => void opened++,
-		closed: () => void closed++,
-		limits: DEFAULT_LIMITS,
-		draining: false,
-	});
-	const tls = new ThreadTls(() => {});
-	const published = { id: 'one', names: ['example.test'], chain: certificate, key };
-	tls.take({ kind: 'certificates', set: [published], dropped: [] });
-	server = new TlsServer({
-		tls,
-		port: 0,
-		protocols: () => ['h1'],
-		http1,
-		http2: undefined,
-		obtain: async () => false,
-		completed: version => void completed.push(version),
-		failed: reason => void failures.push(reason),
-		ended: () => {},
-	});
-	server.configure(JSON.stringify({ policies: [{}], names: {}, other: 0, strict_sni_host: false }));
-	listener = createServer({ allowHalfOpen: true }, socket => server.accept(socket, 'https'));
-	listener.listen(0, '127.0.0.1');
-	await once(listener, 'listening');
-	interceptHandles(listener, handle => {
-		const socket = new DirectSocket(handle);
-		// The listener, too, reads the address when accepting, so that it is known even after a reset.
-		assert.ok(socket.remoteAddress);
-		server.accept(socket, 'https');
-		return true;
-	});
-	port = (listener.address() as { port: number }).port;
-});
-
-direct.after(() => {
-	listener.close();
-	server.close();
-});
-
-async function open(options: object = {}): Promise<TLSSocket> {
-	const socket = connectTls({
-		host: '127.0.0.1',
-		port,
-		servername: 'example.test',
-		rejectUnauthorized: false,
-		...options,
-	});
-	socket.on('error', () => {});
-	await once(socket, 'secureConnect');
-	return socket;
-}
-
-/** Reads until the connection ends. */
-async function rest(socket: Socket): Promise<Buffer> {
-	const chunks: Buffer[] = [];
-	for await (const chunk of socket) chunks.push(chunk);
-	return Buffer.concat(chunks);
-}
-
-async function allClosed(): Promise<void> {
-	await until('all connections are closed', () => server.connections === 0);
-	assert.is(closed, opened);
-}
-
-const post = (path: string, length: number, more = 'Connection: close\r\n'): string =>
-	`POST ${path} HTTP/1.1\r\nHost: example.test\r\nContent-Length: ${length}\r\n${more}\r\n`;
-
-direct('direct TLS is available on this release of Node', () => {
-	assert.ok(DIRECT_TLS);
-});
-
-direct('calls on a connection that is closed or gone return an error and do not end the process', async () => {
-	// In `node` mode connections are not accepted as handles.
-	if (!isDirectIo()) return;
-	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
-	const context = createSecureContext({ cert: certificate, key });
-	const terms = { context, protocols: Buffer.from('\x08http/1.1', 'latin1'), stapled: undefined };
-	const memory = Buffer.allocUnsafeSlow(65_536);
-	let gone = (): void => {};
-	const ended = new Promise<void>(resolve => {
-		gone = resolve;
-	});
-	let handle: StreamHandle | undefined;
-	let secured: DirectSocket | undefined;
-	/** Makes every call that a socket makes, and returns the calls that do not report an error. */
-	const callAll = (): string[] => {
-		const tls = handle!;
-		tls.useUserBuffer(memory);
-		const results: { [name: string]: unknown } = {
-			readStart: tls.readStart(),
-			readStop: tls.readStop(),
-			writeLatin1String: tls.writeLatin1String(null, 'text'),
-			writeBuffer: tls.writeBuffer(null, Buffer.from('bytes')),
-			writev: (tls as StreamHandle & { writev(...values: unknown[]): unknown }).writev(null, ['text', 'latin1'], false),
-			shutdown: tls.shutdown({}),
-		};
-		tls.close();
-		return Object.keys(results).filter(name => !(Number(results[name]) < 0));
-	};
-	const tlsListener = createServer({ allowHalfOpen: true });
-	tlsListener.listen(0, '127.0.0.1');
-	await once(tlsListener, 'listening');
-	const end = {
-		secured: (socket: DirectSocket) => {
-			secured = socket;
-			handle = socket._handle!;
-			assert.is((handle as unknown as { facts: HandshakeFacts }).facts.getProtocol(), 'TLSv1.3');
-			socket.destroy();
-			assert.equal(callAll(), []);
-		},
-		failed: (error: Error) => assert.unreachable(error.message),
-	};
-	interceptHandles(tlsListener, accepted => {
-		const socket = new DirectSocket(accepted);
-		const nothing = (): void => {};
-		const owner = { received: nothing, ended: nothing, drained: nothing, closed: () => gone() };
-		socket.peek(memory, {
-			...owner,
-			peeked: count => startTls(socket, Buffer.from(memory.subarray(0, count)), terms, end),
-		});
-		return true;
-	});
-	const client = connectTls({
-		host: '127.0.0.1',
-		port: (tlsListener.address() as { port: number }).port,
-		rejectUnauthorized: false,
-	});
-	client.on('error', () => {});
-	try {
-		await ended;
-		assert.equal(callAll(), []);
-		const { facts } = handle as unknown as { facts: HandshakeFacts };
-		assert.equal(
-			[facts.getProtocol(), facts.getCipher(), facts.getALPNNegotiatedProtocol(), facts.isSessionReused()],
-			[null, undefined, false, false],
-		);
-		assert.ok(secured!.destroyed);
-	} finally {
-		client.destroy();
-		tlsListener.close();
-	}
-});
-
-for (const maxVersion of ['TLSv1.2', 'TLSv1.3']) {
-	direct(`bodies of any size arrive complete in both directions (${maxVersion})`, async () => {
-		const sizes = [0, 1, 4095, 16_384, 16_385, 70_000, 300_000, 3_000_000];
-		await Promise.all(
-			sizes.map(async (size, index) => {
-				const body = randomBytes(size);
-				const socket = await open({ maxVersion });
-				socket.write(post(index % 2 ? '/slow' : '/', size));
-				for (let at = 0; at < size; at += 50_000) {
-					socket.write(body.subarray(at, at + 50_000));
-					if (index % 3 === 0) await pace(1);
-				}
-				const answer = await rest(socket);
-				assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body), `${size} bytes`);
-			}),
-		);
-		await allClosed();
-	});
-}
-
-direct('a slow reader gets exactly the whole response', async () => {
-	const body = randomBytes(4_000_000);
-	const socket = await open();
-	socket.write(post('/', body.length));
-	socket.write(body);
-	await pace(100);
-	const chunks: Buffer[] = [];
-	for await (const chunk of socket) {
-		chunks.push(chunk as Buffer);
-		if (chunks.length % 20 === 0) await pace(2);
-	}
-	const answer = Buffer.concat(chunks);
-	assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body));
-	await allClosed();
-});
-
-direct('requests sent at once are answered in order, however long the first takes', async () => {
-	const socket = await open();
-	const count = 300;
-	let text = `${post('/slow', 3, '')}000`;
-	for (let i = 1; i < count; i++) text += `${post(i % 50 === 0 ? '/slow' : '/', 5000, '')}${`${i}.`.padEnd(5000, 'x')}`;
-	text += `${post('/', 4)}last`;
-	socket.write(text);
-	const answer = (await rest(socket)).toString('latin1');
-	const bodies = answer.split(/HTTP\/1\.1 200 OK\r\n/).slice(1);
-	assert.is(bodies.length, count + 1);
-	for (let i = 1; i < count; i++) assert.ok(bodies[i]!.includes(`\r\n\r\n${i}.xx`), `${i}`);
-	assert.ok(bodies[count]!.endsWith('last'));
-	await allClosed();
-});
-
-direct('an upgraded connection echoes while both sides pause reading now and then', async () => {
-	const socket = await open();
-	socket.write('GET /echo HTTP/1.1\r\nHost: example.test\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n');
-	await once(socket, 'data');
-	const sent = createHash('sha256');
-	const got = createHash('sha256');
-	let received = 0;
-	socket.on('data', (bytes: Buffer) => {
-		received += bytes.length;
-		got.update(bytes);
-		if (received % 7 !== 0) return;
-		socket.pause();
-		setTimeout(() => socket.resume(), 1);
-	});
-	let total = 0;
-	for (let i = 0; i < 60; i++) {
-		const bytes = randomBytes(1 + ((i * 7919) % 90_000));
-		total += bytes.length;
-		sent.update(bytes);
-		if (!socket.write(bytes)) await once(socket, 'drain');
-	}
-	await until('all bytes have been echoed', () => received >= total);
-	assert.is(received, total);
-	assert.is(got.digest('hex'), sent.digest('hex'));
-	socket.end();
-	await once(socket, 'close');
-	await allClosed();
-});
-
-direct('a connection that breaks at any moment affects no other', async () => {
-	for (let turn = 0; turn < 60; turn++) {
-		const raw = connect(port, '127.0.0.1');
-		raw.on('error', () => {});
-		const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
-		socket.on('error', () => {});
-		const cut = (): void => void (turn % 2 ? raw.resetAndDestroy() : raw.destroy());
-		if (turn < 20) setTimeout(cut, turn / 4);
-		else {
-			socket.once('secureConnect', () => {
-				socket.write(post('/', 1_000_000));
-				socket.write(Buffer.alloc(turn < 40 ? 500_000 : 1_000_000));
-				if (turn % 3 === 0) cut();
-				else setTimeout(cut, turn % 7);
-			});
-		}
-		await once(raw, 'close');
-	}
-	await allClosed();
-	assert.ok(
-		failures.every(reason => reason === 'closed'),
-		failures.join(),
-	);
-});
-
-direct('a client that resets before it has received its session tickets is released at once', async () => {
-	for (let turn = 0; turn < 10; turn++) {
-		const raw = connect(port, '127.0.0.1');
-		raw.on('error', () => {});
-		const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
-		socket.on('error', () => {});
-		socket.once('secureConnect', () => {
-			socket.write(post('/gone', 0));
-			setImmediate(() => raw.resetAndDestroy());
-		});
-		await once(raw, 'close');
-	}
-	await allClosed();
-});
-
-direct('invalid TLS records after the handshake end the connection', async () => {
-	const raw = connect(port, '127.0.0.1');
-	raw.on('error', () => {});
-	const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
-	socket.on('error', () => {});
-	await once(socket, 'secureConnect');
-	socket.write(post('/digest', 100));
-	await pace(10);
-	// An unencrypted record.
-	raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
-	await once(raw, 'close', { signal: AbortSignal.timeout(10_000) });
-	await allClosed();
-});
-
-direct('a ClientHello may arrive byte by byte', async () => {
-	const first: Buffer[] = [];
-	const recorder = createServer(socket =>
-		socket.once('data', (bytes: Buffer) => first.push(bytes) && socket.destroy()),
-	);
+/** Captures a ClientHello as sent by Node's TLS client. */
+async function clientHello(): Promise<Buffer> {
+	const recorder = createServer();
 	recorder.listen(0, '127.0.0.1');
 	await once(recorder, 'listening');
-	const client = connectTls({
-		port: (recorder.address() as { port: number }).port,
-		host: '127.0.0.1',
-		servername: 'example.test',
-	});
-	client.on('error', () => {});
-	await new Promise(resolve => client.once('close', resolve));
+	const { port: at } = recorder.address() as { port: number };
+	const client = connectTls({ port: at, host: '127.0.0.1', servername: 'example.test' }).on('error', () => {});
+	const [socket] = (await once(recorder, 'connection')) as [Socket];
+	const [bytes] = (await once(socket, 'data')) as [Buffer];
+	client.destroy();
+	socket.destroy();
 	recorder.close();
-	const raw = connect(port, '127.0.0.1');
-	raw.setNoDelay(true);
-	for (const byte of first[0]!.subarray(0, 300)) {
-		raw.write(Buffer.of(byte));
-		await new Promise(resolve => setImmediate(resolve));
-	}
-	raw.write(first[0]!.subarray(300));
-	const [answer] = (await once(raw, 'data')) as [Buffer];
-	// The response is a handshake record, which contains a ServerHello.
-	assert.is(answer[0], 22);
-	assert.is(answer[5], 2);
-	raw.destroy();
-	await allClosed();
-});
+	return bytes;
+}
 
-direct.run();
+for (const by of ['Node', 'OpenSSL'] as const) {
+	const direct = suite(`TLS without streams, by ${by}`);
+
+	let listener: Server;
+	let server: TlsServer;
+	let tls: ThreadTls;
+	let published: PublishedCertificate;
+	let port: number;
+	let opened = 0;
+	let closed = 0;
+	const failures: string[] = [];
+	const completed: string[] = [];
+
+	direct.before(async () => {
+		useDirectTls(by === 'OpenSSL');
+		const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
+		const http1 = createHttp1Server({
+			async handle(x) {
+				x.response.status = 200;
+				switch (x.request.path) {
+					case '/slow':
+						await pace(30);
+						break;
+					case '/gone':
+						await new Promise<void>(resolve => x.onGone(resolve));
+						break;
+					case '/echo':
+						x.upgraded = stream => void stream.pipe(stream);
+						x.response.status = 101;
+						x.response.headers.set('upgrade', 'echo');
+						x.response.headers.set('connection', 'upgrade');
+						return;
+				}
+				const body = Buffer.from(await bodyOf(x), 'latin1');
+				x.response.body = x.request.path === '/digest' ? createHash('sha256').update(body).digest('hex') : body;
+			},
+			finished: () => {},
+			refused: () => {},
+			opened: () => void opened++,
+			closed: () => void closed++,
+			limits: DEFAULT_LIMITS,
+			draining: false,
+		});
+		tls = new ThreadTls(() => {});
+		published = { id: 'one', names: ['example.test'], chain: certificate, key };
+		tls.take({ kind: 'certificates', set: [published], dropped: [] });
+		server = new TlsServer({
+			tls,
+			port: 0,
+			protocols: () => ['h1'],
+			http1,
+			http2: undefined,
+			obtain: async () => false,
+			completed: version => void completed.push(version),
+			failed: reason => void failures.push(reason),
+			ended: () => {},
+		});
+		server.configure(JSON.stringify({ policies: [{}], names: {}, other: 0, strict_sni_host: false }));
+		listener = createServer({ allowHalfOpen: true }, socket => server.accept(socket, 'https'));
+		listener.listen(0, '127.0.0.1');
+		await once(listener, 'listening');
+		interceptHandles(listener, handle => {
+			const socket = new DirectSocket(handle);
+			// The listener, too, reads the address when accepting, so that it is known even after a reset.
+			assert.ok(socket.remoteAddress);
+			server.accept(socket, 'https');
+			return true;
+		});
+		port = (listener.address() as { port: number }).port;
+	});
+
+	direct.after(() => {
+		listener.close();
+		server.close();
+	});
+
+	async function open(options: object = {}): Promise<TLSSocket> {
+		const socket = connectTls({
+			host: '127.0.0.1',
+			port,
+			servername: 'example.test',
+			rejectUnauthorized: false,
+			...options,
+		});
+		socket.on('error', () => {});
+		await once(socket, 'secureConnect');
+		return socket;
+	}
+
+	/** Reads until the connection ends. */
+	async function rest(socket: Socket): Promise<Buffer> {
+		const chunks: Buffer[] = [];
+		for await (const chunk of socket) chunks.push(chunk);
+		return Buffer.concat(chunks);
+	}
+
+	async function allClosed(): Promise<void> {
+		await until('all connections are closed', () => server.connections === 0);
+		assert.is(closed, opened);
+		assert.is(opensslThread()?.connections ?? 0, 0);
+	}
+
+	const post = (path: string, length: number, more = 'Connection: close\r\n'): string =>
+		`POST ${path} HTTP/1.1\r\nHost: example.test\r\nContent-Length: ${length}\r\n${more}\r\n`;
+
+	direct('direct TLS is available on this release of Node', () => {
+		assert.ok(DIRECT_TLS);
+	});
+
+	direct('calls on a connection that is closed or gone return an error and do not end the process', async () => {
+		// In `node` mode connections are not accepted as handles.
+		if (!isDirectIo()) return;
+		const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
+		const context = createSecureContext({ cert: certificate, key });
+		const protocols = Buffer.from('\x08http/1.1', 'latin1');
+		const thread = directTls();
+		const openssl = thread && new OpensslContext(thread, context, protocols, undefined);
+		assert.is(openssl !== undefined, by === 'OpenSSL');
+		const terms = { context, protocols, stapled: undefined, openssl };
+		const memory = Buffer.allocUnsafeSlow(65_536);
+		let gone = (): void => {};
+		const ended = new Promise<void>(resolve => {
+			gone = resolve;
+		});
+		let handle: StreamHandle | undefined;
+		let secured: DirectSocket | undefined;
+		/** Makes every call that a socket makes, and returns the calls that do not report an error. */
+		const callAll = (): string[] => {
+			const tls = handle!;
+			tls.useUserBuffer(memory);
+			const results: { [name: string]: unknown } = {
+				readStart: tls.readStart(),
+				readStop: tls.readStop(),
+				writeLatin1String: tls.writeLatin1String(null, 'text'),
+				writeBuffer: tls.writeBuffer(null, Buffer.from('bytes')),
+				writev: (tls as StreamHandle & { writev(...values: unknown[]): unknown }).writev(
+					null,
+					['text', 'latin1'],
+					false,
+				),
+				shutdown: tls.shutdown({}),
+			};
+			tls.close();
+			return Object.keys(results).filter(name => !(Number(results[name]) < 0));
+		};
+		const tlsListener = createServer({ allowHalfOpen: true });
+		tlsListener.listen(0, '127.0.0.1');
+		await once(tlsListener, 'listening');
+		const end = {
+			secured: (socket: DirectSocket) => {
+				secured = socket;
+				handle = socket._handle!;
+				assert.is(handle instanceof OpensslHandle, by === 'OpenSSL');
+				assert.is((handle as unknown as { facts: HandshakeFacts }).facts.getProtocol(), 'TLSv1.3');
+				socket.destroy();
+				assert.equal(callAll(), []);
+			},
+			failed: (error: Error) => assert.unreachable(error.message),
+		};
+		interceptHandles(tlsListener, accepted => {
+			const socket = new DirectSocket(accepted);
+			const nothing = (): void => {};
+			const owner = { received: nothing, ended: nothing, drained: nothing, closed: () => gone() };
+			const peeked = (count: number): void => {
+				startTls(socket, Buffer.from(memory.subarray(0, count)), terms, end);
+			};
+			socket.peek(memory, { ...owner, peeked }, by === 'OpenSSL');
+			return true;
+		});
+		const client = connectTls({
+			host: '127.0.0.1',
+			port: (tlsListener.address() as { port: number }).port,
+			rejectUnauthorized: false,
+		});
+		client.on('error', () => {});
+		try {
+			await ended;
+			assert.equal(callAll(), []);
+			const { facts } = handle as unknown as { facts: HandshakeFacts };
+			assert.equal(
+				[facts.getProtocol(), facts.getCipher(), facts.getALPNNegotiatedProtocol(), facts.isSessionReused()],
+				[null, undefined, false, false],
+			);
+			assert.ok(secured!.destroyed);
+		} finally {
+			client.destroy();
+			tlsListener.close();
+		}
+	});
+
+	for (const maxVersion of ['TLSv1.2', 'TLSv1.3']) {
+		direct(`bodies of any size arrive complete in both directions (${maxVersion})`, async () => {
+			const sizes = [0, 1, 4095, 16_384, 16_385, 70_000, 300_000, 3_000_000];
+			await Promise.all(
+				sizes.map(async (size, index) => {
+					const body = randomBytes(size);
+					const socket = await open({ maxVersion });
+					socket.write(post(index % 2 ? '/slow' : '/', size));
+					for (let at = 0; at < size; at += 50_000) {
+						socket.write(body.subarray(at, at + 50_000));
+						if (index % 3 === 0) await pace(1);
+					}
+					const answer = await rest(socket);
+					assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body), `${size} bytes`);
+				}),
+			);
+			await allClosed();
+		});
+	}
+
+	direct('a slow reader gets exactly the whole response', async () => {
+		const body = randomBytes(4_000_000);
+		const socket = await open();
+		socket.write(post('/', body.length));
+		socket.write(body);
+		await pace(100);
+		const chunks: Buffer[] = [];
+		for await (const chunk of socket) {
+			chunks.push(chunk as Buffer);
+			if (chunks.length % 20 === 0) await pace(2);
+		}
+		const answer = Buffer.concat(chunks);
+		assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body));
+		await allClosed();
+	});
+
+	direct('requests sent at once are answered in order, however long the first takes', async () => {
+		const socket = await open();
+		const count = 300;
+		let text = `${post('/slow', 3, '')}000`;
+		for (let i = 1; i < count; i++)
+			text += `${post(i % 50 === 0 ? '/slow' : '/', 5000, '')}${`${i}.`.padEnd(5000, 'x')}`;
+		text += `${post('/', 4)}last`;
+		socket.write(text);
+		const answer = (await rest(socket)).toString('latin1');
+		const bodies = answer.split(/HTTP\/1\.1 200 OK\r\n/).slice(1);
+		assert.is(bodies.length, count + 1);
+		for (let i = 1; i < count; i++) assert.ok(bodies[i]!.includes(`\r\n\r\n${i}.xx`), `${i}`);
+		assert.ok(bodies[count]!.endsWith('last'));
+		await allClosed();
+	});
+
+	direct('an upgraded connection echoes while both sides pause reading now and then', async () => {
+		const socket = await open();
+		socket.write('GET /echo HTTP/1.1\r\nHost: example.test\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n');
+		await once(socket, 'data');
+		const sent = createHash('sha256');
+		const got = createHash('sha256');
+		let received = 0;
+		socket.on('data', (bytes: Buffer) => {
+			received += bytes.length;
+			got.update(bytes);
+			if (received % 7 !== 0) return;
+			socket.pause();
+			setTimeout(() => socket.resume(), 1);
+		});
+		let total = 0;
+		for (let i = 0; i < 60; i++) {
+			const bytes = randomBytes(1 + ((i * 7919) % 90_000));
+			total += bytes.length;
+			sent.update(bytes);
+			if (!socket.write(bytes)) await once(socket, 'drain');
+		}
+		await until('all bytes have been echoed', () => received >= total);
+		assert.is(received, total);
+		assert.is(got.digest('hex'), sent.digest('hex'));
+		socket.end();
+		await once(socket, 'close');
+		await allClosed();
+	});
+
+	direct('a connection that breaks at any moment affects no other', async () => {
+		for (let turn = 0; turn < 60; turn++) {
+			const raw = connect(port, '127.0.0.1');
+			raw.on('error', () => {});
+			const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
+			socket.on('error', () => {});
+			const cut = (): void => void (turn % 2 ? raw.resetAndDestroy() : raw.destroy());
+			if (turn < 20) setTimeout(cut, turn / 4);
+			else {
+				socket.once('secureConnect', () => {
+					socket.write(post('/', 1_000_000));
+					socket.write(Buffer.alloc(turn < 40 ? 500_000 : 1_000_000));
+					if (turn % 3 === 0) cut();
+					else setTimeout(cut, turn % 7);
+				});
+			}
+			await once(raw, 'close');
+		}
+		await allClosed();
+		assert.ok(
+			failures.every(reason => reason === 'closed'),
+			failures.join(),
+		);
+	});
+
+	direct('a client that resets before it has received its session tickets is released at once', async () => {
+		for (let turn = 0; turn < 10; turn++) {
+			const raw = connect(port, '127.0.0.1');
+			raw.on('error', () => {});
+			const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
+			socket.on('error', () => {});
+			socket.once('secureConnect', () => {
+				socket.write(post('/gone', 0));
+				setImmediate(() => raw.resetAndDestroy());
+			});
+			await once(raw, 'close');
+		}
+		await allClosed();
+	});
+
+	direct('small responses to a client that does not read yet arrive complete and in order', async () => {
+		const socket = await open();
+		socket.pause();
+		const count = 3000;
+		for (let i = 0; i < count; i++) socket.write(`${post('/', 4000, '')}${`${i}.`.padEnd(4000, 'x')}`);
+		socket.write(`${post('/', 4)}last`);
+		await pace(50);
+		const answer = (await rest(socket)).toString('latin1');
+		const bodies = answer.split(/HTTP\/1\.1 200 OK\r\n/).slice(1);
+		assert.is(bodies.length, count + 1);
+		for (let i = 0; i < count; i++) assert.ok(bodies[i]!.includes(`\r\n\r\n${i}.xx`), `${i}`);
+		assert.ok(bodies[count]!.endsWith('last'));
+		await allClosed();
+	});
+
+	direct('records may be split and joined in any way, and keys may change in between', async () => {
+		const client = await sealedClient(port, 'example.test');
+		let sent = 0;
+		const next = (): Buffer => client.seal(RECORD.data, `${post('/', 6, '')}${String(++sent).padStart(6, '0')}`);
+		const answered = (): Promise<void> =>
+			until(
+				`answer ${sent}`,
+				() => client.received().subarray(-6).toString('latin1') === String(sent).padStart(6, '0'),
+			);
+		for (let at = 1; at < 130; at += 3) {
+			const whole = Buffer.concat([next(), client.keyUpdate(at % 2 === 0), next(), next()]);
+			const cut = whole.length - at;
+			client.raw.write(whole.subarray(0, cut));
+			await pace(at % 5);
+			client.raw.write(whole.subarray(cut));
+			if (at % 2) await answered();
+		}
+		await answered();
+		// More than is read at once, in one piece.
+		const many = Array.from({ length: 1000 }, next);
+		client.raw.write(Buffer.concat(many));
+		await answered();
+		client.raw.destroy();
+		await allClosed();
+	});
+
+	direct('a client that renegotiates is refused', async () => {
+		const socket = await open({ maxVersion: 'TLSv1.2' });
+		const ended = new Promise(resolve => socket.once('close', resolve));
+		let renegotiated = false;
+		socket.renegotiate({ rejectUnauthorized: false }, error => {
+			renegotiated = error === null;
+		});
+		await ended;
+		assert.not.ok(renegotiated);
+		await allClosed();
+	});
+
+	direct('failed handshakes are counted by their reasons', async () => {
+		const refused = async (options: object): Promise<void> => {
+			const socket = connectTls({
+				host: '127.0.0.1',
+				port,
+				servername: 'example.test',
+				rejectUnauthorized: false,
+				...options,
+			});
+			socket.on('error', () => {});
+			await new Promise(resolve => socket.once('close', resolve));
+		};
+		const hello = await clientHello();
+		const sends = async (...parts: readonly Uint8Array[]): Promise<void> => {
+			const socket = connect(port, '127.0.0.1').on('error', () => {});
+			const ended = new Promise(resolve => socket.once('close', resolve));
+			socket.on('data', () => {});
+			for (const part of parts) {
+				socket.write(part);
+				await pace(5);
+			}
+			await ended;
+		};
+		const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
+		failures.length = 0;
+		await refused({ minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' });
+		await refused({ maxVersion: 'TLSv1.2', ciphers: 'AES128-SHA' });
+		await refused({ ALPNProtocols: ['unknown'] });
+		await sends(hello, Buffer.of(21, 3, 3, 0, 2, 2, 40));
+		await sends(hello, Buffer.of(23, 3, 3, 0, 40, ...randomBytes(40)));
+		await sends(Buffer.concat([hello, hello]));
+		await sends(bytes('GET / HTTP/1.1\r\nHost: example.test\r\n\r\n'));
+		await sends(randomBytes(20).fill(1, 0, 1));
+		const gone = connect(port, '127.0.0.1').on('error', () => {});
+		gone.write(hello);
+		await once(gone, 'data');
+		gone.destroy();
+		await allClosed();
+		assert.equal(failures, [
+			...['version', 'no_shared_cipher', 'no_application_protocol', 'alert', 'protocol', 'protocol'],
+			...['plain_http', 'not_tls', 'closed'],
+		]);
+		failures.length = 0;
+	});
+
+	direct('sessions are resumed, also after a rotation of their keys and by the other implementation', async () => {
+		const keys = [randomBytes(48), randomBytes(48), randomBytes(48)];
+		const reused = async (session: Buffer | undefined): Promise<[boolean, Buffer]> => {
+			const socket = connectTls({
+				host: '127.0.0.1',
+				port,
+				servername: 'example.test',
+				rejectUnauthorized: false,
+				session,
+			});
+			let ticket = session;
+			socket.on('session', (next: Buffer) => {
+				ticket = next;
+			});
+			await once(socket, 'secureConnect');
+			const resumed = socket.isSessionReused();
+			// Tickets come in after the handshake, and only to a client that reads.
+			socket.write(post('/', 0));
+			await rest(socket);
+			return [resumed, ticket!];
+		};
+		const use = (...which: readonly number[]): void => tls.take({ kind: 'tickets', keys: which.map(at => keys[at]!) });
+		use(0);
+		const first = await reused(undefined);
+		const second = await reused(first[1]);
+		useDirectTls(by === 'Node');
+		const third = await reused(second[1]);
+		useDirectTls(by === 'OpenSSL');
+		use(1, 0);
+		const fourth = await reused(third[1]);
+		use(2, 1);
+		const fifth = await reused(fourth[1]);
+		const tooOld = await reused(second[1]);
+		assert.equal(
+			[first, second, third, fourth, fifth, tooOld].map(([resumed]) => resumed),
+			[false, true, true, true, true, false],
+		);
+		tls.take({ kind: 'tickets', keys: [] });
+		await allClosed();
+	});
+
+	direct('a response of the authority is stapled for clients that ask', async () => {
+		const ocsp = randomBytes(700);
+		tls.take({ kind: 'certificates', set: [{ ...published, ocsp }], dropped: [] });
+		const socket = connectTls({
+			host: '127.0.0.1',
+			port,
+			servername: 'example.test',
+			rejectUnauthorized: false,
+			requestOCSP: true,
+		});
+		const [response] = (await once(socket, 'OCSPResponse')) as [Buffer];
+		assert.ok(response.equals(ocsp));
+		socket.destroy();
+		tls.take({ kind: 'certificates', set: [published], dropped: [] });
+		(await open()).destroy();
+		await allClosed();
+	});
+
+	direct('invalid TLS records after the handshake end the connection', async () => {
+		const raw = connect(port, '127.0.0.1');
+		raw.on('error', () => {});
+		const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
+		socket.on('error', () => {});
+		await once(socket, 'secureConnect');
+		socket.write(post('/digest', 100));
+		await pace(10);
+		// An unencrypted record.
+		raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
+		await once(raw, 'close', { signal: AbortSignal.timeout(10_000) });
+		await allClosed();
+	});
+
+	direct('a ClientHello may arrive byte by byte', async () => {
+		const hello = await clientHello();
+		const raw = connect(port, '127.0.0.1');
+		raw.setNoDelay(true);
+		for (const byte of hello.subarray(0, 300)) {
+			raw.write(Buffer.of(byte));
+			await new Promise(resolve => setImmediate(resolve));
+		}
+		raw.write(hello.subarray(300));
+		const [answer] = (await once(raw, 'data')) as [Buffer];
+		// The response is a handshake record, which contains a ServerHello.
+		assert.is(answer[0], 22);
+		assert.is(answer[5], 2);
+		raw.destroy();
+		await allClosed();
+	});
+
+	direct.run();
+}

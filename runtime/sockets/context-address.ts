@@ -1,0 +1,11 @@
+/** OpenSSL's object in a TLS context of Node. */
+import type { SecureContext } from 'node:tls';
+import { inspect } from 'node:util';
+
+/** Returns the address of OpenSSL's context, which Node exposes only as an opaque value that it can print. */
+export function contextAddress(context: SecureContext): bigint {
+	const { context: inner } = context as SecureContext & { readonly context?: { readonly _external?: unknown } };
+	const address = /^\[External: (?:0x)?([0-9a-f]+)\]$/i.exec(inspect(inner?._external))?.[1];
+	if (address === undefined || /^0*$/.test(address)) throw new Error('The TLS context has no address.');
+	return BigInt(`0x${address}`);
+}

@@ -1,0 +1,145 @@
+/** Functions of the C library and of Node's own OpenSSL, with what is needed to call them: addresses, callbacks, native memory. */
+import {
+	type ForeignFunction,
+	type ForeignSignature,
+	foreignFunctions,
+	loadForeignFunctions,
+} from './foreign-functions.ts';
+import { isDirectIo } from './io-mode.ts';
+
+/** Functions by name. Addresses and numbers of 64 bits are BigInts. */
+export type ForeignCalls<Name extends string> = { readonly [name in Name]: ForeignFunction };
+
+/** Functions that were found, with what is needed to call them. */
+export interface ForeignLibrary<Name extends string = string> {
+	readonly f: ForeignCalls<Name>;
+	/** Address of memory outside the heap. The memory must live, and not move, for as long as the address is used. */
+	addressOf(memory: Uint8Array): bigint;
+	/** Registers a function that C calls, on this thread. It is kept for the life of the thread and must not throw. */
+	callback(result: string, takes: readonly string[], run: (...values: never[]) => unknown): bigint;
+	/** Reads bytes at an address into a Buffer of its own. */
+	copy(address: bigint, length: number): Buffer;
+	/** Reads a text that ends with a zero byte. */
+	text(address: bigint): string;
+	/** Writes bytes to an address. */
+	write(address: bigint, bytes: Uint8Array): void;
+	writeUint64(address: bigint, value: bigint): void;
+	writeUint8(address: bigint, value: number): void;
+	writeInt32(address: bigint, value: number): void;
+	/** The system's number of the last error. */
+	errno(): number;
+}
+
+/** The functions of one thread, or why there are none. */
+export type ForeignSupport<Name extends string> =
+	| { readonly library: ForeignLibrary<Name>; readonly missing?: undefined }
+	| { readonly library?: undefined; readonly missing: string };
+
+/** Simulates, for tests, a process in which a symbol, the module or the version of OpenSSL is missing. */
+export interface LibrarySimulation {
+	/** Name of a symbol that cannot be found. */
+	readonly missing?: string;
+	readonly openssl?: string;
+}
+
+/** Describes a function: its result, then its parameters. */
+export function signature(result: string, ...takes: string[]): ForeignSignature {
+	return { return: result, arguments: takes };
+}
+
+/**
+ * Looks up every function, in OpenSSL 3.5 or a later 3.x on Linux.
+ * @param reentrant Functions that call back into JavaScript: they are called the way that Node documents.
+ */
+export function findOpenssl<Name extends string>(
+	signatures: { readonly [name in Name]: ForeignSignature },
+	reentrant: readonly NoInfer<Name>[],
+	simulated: LibrarySimulation = {},
+): ForeignSupport<Name> {
+	const version = simulated.openssl ?? process.versions.openssl ?? '';
+	const [major = 0, minor = 0] = version.split('.').map(Number);
+	if (process.platform !== 'linux' || (process.arch !== 'x64' && process.arch !== 'arm64')) {
+		return { missing: 'it needs Linux on x64 or arm64' };
+	}
+	if (major !== 3 || minor < 5)
+		return { missing: `it needs OpenSSL 3.5 or a later 3.x, and Node has ${version || 'none'}` };
+	const ffi = foreignFunctions();
+	if (ffi === undefined) return { missing: 'this Node has no `node:ffi`' };
+	try {
+		const all: { [name: string]: ForeignSignature } = { ...signatures };
+		if (simulated.missing !== undefined) all[`missing_${simulated.missing}`] = signature('void');
+		const f = loadForeignFunctions(ffi, all) as ForeignCalls<Name>;
+		const again = Object.fromEntries(reentrant.map(name => [name, signatures[name]]));
+		return { library: new BoundLibrary(ffi, f, again) };
+	} catch (error) {
+		const cause = error instanceof Error ? error.message : String(error);
+		return { missing: `a function of OpenSSL or of the C library is missing (${cause})` };
+	}
+}
+
+/** The answer of a thread that may not bypass Node. */
+export function withoutDirectIo(): { readonly missing: string } | undefined {
+	return isDirectIo() ? undefined : { missing: 'it needs `direct` I/O' };
+}
+
+class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
+	readonly f: ForeignCalls<Name>;
+	readonly #ffi: typeof import('node:ffi');
+	readonly #library: { registerCallback(signature: ForeignSignature, run: (...values: never[]) => unknown): bigint };
+	readonly #errnoAt: bigint;
+	/** C may call them as long as the thread lives. */
+	readonly #callbacks: unknown[] = [];
+
+	constructor(
+		ffi: typeof import('node:ffi'),
+		found: ForeignCalls<Name>,
+		reentrant: { readonly [name: string]: ForeignSignature },
+	) {
+		this.#ffi = ffi;
+		const { lib, functions } = ffi.dlopen(null, {
+			...(reentrant as { [name: string]: never }),
+			__errno_location: { return: 'pointer', arguments: [] },
+		});
+		const { __errno_location: errnoLocation, ...again } = functions as unknown as { [name: string]: ForeignFunction };
+		this.f = { ...found, ...again };
+		this.#library = lib as never;
+		this.#errnoAt = errnoLocation!() as bigint;
+	}
+
+	addressOf(memory: Uint8Array): bigint {
+		return this.#ffi.getRawPointer(memory);
+	}
+
+	callback(result: string, takes: readonly string[], run: (...values: never[]) => unknown): bigint {
+		this.#callbacks.push(run);
+		return this.#library.registerCallback({ return: result, arguments: takes }, run);
+	}
+
+	copy(address: bigint, length: number): Buffer {
+		return Buffer.from(this.#ffi.toBuffer(address, length, true));
+	}
+
+	text(address: bigint): string {
+		return this.#ffi.toString(address) ?? '';
+	}
+
+	write(address: bigint, bytes: Uint8Array): void {
+		this.#ffi.exportArrayBufferView(bytes, address, bytes.byteLength);
+	}
+
+	writeUint64(address: bigint, value: bigint): void {
+		this.#ffi.setUint64(address, 0, value);
+	}
+
+	writeUint8(address: bigint, value: number): void {
+		this.#ffi.setUint8(address, 0, value);
+	}
+
+	writeInt32(address: bigint, value: number): void {
+		this.#ffi.setInt32(address, 0, value);
+	}
+
+	errno(): number {
+		return this.#ffi.getInt32(this.#errnoAt);
+	}
+}

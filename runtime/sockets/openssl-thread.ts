@@ -1,0 +1,267 @@
+/** What the TLS connections of one thread share: OpenSSL's functions, memory, and the callbacks that OpenSSL makes. */
+import { foreignFunctions } from './foreign-functions.ts';
+import {
+	type ForeignLibrary,
+	findOpenssl,
+	type LibrarySimulation,
+	signature,
+	withoutDirectIo,
+} from './foreign-library.ts';
+import { stapleCallback } from './ocsp-staple.ts';
+import { uncheckedFunctionsOf } from './unchecked-functions.ts';
+
+const P = 'pointer';
+const I = 'int32';
+const U32 = 'uint32';
+const U64 = 'uint64';
+const V = 'void';
+const L = 'int64';
+
+/** Those that are called for each read and write. They never call back. */
+const HOT = {
+	SSL_read: signature(I, P, P, I),
+	SSL_write: signature(I, P, P, I),
+	SSL_has_pending: signature(I, P),
+	SSL_free_buffers: signature(I, P),
+	/** Of the number, the 32 bits that are enough here. */
+	BIO_number_read: signature(U32, P),
+	ERR_clear_error: signature(V),
+} as const;
+
+const SIGNATURES = {
+	...HOT,
+	SSL_CTX_up_ref: signature(I, P),
+	SSL_CTX_free: signature(V, P),
+	SSL_CTX_set_alpn_select_cb: signature(V, P, P, P),
+	SSL_CTX_callback_ctrl: signature(L, P, I, P),
+	SSL_new: signature(P, P),
+	SSL_free: signature(V, P),
+	SSL_ctrl: signature(L, P, I, L, P),
+	SSL_set_options: signature(U64, P, U64),
+	SSL_set_accept_state: signature(V, P),
+	SSL_set_read_ahead: signature(V, P, I),
+	SSL_set_default_read_buffer_len: signature(V, P, U64),
+	SSL_set0_rbio: signature(V, P, P),
+	SSL_set0_wbio: signature(V, P, P),
+	SSL_do_handshake: signature(I, P),
+	SSL_shutdown: signature(I, P),
+	SSL_get_error: signature(I, P, I),
+	SSL_version: signature(I, P),
+	SSL_session_reused: signature(I, P),
+	SSL_get_current_cipher: signature(P, P),
+	SSL_CIPHER_standard_name: signature(P, P),
+	SSL_select_next_proto: signature(I, P, P, P, U32, P, U32),
+	BIO_new: signature(P, P),
+	BIO_s_mem: signature(P),
+	BIO_new_socket: signature(P, I, I),
+	BIO_new_bio_pair: signature(I, P, U64, P, U64),
+	BIO_up_ref: signature(I, P),
+	BIO_free: signature(I, P),
+	BIO_write: signature(I, P, P, I),
+	BIO_ctrl: signature(L, P, I, L, P),
+	BIO_nread: signature(I, P, P, I),
+	CRYPTO_malloc: signature(P, U64, P, I),
+	ERR_get_error: signature(U64),
+	ERR_reason_error_string: signature(P, U64),
+} as const;
+
+/** The functions that TLS over TCP needs. */
+export type OpensslLibrary = ForeignLibrary<keyof typeof SIGNATURES>;
+
+/** Bytes of a plaintext that is written at once. Sixteen KiB are a record. */
+export const WRITE_BYTES = 65_536;
+/** Bytes that four records and what OpenSSL adds to them fill, with room for an alert. */
+const PAIR_BYTES = WRITE_BYTES + 8192;
+/** Bytes that OpenSSL reads from a socket at once. */
+export const READ_BYTES = 32_768;
+/** Connections that keep OpenSSL's buffers between requests: about 50 KB each. */
+const MAX_BUFFERED = 256;
+/** Milliseconds for which they are kept. */
+const BUFFER_TIME = 1000;
+const ALPN_OK = 0;
+const ALPN_FATAL = 2;
+const ALPN_NONE = 3;
+const NEGOTIATED = 1;
+
+/** What the callbacks of a handshake ask for. */
+export interface CallbackTarget {
+	/** The server's protocols in wire format (RFC 7301 §3.1), and where they are. */
+	readonly protocols: Uint8Array;
+	readonly protocolsAt: bigint;
+	/** DER of an OCSP response to staple. */
+	readonly stapled: Uint8Array | undefined;
+	/** The protocol that was negotiated, by its place in `protocols`. */
+	negotiated(at: number, length: number): void;
+}
+
+/** A connection whose buffers are freed when it is idle. */
+export interface BufferOwner {
+	/** Something has been read since the last look. */
+	active: boolean;
+	freeBuffers(): void;
+}
+
+/** The shared part. */
+export class OpensslThread {
+	readonly library: OpensslLibrary;
+	readonly f: OpensslLibrary['f'];
+	/** What is being written. */
+	readonly written: Buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
+	readonly writtenAt: bigint;
+	/** For reads whose bytes nobody wants. */
+	readonly scratch: Buffer = Buffer.allocUnsafeSlow(4096);
+	readonly scratchAt: bigint;
+	readonly results: Buffer = Buffer.allocUnsafeSlow(64).fill(0);
+	readonly resultsAt: bigint;
+	/** Whose handshake is under way. */
+	current: CallbackTarget | undefined;
+	/** Connections of OpenSSL that have not been freed. */
+	connections = 0;
+	readonly alpn: bigint;
+	readonly status: bigint;
+	readonly memoryMethod: bigint;
+	/** OpenSSL's end of a pair that takes records where they are not to go to a socket at once; and our end. */
+	readonly pairIn: bigint;
+	readonly #pairOut: bigint;
+	readonly #ciphers = new Map<bigint, string>();
+	#buffered: BufferOwner[] = [];
+	#sweep: NodeJS.Timeout | undefined;
+
+	/** Throws if OpenSSL has no memory. */
+	constructor(library: OpensslLibrary) {
+		this.library = library;
+		const ffi = foreignFunctions()!;
+		const f = { ...library.f, ...uncheckedFunctionsOf(ffi, HOT) };
+		this.f = f;
+		this.writtenAt = library.addressOf(this.written);
+		this.scratchAt = library.addressOf(this.scratch);
+		this.resultsAt = library.addressOf(this.results);
+		this.memoryMethod = f.BIO_s_mem() as bigint;
+		const size = BigInt(PAIR_BYTES);
+		if ((f.BIO_new_bio_pair(this.resultsAt, size, this.resultsAt + 8n, size) as number) !== 1) {
+			f.ERR_clear_error();
+			throw new Error('OpenSSL makes no BIO pair.');
+		}
+		this.pairIn = this.results.readBigUInt64LE(0);
+		this.#pairOut = this.results.readBigUInt64LE(8);
+		// Neither may throw: there is nobody between them and OpenSSL to catch it.
+		const types = [P, P, P, P, U32, P];
+		const chooseAlpn = (_ssl: bigint, out: bigint, outLength: bigint, list: bigint, length: number): number => {
+			try {
+				return this.#chooseAlpn(out, outLength, list, length);
+			} catch {
+				return ALPN_FATAL;
+			}
+		};
+		this.alpn = library.callback(I, types, chooseAlpn);
+		this.status = stapleCallback(library, () => this.current?.stapled);
+	}
+
+	#chooseAlpn(out: bigint, outLength: bigint, list: bigint, length: number): number {
+		const target = this.current;
+		if (target === undefined) return ALPN_FATAL;
+		const { protocols, protocolsAt } = target;
+		if (protocols.length === 0) return ALPN_NONE;
+		const { resultsAt, results, f, library } = this;
+		const found = f.SSL_select_next_proto(resultsAt, resultsAt + 8n, protocolsAt, protocols.length, list, length);
+		if (found !== NEGOTIATED) return ALPN_FATAL;
+		const at = results.readBigUInt64LE(0);
+		const bytes = results[8]!;
+		library.writeUint64(out, at);
+		library.writeUint8(outLength, bytes);
+		target.negotiated(Number(at - protocolsAt), bytes);
+		return ALPN_OK;
+	}
+
+	/** Returns the IANA name of a connection's cipher suite. */
+	cipherOf(ssl: bigint): string | undefined {
+		const cipher = this.f.SSL_get_current_cipher(ssl) as bigint;
+		if (cipher === 0n) return undefined;
+		let name = this.#ciphers.get(cipher);
+		if (name === undefined) {
+			name = this.library.text(this.f.SSL_CIPHER_standard_name(cipher) as bigint);
+			this.#ciphers.set(cipher, name);
+		}
+		return name;
+	}
+
+	/**
+	 * Returns how many bytes of records the pair holds in one piece, and takes them out: they are at {@link pairAt} until something is
+	 * written to the pair. 0 for none.
+	 */
+	takeRecords(): number {
+		const count = this.f.BIO_nread(this.#pairOut, this.resultsAt, PAIR_BYTES) as number;
+		return count > 0 ? count : 0;
+	}
+
+	/** See {@link takeRecords}. */
+	get pairAt(): bigint {
+		return this.results.readBigUInt64LE(0);
+	}
+
+	/** Empties the pair. */
+	dropRecords(): void {
+		while (this.takeRecords() > 0);
+	}
+
+	/** Takes OpenSSL's last errors out of its queue, and returns the first one, as Node would throw it. */
+	takeError(): Error & { code?: string } {
+		const reasons: string[] = [];
+		for (let turn = 0; turn < 8; turn++) {
+			const number = this.f.ERR_get_error() as bigint;
+			if (number === 0n) break;
+			const at = this.f.ERR_reason_error_string(number) as bigint;
+			reasons.push(at === 0n ? `error ${number.toString(16)}` : this.library.text(at));
+		}
+		this.f.ERR_clear_error();
+		const { stackTraceLimit } = Error;
+		Error.stackTraceLimit = 0;
+		const error = new Error(reasons.length === 0 ? 'TLS has failed.' : reasons.join('; '));
+		Error.stackTraceLimit = stackTraceLimit;
+		const code = `ERR_SSL_${(reasons[0] ?? 'unknown').toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_')}`;
+		return Object.assign(error, { code });
+	}
+
+	/** Frees a connection's buffers when it has been idle for a while. Returns false if too many connections keep theirs. */
+	keepBuffers(owner: BufferOwner): boolean {
+		if (this.#buffered.length >= MAX_BUFFERED) return false;
+		this.#buffered.push(owner);
+		this.#sweep ??= setInterval(() => this.#freeIdle(), BUFFER_TIME).unref();
+		return true;
+	}
+
+	#freeIdle(): void {
+		const kept: BufferOwner[] = [];
+		for (const owner of this.#buffered) {
+			if (owner.active) {
+				owner.active = false;
+				kept.push(owner);
+			} else owner.freeBuffers();
+		}
+		this.#buffered = kept;
+		if (kept.length > 0) return;
+		clearInterval(this.#sweep);
+		this.#sweep = undefined;
+	}
+}
+
+/** Looks up every function; tests simulate that something is missing. */
+export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread | undefined {
+	if (withoutDirectIo()) return undefined;
+	const { library } = findOpenssl(SIGNATURES, ['SSL_do_handshake'], simulated);
+	if (library === undefined) return undefined;
+	try {
+		return new OpensslThread(library);
+	} catch {
+		return undefined;
+	}
+}
+
+let thread: OpensslThread | undefined | null = null;
+
+/** Returns this thread's shared part; undefined where it is unavailable. The first call decides. */
+export function opensslThread(): OpensslThread | undefined {
+	if (withoutDirectIo()) return undefined;
+	if (thread === null) thread = findOpensslThread();
+	return thread;
+}

@@ -1,0 +1,37 @@
+/** Starts TLS on accepted connections without streams, by OpenSSL itself or by Node's handles. */
+import type { DirectSocket } from './direct-socket.ts';
+import { OpensslHandle } from './openssl-handle.ts';
+import { type OpensslThread, opensslThread } from './openssl-thread.ts';
+import { type HandshakeEnd, type HandshakeFacts, type HandshakeTerms, TlsHandle } from './tls-handle.ts';
+
+/** Starts a handshake on a connection whose first bytes, of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
+export function startTls(socket: DirectSocket, first: Uint8Array, terms: HandshakeTerms, end: HandshakeEnd): void {
+	const { poller } = socket;
+	const context = poller && terms.openssl;
+	if (context) {
+		const handle = new OpensslHandle(socket, poller, context, end, socket.hasMore);
+		socket.goOver(handle, handle);
+		handle.begin(first);
+		return;
+	}
+	const handle = new TlsHandle(socket, terms, end);
+	socket.goOver(handle);
+	handle.begin(first);
+}
+
+/** Returns the facts of a handshake that {@link startTls} started. */
+export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
+	return (socket._handle as TlsHandle | OpensslHandle).facts;
+}
+
+let isOn = process.env.SVC_TLS === 'openssl';
+
+/** Returns what the connections of this thread share where OpenSSL itself does their TLS; undefined where Node does. */
+export function directTls(): OpensslThread | undefined {
+	return isOn ? opensslThread() : undefined;
+}
+
+/** For tests of both implementations. */
+export function useDirectTls(on: boolean): void {
+	isOn = on;
+}
