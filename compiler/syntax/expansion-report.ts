@@ -6,7 +6,7 @@ import { type SourceSpan, wholeStart } from '../source/source.ts';
 /** Maximum lines, words and characters produced by imports, arguments and constants. */
 const limits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
-/** Maximum diagnostics of the syntax phases: beyond that, the text is not a configuration, and nobody reads on. */
+/** Maximum number of diagnostics of the syntax phases. A text with more of them is not a configuration. */
 const maxDiagnostics = 1000;
 
 /** A definition that may be unused: a snippet or a constant. */
@@ -14,22 +14,22 @@ export interface Usable {
 	used: boolean;
 }
 
-/** What happened while a record was open. */
+/** Collects what happens in the expansion while the record is open. */
 export class ExpansionRecord {
 	/** True if anything was reported. */
 	reported = false;
 	readonly used = new Set<Usable>();
-	/** Definitions in texts that were read. */
+	/** Definitions in the source texts that were read. */
 	readonly defined = new Set<string>();
 	lines = 0;
 	words = 0;
 	characters = 0;
 }
 
-/** Collects the diagnostics of expansion: each mistake in a text once, however often the text is imported. */
+/** Collects the diagnostics of expansion. Each mistake in a source text is reported once, however often the text is imported. */
 export class ExpansionReport {
 	readonly dialect: Dialect;
-	/** `(name)` and `let name` for every definition anywhere in the files read; distinguishes "unknown" from "too early". */
+	/** `(name)` and `let name` for every definition anywhere in the files read. Tells names that are unknown from names used too early. */
 	get definedLater(): ReadonlySet<string> {
 		return this.#definedLater;
 	}
@@ -54,7 +54,7 @@ export class ExpansionReport {
 		this.#report = report;
 	}
 
-	/** Reports a diagnostic once per place and code; with `eachUse`, once per import of the text. */
+	/** Reports a diagnostic once per place and code, or with `eachUse` once for each import of the source text. */
 	report(diagnostic: Diagnostic, eachUse = false): void {
 		if (this.#record) this.#record.reported = true;
 		if (diagnostic.severity === 'error') this.failed = true;
@@ -74,7 +74,7 @@ export class ExpansionReport {
 		}
 	}
 
-	/** Starts a record, replacing the current one; undefined ends recording. */
+	/** Starts a record, which replaces the current one; undefined stops recording. */
 	record(record: ExpansionRecord | undefined): void {
 		this.#record = record;
 	}
@@ -84,9 +84,7 @@ export class ExpansionReport {
 		return this.#record !== undefined;
 	}
 
-	/**
-	 * Marks the record as invalid for reuse: something was met that was reported earlier and would be reported differently now.
-	 */
+	/** Marks the record as invalid for reuse, because something that was reported earlier would be reported differently now. */
 	taint(): void {
 		if (this.#record) this.#record.reported = true;
 	}
@@ -97,18 +95,18 @@ export class ExpansionReport {
 		this.#record?.used.add(thing);
 	}
 
-	/** Adds `(name)` or `let name` of a text that was read. */
+	/** Records a definition, `(name)` or `let name`, of a source text that was read. */
 	define(name: string): void {
 		this.#definedLater.add(name);
 		this.#record?.defined.add(name);
 	}
 
-	/** Records the current import, which is named if it exceeds the limit. */
+	/** Records the current import, which the diagnostic names if the import exceeds the limit. */
 	importing(at: SourceSpan): void {
 		this.#at = at;
 	}
 
-	/** Counts what an expansion produced. */
+	/** Counts the lines, words and characters that an expansion produced. */
 	spend(lines: number, words: number, characters: number): void {
 		this.#lines += lines;
 		this.#words += words;

@@ -17,14 +17,14 @@ import type { TextPiece } from './text-piece.ts';
 
 const namedRoute = /^&\((.*)\)$/s;
 
-/** A head that waits for its `{` on the next line, or for the address after its comma. */
+/** The head of a block that waits for its `{` on the next line, or for the address after its comma. */
 interface Waiting {
 	readonly kind: 'site' | 'block' | 'misplaced';
 	readonly line: ParsedLine;
 	readonly frame: Frame;
 }
 
-/** A site of the tree, or a piece of text that yields one when parsed; both if the piece has been parsed. */
+/** A site of the tree (`block`), or a piece of source text that yields one when parsed; both if the piece has been parsed. */
 export interface SiteEntry {
 	readonly block: SiteBlock | undefined;
 	readonly piece: TextPiece | undefined;
@@ -36,9 +36,9 @@ export interface DefinedNames {
 	readonly constants: Constants;
 }
 
-/** Remembers what pieces produced, so that they need not be parsed again. */
+/** Remembers the results of pieces of source text, so that they need not be parsed again. */
 export interface PieceMemory {
-	/** Reports whether the piece would produce the same site again; if so, marks what it used as used. */
+	/** Reports whether the piece would produce the same site again. If so, marks the definitions that the site uses as used. */
 	recall(piece: TextPiece, names: DefinedNames): boolean;
 	/** Called before a piece is parsed. */
 	begins(piece: TextPiece): void;
@@ -47,11 +47,11 @@ export interface PieceMemory {
 	 * true if the result can be reused: the piece caused no structural diagnostic, and will cause none at the end of the file.
 	 */
 	ends(site: SiteBlock | undefined, lasting: boolean, names: DefinedNames): void;
-	/** Called for lines that belong to no piece. */
+	/** Called for lines that do not belong to a piece. */
 	looseLines(): void;
 }
 
-/** Takes top-level lines one by one, including imported ones, and sorts them into the tree. */
+/** Receives top-level lines one by one, including imported ones, and sorts them into the tree. */
 export class FileStructure {
 	readonly #dialect: Dialect;
 	readonly #report: ExpansionReport;
@@ -67,11 +67,11 @@ export class FileStructure {
 	readonly #memory: PieceMemory | undefined;
 	readonly #addresses: SiteAddresses;
 	#waiting: Waiting | undefined;
-	/** The site without braces, which takes every line up to the end. */
+	/** The site without braces, which contains all lines up to the end of the file. */
 	#open: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
 	/** True once a block other than a snippet has been seen: global options would come too late. */
 	#begun = false;
-	/** The previous line was a directive outside of any site; those that follow are the same mistake. */
+	/** True if the previous line was a directive outside of any site. Directives that follow it are part of the same mistake. */
 	#adrift = false;
 
 	constructor(
@@ -131,7 +131,7 @@ export class FileStructure {
 		return defined + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
 	}
 
-	/** True between blocks: no earlier line affects the meaning of the next. */
+	/** True between blocks, where no earlier line affects the meaning of the next one. */
 	get atRest(): boolean {
 		return !this.#open && !this.#waiting && !this.#addresses.started;
 	}
@@ -140,7 +140,7 @@ export class FileStructure {
 		return this.#sites;
 	}
 
-	/** Drops the sites so far. */
+	/** Removes the sites added so far. */
 	forgetSites(): void {
 		this.#sites.length = 0;
 		this.#siteConstants.length = 0;
@@ -154,7 +154,7 @@ export class FileStructure {
 		}
 	}
 
-	/** Ends the file and settles whatever is still waiting. `unused`: report unused names. */
+	/** Ends the file and completes or reports anything unfinished. `unused`: whether to report unused names. */
 	finish(unused: boolean = this.#dialect === 'configfile'): ConfigTree {
 		this.#settle();
 		this.#closeOpenSite();
@@ -211,7 +211,7 @@ export class FileStructure {
 		this.#head(line, first, frame);
 	}
 
-	/** Keywords of the language are never directives of a site without braces. */
+	/** Reports whether a line ends a site without braces: keywords of the language are never directives. */
 	#leavesOpenSite(line: ParsedLine, word: string | undefined): boolean {
 		if (this.#dialect !== 'configfile' || !line.block) return false;
 		return word === 'test' || (word !== undefined && isSnippetHead(word));
@@ -235,7 +235,7 @@ export class FileStructure {
 		} else this.#site(line, frame);
 	}
 
-	/** Adds a named block of any kind; without its `{`, it waits for one line. */
+	/** Adds a named block of any kind. Without its `{`, the block waits for one line. */
 	#block(line: ParsedLine, frame: Frame): void {
 		this.#adrift = false;
 		if (!line.block) {
@@ -264,7 +264,7 @@ export class FileStructure {
 		if (!before) this.#routes.push({ name: word, lines, span: spanIn(frame, line.span) });
 	}
 
-	/** `upstream NAME { … }` and `test "NAME" { … }`. */
+	/** Adds `upstream NAME { … }` or `test "NAME" { … }`. */
 	#named(line: ParsedLine, block: ParsedBlock, kind: 'upstream' | 'test', frame: Frame): void {
 		this.#begun = true;
 		const scope = { frame, constants: this.#constants, report: this.#report };
@@ -332,7 +332,7 @@ export class FileStructure {
 		else this.#waiting = { kind: 'site', line, frame };
 	}
 
-	/** Ends the addresses of a site; `line` has its block. */
+	/** Completes the addresses of a site. `line` contains the site's block. */
 	#endSite(line: ParsedLine, frame: Frame): void {
 		this.#adrift = false;
 		this.#begun = true;
@@ -355,7 +355,7 @@ export class FileStructure {
 		this.#addSite({ addresses: words, lines, braces: true, span });
 	}
 
-	/** Settles a head that gets neither block nor address: a site without braces begins, or a block is missing. */
+	/** Handles a head that gets neither a block nor another address: it begins a site without braces, or lacks its block. */
 	#settle(next?: ParsedLine, frame?: Frame): void {
 		const waiting = this.#waiting;
 		this.#waiting = undefined;
@@ -385,7 +385,7 @@ export class FileStructure {
 		const token = next?.words[0] ?? head!;
 		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
 		this.#problem('syntax/block-expected', span, message, {
-			// Like in the compatible server, the place of the message is that of the token.
+			// As in the compatible server, the message refers to the place of the token.
 			...(this.#dialect === 'compatfile' && {
 				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
 			}),
@@ -430,7 +430,7 @@ export class FileStructure {
 		this.#report.report(structureMistake(this.#dialect, code, span, message, more));
 	}
 
-	/** Warns about unused names in the main file, but not after an error, which may have removed the use. */
+	/** Warns about unused names in the main file. Does nothing after an error, because the error may have hidden a use. */
 	#unused(): void {
 		if (this.#report.failed) return;
 		for (const snippet of this.#importer.snippets.values()) {

@@ -77,7 +77,7 @@ export function unifiedDifference(before: string, after: string, name: string): 
 	return hunks.length === 0 ? '' : `--- ${name}\n+++ ${name}\n${hunks.join('')}`;
 }
 
-/** An empty range is placed after the line before it. */
+/** Formats the range of a hunk. An empty range refers to the line before it. */
 function range(first: number, count: number): string {
 	if (count === 0) return `${first - 1},0`;
 	return count === 1 ? String(first) : `${first},${count}`;
@@ -87,7 +87,7 @@ function shown({ mark, line }: MarkedLine): string {
 	return line.endsWith('\n') ? `${mark}${line}` : `${mark}${line}\n\\ No newline at end of file\n`;
 }
 
-/** Returns both texts as one list of marked lines. */
+/** Returns both texts merged into one list of marked lines. */
 function markedLines(old: readonly string[], now: readonly string[]): MarkedLine[] {
 	const out: MarkedLine[] = [];
 	const stack: (Range | { readonly same: number; readonly count: number })[] = [
@@ -116,7 +116,7 @@ function markedLines(old: readonly string[], now: readonly string[]): MarkedLine
 			for (let index = newFrom; index < newTo; index++) out.push({ mark: '+', line: now[index]! });
 			continue;
 		}
-		// Last first, so that the stack yields the pieces in text order.
+		// The last range is pushed first, so that the stack yields the ranges in text order.
 		let [oldEnd, newEnd] = [oldTo, newTo];
 		for (let index = pairs.length - 1; index >= 0; index--) {
 			const [oldAt, newAt] = pairs[index]!;
@@ -152,7 +152,7 @@ function anchors(old: readonly string[], now: readonly string[], range: Range): 
 	return increasing([...seen.values()].filter(entry => entry.count === 2 && entry.now !== -1));
 }
 
-/** Returns the longest series with increasing places in the new text (patience sorting), as pairs. */
+/** Returns the longest series of pairs with increasing indices in the new text (patience sorting). */
 function increasing(entries: readonly { old: number; now: number }[]): [number, number][] {
 	const tops: number[] = [];
 	const before = new Int32Array(entries.length).fill(-1);

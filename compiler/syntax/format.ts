@@ -22,10 +22,10 @@ const maxIndent = 10;
 /** A backslash at the end of a line, before an empty line and a `}`. */
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
-/** Text in an environment span that would be read as a block, newline, quote or comment. */
+/** Text inside `{$…}` that would be misread as a block, newline, quote or comment. */
 const readAsMore = /(?!^)[{\n"`#\\]|\s\}$/;
 
-/** A word and the rest of its line, if that is only white space and more than the newline. */
+/** A word and the rest of its line, if the rest is only white space and more than the newline. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
 
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
@@ -72,12 +72,12 @@ function trimWhiteSpace(text: string): string {
 	return text.slice(start, end);
 }
 
-/** A `{` that has been read. Whether it opens a block shows only at the next character. */
+/** A `{` that has been read. Only the next character shows whether it opens a block. */
 interface Brace {
 	written: boolean;
 	/** True if the space before it has been printed. */
 	spaced: boolean;
-	/** True if it came first on its line. */
+	/** True if it was the first character on its line. */
 	own: boolean;
 }
 
@@ -117,11 +117,11 @@ class FormatMachine {
 	/** True if a `}` at the end of a word closed a block. */
 	closedInWord = false;
 	readonly #closesInWords: boolean;
-	/** Open blocks, and whether there was a `}` too many. */
+	/** Number of open blocks, and whether there has been a `}` without a block. */
 	#open = 0;
 	#tooMany = false;
 
-	/** `closesInWords`: a `}` glued to a word closes a block, as in texts where braces are missing. */
+	/** @param closesInWords True if a `}` at the end of a word closes a block, as is assumed for texts where braces are missing. */
 	constructor(input: string, closesInWords: boolean) {
 		this.#input = input;
 		this.#closesInWords = closesInWords;
@@ -136,7 +136,7 @@ class FormatMachine {
 		return this.#out;
 	}
 
-	/** True if every opened block was closed, and no other. */
+	/** True if every block was closed, and there was no other `}`. */
 	get balanced(): boolean {
 		return this.#open === 0 && !this.#tooMany;
 	}
@@ -176,17 +176,14 @@ class FormatMachine {
 		else this.#readRegular(c);
 	}
 
-	/**
-	 * True before a `<<E` that is an ordinary word only because of the white space after it or the end of the text, both of
-	 * which are about to change.
-	 */
+	/** True before a `<<E` that is an ordinary word only because of the white space or end of text after it, which is about to change. */
 	#wouldOpenHeredoc(): boolean {
 		if (this.#heredocEscaped || this.#input[this.#at + 1] !== '<') return false;
 		wordAtLineEnd.lastIndex = this.#at;
 		return wordAtLineEnd.test(this.#input);
 	}
 
-	/** The lexer ignores carriage returns: the text on both sides of one forms a single word. */
+	/** Reports whether the current character is inside a word. The lexer ignores carriage returns, so the text around one is a single word. */
 	#insideWord(): boolean {
 		let next = this.#at;
 		while (this.#input[next] === '\r') next++;
@@ -198,7 +195,7 @@ class FormatMachine {
 		return this.#fresh && this.#last === '}';
 	}
 
-	/** Returns true if the heredoc consumed the character. */
+	/** Processes a character of a heredoc. Returns true if the heredoc consumed it. */
 	#readHeredoc(c: string): boolean {
 		const space = isWhiteSpace(c.charCodeAt(0));
 		if (this.#heredoc === 'opening') {
@@ -263,7 +260,7 @@ class FormatMachine {
 		return lineEnd !== -1 && (close === -1 || close > lineEnd);
 	}
 
-	/** The next word read is the first of a line, or will be once it is printed. */
+	/** Prepares for a word that will be the first on its line, in the input or once printed. */
 	#beginLine(): void {
 		this.#firstWord = '';
 		this.#firstWordEnded = false;
@@ -271,13 +268,13 @@ class FormatMachine {
 	}
 
 	#readBackslash(): void {
-		// A continuation onto an empty line ends there; without that line, the `}` after it would be continued onto.
+		// A continuation ends at an empty line. Without that line, it would continue onto the `}` after it.
 		const empty = this.#quote ? null : emptyContinuation.exec(this.#input.slice(this.#at, this.#at + 4096));
 		if (empty) {
 			this.#at += empty[0].length - 1;
 			return;
 		}
-		// Where a line or block has yet to begin, a backslash begins it like any other character.
+		// Where a line or block is about to begin, a backslash begins it like any other character.
 		const braceWaits = this.#brace && !this.#brace.written;
 		if (!this.#quote && (this.#gap || this.#fresh || braceWaits)) this.#readRegular('\\');
 		else this.#print('\\');
@@ -300,7 +297,7 @@ class FormatMachine {
 	}
 
 	#endOfSourceLine(): void {
-		// An empty line ends nothing: the brace would join the line before it.
+		// An empty line after a lone `{` must not end the line: the brace would then join the line before it.
 		const onlyBrace = this.#firstWord === '{' && this.#brace?.own === true && !this.#brace.written;
 		if (!onlyBrace && this.#firstWord !== '')
 			this.#afterImport = this.#depth === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
@@ -318,7 +315,7 @@ class FormatMachine {
 		if (!this.#firstWordEnded) this.#firstWord += c;
 		if (c === '{') {
 			if (this.#brace && !this.#brace.written) {
-				// `{{` is text, whatever follows.
+				// `{{` is text, whatever follows it.
 				this.#startWord(c, false);
 				this.#printBrace(this.#brace);
 				this.#print(c);
@@ -331,7 +328,7 @@ class FormatMachine {
 			this.#brace = { written: false, spaced: now, own: this.#newlines > 0 };
 			return;
 		}
-		// After a continued line too: the lexer begins a word there.
+		// This also applies after a continued line, where the lexer begins a new word.
 		const begins = gap || this.#last === '\n';
 		if (c === '}' && (begins || (!this.#brace && (this.#closesInWords || this.#closedBefore())))) {
 			if (!begins) this.closedInWord = true;
@@ -351,10 +348,7 @@ class FormatMachine {
 		this.#mayOpenHeredoc = c === '<' && (begins || fresh) && !this.#heredocEscaped;
 	}
 
-	/**
-	 * Returns true after copying a `{$NAME:default}` that would otherwise be read as more than a word. The lexer never sees its
-	 * text.
-	 */
+	/** Copies a `{$NAME:default}` that would otherwise be read as more than a word, and returns true. The lexer never sees its text. */
 	#copyEnvironmentSpan(gap: boolean): boolean {
 		if (this.#input[this.#at + 1] !== '$') return false;
 		const close = this.#input.indexOf('}', this.#at);
@@ -395,7 +389,7 @@ class FormatMachine {
 		} else if (gap) this.#print(' ');
 	}
 
-	/** Handles `} else` of a Configfile, which belongs on the line of its `}`. */
+	/** Reports whether `else` follows, which in a Configfile belongs on the line of the preceding `}`. */
 	#continuesWithElse(): boolean {
 		if (!this.#fresh || this.#newlines > 0 || this.#last !== '}') return false;
 		// Carriage returns in a word are ignored.
@@ -403,7 +397,7 @@ class FormatMachine {
 		return /^else(?![^\s{}])/.test(ahead);
 	}
 
-	/** Handles `name="value"` of a Configfile, in a snippet's head and after `use`: the only quote inside a word. */
+	/** Reports whether a quote opens the value of `name="value"`, which a Configfile allows in the head of a snippet and after `use`. Nowhere else can a quote be inside a word. */
 	#opensNamedValue(): boolean {
 		if (this.#last !== '=') return false;
 		const named = this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));

@@ -1,31 +1,31 @@
-/** The origin of expanded lines: one pass through a file or snippet, with the arguments of its import. */
+/** The origin of expanded lines: one expansion of a file or snippet, with the arguments of its import. */
 import type { Source, SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
 import type { ParsedLine, ParsedWord } from './parsed-file.ts';
 
-/** The block passed by an import, already expanded in the importing context. */
+/** The block that an import passes, already expanded in the context of the import. */
 export interface PassedBlock {
 	readonly lines: readonly ParsedLine[];
-	/** Lines by first word, for `{blocks.NAME}`; the last of several wins. */
+	/** Lines by their first word, for `{blocks.NAME}`. If several have the same first word, the last one counts. */
 	readonly named: ReadonlyMap<string, ParsedLine>;
 }
 
-/** A snippet's definition; its lines are expanded for each use. */
+/** The definition of a snippet. Its lines are expanded for each use. */
 export interface Snippet {
 	readonly name: string;
 	readonly word: Word;
 	readonly lines: readonly ParsedLine[];
 	readonly source: Source;
-	/** Parameters by name, in the order written; one without a default is required. */
+	/** Default values of the parameters by name, in the order written; undefined for a required parameter. */
 	readonly parameters: ReadonlyMap<string, ParsedWord | undefined>;
 	/** True if defined in the main file, where an unused snippet is reported. */
 	readonly local: boolean;
 	used: boolean;
 }
 
-/** One pass through the lines of a file or snippet. */
+/** One expansion of the lines of a file or snippet. */
 export interface Frame {
-	/** The source that spans refer to; it knows its import. */
+	/** The source to which spans refer. It knows the import that it came from. */
 	readonly source: Source;
 	/** True if the lines' own spans already refer to {@link source}. */
 	readonly identity: boolean;
@@ -33,12 +33,12 @@ export interface Frame {
 	readonly args: readonly Word[];
 	readonly parameters: ReadonlyMap<string, ParsedWord> | undefined;
 	readonly block: PassedBlock | undefined;
-	/** The path or the snippet; the same one twice in a chain of frames is a cycle. */
+	/** The path or the snippet. If the same one occurs twice in a chain of frames, the imports are cyclic. */
 	readonly node: string | Snippet;
 	/** `FILE` or `FILE:SNIPPET`. */
 	readonly label: string;
 	readonly parent: Frame | undefined;
-	/** Number of imports between this and the main file. */
+	/** Number of imports between this frame and the main file. */
 	readonly depth: number;
 }
 

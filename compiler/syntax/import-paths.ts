@@ -3,10 +3,10 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { nearestName } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 
-/** The files found, in lexical order, or the reason there are none. */
+/** The files found, in lexical order, or the reason why there are none. */
 export interface ImportPaths {
 	readonly files: readonly { readonly path: string; readonly name: string }[];
-	/** An error, or a warning if importing nothing is acceptable. */
+	/** An error, or a warning if an empty result is acceptable. */
 	readonly problem?: {
 		readonly code: string;
 		readonly severity: 'error' | 'warning';
@@ -16,8 +16,8 @@ export interface ImportPaths {
 }
 
 /**
- * Finds the files of `import pattern`. `folder` is absolute; `importer` is the importing file's name in diagnostics, from which
- * the imported files' names are derived. Snippet names serve the "did you mean".
+ * Finds the files of `import pattern`. `folder` is absolute. `importer` is the name of the importing file in diagnostics, from which
+ * the names of imported files are derived. The names of snippets are used for suggestions.
  */
 export function importPaths(
 	pattern: string,
@@ -83,7 +83,7 @@ function neighbours(pattern: string, folder: string, reader: Reader): string[] {
 	}
 }
 
-/** Returns matching paths in the form of the pattern (relative if it is), in lexical order. */
+/** Returns the paths that match the pattern, in lexical order; relative paths if the pattern is relative. */
 function glob(pattern: string, folder: string, reader: Reader): string[] {
 	let found = [isAbsolute(pattern) ? '/' : ''];
 	const segments = pattern.split('/').filter(segment => segment !== '');

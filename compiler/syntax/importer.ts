@@ -22,19 +22,19 @@ const maxImportDepth = 100;
 export interface Imported {
 	readonly lines: readonly ParsedLine[];
 	readonly frame: Frame;
-	/** The pieces of a file that was cut, instead of lines. */
+	/** The pieces of a file that was divided, instead of lines. */
 	readonly pieces?: readonly TextPiece[] | undefined;
 }
 
-/** Cuts texts at the top level. */
+/** Divides source texts into pieces at the top level. */
 export interface TextCutter {
-	/** Returns the pieces of a text; undefined if it must be parsed as a whole. */
+	/** Returns the pieces of a source text; undefined if it must be parsed as a whole. */
 	cut(source: Source): readonly TextPiece[] | undefined;
-	/** True for a piece that may not need parsing at all. */
+	/** Reports whether a piece may not need to be parsed at all. */
 	expects(piece: TextPiece): boolean;
 }
 
-/** Knows the snippets defined and the files read so far. */
+/** Keeps the snippets defined and the files read so far. */
 export class Importer {
 	readonly snippets = new Map<string, Snippet>();
 	readonly #files = new Set<string>();
@@ -54,7 +54,7 @@ export class Importer {
 		return [...this.#files];
 	}
 
-	/** Adds a file that was not read because its contents are known. */
+	/** Adds a file whose contents were known, so that it was not read. */
 	addFile(path: string): void {
 		this.#files.add(path);
 	}
@@ -81,7 +81,7 @@ export class Importer {
 	readonly env = (name: string): string | undefined => this.#reader.env(name);
 
 	/**
-	 * Returns the pieces of a text. Those that need parsing are parsed now, so that diagnostics come in the order of the whole
+	 * Returns the pieces of a source text. Pieces that must be parsed are parsed now, so that diagnostics are in the order of the whole
 	 * text.
 	 */
 	#cut(source: Source): readonly TextPiece[] | undefined {
@@ -91,7 +91,7 @@ export class Importer {
 		return pieces;
 	}
 
-	/** Parses a piece: reports its mistakes and records its definitions. */
+	/** Parses a piece, reports its mistakes and records its definitions. */
 	read(piece: TextPiece): ReadPiece {
 		const read = piece.read(this.env, diagnostic => this.#report.report(diagnostic));
 		this.#noteDefinitions(read.lines);
@@ -107,10 +107,7 @@ export class Importer {
 		}
 	}
 
-	/**
-	 * Returns what an `import` or `use` line brings in, in order, and reports mistakes. Files are cut only for a line at the
-	 * top level.
-	 */
+	/** Returns the lines that an `import` or `use` line inserts, in order, and reports mistakes. Only an import at the top level divides files into pieces. */
 	imports(
 		line: ParsedLine,
 		frame: Frame,
@@ -134,7 +131,7 @@ export class Importer {
 			return [];
 		}
 		this.#report.importing(target.span);
-		// An import costs more than a line that it brings in.
+		// An import costs more than one of the lines that it inserts.
 		this.#report.spend(2, 0, 0);
 		const block = line.block && expander.passedBlock(line.block, frame, constants, depth);
 		const snippet = this.snippets.get(target.text);
@@ -196,7 +193,7 @@ export class Importer {
 					label: near ? `did you mean \`${near}\`?` : undefined,
 					related: [{ span: snippet.word.span, message: 'the snippet' }],
 				});
-				// Most likely the nearest parameter was meant, so it is not missing.
+				// The nearest parameter was most likely meant, so it does not count as missing.
 				if (near && !values.has(near)) values.set(near, value);
 			} else if (values.has(name)) {
 				this.#report.report({
@@ -226,7 +223,7 @@ export class Importer {
 		const parameters = new Map<string, ParsedWord>();
 		for (const [name, fallback] of snippet.parameters) {
 			const value = given.get(name) ?? fallback;
-			// Gives it a value anyway, so that the snippet's own lines are not reported too.
+			// Gives it a value anyway, so that the lines of the snippet do not cause further diagnostics.
 			parameters.set(name, value ?? { text: '', quote: 'double', span: target.span });
 			if (value) continue;
 			this.#report.report({
@@ -307,7 +304,7 @@ export class Importer {
 				});
 				continue;
 			}
-			// The first import of a file keeps the parser's spans.
+			// For the first import of a file, the parser's spans can be used unchanged.
 			const seenFrom = known ? file.source.importedFrom(target.span, target.text) : file.source;
 			imported.push({
 				lines: !known && file.pieces ? [] : file.lines,
@@ -329,7 +326,7 @@ export class Importer {
 		return imported;
 	}
 
-	/** Repeats the recorded effects of an earlier import of the file, which this one would have had by itself. */
+	/** Repeats the recorded effects of an earlier import of the same file, as if this import had read the file itself. */
 	#readAgain(path: string, known: CutFile | undefined): void {
 		if (!this.#report.recording) return;
 		if (known?.mistaken !== false) this.#report.taint();
@@ -362,7 +359,7 @@ export class Importer {
 			source,
 			pieces,
 			mistaken: true,
-			// Computed only if the file is imported again.
+			// Evaluated only if the file is imported again.
 			get lines() {
 				return importer.#parse(source).lines;
 			},
@@ -373,7 +370,7 @@ export class Importer {
 	}
 }
 
-/** A file that may have been cut. */
+/** A file that may have been divided into pieces. */
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
 	/** True if its structure has mistakes. */

@@ -1,4 +1,4 @@
-/** Limits the lines of a text: each line becomes objects many times its size before anything can be checked. */
+/** Limits the lines of a source text. Each line becomes objects many times its size before anything can be checked. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from '../source/source.ts';
 

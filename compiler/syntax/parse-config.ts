@@ -1,4 +1,4 @@
-/** Runs the syntax phases: takes text, returns the expanded tree. */
+/** Runs the syntax phases: turns source text into the expanded tree. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Reader } from '../source/reader.ts';
@@ -11,7 +11,7 @@ import { Importer } from './importer.ts';
 
 /** What the grammar needs to know about the dialect. */
 export interface ParseOptions {
-	/** The names of the dialect's directives, only to recognize one in place of a site address. */
+	/** The names of the dialect's directives, used only to recognize a directive in place of a site address. */
 	readonly knownDirectives: ReadonlySet<string>;
 	/** True to report unused snippets and constants; by default, only for a Configfile. */
 	readonly unused?: true;

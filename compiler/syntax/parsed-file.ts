@@ -2,12 +2,12 @@
 import type { Source } from '../source/source.ts';
 import type { Block, Line, Quote, Word } from './ast.ts';
 
-/** A word as written; `valueQuote` is the quote of the value in `NAME="value"`. */
+/** A word as written. `valueQuote` is the quote of the value in `NAME="value"`. */
 export interface ParsedWord extends Word {
 	readonly valueQuote?: Quote | undefined;
 }
 
-/** How a top-level line was written, as far as that decides whether it may be a directive; bits of {@link ParsedLine.shape}. */
+/** How a top-level line was written, as far as it matters for whether the line can be a directive: bits of {@link ParsedLine.shape}. */
 export const shapes = {
 	/** Something follows `{` on its line. */
 	contentAfterOpen: 1,
@@ -21,7 +21,7 @@ export const shapes = {
 
 /** One line and its block. */
 export interface ParsedLine extends Line {
-	/** Empty for a `{` that begins a top-level line: a global block, or the block of the line before. */
+	/** Empty for a `{` that begins a top-level line: the global options, or the block of the previous line. */
 	readonly words: readonly ParsedWord[];
 	readonly block: ParsedBlock | undefined;
 	readonly alternative: ParsedLine | undefined;
@@ -30,13 +30,13 @@ export interface ParsedLine extends Line {
 	readonly shape: number;
 }
 
-/** `{` … `}`, and whether anything in it needs expansion. */
+/** A block in braces, and whether anything in it needs expansion. */
 export interface ParsedBlock extends Block {
 	readonly lines: readonly ParsedLine[];
 	readonly live: boolean;
 }
 
-/** One text, parsed. */
+/** One parsed source text. */
 export interface ParsedFile {
 	readonly source: Source;
 	readonly lines: readonly ParsedLine[];
@@ -44,7 +44,7 @@ export interface ParsedFile {
 	readonly blank: boolean;
 }
 
-/** Maximum words of a line: far more than anyone writes, and few enough to pass as the arguments of one call. */
+/** Maximum words of a line: far more than anyone writes, yet few enough to be passed as arguments of one call. */
 export const maxWords = 50_000;
 
 /** Maximum nesting of blocks, in one text and after expansion. */

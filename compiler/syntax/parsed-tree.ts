@@ -33,7 +33,7 @@ const expandable = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 /** The file or block that collects lines. */
 interface Container {
 	readonly lines: ParsedLine[];
-	/** True where every line is a directive or sub-directive: neither at the top level nor directly in a snippet. */
+	/** True where every line must be a directive or sub-directive, that is, except at the top level and directly in a snippet. */
 	readonly strict: boolean;
 	readonly open: IToken | undefined;
 	/** Characters before the line to which the block belongs. */
@@ -44,7 +44,7 @@ interface Container {
 	live: boolean;
 }
 
-/** One line, or one `else` part of it, under construction. */
+/** A line, or one of its `else` parts, under construction. */
 interface Part {
 	readonly words: ParsedWord[];
 	block: ParsedBlock | undefined;
@@ -68,7 +68,7 @@ export class ParsedTree {
 	tooDeep = false;
 	readonly #text: SubstitutedText;
 	readonly #dialect: Dialect;
-	/** True if blocks end by indentation: the second parse of a text whose braces do not balance. */
+	/** True if blocks end according to indentation. Used for the second parse of a text with unbalanced braces. */
 	readonly #byIndentation: boolean;
 	readonly #containers: Container[];
 	readonly #drafts: Part[][] = [];
@@ -77,7 +77,7 @@ export class ParsedTree {
 	#tooDeepReported = false;
 	/** Number of top-level lines up to the last `}` that ended a site without braces. */
 	#ended = 0;
-	/** Unnamed blocks, and the number of containers at which the surrounding `import` block closes. */
+	/** Unnamed blocks, each with the nesting depth at which the surrounding `import` block closes. */
 	readonly #anonymous: { readonly open: SourceSpan; readonly depth: number }[] = [];
 
 	constructor(source: Source, text: SubstitutedText, dialect: Dialect, byIndentation: boolean) {
@@ -164,7 +164,7 @@ export class ParsedTree {
 		const hint = 'Close it with the same quote.';
 		const depth = this.#containers.length - 1;
 		if (this.#dialect === 'compatfile' && depth > 0) {
-			// It contains the `}` of the blocks around it, and that is what the compatible server misses.
+			// The word contains the `}` of the surrounding blocks, and the compatible server reports these as missing.
 			this.diagnostics.push(
 				this.#endOfText('syntax/unterminated-quote', span, depth > 1, { label: 'this quote is never closed', hint }),
 			);
@@ -172,7 +172,7 @@ export class ParsedTree {
 		}
 		this.diagnostics.push({
 			code: 'syntax/unterminated-quote',
-			// Outside of blocks, the compatible server reads it as a plain word.
+			// Outside of blocks, the compatible server accepts it as a plain word.
 			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
 			message: 'This quote is never closed, so everything up to the end of the file is one word.',
 			span,
@@ -190,7 +190,7 @@ export class ParsedTree {
 		const outer = this.#container;
 		const snippet = !outer.strict && owner !== undefined && owner.text.startsWith('(') && owner.text.endsWith(')');
 		const imports = owner?.text === 'import' && owner.quote === 'none';
-		// A block passed by an import is not a block of directives until it is inserted.
+		// A block passed by an import contains no directives until it is inserted.
 		let reported = imports;
 		if (!imports && next.tokenType !== Newline && next.tokenType !== EOF && !splices(next.image)) {
 			if (outer.strict) {
@@ -232,7 +232,7 @@ export class ParsedTree {
 		);
 	}
 
-	/** Returns false at the token that ends the current block. */
+	/** Reports whether a token is inside the current block, that is, does not end it. */
 	staysInside(token: IToken): boolean {
 		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== Close;
 		const indent = this.#indentOf(token);
@@ -273,10 +273,7 @@ export class ParsedTree {
 			this.#anonymousBlock(this.#anonymous.pop()!.open, close);
 	}
 
-	/**
-	 * Returns the mistake of an unnamed block inside an `import` block, which the compatible server notices where the latter
-	 * closes.
-	 */
+	/** Reports an unnamed block inside an `import` block. The compatible server reports it where the `import` block closes. */
 	#anonymousBlock(span: SourceSpan, close: SourceSpan): void {
 		const message = 'anonymous blocks are not supported';
 		const place = this.#dialect === 'compatfile' ? `, at ${fileAndLine(close)}${importChain(close)}` : '.';
@@ -302,7 +299,7 @@ export class ParsedTree {
 		this.diagnostics.push(this.#endOfText('syntax/unclosed-block', open, nested, more));
 	}
 
-	/** Returns the mistake of a block left open at the end of the text; `nested`: a block of a directive. */
+	/** Returns the diagnostic for a block that is not closed at the end of the text. `nested`: it is the block of a directive. */
 	#endOfText(code: string, span: SourceSpan, nested: boolean, more: Partial<Diagnostic>): Diagnostic {
 		if (this.#dialect === 'configfile') {
 			return structureMistake('configfile', code, span, 'unexpected EOF: a block is not closed', more);
@@ -350,14 +347,14 @@ export class ParsedTree {
 		return { words, block, alternative, span: { source: this.source, start, end }, live, shape };
 	}
 
-	/** Handles a `{` that begins a line among directives: taken as the block of the line before, which was meant. */
+	/** Handles a `{` that begins a line among directives. It was meant as the block of the previous line, and is treated so. */
 	#bareBlock(line: ParsedLine): void {
 		const container = this.#container;
 		const open = line.block!.open;
 		const before = container.lines[container.lines.length - 1];
 		const owner = this.#parts[0]?.words[0];
 		if (owner?.text === 'import' && owner.quote === 'none') {
-			// If it comes first, the compatible server takes its end for that of the block around it.
+			// If it is the first line, the compatible server takes its end for the end of the surrounding block.
 			const isFirst = container.lines.length === 0 && this.#anonymous.length === 0;
 			if (isFirst) this.#anonymousBlock(open, line.block!.close);
 			else this.#anonymous.push({ open, depth: this.#containers.length - 1 });
@@ -446,7 +443,7 @@ function newPart(): Part {
 	return { words: [], block: undefined, live: false, shape: 0, start: 0, end: 0 };
 }
 
-/** Reports whether `{block}` may be next to `{` and `}`: its contents become separate lines. */
+/** Reports whether `{block}` may stand directly beside `{` and `}`, because its contents become separate lines. */
 function splices(text: string): boolean {
 	return text === '{block}' || (text.startsWith('{blocks.') && text.endsWith('}'));
 }

@@ -1,4 +1,4 @@
-/** Finds comments, and the extent of what follows them, for comments that have a meaning. */
+/** Finds comments that have a meaning, and the lines to which they apply. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { Close, Newline, Open, tokenize } from './tokens.ts';
 

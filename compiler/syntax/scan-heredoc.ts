@@ -40,7 +40,7 @@ function markerProblem(start: number, end: number, marker: string): LexicalProbl
 	return { ...place, code: 'syntax/heredoc-marker', message, label: 'not a marker', hint };
 }
 
-/** The body of a heredoc with an invalid marker would be read as directives, so it is skipped if its end can be found. */
+/** Returns the end of a heredoc with an invalid marker, if it can be found. Otherwise its body would be read as directives. */
 function endDespiteBadMarker(text: string, end: number, marker: string): number {
 	const wanted = marker.replace(/^<+/, '').trim();
 	if (wanted === '') return end;
@@ -60,7 +60,7 @@ function readBody(text: string, start: number, opening: number, marker: string):
 			`incomplete heredoc <<${marker} on line #${number}, expected ending marker ${marker}`;
 		const problem: LexicalProblem = {
 			code: 'syntax/heredoc-unclosed',
-			// The compatible server notices it at the end of the text.
+			// The compatible server reports this at the end of the text.
 			at: text.length,
 			start,
 			end: start + 2 + marker.length,

@@ -14,7 +14,7 @@ import {
 } from './characters.ts';
 import { scanHeredoc } from './scan-heredoc.ts';
 
-/** A mistake inside a word; offsets refer to the lexed text. */
+/** A mistake inside a word. Offsets refer to the text that the lexer sees. */
 export interface LexicalProblem {
 	readonly code: string;
 	/** Returns the message, given the number of the line with the mistake. */
@@ -27,7 +27,7 @@ export interface LexicalProblem {
 	readonly hint?: string;
 }
 
-/** A word that differs from its source text. */
+/** A word whose meaning differs from its source text. */
 export interface ScannedWord {
 	/** Undefined if the characters form no word: a backslash that continues the line, or a lone quote at the end. */
 	readonly text: string | undefined;
@@ -65,10 +65,7 @@ export function endOfPlainWord(text: string, start: number, named: boolean): num
 	return end;
 }
 
-/**
- * Scans the word at `start`, which is neither white space nor `#`. `named` tells whether a quote after `NAME=` opens a value
- * here.
- */
+/** Scans the word at `start`, which is neither white space nor `#`. `named` reports whether a quote after `NAME=` opens a value here. */
 export function scanWord(text: string, start: number, named?: () => boolean): ScannedWord {
 	const first = text.charCodeAt(start);
 	if (first === DOUBLE_QUOTE) return scanQuoted(text, start, false);
@@ -90,7 +87,7 @@ export function scanWord(text: string, start: number, named?: () => boolean): Sc
 		}
 		if (word === '') {
 			if (code === HASH) return { text: undefined, quote: 'none', end: at };
-			// A backslash before a quote does not prevent quoting, but still counts inside.
+			// A backslash before a quote does not prevent quoting, but inside the quotes it still counts.
 			if (code === DOUBLE_QUOTE) return scanQuoted(text, at, escaped);
 			if (code === BACKTICK) return scanBacktick(text, at);
 		}

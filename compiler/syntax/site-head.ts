@@ -23,8 +23,8 @@ export class SiteAddresses {
 	}
 
 	/**
-	 * Takes the words of one line. Returns `directive` for a directive outside of any site: nothing is taken, and with
-	 * `silent`, used for the second and later ones in a row, nothing is reported.
+	 * Adds the words of one line. Returns `directive` for a directive outside of any site: nothing is added then. With `silent`, which
+	 * is used for the second and later ones in a row, nothing is reported either.
 	 */
 	take(words: readonly ParsedWord[], silent: boolean): 'taken' | 'directive' {
 		const first = words[0];
@@ -109,7 +109,7 @@ export class SiteAddresses {
 		this.#report.report(structureMistake(this.#report.dialect, code, word.span, message, more));
 	}
 
-	/** Ends the addresses, at the site's `{` or without one, and starts over. `refused`: some were rejected. */
+	/** Completes the addresses, with or without the site's `{`, and prepares for the next site. `refused`: some were rejected. */
 	end(open: SourceSpan | undefined): { words: readonly Word[]; refused: boolean } {
 		if (this.expectsMore && this.#comma) {
 			const { dialect } = this.#report;
@@ -132,7 +132,7 @@ export class SiteAddresses {
 	}
 }
 
-/** Reports whether a word appears literally in the file, without anything from the environment or an expansion. */
+/** Reports whether a word appears literally in the file, without values from the environment or an expansion. */
 function asWritten({ span }: ParsedWord, text: string): boolean {
 	return span.end - span.start === text.length && span.source.text.startsWith(text, span.start);
 }

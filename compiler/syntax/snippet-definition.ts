@@ -1,4 +1,4 @@
-/** `(name) { … }`, in a Configfile with named parameters: `(secure) max_age policy="x" { … }`. */
+/** Defines snippets, `(name) { … }`, in a Configfile with named parameters: `(secure) max_age policy="x" { … }`. */
 import type { Constants } from './constants.ts';
 import { expandWords } from './expand-words.ts';
 import type { ExpansionReport } from './expansion-report.ts';
@@ -11,7 +11,7 @@ export function isSnippetHead(text: string): boolean {
 	return text.length >= 2 && text.startsWith('(') && text.endsWith(')');
 }
 
-/** Adds a snippet; if the name is taken, the first definition stays. */
+/** Defines a snippet. If the name is taken, the first definition is kept. */
 export function defineSnippet(
 	line: ParsedLine,
 	block: ParsedBlock,

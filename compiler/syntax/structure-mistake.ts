@@ -44,7 +44,7 @@ export function structureMistake(
 	return { code, severity: 'error', message: full, span, ...more };
 }
 
-/** Returns the mistake of a `}` after words. */
+/** Returns the diagnostic for a `}` after words. */
 export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
@@ -58,7 +58,7 @@ export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic 
 	);
 }
 
-/** Returns the mistake of a directive line that ends in `{}`. */
+/** Returns the diagnostic for a directive line that ends in `{}`. */
 export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/empty-braces', span, "Unexpected '{}' at end of line", {
 		label: 'neither a block nor a placeholder',
@@ -66,7 +66,7 @@ export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
 	});
 }
 
-/** Returns the mistake of a directive's block that begins on the next line. */
+/** Returns the diagnostic for a directive whose block begins on the next line. */
 export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
@@ -77,7 +77,7 @@ export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 	);
 }
 
-/** Returns the mistake of a directive on the line of a `}`, whose span is given. */
+/** Returns the diagnostic for a directive on the line of a `}`, whose span is given. */
 export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/text-after-close', span, "Unexpected next token after '}' on same line", {
 		label: 'the line ends here',
@@ -85,7 +85,7 @@ export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 	});
 }
 
-/** Returns the mistake of an overlong line; the span is that of the first excess word. */
+/** Returns the diagnostic for a line with too many words. The span is that of the first excess word. */
 export function tooManyWords(span: SourceSpan): Diagnostic {
 	return {
 		code: 'syntax/too-many-words',

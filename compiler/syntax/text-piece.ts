@@ -1,4 +1,4 @@
-/** One piece of a text cut at the top level: parsed on its own, and kept while the text around it changes. */
+/** A piece of a source text that was divided at the top level. It is parsed on its own, and reused while the text around it changes. */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { type SubstitutedText, substituteEnvironment } from '../source/environment.ts';
@@ -10,9 +10,9 @@ import { isSnippetHead } from './snippet-definition.ts';
 /** The result of parsing a piece. */
 export interface ReadPiece {
 	readonly lines: readonly ParsedLine[];
-	/** What the spans of the lines refer to: the piece, or the whole text. */
+	/** The source to which the spans of the lines refer: the piece, or the whole text. */
 	readonly source: Source;
-	/** True unless something in it shows that it is more than sites, snippets and constants. */
+	/** False if the piece contains anything besides sites, snippets and constants. */
 	readonly plain: boolean;
 	/** True if structural mistakes were reported. */
 	readonly mistaken: boolean;
@@ -21,14 +21,14 @@ export interface ReadPiece {
 /** Words at the top level that are not the address of a site. */
 const keywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
-// A rough test, safe where it matters: anything taken for an independent site is checked again when it is parsed.
+// Rough tests. They are safe, because anything taken for an independent site is checked again when it is parsed.
 const mayLookAround = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 const beginsAsSite = /^(?:\s|#[^\n]*\n)*(?!(?:import|use|let|test|upstream)\s|[\s#({&@]|$)/;
 
 /** A piece and the result of parsing it. */
 export class TextPiece {
 	readonly source: Source;
-	/** True unless something shows that it is not a single site independent of its surroundings. */
+	/** False if the piece is known to be anything but a single site that is independent of its surroundings. */
 	sole: boolean;
 	readonly #cut: CutPlace;
 	readonly #dialect: Dialect;
@@ -43,21 +43,21 @@ export class TextPiece {
 		this.sole = beginsAsSite.test(text) && !mayLookAround.test(text);
 	}
 
-	/** Updates the position of the piece. */
+	/** Updates the position of the piece in the whole text. */
 	move(whole: Source, offset: number): void {
 		this.#cut.whole = whole;
 		this.#cut.offset = offset;
 		this.release();
 	}
 
-	/** Drops the parse result, which would be recomputed if needed; a lasting result stays. */
+	/** Drops the parse result, which can be recomputed. A lasting result is kept. */
 	release(): void {
 		if (!this.#lasting) this.#read = undefined;
 	}
 
 	/**
-	 * Returns the lines. Mistakes are reported when the piece is parsed, not when a kept result is returned. The environment is
-	 * read each time, for the sake of a recording reader.
+	 * Returns the lines. Mistakes are reported when the piece is parsed, but not when a cached result is returned. The environment is
+	 * read each time, so that a recording reader notices it.
 	 */
 	read(env: (name: string) => string | undefined, report: Report): ReadPiece {
 		const { source } = this;
@@ -73,7 +73,7 @@ export class TextPiece {
 			this.#read = { lines, source, plain, mistaken: found.length > 0 };
 			this.#lasting = found.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
-			// What these define is kept for longer than their place: tests, options and imports.
+			// The definitions in these blocks are kept longer than their place: tests, options and imports.
 			const { whole, offset } = this.#cut;
 			found.length = 0;
 			const { lines } = parseSubstitutedText(whole, shifted(text, offset), this.#dialect, diagnostic =>

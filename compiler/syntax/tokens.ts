@@ -9,7 +9,7 @@ export interface WordToken extends IToken {
 	payload?: ScannedWord;
 }
 
-// Before white space other than CR, before a line continuation, or at the end; CRs in between do not separate.
+// It must be followed by white space other than CR, a line continuation, or the end. CRs in between do not count.
 const standsAlone = `\\r*(?:(?=[${whiteSpaceClass.replace('\\t-\\r', '\\t-\\f')}])|(?![^])|(?=\\\\[^\\S\\n]*\\n))`;
 
 const Blank = createToken({
@@ -27,7 +27,7 @@ export const Newline = createToken({
 	line_breaks: true,
 });
 
-/** Up to the end of the line; a backslash at its end includes the newline, so that the next line belongs to this one. */
+/** A comment up to the end of the line. If a backslash ends the line, the newline is included, so that the next line belongs to the same line. */
 export const Comment = createToken({
 	name: 'Comment',
 	pattern: /#(?:[^\n]*\\\r*\n|[^\n]*)/,
@@ -36,7 +36,7 @@ export const Comment = createToken({
 	line_breaks: true,
 });
 
-/** A standalone `{`. Glued to other characters it is text, as in placeholders. */
+/** A standalone `{`. Adjacent to other characters it is text, as in placeholders. */
 export const Open = createToken({ name: 'Open', pattern: new RegExp(`\\{${standsAlone}`), start_chars_hint: ['{'] });
 
 /** A standalone `}`. */
@@ -45,10 +45,10 @@ export const Close = createToken({ name: 'Close', pattern: new RegExp(`\\}${stan
 /** Any other word, quoted or not. */
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
-/** Maximum words before a named value on its line. */
+/** Maximum number of words on a line before a named value. */
 export const maxWordsBefore = 256;
 
-/** In a snippet's head and after `use`, a quote after `NAME=` opens a quoted value. */
+/** Reports whether a quote after `NAME=` opens a quoted value: in the head of a snippet and after `use`. */
 function takesNamedValues(tokens: readonly IToken[]): boolean {
 	let head: IToken | undefined;
 	for (let index = tokens.length - 1; index >= 0; index--) {
@@ -74,7 +74,7 @@ function wordPattern(namedValues: boolean): (text: string, offset: number, token
 	};
 }
 
-// The lexer groups code units above 255 in steps of 255; one of each group represents them all.
+// The lexer groups code units above 255 in steps of 255, so one of each group is listed.
 const wordStarts = Array.from({ length: 256 }, (_, code) => code)
 	.concat(Array.from({ length: 257 }, (_, step) => Math.min(256 + step * 255, 0xffff)))
 	.filter(code => !whiteSpaceCodes.includes(code) && code !== 0x23);

@@ -1,4 +1,4 @@
-/** The words of `expect`, each with its arguments and its check in one object. */
+/** The kinds of `expect` lines, each with its arguments and its check in one object. */
 
 import { compileRegexp, RegexpError } from '../codegen/regexp/regexp.ts';
 import { formatSiteAddress, isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
@@ -122,7 +122,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 			return ({ exchange }) => {
 				const target = exchange.sent.at(-1)?.request.target;
 				if (target === undefined) return notSent();
-				// The query is compared only if it was written.
+				// The query is compared only if the expectation contains one.
 				const came = wanted.text.includes('?') ? target : target.split('?', 1)[0]!;
 				if (came === wanted.text) return undefined;
 				return {
@@ -152,7 +152,7 @@ function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): 
 	};
 }
 
-/** Words of directives mean the handlers to which they lower. */
+/** Lowers `expect handler`. The word of a directive stands for the handlers to which it lowers. */
 function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem): Check | undefined {
 	const wanted = handlerOf(word.text);
 	if (wanted === undefined) {
@@ -204,7 +204,7 @@ function isFieldName(word: Word, problem: TestProblem): boolean {
 	return false;
 }
 
-/** One of the field's values, or all of them joined, must be equal; without a value, the field must be present. */
+/** Compares a header field: one of its values, or all of them joined, must equal the expectation. Without a value, the field must be present. */
 function fieldMismatch(
 	headers: HeaderList,
 	name: string,
@@ -228,7 +228,7 @@ function fieldMismatch(
 	return { text: `\`${name}\` of ${of} is not ${quoted(wanted)}`, label: `it is ${came}` };
 }
 
-/** Converts a raw field value, UTF-8 in latin1, to text. */
+/** Decodes a raw field value, which holds UTF-8 bytes as Latin-1 characters. */
 function readable(value: string): string {
 	const text = Buffer.from(value, 'latin1').toString('utf8');
 	return text.includes('\ufffd') ? value : text;
@@ -251,7 +251,7 @@ function notSent(): Mismatch {
 	return { text: 'the request went to no upstream' };
 }
 
-/** Returns the beginning of a text on one line, in quotes. */
+/** Returns the beginning of a text, in quotes and on one line. */
 function quoted(text: string): string {
 	const shown = text.length > 80 ? `${text.slice(0, 79)}…` : text;
 	return JSON.stringify(shown);

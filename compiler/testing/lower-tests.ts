@@ -45,7 +45,7 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 interface StepDraft {
 	readonly span: SourceSpan;
 	readonly method: string;
-	/** Undefined after a mistake: the step is checked but never run. */
+	/** Undefined after a mistake: the step is then checked but not run. */
 	readonly url: RequestUrl | undefined;
 	readonly headers: [string, string][];
 	body: string | undefined;
@@ -283,7 +283,7 @@ class TestReader {
 	}
 }
 
-/** Replaces a missing request, so that the following lines are checked anyway. */
+/** Returns a step in place of a missing request, so that the lines that follow are checked anyway. */
 function noRequest(span: SourceSpan): StepDraft {
 	return {
 		span,
@@ -300,7 +300,7 @@ function noRequest(span: SourceSpan): StepDraft {
 	};
 }
 
-/** Methods are in capitals; a word followed by a URL is meant as a method too. */
+/** Reports whether a line is a request: its first word is in capitals, or is followed by a URL. */
 function isRequestLine(word: Word, args: readonly Word[]): boolean {
 	if (word.quote !== 'none') return false;
 	if (/^[A-Z][A-Z0-9-]*$/.test(word.text)) return true;

@@ -9,7 +9,7 @@ import type { SourceSpan } from '../source/source.ts';
 /** One `test "name" { … }`. */
 export interface TestCase {
 	readonly name: string;
-	/** The place of the name. */
+	/** The span of the name. */
 	readonly span: SourceSpan;
 	readonly steps: readonly TestStep[];
 }
@@ -17,7 +17,7 @@ export interface TestCase {
 /** One request with its upstream response and expectations. */
 export interface TestStep {
 	readonly request: DryRunRequest;
-	/** The place of method and URL. */
+	/** The span of the method and the URL. */
 	readonly span: SourceSpan;
 	/** The fake upstream's response; default 200 with an empty body. */
 	readonly upstream: UpstreamAnswer | undefined;
@@ -27,7 +27,7 @@ export interface TestStep {
 /** One `expect` line. */
 export interface Expectation {
 	readonly span: SourceSpan;
-	/** Returns undefined if the expectation is met. */
+	/** Checks the result. Returns undefined if the expectation is met. */
 	readonly check: (came: DryRunResult, plan: Plan) => Mismatch | undefined | Promise<Mismatch | undefined>;
 }
 
@@ -35,7 +35,7 @@ export interface Expectation {
 export interface Mismatch {
 	/** Completes a sentence after the test's name: `the status is 200, not 308`. */
 	readonly text: string;
-	/** Label under the caret: the actual value. */
+	/** The label under the caret, which shows the actual value. */
 	readonly label?: string;
 }
 

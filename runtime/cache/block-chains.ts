@@ -1,7 +1,7 @@
 /** The blocks of a store, chained to hold heads and bodies. May only be changed while holding the lock. */
 import { BLOCK, type CacheLayout, WORD } from './memory-layout.ts';
 
-/** Maximum entries evicted to make room for one block; whatever needs more is not stored. */
+/** Maximum number of entries evicted to make room for one block. A response that needs more is not stored. */
 const MAX_EVICTIONS = 16_384;
 
 /** One thread's view of the blocks. They are numbered from 1; 0 means none. */
@@ -12,7 +12,7 @@ export class BlockChains {
 	readonly #count: number;
 	readonly #makeRoom: () => boolean;
 
-	/** `makeRoom` evicts an entry; it returns false if there is none. */
+	/** @param makeRoom Evicts an entry. Returns false if there is none to evict. */
 	constructor(words: Int32Array, data: Uint8Array, { nextAt, blocks }: CacheLayout, makeRoom: () => boolean) {
 		this.data = data;
 		this.#words = words;
@@ -71,7 +71,7 @@ export class BlockChains {
 		return block;
 	}
 
-	/** Returns contiguous bytes from a position in a chain, at most `most`. Requires a pin or the lock. */
+	/** Returns contiguous bytes from a position in a chain, at most `most` of them. Requires a pin or the lock. */
 	run(block: number, skip: number, most: number): Uint8Array {
 		const start = (block - 1) * BLOCK + skip;
 		let size = BLOCK - skip;

@@ -1,8 +1,7 @@
 /**
- * Moves long, popular bodies from the blocks of the shared memory into in-memory files, which the kernel can send without
- * copying. The blocks stay allocated to the entry, so that the accounting against the ceiling is unchanged, but their memory
- * is returned to the system. A file is written once and never changed, so data in socket buffers stays valid whatever happens
- * to the entry.
+ * Moves long, popular bodies from the blocks of the shared memory into in-memory files, which the kernel can send without copying.
+ * The blocks stay allocated to the entry, so that its accounting is unchanged, but their memory is returned to the system. A file
+ * is written once and never changed, so that data in socket buffers stays valid whatever happens to the entry.
  */
 
 import { type MemoryFiles, memoryFiles, PAGE_BYTES } from '../sockets/memory-files.ts';
@@ -10,14 +9,14 @@ import type { CacheMemory } from './cache-memory.ts';
 import { FiledBody } from './filed-body.ts';
 import { BLOCK, ENTRY, LIVE, WORD } from './memory-layout.ts';
 
-/** Minimum bytes of a body that is worth a file, and maximum, because it is written in one go. */
+/** Minimum size in bytes of a body that is moved to a file, and the maximum, because the file is written in one go. */
 export const MIN_FILED: number = 65_536;
 const MAX_FILED = 8 * 1024 * 1024;
 /** Maximum files of one store: each is a file descriptor of the process. */
 const MAX_FILES = 256;
 /** Maximum contiguous runs of blocks of a body: each is a system call. */
 const MAX_STRETCHES = 64;
-/** Share of the ceiling that files may use beyond the memory returned for them. */
+/** Share of the maximum cache size that files may use in addition to the memory returned for them. */
 const LOOSE_SHARE = 1 / 40;
 
 /** One thread's view of a store's files. */
@@ -30,13 +29,13 @@ export class BodyFiling {
 	}
 
 	/**
-	 * Returns a body from a pinned entry's file, which is created if `wanted`, or undefined if it does not exist. The caller then reads
-	 * blocks, and counts as their reader until {@link read}.
+	 * Returns a body from the file of a pinned entry; undefined if there is no file. With `wanted`, tries to create the file first. If
+	 * the result is undefined, the caller reads the blocks, and counts as their reader until it calls {@link read}.
 	 */
 	body(entry: number, start: number, length: number, wanted: boolean, release: () => void): FiledBody | undefined {
 		const { words } = this.#memory;
 		const at = this.#memory.at(entry);
-		// Counted before looking for the file: whoever creates one leaves the blocks alone while they have readers.
+		// The reader is counted before looking for the file, because a thread that creates a file leaves blocks with readers alone.
 		Atomics.add(words, at + ENTRY.readers, 1);
 		let file = Atomics.load(words, at + ENTRY.file);
 		if (file === 0 && wanted) file = this.#make(entry);
@@ -51,7 +50,7 @@ export class BodyFiling {
 		Atomics.sub(this.#memory.words, this.#memory.at(entry) + ENTRY.readers, 1);
 	}
 
-	/** Creates a file of an entry's body. Returns its descriptor plus 1; 0 if there is none. */
+	/** Creates a file for an entry's body. Returns its descriptor plus 1, or 0 on failure. */
 	#make(entry: number): number {
 		const memory = this.#memory;
 		const { words, blocks } = memory;
@@ -77,7 +76,7 @@ export class BodyFiling {
 			const is = Atomics.load(words, at + ENTRY.file);
 			if (is !== 0 || words[at + ENTRY.state] !== LIVE || memory.isBroken) return is;
 			Atomics.store(words, at + ENTRY.file, file + 1);
-			// Until their memory is returned, all of them are.
+			// Until their memory has been returned, all blocks count as used in addition to the file.
 			words[at + ENTRY.loose] = Math.ceil(length / BLOCK);
 			words[WORD.looseBlocks]! += words[at + ENTRY.loose]!;
 			words[WORD.files]!++;
@@ -87,7 +86,7 @@ export class BodyFiling {
 		return kept;
 	}
 
-	/** Returns the memory of a filed body's blocks to the system, once nobody reads them. */
+	/** Returns the memory of a filed body's blocks to the system, unless somebody still reads them. */
 	#giveBack(entry: number): void {
 		const memory = this.#memory;
 		const { words } = memory;
@@ -114,7 +113,7 @@ export class BodyFiling {
 	}
 }
 
-/** Contiguous blocks: their offset and size in bytes, and the bounds of the whole pages in them. */
+/** A contiguous run of blocks: its offset and size in bytes, and the bounds of the whole memory pages in it. */
 interface Stretch {
 	readonly start: number;
 	readonly size: number;

@@ -22,13 +22,13 @@ import {
 import { MemoryLock } from './memory-lock.ts';
 import { QueueKeeper } from './queue-keeper.ts';
 
-/** Sleeps of the main thread before it gives up on a lock: a second. */
+/** Number of times that the main thread sleeps before it gives up on a lock: about a second. */
 const MAIN_NAPS = 200;
 
 /** The hashes by which an entry is found. */
 export interface EntryHashes {
 	readonly key: KeyHash;
-	/** Hash of host, path and query; then that of the normalized path alone. */
+	/** Hash of host, path and query, and hash of the normalized path alone. */
 	readonly url: number;
 	readonly path: number;
 }
@@ -46,7 +46,7 @@ export class CacheMemory {
 	readonly #pinWord: number;
 	readonly #pinBit: number;
 
-	/** `thread` is this thread's row, or `rows` for the main thread; for `disk` see {@link cacheLayout}. */
+	/** @param thread This thread's row, or `rows` for the main thread. @param disk See {@link cacheLayout}. */
 	constructor(buffer: SharedArrayBuffer, ceiling: number, rows: number, thread: number, disk: number = 0) {
 		this.layout = cacheLayout(ceiling, rows, disk);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
@@ -60,7 +60,7 @@ export class CacheMemory {
 		this.#pinBit = 1 << (thread & 31);
 	}
 
-	/** For the main thread, before first use: sets a seed that nobody outside can know, by default random. */
+	/** Initializes the memory, on the main thread. Sets the seed of hashes, by default a random one that no outsider can know. */
 	static prepare(buffer: SharedArrayBuffer, seed: number = randomInt(1, 2 ** 31 - 1)): void {
 		new Int32Array(buffer)[WORD.seed] = seed;
 	}
@@ -108,13 +108,13 @@ export class CacheMemory {
 		return (Atomics.load(words, WORD.purges) + Atomics.load(words, place)) | 0;
 	}
 
-	/** Prevents responses requested before now from being stored: of one URL, or of all. */
+	/** Prevents responses to requests sent before now from being stored: those of one URL, or all. */
 	passMoment(url: number | undefined): void {
 		const place = url === undefined ? WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATIONS - 1));
 		Atomics.add(this.words, place, 1);
 	}
 
-	/** For the main thread: counts a response with this hash that was written to, or removed from, the disk. */
+	/** Counts a response with this hash that was written to the disk or removed from it. Called on the main thread. */
 	onDisk(hashA: number, by: 1 | -1): void {
 		const at = (hashA >>> 3) & (this.#filter.length - 1);
 		const count = this.#filter[at]!;
@@ -151,7 +151,7 @@ export class CacheMemory {
 		}
 	}
 
-	/** Allocates an entry that this thread fills; 0 if there is no room. */
+	/** Allocates an entry for this thread to fill; 0 if there is no room. */
 	begin({ key, url, path }: EntryHashes): number {
 		const { words, layout } = this;
 		if (this.isBroken) return 0;
@@ -206,7 +206,7 @@ export class CacheMemory {
 			blocks.write(block, 0, bytes.subarray(i * BLOCK, (i + 1) * BLOCK));
 		}
 		if (this.serial(entry) !== serial) {
-			// Making room evicted this entry itself.
+			// Making room has evicted this entry itself.
 			blocks.free(first, last, count);
 			return false;
 		}
@@ -244,12 +244,12 @@ export class CacheMemory {
 		this.touch(hashA);
 	}
 
-	/** Records that something in a hash's bucket has changed. */
+	/** Records that something in the bucket of a hash has changed. */
 	touch(hashA: number): void {
 		Atomics.add(this.words, this.layout.versionsAt + this.bucketOf(hashA), 1);
 	}
 
-	/** Hides an entry from all threads; its memory is freed once nobody reads it. */
+	/** Removes an entry from all threads' view. Its memory is freed once nobody reads it. */
 	remove(entry: number): void {
 		const { words, layout } = this;
 		const at = this.at(entry);
@@ -261,7 +261,7 @@ export class CacheMemory {
 			this.queues.leave(entry);
 			words[WORD.entries]!--;
 		}
-		// Before the pins are checked: whoever pins it from now on sees that it has been removed.
+		// Done before the pins are checked, so that a thread that pins the entry later sees that it has been removed.
 		Atomics.add(words, at + ENTRY.serial, 1);
 		if (state === LIVE) this.touch(words[at + ENTRY.hashA]!);
 		if (this.#isPinned(at)) {
@@ -275,7 +275,7 @@ export class CacheMemory {
 		Atomics.or(this.words, this.at(entry) + this.#pinWord, this.#pinBit);
 	}
 
-	/** Ends this thread's pin. Takes the lock if the entry pinned with this serial has been removed meanwhile. */
+	/** Ends this thread's pin. Takes the lock if the entry, pinned with this serial, has been removed in the meantime. */
 	unpin(entry: number, serial: number): void {
 		const at = this.at(entry);
 		Atomics.and(this.words, at + this.#pinWord, ~this.#pinBit);
@@ -283,8 +283,8 @@ export class CacheMemory {
 	}
 
 	/**
-	 * For the main thread: releases a dead thread's pins and fills. If it died during a change, the store is no longer trusted.
-	 * Throws LockLost if another dead thread holds the lock; its end will be reported too.
+	 * Releases the pins and unfinished entries of a dead thread. Called on the main thread. If the thread died during a change, the
+	 * store is no longer trusted. Throws LockLost if another dead thread holds the lock; its end will be reported, too.
 	 */
 	threadEnded(thread: number): void {
 		const { words } = this;
@@ -304,7 +304,7 @@ export class CacheMemory {
 		}
 	}
 
-	/** For the main thread: resets a broken store once nobody reads it; returns false while somebody does. */
+	/** Resets a broken store once nobody reads it. Returns false while somebody does. Called on the main thread. */
 	heal(): boolean {
 		const { words, layout } = this;
 		if (!this.closeFiles()) return false;
@@ -319,7 +319,7 @@ export class CacheMemory {
 		return true;
 	}
 
-	/** For the main thread: closes the files of a broken or unused store; returns false while somebody reads them. */
+	/** Closes the files of a broken or unused store. Returns false while somebody reads them. Called on the main thread. */
 	closeFiles(): boolean {
 		const { words } = this;
 		const last = words[WORD.freshEntry]!;
@@ -327,14 +327,14 @@ export class CacheMemory {
 		for (let entry = 1; entry <= last; entry++) {
 			const at = this.at(entry);
 			if (words[at + ENTRY.file] === 0) continue;
-			// Its blocks are no longer valid either.
+			// The entry's blocks are no longer valid either.
 			Atomics.add(words, at + ENTRY.serial, 1);
 			this.#closeFile(at);
 		}
 		return true;
 	}
 
-	/** Makes all entries unfindable. Readers can continue, because nothing is moved. */
+	/** Makes all entries unfindable. Readers can continue, because their data is not moved. */
 	#break(): void {
 		const { words, layout } = this;
 		Atomics.store(words, WORD.broken, 1);

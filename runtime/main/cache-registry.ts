@@ -13,7 +13,7 @@ import { SharedCache } from '../cache/shared-cache.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 
-/** Milliseconds until a broken store is reset, and between attempts: by then, writers have noticed. */
+/** Milliseconds until a broken store is reset, and between attempts. By then, writers have noticed that it is broken. */
 const HEALING = 1000;
 
 /** Size and counters of one store. */
@@ -42,7 +42,7 @@ interface Store {
 	readonly memory: CacheMemory;
 	readonly settings: CacheSettings;
 	readonly layoutBytes: number;
-	/** The main thread's view of the store, if it has a disk. */
+	/** The main thread's view of the store; undefined without a disk. */
 	readonly cache: SharedCache | undefined;
 	readonly disk: DiskTier | undefined;
 }
@@ -89,7 +89,7 @@ export class CacheRegistry implements CacheWatcher {
 		void closed.then(() => this.#closeFilesLater(store.memory));
 	}
 
-	/** Handles an event of a thread: what happened to a store's responses. */
+	/** Handles a thread's report about the responses of a store. */
 	takeEvent(key: string, news: DiskEvent): void {
 		const disk = this.#stores.get(key)?.disk;
 		if (news.news === 'stored') disk?.stored(news.key, news.entry, news.serial);
@@ -103,7 +103,7 @@ export class CacheRegistry implements CacheWatcher {
 		else {
 			const { host, path: of, query } = errand;
 			const written = disk?.invalidated(host, of, query);
-			// Responses recalled from disk between the thread's own invalidation and this one.
+			// Also invalidates responses that were recalled from disk after the thread's own invalidation.
 			try {
 				await cache?.invalidate(host, of, query);
 			} catch (error) {
@@ -125,7 +125,7 @@ export class CacheRegistry implements CacheWatcher {
 			try {
 				memory.threadEnded(thread);
 			} catch (error) {
-				// Another dead thread holds the lock; its end will be reported too, and resets the store.
+				// Another dead thread holds the lock. Its end will be reported, too, and resets the store.
 				if (!(error instanceof LockLost)) throw error;
 			}
 			endFetchesOf(memory, thread);
@@ -166,7 +166,7 @@ export class CacheRegistry implements CacheWatcher {
 		return purged;
 	}
 
-	/** Undefined if the folder is not available; the store then has no disk. */
+	/** Returns the hash seed of a folder; undefined if the folder is not available, in which case the store has no disk. */
 	#seedOf(folder: string): number | undefined {
 		try {
 			return folderSeed(folder);

@@ -1,4 +1,4 @@
-/** The folder of a disk tier: the seed of its hashes, and the lock that one process holds. */
+/** The folder of a disk tier: the seed of its hashes, and the lock that only one process can hold. */
 import { randomInt } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export function folderSeed(folder: string): number {
 	}
 	const seed = Number(readFileSync(file, 'utf8'));
 	if (Number.isInteger(seed) && seed > 0 && seed < 2 ** 31) return seed;
-	// The seed was not completely written, so nothing was stored with it.
+	// The seed was not written completely, so nothing can have been stored with it.
 	writeFileSync(file, made, { mode: 0o600 });
 	return Number(made);
 }

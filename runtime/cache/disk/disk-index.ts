@@ -1,6 +1,6 @@
 /**
- * The index of responses on disk: hashes and places in flat arrays, 56 bytes each. No operation slows down with their number:
- * tables have their final size from the start, rows are added page by page, and scans are done in slices.
+ * The index of responses on disk: hashes and positions in flat arrays, 56 bytes per response. No operation becomes slower as their
+ * number grows: tables have their final size from the start, rows are added page by page, and scans are divided into slices.
  */
 import { MAX_VARIANTS } from '../shared-cache.ts';
 
@@ -15,11 +15,11 @@ const ROW = {
 	offset: 6,
 	headBytes: 7,
 	bodyBytes: 8,
-	/** Next row in the same bucket of keys, URLs and paths, from 1. The first one also links the free rows. */
+	/** The next row, counted from 1, in the same bucket of keys, of URLs and of paths. The first one also links the free rows. */
 	byKey: 9,
 	byUrl: 10,
 	byPath: 11,
-	/** Neighbors in the list of the segment's rows. */
+	/** The neighbors in the list of the segment's rows. */
 	next: 12,
 	previous: 13,
 	length: 14,
@@ -44,7 +44,7 @@ export interface DiskPlace {
 /** Rows per page: a power of two. */
 const PAGE_BITS = 14;
 const PAGE_ROWS = 2 ** PAGE_BITS;
-/** Minimum and maximum buckets, and bytes of disk per bucket. */
+/** Minimum and maximum number of buckets, and bytes of disk per bucket. */
 const MIN_BUCKETS = 1024;
 const MAX_BUCKETS = 2 ** 22;
 const BYTES_A_BUCKET = 8192;
@@ -59,14 +59,14 @@ export class DiskIndex {
 	readonly #keys: Int32Array;
 	readonly #urls: Int32Array;
 	readonly #paths: Int32Array;
-	/** First row of each segment; of dropped segments, until all their rows are removed. */
+	/** First row of each segment. Includes dropped segments until all their rows have been removed. */
 	readonly #segments = new Map<number, number>();
 	readonly #gone = new Set<number>();
 	#used = 0;
 	#free = 0;
 	#size = 0;
 
-	/** `disk` is the maximum size in bytes. `changed` is called for every row added or removed, with half of its key's hash. */
+	/** @param disk Maximum size in bytes. @param changed Called for every row added or removed, with half of its key's hash. */
 	constructor(disk: number, changed: (a: number, by: 1 | -1) => void) {
 		this.#changed = changed;
 		const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, disk / BYTES_A_BUCKET)));
@@ -82,7 +82,7 @@ export class DiskIndex {
 		return this.#size;
 	}
 
-	/** Adds a response, replacing one of the same key and variant. Beyond the maximum of variants, the oldest is removed. */
+	/** Adds a response, which replaces one with the same key and variant. If a key has too many variants, the oldest is removed. */
 	add(place: DiskPlace): void {
 		let others = 0;
 		let oldest = 0;
@@ -125,7 +125,7 @@ export class DiskIndex {
 			.filter(({ segment }) => !this.#gone.has(segment));
 	}
 
-	/** Reports whether this very response is still in the index. */
+	/** Reports whether exactly this response is still in the index. */
 	has({ a, b, segment, offset }: DiskPlace): boolean {
 		return this.find(a, b).some(one => one.segment === segment && one.offset === offset);
 	}
@@ -156,7 +156,7 @@ export class DiskIndex {
 		return keys;
 	}
 
-	/** Like {@link forgetHash} for all matching keys, in slices. */
+	/** Like {@link forgetHash}, for all matching keys, in slices. */
 	async forgetWhere(isMeant: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
 		const keys: (readonly [a: number, b: number])[] = [];
 		for (let row = 1; row <= this.#used; row++) {
@@ -167,7 +167,7 @@ export class DiskIndex {
 		return keys;
 	}
 
-	/** Hides everything in a segment at once, and removes its rows in slices. Resolves when that is done. */
+	/** Hides all responses of a segment at once, and removes their rows in slices. Resolves when that is done. */
 	async forgetSegment(segment: number): Promise<void> {
 		if (!this.#segments.has(segment)) return;
 		this.#gone.add(segment);
