@@ -180,6 +180,26 @@ function reachableFrom(folder: string, imports: ReadonlyMap<string, ReadonlySet<
 	return reached;
 }
 
+structure('every path in CONTRIBUTING.md exists', () => {
+	const text = readFileSync(path.join(ROOT, 'CONTRIBUTING.md'), 'utf8');
+	const tree = filesBelow([...LAYERS, 'fixtures', 'test'], '').map(file => `/${file.split(path.sep).join('/')}/`);
+	// A name without the folders that its sentence has already given, such as `redir.ts`, may be anywhere.
+	const exists = (named: string): boolean => {
+		const [start, end] = named.split(/<[^>]*>|…/) as [string, string | undefined];
+		if (end === undefined) return tree.some(file => file.includes(`/${start.replace(/\/$/, '')}/`));
+		return tree.some(file => file.startsWith(`/${start}`) && file.includes(end));
+	};
+	const spans = text.matchAll(/`([^`\n]+)`/g);
+	const paths = [...spans]
+		.map(([, span]) => span!)
+		.filter(span => /^[\w.-]*[\w-]\/[^\s]*$|^[\w-]+\.ts$/.test(span) && !/^(dist|node_modules|\.ci)\//.test(span));
+	assert.ok(paths.length > 60, `only ${paths.length} paths were found`);
+	assert.equal(
+		paths.filter(named => !exists(named)),
+		[],
+	);
+});
+
 structure('there are no default exports and no catch-all file names', () => {
 	const files = filesBelow([...LAYERS, 'test'], '.ts');
 	assert.equal(

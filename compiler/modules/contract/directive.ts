@@ -26,7 +26,7 @@ export type MatcherToken =
 	/** Never used as a matcher. */
 	| 'none';
 
-/** A directive that lowers to steps of a pipeline. Registered by one line in directives/index.ts. */
+/** A directive that lowers to steps of a pipeline. Registered by one line in registry/directives.ts. */
 export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, WordTraits {
 	readonly kind: 'handler';
 	/**

@@ -1,4 +1,4 @@
-/** The definition of a request matcher, in one object. Registered by one line in matchers/index.ts. */
+/** The definition of a request matcher, in one object. Registered by one line in registry/matchers.ts. */
 
 import type { Matcher } from '../../document/document.ts';
 import type { Schema } from '../../document/schema-type.ts';
