@@ -11,12 +11,12 @@ export class EntryWriter implements CacheWriter {
 	readonly #most: number;
 	readonly #publish: () => boolean;
 	#size = 0;
-	/** The last block, and how much of it is used. */
+	/** The last block, and how many of its bytes are used. */
 	#block = 0;
 	#used = BLOCK;
 	#over = false;
 
-	/** `publish` is called when the body is complete; it returns false if the response is no longer wanted. */
+	/** @param publish Called when the body is complete. Returns false if the response is no longer wanted. */
 	constructor(memory: CacheMemory, entry: number, most: number, publish: () => boolean) {
 		this.#memory = memory;
 		this.#entry = entry;
@@ -55,7 +55,7 @@ export class EntryWriter implements CacheWriter {
 		});
 	}
 
-	/** Returns false after a reset of the store: the memory may belong to another entry. */
+	/** Returns false after a reset of the store, because the memory may belong to another entry. */
 	#isMine(): boolean {
 		return this.#memory.serial(this.#entry) === this.#serial;
 	}

@@ -4,8 +4,8 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
 
 /**
- * Bytes of one read; of a read for a full socket, which only waits for it to drain; minimum for a consumer that asks for
- * less; and bytes sent in one turn.
+ * In bytes: the size of a read; the size of a read for a socket whose buffer is full; the minimum size if the consumer asks for
+ * less; and the amount sent in one turn.
  */
 const PIECE = 65_536;
 const SMALL_PIECE = 16_384;
@@ -21,11 +21,11 @@ export class FiledBody implements BodySource {
 	readonly #release: () => void;
 	#at: number;
 	#over = false;
-	/** The socket was full at the last attempt. */
+	/** True if the socket was full at the last attempt. */
 	#blocked = false;
 	#piece: Buffer | undefined = undefined;
 
-	/** `release` is called when the file is no longer needed. */
+	/** @param release Called when the file is no longer needed. */
 	constructor(calls: SystemCalls | undefined, file: number, start: number, length: number, release: () => void) {
 		this.#calls = calls;
 		this.#file = file;
@@ -64,7 +64,7 @@ export class FiledBody implements BodySource {
 			return null;
 		}
 		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, MIN_PIECE), left);
-		// The previous piece has been sent, so its memory can be reused.
+		// The previous chunk has been sent, so its memory can be reused.
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		const count = readSync(this.#file, this.#piece, 0, size, this.#at);
 		if (count === 0) throw new Error('The file of a stored response is too short.');

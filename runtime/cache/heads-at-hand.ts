@@ -1,12 +1,12 @@
 /** A thread's cache of recently requested keys and their heads, bounded in number and bytes. */
 
-/** What is cached for a key. */
+/** The cached value of a key. */
 export interface AtHand {
 	/** Its size in bytes. */
 	bytes: number;
 }
 
-/** Approximates LRU with two maps: when the young one is full, it becomes the old one, and requested keys move over. */
+/** Approximates LRU with two maps. When the young map is full, it becomes the old one. Keys that are requested move to the young one. */
 export class HeadsAtHand<T extends AtHand> {
 	readonly #mostKeys: number;
 	readonly #mostBytes: number;

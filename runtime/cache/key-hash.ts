@@ -1,4 +1,4 @@
-/** Hashes of keys and URLs: seeded, so that nobody outside can construct collisions. The texts are always compared as well. */
+/** Hashes of keys and URLs. They are seeded, so that outsiders cannot construct collisions. The strings are always compared as well. */
 
 /** A 64-bit hash as two halves; `a` selects the bucket. */
 export interface KeyHash {
@@ -6,7 +6,7 @@ export interface KeyHash {
 	readonly b: number;
 }
 
-/** Hashes a text (two lanes of multiply and rotate, finalized like MurmurHash3). Neither half is 0. */
+/** Hashes a string (two lanes of multiply and rotate, finalized like MurmurHash3). Neither half is 0. */
 export function hashKey(text: string, seed: number): KeyHash {
 	let a = seed ^ 0x9e3779b9;
 	let b = Math.imul(seed, 0x85ebca6b) ^ text.length;
@@ -38,7 +38,7 @@ export function plainPath(path: string): string {
 	}
 }
 
-/** Returns the text of a URL that is hashed for invalidation and purging. */
+/** Returns the string that is hashed for invalidating and purging a URL. */
 export function urlText(host: string, path: string, query: string | undefined): string {
 	return query === undefined ? `${host}${path}` : `${host}${path}?${query}`;
 }

@@ -8,7 +8,7 @@ export const WORD = {
 	/** 0, or the number of the thread that changes the store, from 1. */
 	lock: 0,
 	lockWaiters: 1,
-	/** First free block, from 1; blocks from `nextBlock` on have never been used. */
+	/** First free block, counted from 1. Blocks from `freshBlock` on have never been used. */
 	freeBlock: 2,
 	freshBlock: 3,
 	usedBlocks: 4,
@@ -33,7 +33,7 @@ export const WORD = {
 	broken: 18,
 	/** Number of purges. */
 	purges: 19,
-	/** Number of in-memory files, and the blocks' worth of memory that they use beyond what was returned for them. */
+	/** Number of in-memory files, and the number of blocks whose memory they use in addition to what was returned. */
 	files: 20,
 	looseBlocks: 21,
 } as const;
@@ -46,7 +46,7 @@ export const ENTRY = {
 	hashA: 0,
 	hashB: 1,
 	chain: 2,
-	/** Neighbors in its queue, towards its head and its tail. */
+	/** The neighbors in its queue, toward the head and toward the tail. */
 	newer: 3,
 	older: 4,
 	state: 5,
@@ -59,7 +59,7 @@ export const ENTRY = {
 	/** Recent uses, 0 to 3. */
 	uses: 12,
 	queue: 13,
-	/** The thread that fills it, from 1. */
+	/** The thread that fills the entry, counted from 1. */
 	owner: 14,
 	/** Changes when the entry is reused. */
 	serial: 15,
@@ -69,14 +69,14 @@ export const ENTRY = {
 	pathHash: 18,
 	/** 1 if it was purged while being filled. */
 	doomed: 19,
-	/** Descriptor plus 1 of the in-memory file that holds its body, and whether memory was returned for it. */
+	/** Descriptor plus 1 of the in-memory file that contains its body, and whether memory was returned for it. */
 	file: 20,
 	given: 21,
 	/** Blocks of the file for which no memory was returned. */
 	loose: 22,
-	/** Number of readers of its body's blocks, if the body may get a file. */
+	/** Number of readers of the body's blocks, if the body may be moved to a file. */
 	readers: 23,
-	/** First of the words with a bit for each thread that reads the entry. */
+	/** The first of the words that contain one bit for each thread that reads the entry. */
 	pins: 24,
 } as const;
 
@@ -103,13 +103,13 @@ export const FETCH_WORDS = 5;
 
 /** Number of keys remembered as not worth coalescing. */
 export const UNCOALESCED_KEYS = 2048;
-/** Words of such a key: hash, and second until which it is valid. */
+/** Words for such a key: its hash, and the second until which the mark is valid. */
 export const UNCOALESCED_KEY_WORDS = 2;
 
 /** Number of invalidation counters, indexed by a URL's hash. */
 export const INVALIDATIONS = 4096;
 
-/** Offsets in words; `data` in bytes. */
+/** Positions are in words, except for `data`, which is in bytes. */
 export interface CacheLayout {
 	readonly words: number;
 	readonly bytes: number;
@@ -121,7 +121,7 @@ export interface CacheLayout {
 	readonly fetchesAt: number;
 	readonly uncoalescedAt: number;
 	readonly invalidatedAt: number;
-	/** Byte-sized counters of responses on disk, by hash; their number is a power of two, or 0. */
+	/** Byte-sized counters of responses on disk, by hash. Their number is a power of two, or 0. */
 	readonly filterAt: number;
 	readonly filterBytes: number;
 	readonly bucketsAt: number;
@@ -133,13 +133,13 @@ export interface CacheLayout {
 	readonly dataAt: number;
 }
 
-/** Divides `ceiling` bytes for at most `rows` threads and the main thread, whose bit follows theirs; `disk` is the size of the disk tier in bytes. */
+/** Divides `ceiling` bytes for at most `rows` threads and the main thread, whose bit follows theirs. `disk` is the size of the disk tier in bytes. */
 export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
 	const entryWords = ENTRY.pins + Math.ceil((rows + 1) / 32);
 	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATIONS;
 	// Responses are a few KiB, so most counters are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
-	// An entry has one or two blocks for its head and usually more for its body; four tables have the length of the bucket table.
+	// An entry has one or two blocks for its head and usually more for its body. Four tables have the length of the bucket table.
 	const bytesOfFourBlocks = 4 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
 	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));

@@ -3,10 +3,10 @@ import { WORD } from './memory-layout.ts';
 
 /** Attempts before the thread sleeps. */
 const SPINS = 200;
-/** Milliseconds of a sleep: the holder may have died, and would not wake anyone. */
+/** Milliseconds of one sleep. It ends by itself, because a holder that has died wakes nobody. */
 const NAP = 5;
 
-/** The lock is held by a dead thread whose end has not been reported to the main thread yet. */
+/** Thrown if a dead thread holds the lock and its end has not been reported to the main thread yet. */
 export class LockLost extends Error {
 	constructor() {
 		super('The store of the response cache is locked by a thread that has died.');
@@ -20,8 +20,9 @@ export class MemoryLock {
 	readonly #mostNaps: number;
 
 	/**
-	 * `self` is the thread, from 1. Sleeps are counted instead of time, because a suspended process has not waited. The thread
-	 * that handles deaths must not wait forever: nobody else releases what a dead thread holds.
+	 * @param self The thread, counted from 1.
+	 * @param mostNaps Maximum number of sleeps. Sleeps are counted instead of time, because a suspended process has not waited. The
+	 * thread that handles deaths must not wait forever, because no other thread releases what a dead thread holds.
 	 */
 	constructor(words: Int32Array, self: number, mostNaps: number) {
 		this.#words = words;
@@ -48,7 +49,7 @@ export class MemoryLock {
 		}
 	}
 
-	/** For the main thread: acts for a thread that died holding the lock, and releases it; false if it did not hold it. */
+	/** Takes over the lock of a thread that died while holding it: runs a function and releases it. Called on the main thread. Returns false if the thread did not hold the lock. */
 	inherit(dead: number, run: () => void): boolean {
 		if (Atomics.load(this.#words, WORD.lock) !== dead) return false;
 		run();

@@ -23,7 +23,7 @@ export class PinnedBody implements BodySource {
 	#piece: Buffer | undefined = undefined;
 	#over = false;
 
-	/** Reads `length` bytes from `start` on; `release` is called when they have been sent or are not needed. */
+	/** Reads `length` bytes from `start` on. `release` is called when they have been sent or are not needed. */
 	constructor(blocks: BlockChains, first: number, start: number, length: number, release: () => void) {
 		this.#blocks = blocks;
 		this.#block = blocks.forward(first, start);
@@ -47,7 +47,7 @@ export class PinnedBody implements BodySource {
 			this.#advance(run.byteLength);
 			return run;
 		}
-		// The previous piece has been sent, so its memory can be reused.
+		// The previous chunk has been sent, so its memory can be reused.
 		const size = Math.min(COPIED, Math.max(most, MIN_COPIED), left);
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		this.#blocks.copy(this.#block, this.#skip, size, this.#piece.subarray(0, size));

@@ -5,7 +5,7 @@ import { hashKey, plainPath } from './key-hash.ts';
 import { ENTRY, FILLING, LIVE, WORD } from './memory-layout.ts';
 import { LockLost } from './memory-lock.ts';
 
-/** Milliseconds of scanning before other work of the main thread gets its turn, and entries between checks of the clock. */
+/** Milliseconds of scanning before other work of the main thread gets its turn, and number of entries between checks of the clock. */
 const SLICE = 5;
 const ENTRIES_A_LOOK = 256;
 /** Milliseconds between attempts to get a lock that a dead thread holds. */
@@ -13,7 +13,7 @@ const RETRY = 50;
 
 /** A purge: one URL, everything with a tag, or everything on a host below a path. */
 export type PurgeSelection =
-	/** With a query, `path` selects one URL; without, the path with any query. */
+	/** With a query, `path` selects one URL; without one, the path with any query. */
 	| { readonly host: string; readonly path: string }
 	| { readonly tag: string; readonly host?: string | undefined }
 	| { readonly prefix: string; readonly host: string };
@@ -34,7 +34,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 				const state = memory.field(entry, ENTRY.state);
 				if ((state !== LIVE && state !== FILLING) || memory.isBroken || !selects(headOf(memory, entry))) return 0;
 				if (state === FILLING) {
-					// Its thread is still writing it; it will not be published.
+					// Its thread is still writing it. It will not be published.
 					memory.words[memory.at(entry) + ENTRY.doomed] = 1;
 					return 0;
 				}
@@ -50,7 +50,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 	return purged;
 }
 
-/** Runs a function with the lock held; if a dead thread holds it, waits until it is released. */
+/** Runs a function with the lock held. If a dead thread holds the lock, waits until it is released. */
 async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
 	for (;;) {
 		try {
@@ -62,7 +62,7 @@ async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
 	}
 }
 
-/** Returns a test that needs no lock, and excludes entries that cannot match. */
+/** Returns a quick test without a lock, which excludes entries that cannot match. */
 function prefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
 	const isThere = (entry: number): boolean => {
 		const state = memory.field(entry, ENTRY.state);
@@ -96,7 +96,7 @@ export function compileSelection(selection: PurgeSelection): Selects {
 		(query === undefined || (head.query ?? '') === query);
 }
 
-/** A host without a port matches every port. */
+/** Returns a test for hosts. A host without a port matches every port. */
 function compileHost(host: string | undefined): (of: string) => boolean {
 	if (host === undefined) return () => true;
 	const wanted = host.toLowerCase();

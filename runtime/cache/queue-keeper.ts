@@ -6,10 +6,10 @@ import { type CacheLayout, ENTRY, MAIN, NO_QUEUE, SMALL, WORD } from './memory-l
 
 /** Share of the blocks that the small queue may use if there is a main queue. */
 const SMALL_SHARE = 0.1;
-/** Entries reinserted before one is evicted anyway, so that a call does not scan the whole store. */
+/** Maximum number of entries reinserted before one is evicted in any case, so that a call does not scan the whole store. */
 const MAX_ROUNDS = 256;
 
-/** The two queues, and the ghost table of evicted entries. Called with the lock held. */
+/** The two queues, and the ghost table of evicted entries. Its methods must be called with the lock held. */
 export class QueueKeeper {
 	readonly #words: Int32Array;
 	readonly #layout: CacheLayout;
@@ -19,7 +19,7 @@ export class QueueKeeper {
 		this.#layout = layout;
 	}
 
-	/** Counts a request for an entry. Needs no lock: a lost update does no harm. */
+	/** Counts a request for an entry. Needs no lock, because a lost update does no harm. */
 	used(entry: number): void {
 		const at = this.#at(entry) + ENTRY.uses;
 		const uses = this.#words[at]!;

@@ -35,7 +35,7 @@ export class RequestCoalescer {
 
 	take(key: string, hash: KeyHash, maxWait: number): FetchTicket {
 		const own = this.#own.get(key);
-		// A fetch older than `maxWait` is presumed stuck; the next request starts another one.
+		// A fetch older than `maxWait` is presumed to be stuck, and the next request starts another one.
 		const fresh = own !== undefined && !isOver(own.begun, maxWait) ? own.ended : undefined;
 		const under = fresh ?? this.#others.get(key);
 		if (under !== undefined) return { ended: within(under, maxWait), done: () => {} };
@@ -126,7 +126,7 @@ export class RequestCoalescer {
 	}
 }
 
-/** For the main thread: ends the fetches of a dead thread. */
+/** Ends the fetches of a dead thread. Called on the main thread. */
 export function endFetchesOf({ words, layout }: CacheMemory, thread: number): void {
 	for (let i = 0; i < FETCHES; i++) {
 		const at = layout.fetchesAt + i * FETCH_WORDS;

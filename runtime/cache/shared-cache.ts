@@ -18,23 +18,20 @@ import { BLOCK, ENTRY, LIVE } from './memory-layout.ts';
 import { PinnedBody } from './pinned-body.ts';
 import { RequestCoalescer, within } from './request-coalescer.ts';
 
-/** Up to this many bytes, a body is copied out in one go. */
+/** Maximum bytes of a body that is copied in one go. */
 const WHOLE = 65_536;
-/** Share of the ceiling that all threads together may use for cached heads and copies of bodies, and minimum of a thread. */
+/** Share of the maximum cache size that all threads together may use for cached heads and copies of bodies, and the minimum per thread. */
 const AT_HAND_SHARE = 1 / 40;
 const MIN_AT_HAND = 65_536;
 /** Maximum keys whose heads a thread caches. */
 const KEYS_AT_HAND = 2048;
-/** Up to this many bytes, a body whose bytes are all ASCII is kept as text, which is sent together with its head. */
+/** Maximum bytes of a body that is kept as text, so that it is sent together with its head. All its bytes must be ASCII. */
 const MAX_TEXT = 1024;
 /** Maximum bytes of a head; responses with longer ones are not stored. */
 const MAX_HEAD = 64 * 1024;
 /** Estimated bytes of a parsed head per byte of its text. */
 const HEAD_WEIGHT = 5;
-/**
- * Maximum stored responses per key: request fields are chosen by clients, who must not be able to fill the store with
- * one page.
- */
+/** Maximum number of stored responses per key. Clients choose the request fields and must not be able to fill the store with one page. */
 export const MAX_VARIANTS: number = 64;
 
 /** A stored response, as this thread knows it. */
@@ -44,7 +41,7 @@ export class StoredResponse implements CachedResponse {
 	readonly entry: number;
 	readonly serial: number;
 	readonly known: Known;
-	/** Number of requests for the whole body; then a copy of it, once it is worth one. */
+	/** Number of requests for the whole body, and a copy of it once that is worthwhile. */
 	wanted = 0;
 	copy: Uint8Array | string | undefined = undefined;
 
@@ -68,10 +65,10 @@ interface Known extends AtHand {
 /** Maximum attempts to read a bucket that other threads are changing. */
 const MAX_LOOKS = 8;
 
-/** Milliseconds that a request waits for the disk. */
+/** Maximum milliseconds that a request waits for the disk. */
 const MAX_RECALL = 1000;
 
-/** Milliseconds between revalidations that are written to disk, if the later one changes nothing. */
+/** Minimum milliseconds between two revalidations that are written to disk, if the later one changes nothing. */
 const CONFIRMED_SHORTLY = 60_000;
 
 const NOTHING: readonly StoredResponse[] = [];
@@ -82,7 +79,7 @@ export interface DiskPort {
 	stored(key: string, entry: number, serial: number): void;
 	/** Reports that a response is no longer valid. */
 	removed(key: string): void;
-	/** Resolves when nothing of the URL can reappear. */
+	/** Resolves when no response of the URL can reappear. */
 	invalidated(host: string, path: string, query: string | undefined): Promise<void>;
 	/** Settles when the responses of a key have been loaded into memory. */
 	recall(key: string): Promise<void>;
@@ -97,7 +94,7 @@ export interface SharedCacheDeps {
 	/** This thread's row. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
-	/** Bytes of its disk, and the interface to it, which the main thread does not need. */
+	/** Size of the disk tier in bytes, and the interface to it, which the main thread does not need. */
 	readonly diskSize?: number | undefined;
 	readonly disk?: DiskPort | undefined;
 }
@@ -113,7 +110,7 @@ export class SharedCache implements ResponseCache {
 	readonly #answers: boolean;
 	readonly #disk: DiskPort | undefined;
 	readonly #recalls = new Map<string, Promise<void>>();
-	/** Entries pinned by this thread, with their number of uses and serial. */
+	/** Entries pinned by this thread, each with its number of uses and its serial. */
 	readonly #pins = new Map<number, { times: number; readonly serial: number }>();
 
 	constructor({ buffer, ceiling, rows, thread, count, diskSize, disk }: SharedCacheDeps) {
@@ -139,7 +136,7 @@ export class SharedCache implements ResponseCache {
 		return this.#look(key);
 	}
 
-	/** For the main thread: returns the response that a thread has just stored, unless it has been removed. */
+	/** Returns the response that a thread has just stored, unless it has been removed. Called on the main thread. */
 	responseAt(key: string, entry: number, serial: number): StoredResponse | undefined {
 		return this.#look(key).find(one => one.entry === entry && one.serial === serial);
 	}
@@ -157,7 +154,7 @@ export class SharedCache implements ResponseCache {
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
 		const stored = response as StoredResponse;
 		const { entry, serial } = stored;
-		// Whoever holds a removed response can still read it.
+		// A thread that holds a removed response can still read it.
 		if (stored.copy !== undefined && end - start === stored.length && this.#memory.serial(entry) === serial) {
 			return stored.copy;
 		}
@@ -209,7 +206,7 @@ export class SharedCache implements ResponseCache {
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
 		const entry = memory.locked(() => {
-			// With the lock held, because a purge from now on also checks entries being filled.
+			// Checked with the lock held, because from now on, a purge also checks entries being filled.
 			if (memory.moment(hashes.url) !== since) return 0;
 			const begun = memory.begin(hashes);
 			if (begun === 0) return 0;
@@ -263,7 +260,7 @@ export class SharedCache implements ResponseCache {
 		this.#count(event);
 	}
 
-	/** Keeps a copy of a popular body: copying it for each response would dominate the cost. */
+	/** Keeps a copy of a popular body, because copying it for each response would dominate the cost. */
 	#keepCopy(stored: StoredResponse, bytes: Buffer): void {
 		if (!this.#known.grow(stored.known, bytes.byteLength)) return;
 		stored.copy = bytes.byteLength <= MAX_TEXT && isAscii(bytes) ? bytes.toString('latin1') : bytes;
@@ -299,7 +296,7 @@ export class SharedCache implements ResponseCache {
 		return known.responses;
 	}
 
-	/** Publishes a complete response. Returns false if it was purged meanwhile, or there is a newer one. */
+	/** Publishes a complete response. Returns false if it has been purged meanwhile or if a newer one is stored. */
 	#publish(head: CachedHead, entry: number): boolean {
 		const memory = this.#memory;
 		const bucket = memory.bucketOf(hashKey(head.key, memory.seed).a);
@@ -312,7 +309,7 @@ export class SharedCache implements ResponseCache {
 			// A response from the future means that the clock was set back.
 			const isLate = replaced.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
 			memory.locked(() => {
-				// Another thread has published the same response meanwhile.
+				// Another thread has published the same response in the meantime.
 				if (memory.version(bucket) !== version && tries < MAX_LOOKS) return;
 				settled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY.doomed) !== 0) return;
@@ -360,8 +357,8 @@ export class SharedCache implements ResponseCache {
 }
 
 /**
- * Reports whether a response was already revalidated shortly before, with the same lifetime and caching rules. If each
- * revalidation were written to disk, a popular response would displace everything else there.
+ * Reports whether a response was revalidated shortly before, with the same lifetime and caching rules. If each revalidation were
+ * written to disk, a popular response would displace everything else there.
  */
 function isHardlyNewer(head: CachedHead, before: CachedHead): boolean {
 	return head.storedAt - before.storedAt < CONFIRMED_SHORTLY && keptBy(head) === keptBy(before);

@@ -38,7 +38,7 @@ export function certificateRequest(names: readonly string[], key: KeyObject): Bu
 	return der(SEQUENCE, info, Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))), der(BIT_STRING, signature));
 }
 
-/** Creates a certificate that answers a TLS-ALPN-01 challenge (RFC 8737 §3), for one name, with the digest of the key authorization. */
+/** Creates a certificate that answers a TLS-ALPN-01 challenge (RFC 8737 §3) for one name. It contains the digest of the key authorization. */
 export async function challengeCertificate(
 	name: string,
 	keyAuthorization: string,

@@ -1,13 +1,13 @@
 /** Messages from worker threads to the main thread about a cache's disk tier. */
 
-/** What happened to stored responses. */
+/** A change of stored responses. */
 export type DiskEvent =
 	/** A response was stored in an entry of the shared memory, or revalidated there. */
 	| { readonly news: 'stored'; readonly key: string; readonly entry: number; readonly serial: number }
 	/** The responses of a key are no longer valid. */
 	| { readonly news: 'removed'; readonly key: string };
 
-/** Work for the main thread; the reply says that it has been done. */
+/** A request to the main thread. The reply confirms that it has been carried out. */
 export type DiskErrand =
 	/** Loads the responses of a key into memory. */
 	| { readonly errand: 'recall'; readonly key: string }
@@ -19,7 +19,7 @@ export type DiskErrand =
 			readonly query: string | undefined;
 	  };
 
-/** A purge has been done in memory but could not be recorded on disk: purged responses may reappear after a restart. */
+/** Thrown if a purge took effect in memory but could not be recorded on disk: purged responses may reappear after a restart. */
 export class PurgeNotKept extends Error {
 	constructor(cause: Error) {
 		super(`The responses were purged from memory, but the cache disk could not record it: ${cause.message}`, { cause });

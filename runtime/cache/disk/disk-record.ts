@@ -11,11 +11,11 @@ export const HEADER_BYTES = 64;
 export const KIND = {
 	/** A response. */
 	put: 1,
-	/** Responses of a key, of a URL, or of a path on any host are removed. */
+	/** Removes the responses of a key, of a URL, or of a path on any host. */
 	forgetKey: 2,
 	forgetUrl: 3,
 	forgetPath: 4,
-	/** Responses selected by a purge are removed; the selection is stored as JSON in place of the head. */
+	/** Removes the responses that a purge selects. The selection is stored as JSON in place of the head. */
 	purge: 5,
 } as const;
 
@@ -40,7 +40,7 @@ export interface DiskRecord {
 	readonly bodyBytes: number;
 	readonly headSum: number;
 	readonly bodySum: number;
-	/** Seconds since 1970 after which the record is useless. */
+	/** Time in seconds since 1970 after which the record is useless. */
 	readonly keepUntil: number;
 }
 
@@ -97,7 +97,7 @@ export function keepUntilOf(head: CachedHead): number {
 	return Math.min(FOR_EVER, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
 }
 
-/** The place of a record, which also orders records by age. */
+/** The position of a record. Positions are ordered by age. */
 export interface Place {
 	readonly segment: number;
 	readonly offset: number;

@@ -1,12 +1,12 @@
 /**
- * The disk tier of a response cache: responses stored in memory are written behind, so that they can be recalled after
- * eviction from memory or a restart. Each cache has its own folder, used by one process at a time; the main thread does the
- * work, and worker threads never touch a file.
+ * The disk tier of a response cache. Responses stored in memory are also written to disk in the background, so that they can be
+ * recalled after eviction from memory or after a restart. Each cache has its own folder, which one process uses at a time. Only the
+ * main thread accesses the files.
  *
- * Responses are appended to segments, with checksums of header, head and body. At the start, their places are read from the
- * catalogs of complete segments and from the headers in the last one; heads and bodies are verified when they are needed, and
- * damaged ones are ignored. The oldest segment is dropped when room is needed. Purges, invalidations and replacements are
- * recorded too, before the purge is answered.
+ * Responses are appended to segments, with checksums of header, head and body. At the start, their positions are read from the
+ * catalogs of complete segments and from the headers in the last one. Heads and bodies are verified when they are needed, and
+ * damaged ones are ignored. The oldest segment is deleted when space is needed. Purges, invalidations and replacements are recorded
+ * as well; a purge is recorded before it is answered.
  */
 import { crc32 } from 'node:zlib';
 import type { CachedHead, CacheWriter } from '../../../compiler/exchange/response-cache.ts';
@@ -26,11 +26,11 @@ import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
 /** Maximum concurrent reads of responses. */
 const MAX_READS = 64;
-/** Maximum purges by tag or prefix remembered; beyond that, responses older than the oldest purge are dropped. */
+/** Maximum number of purges by tag or prefix that are remembered. Beyond it, responses older than the oldest purge are dropped. */
 const MAX_PURGES = 256;
-/** Maximum responses in a folder, because their places take memory. */
+/** Maximum number of responses in a folder, because their positions take memory. */
 const MAX_RESPONSES = 4_194_304;
-/** Milliseconds between attempts to get a folder that another process uses. */
+/** Milliseconds between attempts to lock a folder that another process uses. */
 const RETRY = 2000;
 
 /** Bytes of a body that are hashed or copied before other work of the thread gets its turn. */
@@ -45,7 +45,7 @@ export interface DiskDeps {
 	readonly cache: SharedCache;
 	/** Takes the folder's lock; undefined while another process holds it. */
 	lock(): Promise<StoreLock | undefined>;
-	/** Called when a response was written to, or removed from, the disk, with half of its key's hash. */
+	/** Called with half of its key's hash when a response has been written to the disk or removed from it. */
 	changed(a: number, by: 1 | -1): void;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
@@ -58,7 +58,7 @@ export interface DiskReport {
 	readonly written: number;
 	/** Responses not written: too many were waiting, the disk failed, or they were being purged. */
 	readonly skipped: number;
-	/** Responses loaded back into memory, and those found damaged. */
+	/** Number of responses loaded back into memory, and of responses found damaged. */
 	readonly recalled: number;
 	readonly damaged: number;
 	readonly failures: number;
@@ -66,10 +66,10 @@ export interface DiskReport {
 	readonly idle: 'opening' | 'failing' | undefined;
 }
 
-/** The place of a purge that is not written yet: it applies to everything written so far. */
+/** The position of a purge that has not been written yet. It applies to everything written so far. */
 const TO_COME: Place = { segment: Number.POSITIVE_INFINITY, offset: 0 };
 
-/** The state of a tier: waits for another process, reads the folder, uses it, or has finished with it. */
+/** The state of a tier: waiting for another process, reading the folder, using it, or closed. */
 type State = 'waiting' | 'opening' | 'open' | 'closed';
 
 export class DiskTier {
@@ -79,17 +79,17 @@ export class DiskTier {
 	readonly #writer: DiskWriter;
 	readonly #lines: ForgottenLines;
 	readonly #seed: number;
-	/** Purges that select by head; each applies to records before its place. */
+	/** Purges that select by head. Each applies to the records before its position. */
 	readonly #purges: { place: Place; readonly selects: Selects }[] = [];
-	/** Purges in progress in memory: what they select is not written. */
+	/** Purges in progress in memory. Responses that they select are not written. */
 	readonly #underWay = new Set<Selects>();
 	readonly #recalls = new Map<string, Promise<void>>();
 	readonly #counts = { recalled: 0, damaged: 0, refused: 0 };
 	/** Records before this place are invalid. */
 	#horizon: Place = { segment: 0, offset: 0 };
-	/** Keys for which memory got a newer response before the folder was open. */
+	/** Keys for which a newer response was stored in memory before the folder was open. */
 	#newer: KeyMarks | undefined = new KeyMarks();
-	/** Those that were added during the reading of the folder. */
+	/** Such keys that were added while the folder was being read. */
 	#newest: number[] | undefined;
 	#state: State = 'waiting';
 	#isGivenBack = false;
@@ -147,7 +147,7 @@ export class DiskTier {
 		};
 	}
 
-	/** Queues a response that a thread has stored to be written. */
+	/** Queues a response that a thread has stored for writing. */
 	stored(key: string, entry: number, serial: number): void {
 		if (!this.#isOpen) {
 			// The copy on disk is older.
@@ -167,7 +167,7 @@ export class DiskTier {
 			const record = this.#recordOf(KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
 			const whole = { ...record, headSum: crc32(head), keepUntil: keepUntilOf(response.head) };
 			const { a, b, variant } = record;
-			// If memory loses the new response before it is written, the old one must not reappear.
+			// If the new response leaves the memory before it is written, the old one must not reappear.
 			const older = this.#index.forgetVariant(a, b, variant) > 0;
 			const failed = (): void => {
 				if (older) void this.#forget(KIND.forgetKey, { a, b }, 1).catch(() => {});
@@ -191,7 +191,7 @@ export class DiskTier {
 		} else await this.#takeAway({ key: [a, b] }, false).catch(() => {});
 	}
 
-	/** Invalidates a URL. Resolves once that is recorded. Never rejects, because the resource has been changed anyway. */
+	/** Invalidates a URL. Resolves once that is recorded. Never rejects, because the resource has changed in any case. */
 	async invalidated(host: string, path: string, query: string | undefined): Promise<void> {
 		await this.#takeAway({ url: [host, path, query ?? null] }, false).catch((error: Error) => {
 			const { folder } = this.#with;
@@ -203,15 +203,15 @@ export class DiskTier {
 	}
 
 	/**
-	 * Resolves once nothing selected can reappear, not even after a crash of the machine. `fromMemory` removes it from memory;
-	 * what a thread stores there until then would be written after the purge. Throws PurgeNotKept if it could be removed only
-	 * from memory.
+	 * Purges responses. Resolves once none of them can reappear, not even after a crash of the machine. `fromMemory` removes them from
+	 * memory; responses that a thread stores there before that are written after the purge. Throws PurgeNotKept if they could be removed
+	 * only from memory.
 	 */
 	async purge<T>(selection: PurgeSelection, fromMemory: () => Promise<T>): Promise<T> {
 		const selects = compileSelection(selection);
 		this.#underWay.add(selects);
 		try {
-			// Disk first, because it could refill memory.
+			// The disk comes first, because responses could be recalled from it into memory.
 			const failure = await this.#takeAway({ purge: selection }, true).then(
 				() => undefined,
 				(error: Error) => error,
@@ -236,7 +236,7 @@ export class DiskTier {
 		return recall;
 	}
 
-	/** Writes everything pending, and releases the folder. Further removals are recorded beside the segments. */
+	/** Writes everything pending and releases the folder. Further removals are recorded in a journal beside the segments. */
 	async close(): Promise<void> {
 		if (this.#state === 'closed') return this.closed;
 		this.#state = 'closed';
@@ -251,32 +251,29 @@ export class DiskTier {
 		this.#givenBack();
 	}
 
-	/** The folder is open and belongs to this process. */
+	/** True while the folder is open and belongs to this process. */
 	get #isOpen(): boolean {
 		return this.#state === 'open' && this.#lock?.lost.aborted === false;
 	}
 
-	/**
-	 * Removes something from the folder, whoever uses it. Resolves when that survives the process, with `sync` also the
-	 * machine.
-	 */
+	/** Removes responses from the folder, whichever process uses it. Resolves when the removal survives a crash of the process or, with `sync`, of the machine. */
 	async #takeAway(forgotten: Forgotten, sync: boolean): Promise<void> {
 		for (;;) {
 			if (this.#is('opening')) await this.#opened;
 			const wasOpen = this.#isOpen;
 			if (wasOpen && (await this.#isObeyed(forgotten, sync))) return;
 			await this.#lines.add(forgotten, sync);
-			// Otherwise the lines of the folder may have been read just before.
+			// Otherwise, the journal may have been read just before the removal was added to it.
 			if (wasOpen || !(this.#is('opening') || this.#isOpen)) break;
 		}
 		if (this.#isGivenBack) await this.#lines.close();
 	}
 
-	/** Returns false if the removal could neither be recorded nor the segments deleted. */
+	/** Makes sure that a removal takes effect. Returns false if it could neither be recorded nor the segments be deleted. */
 	async #isObeyed(forgotten: Forgotten, sync: boolean): Promise<boolean> {
 		try {
 			if ((await this.#obey(forgotten)) !== 'gone' && sync) await this.#files.sync();
-			// Files that should already have been deleted may contain it.
+			// Files that should have been deleted already may contain the removed responses.
 			return !this.#files.isLeftOver || (await this.#files.dropLeftOver());
 		} catch (error) {
 			this.#writer.failed(error as Error);
@@ -288,7 +285,7 @@ export class DiskTier {
 		return this.#state === state;
 	}
 
-	/** Removes it from the index and the queue at once; then records the removal, if anything was affected. */
+	/** Removes responses from the index and the queue at once, and records the removal if it affected anything. */
 	#obey(forgotten: Forgotten): Promise<Place | 'gone' | undefined> {
 		if ('everything' in forgotten) throw new Error('There is no segment to record it in.');
 		if ('key' in forgotten) {
@@ -302,7 +299,7 @@ export class DiskTier {
 		}
 		const selection = forgotten.purge;
 		if ('path' in selection) {
-			// Those of other hosts are removed too, and will be fetched again.
+			// Responses of other hosts are removed as well, and will be fetched again.
 			const path = hashKey(plainPath(withoutQuery(selection.path)), this.#seed).a;
 			return this.#forget(KIND.forgetPath, { path }, this.#index.forgetPath(path));
 		}
@@ -321,7 +318,7 @@ export class DiskTier {
 		return place;
 	}
 
-	/** Completes a removal of `removed` responses from the index: also cancels queued ones, and records it if there were any. */
+	/** Completes the removal of `removed` responses from the index: cancels queued ones, and records the removal if it affected anything. */
 	async #forget(
 		kind: number,
 		hashes: { readonly [hash in 'a' | 'b' | 'url' | 'path']?: number },
@@ -370,7 +367,7 @@ export class DiskTier {
 		for (const a of this.#newest) older.push(...this.#index.forgetHash(a));
 		this.#newer = undefined;
 		this.#newest = undefined;
-		// Each removal affects the index immediately; nothing has been looked up in it yet.
+		// Each removal affects the index immediately. Nothing has been looked up in the index yet.
 		const obeyed = forgotten.filter(one => !('everything' in one)).map(one => this.#obey(one));
 		for (const [a, b] of older) {
 			obeyed.push(this.#writer.forget(this.#recordOf(KIND.forgetKey, { a, b }, 0, 0)));
@@ -403,14 +400,14 @@ export class DiskTier {
 			case KIND.purge: {
 				const place = { ...row, segment };
 				const read = await readRecord(this.#files, place);
-				// An unreadable purge applies to everything before it.
+				// A purge that cannot be read is treated as a purge of everything before it.
 				if (read === undefined) this.#horizon = place;
 				else this.#remember(place, JSON.parse(read.head.toString('utf8')) as PurgeSelection);
 			}
 		}
 	}
 
-	/** One after another, because there may be many and large ones. */
+	/** Recalls the responses of a key one after the other, because they may be many and large. */
 	async #recallAll(key: string, places: readonly DiskPlace[]): Promise<void> {
 		for (const place of places) await this.#recallOne(key, place);
 	}
@@ -419,7 +416,7 @@ export class DiskTier {
 		const { cache } = this.#with;
 		const read = await readRecord(this.#files, place);
 		const isWhole = read !== undefined && (await sumOf(read.body)) === read.record.bodySum;
-		// Purged, replaced or dropped meanwhile.
+		// It has been purged, replaced or dropped in the meantime.
 		if (!this.#index.has(place)) return;
 		if (!isWhole) {
 			this.#counts.damaged++;
@@ -442,7 +439,7 @@ export class DiskTier {
 				if (at > 0) await new Promise(resolve => setImmediate(resolve));
 				if (!writer?.write(read.body.subarray(at, at + PIECE))) return;
 			}
-			// Later purges also apply to memory; this check is for responses that were replaced.
+			// Purges in the meantime have also affected the memory. This check is for responses that have been replaced.
 			if (!this.#index.has(place)) writer?.abandon();
 			else if (writer?.commit()) this.#counts.recalled++;
 		} catch (error) {
@@ -455,7 +452,7 @@ export class DiskTier {
 		this.#purges.push(purge);
 		if (this.#purges.length > MAX_PURGES) {
 			const { place: oldest } = this.#purges.shift()!;
-			// A purge that is not written yet applies to everything that is.
+			// A purge that has not been written yet applies to everything that has been written.
 			const end = oldest === TO_COME ? this.#files.end : oldest;
 			if (isBefore(this.#horizon, end)) this.#horizon = end;
 		}
@@ -493,7 +490,7 @@ async function sumOf(body: Buffer): Promise<number> {
 	return sum;
 }
 
-/** Ignores locks of a dead thread, because its store will be reset. */
+/** Ignores a lock held by a dead thread, because the store will be reset. */
 function letGo(held: () => void): void {
 	try {
 		held();

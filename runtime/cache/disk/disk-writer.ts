@@ -6,14 +6,14 @@ import type { SharedCache, StoredResponse } from '../shared-cache.ts';
 import { type DiskRecord, encodeRecord, KIND, type Place, recordBytes } from './disk-record.ts';
 import type { SegmentFiles } from './segment-files.ts';
 
-/** Maximum bytes and responses waiting to be written; further ones are skipped. */
+/** Maximum bytes and number of responses waiting to be written. Further ones are skipped. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const MAX_WAITING = 4096;
 /** Maximum bytes of a body: writing one must not delay others for long. */
 const MAX_BODY = 16 * 1024 * 1024;
 /** Bytes gathered for one write. */
 const BATCH = 256 * 1024;
-/** Milliseconds without writing responses after a failed write: initially, and at most. */
+/** Milliseconds without writing responses after a failed write: the first time, and the maximum. */
 const PAUSE = 30_000;
 const MAX_PAUSE = 600_000;
 
@@ -21,7 +21,7 @@ const MAX_PAUSE = 600_000;
 export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;
-	/** Called when a response is on disk, at `place`. */
+	/** Called when a response has been written at `place`. */
 	put(record: DiskRecord, place: Place): void;
 	/** Throws if nothing may be written because the folder belongs to another process. */
 	check(): void;
@@ -34,11 +34,11 @@ export interface DiskWriterDeps {
 interface Waiting {
 	readonly record: DiskRecord;
 	readonly head: Buffer;
-	/** Undefined for a record of a removal. */
+	/** Undefined for the record of a removal. */
 	readonly response: StoredResponse | undefined;
 	readonly release: () => void;
 	readonly written: (place: Place | 'gone' | Error) => void;
-	/** It was purged while it waited; its record is ignored. */
+	/** True if the response was purged while it waited. Its record is ignored. */
 	cancelled: boolean;
 }
 
@@ -55,7 +55,7 @@ export class DiskWriter {
 	#pause = PAUSE;
 	#resumes: NodeJS.Timeout | undefined;
 
-	/** Nothing is written before `opened` resolves. */
+	/** @param opened Nothing is written before it resolves. */
 	constructor(deps: DiskWriterDeps, opened: Promise<void>) {
 		this.#with = deps;
 		this.#opened = opened;
@@ -88,8 +88,8 @@ export class DiskWriter {
 	}
 
 	/**
-	 * Records a removal. Resolves to the record's place, or to `gone` if everything had to be deleted instead. Rejects if neither
-	 * was possible.
+	 * Records a removal. Resolves to the position of the record, or to `gone` if everything had to be deleted instead. Rejects if
+	 * neither was possible.
 	 */
 	forget(record: DiskRecord, head: Buffer = Buffer.alloc(0)): Promise<Place | 'gone'> {
 		return new Promise((resolve, reject) => {
@@ -101,7 +101,7 @@ export class DiskWriter {
 		});
 	}
 
-	/** Cancels matching queued responses; returns whether there were any. */
+	/** Cancels matching responses in the queue. Returns whether there were any. */
 	cancel(meant: (record: DiskRecord, head: CachedHead) => boolean): boolean {
 		let any = false;
 		for (const one of [...this.#waiting, ...this.#writing]) {
@@ -117,7 +117,7 @@ export class DiskWriter {
 		while (this.#work !== undefined) await this.#work;
 	}
 
-	/** Handles a failure: no responses are written for a while, which grows with each failure. */
+	/** Handles a failure: no responses are written for a period that grows with each failure. */
 	failed(error: Error): void {
 		this.counts.failures++;
 		if (this.#resumes !== undefined) return;
@@ -163,7 +163,7 @@ export class DiskWriter {
 		}
 	}
 
-	/** Reads the body as it was stored; its memory is pinned. */
+	/** Reads the body, whose memory is pinned, as it was stored. */
 	async #bodyOf({ response, release }: Waiting): Promise<{ body: readonly Uint8Array[]; bodySum: number }> {
 		if (response === undefined || response.length === 0) {
 			release();
@@ -177,7 +177,7 @@ export class DiskWriter {
 				const copy = Buffer.from(piece);
 				pieces.push(copy);
 				bodySum = crc32(copy, bodySum);
-				// In pieces, because the thread has other work.
+				// The body is hashed in parts, because the thread has other work.
 				await new Promise(resolve => setImmediate(resolve));
 			}
 		} else {
@@ -212,7 +212,7 @@ export class DiskWriter {
 		} catch (error) {
 			this.failed(error as Error);
 			for (const { record } of batch) if (record.kind === KIND.put) this.counts.skipped++;
-			// A removal that cannot be recorded is done by deleting everything.
+			// If a removal cannot be recorded, everything is deleted instead.
 			const isGone = forgets && this.#mayWrite() && (await files.dropAll());
 			for (const { written } of batch) written(isGone ? 'gone' : (error as Error));
 		}

@@ -1,7 +1,7 @@
 /**
- * A journal of removals for times when they cannot be recorded in the segments: another process uses the folder, it is being
- * closed, or nothing more can be appended. Whoever opens the folder next applies the journal. It needs no lock, because each
- * process has its own file.
+ * A journal of removals that cannot be recorded in the segments, because another process uses the folder, because it is being
+ * closed, or because nothing can be appended. The next process that opens the folder applies the journal. Each process has its own
+ * file, so that no lock is needed.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readdir, readFile, unlink } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { syncFolder } from './segment-files.ts';
 export type Forgotten =
 	| { readonly purge: PurgeSelection }
 	| { readonly url: readonly [host: string, path: string, query: string | null] }
-	/** Hash of a key. */
+	/** The hash of a key. */
 	| { readonly key: readonly [a: number, b: number] }
 	| { readonly everything: true };
 
@@ -27,9 +27,9 @@ export class ForgottenLines {
 	readonly #folder: string;
 	#file: Promise<FileHandle> | undefined;
 	#bytes = 0;
-	/** The folder contains the file even after a crash of the machine. */
+	/** True if the file's entry in the folder survives a crash of the machine. */
 	#isNamed = false;
-	/** The journal already removes everything: nothing needs to be added. */
+	/** True if the journal removes everything, so that nothing needs to be added. */
 	#isFull = false;
 	#queue: Promise<unknown> = Promise.resolve();
 
@@ -78,7 +78,7 @@ export class ForgottenLines {
 	async #append(forgotten: Forgotten, sync: boolean): Promise<void> {
 		if (this.#isFull) return;
 		const isLast = this.#bytes > MAX_BYTES;
-		// Starts with a newline, so that an incomplete line before it does not corrupt it.
+		// The entry begins with a newline, so that an incomplete line before it cannot corrupt it.
 		const line = Buffer.from(`\n${JSON.stringify(isLast ? { everything: true } : forgotten)}\n`);
 		this.#file ??= open(path.join(this.#folder, `forgotten-${randomUUID()}.jsonl`), 'ax', 0o600);
 		try {

@@ -1,9 +1,9 @@
-/** Reads what an earlier process left in a folder's segments: from their catalogs, otherwise from the headers in them. */
+/** Reads the segments that an earlier process left in a folder: from their catalogs, or else from the headers in them. */
 import { crc32 } from 'node:zlib';
 import { type DiskRecord, decodeRecord, HEADER_BYTES, recordBytes } from './disk-record.ts';
 import type { CatalogRow, SegmentFiles } from './segment-files.ts';
 
-/** Bytes read at a time to find headers. */
+/** Bytes read at a time when searching for headers. */
 const WINDOW = 256 * 1024;
 /** Rows processed before other work of the thread gets its turn. */
 const ROWS_A_TURN = 4096;
@@ -47,7 +47,7 @@ async function scan(
 	}
 }
 
-/** Returns a record's header, its head, and its body unverified; undefined if header or head are damaged. */
+/** Reads a record: its header, its head, and its body without verifying it. Returns undefined if header or head are damaged. */
 export async function readRecord(
 	files: SegmentFiles,
 	{ segment, offset, headBytes, bodyBytes }: { segment: number; offset: number; headBytes: number; bodyBytes: number },

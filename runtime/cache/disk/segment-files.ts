@@ -1,13 +1,13 @@
 /**
- * The files of the disk tier: append-only segments, of which the oldest is deleted when room is needed, and a catalog for
- * each complete one.
+ * The files of the disk tier: append-only segments, the oldest of which is deleted when space is needed, and a catalog for each
+ * complete segment.
  */
 import { type FileHandle, mkdir, open, readdir, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { DiskRecord } from './disk-record.ts';
 
-/** Minimum and maximum bytes of a segment; in between, a fraction of the whole. */
+/** Minimum and maximum bytes of a segment. Its size is a fraction of the maximum size of the tier. */
 const MIN_SEGMENT = 1024 * 1024;
 const MAX_SEGMENT = 256 * 1024 * 1024;
 const SEGMENTS = 32;
@@ -24,19 +24,19 @@ const ROW_WORDS = 10;
 
 interface Segment {
 	readonly id: number;
-	/** Opened when first needed. */
+	/** The open file; undefined until it is needed. */
 	handle: Promise<FileHandle> | undefined;
 	bytes: number;
-	/** Reads in progress: the file is closed after the last one. */
+	/** Number of reads in progress. The file is closed after the last one. */
 	readers: number;
 	dropped: boolean;
-	/** The folder contains the file even after a crash of the machine. */
+	/** True if the file's entry in the folder survives a crash of the machine. */
 	isNamed: boolean;
-	/** Something was appended that may not have reached the disk. */
+	/** True if something was appended that may not have reached the disk. */
 	isDirty: boolean;
 }
 
-/** The segments of one folder, which no other process changes. */
+/** The segments of one folder. No other process changes them. */
 export class SegmentFiles {
 	/** Bytes after which a new segment is started. */
 	readonly segmentBytes: number;
@@ -44,7 +44,7 @@ export class SegmentFiles {
 	readonly #size: number;
 	readonly #dropped: (segment: number) => void | Promise<void>;
 	readonly #segments = new Map<number, Segment>();
-	/** Open segments, ordered by last read. */
+	/** Segments with open files, ordered by the time of their last read. */
 	readonly #open = new Set<Segment>();
 	/** Files to be deleted, oldest first, with their sizes. */
 	readonly #leftOver = new Map<string, number>();
@@ -53,10 +53,7 @@ export class SegmentFiles {
 	#rows: CatalogRow[] = [];
 	#last = 0;
 
-	/**
-	 * `size` is the maximum in bytes. `dropped` is called for deleted segments, `failed` for files that cannot be deleted
-	 * or written.
-	 */
+	/** @param size Maximum size in bytes. @param dropped Called for deleted segments. @param failed Called for files that cannot be deleted or written. */
 	constructor(
 		folder: string,
 		size: number,
@@ -88,7 +85,7 @@ export class SegmentFiles {
 		return this.#open.size + (this.#current === undefined ? 0 : 1);
 	}
 
-	/** The place after everything written. */
+	/** The position after everything written. */
 	get end(): { readonly segment: number; readonly offset: number } {
 		return { segment: this.#last, offset: this.#segments.get(this.#last)?.bytes ?? 0 };
 	}
@@ -123,14 +120,14 @@ export class SegmentFiles {
 		return this.#segments.get(segment)?.bytes ?? 0;
 	}
 
-	/** Appends data contiguously and resolves to its place. If writing fails, rejects, and a new segment is started. */
+	/** Appends data contiguously and resolves to its position. If writing fails, rejects and starts a new segment. */
 	async append(pieces: readonly Uint8Array[]): Promise<{ readonly segment: number; readonly offset: number }> {
 		const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
 		if (this.#current !== undefined && this.#current.bytes + bytes > this.segmentBytes) await this.seal();
 		this.#current ??= await this.#begin(bytes);
 		const segment = this.#current;
 		const offset = segment.bytes;
-		// A failed write may still have written some of it.
+		// A failed write may have written a part of the data.
 		segment.bytes += bytes;
 		segment.isDirty = true;
 		try {
@@ -146,13 +143,13 @@ export class SegmentFiles {
 		return { segment: segment.id, offset };
 	}
 
-	/** Cuts off what a failed write left: no purge knows of it, and the next start must not find it. */
+	/** Truncates what a failed write left: purges do not know of it, and the next start must not find it. */
 	async #cutOff(segment: Segment, offset: number): Promise<void> {
 		try {
 			await (await segment.handle!).truncate(offset);
 			segment.bytes = offset;
 		} catch {
-			// Records of removals in this segment would be lost, so the older ones must go too.
+			// The records of removals in this segment are lost, so the older segments must be deleted as well.
 			await this.dropAll();
 		}
 	}
@@ -173,7 +170,7 @@ export class SegmentFiles {
 				segment.isNamed = true;
 			} catch (error) {
 				segment.isDirty = true;
-				// A deleted segment cannot bring anything back.
+				// A deleted segment cannot bring responses back.
 				if (!segment.dropped) throw error;
 			}
 		}
@@ -187,7 +184,7 @@ export class SegmentFiles {
 		this.#rows = [];
 		if (segment === undefined || segment.dropped) return;
 		this.#keepOpen(segment);
-		// Without a catalog, the segment itself is read.
+		// If there is no catalog, the segment itself is read.
 		await writeFile(this.#file(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#failed);
 	}
 
@@ -255,8 +252,8 @@ export class SegmentFiles {
 	}
 
 	/**
-	 * Deletes files in order: while an older one cannot be deleted, newer ones are kept, because they contain records of
-	 * removals from it. Returns false if any are left.
+	 * Deletes files in order. If an older one cannot be deleted, newer ones are kept, because they contain records of removals from it.
+	 * Returns false if any files are left.
 	 */
 	async #remove(): Promise<boolean> {
 		for (const file of this.#leftOver.keys()) {
@@ -273,7 +270,7 @@ export class SegmentFiles {
 		return true;
 	}
 
-	/** Uses a segment's file, keeping it open meanwhile. */
+	/** Calls a function with the segment's file, which stays open meanwhile. */
 	async #reading<T>(segment: Segment, use: (handle: FileHandle) => Promise<T>): Promise<T> {
 		segment.readers++;
 		try {

@@ -12,7 +12,7 @@ export interface AccountSettings {
 	readonly eab?: { readonly key_id: string; readonly mac_key: string } | undefined;
 }
 
-/** An account that can sign. */
+/** An account with its key for signing. */
 export interface AcmeAccount extends AcmeSigner {
 	readonly account: string;
 	/** Digest of the key for key authorizations (§8.1). */
@@ -33,7 +33,7 @@ export async function openAccount(
 	if (known) return known;
 	const lock = await store.lock(`acme_account_${server}_${settings.email ?? 'default'}`, signal);
 	try {
-		// Another process may have registered while this one waited.
+		// Another process may have registered the account while this one waited.
 		return (await storedAccount(store, folder)) ?? (await register(connection, store, folder, settings, signal));
 	} finally {
 		await lock.release();
@@ -45,7 +45,7 @@ export async function forgetAccount(store: Store, server: string, settings: Acco
 	await store.remove(accountFolder(server, settings));
 }
 
-/** Names the folder of the account in the store; accounts bound to different keys are different ones. */
+/** Returns the folder of the account in the store. Accounts that are bound to different external keys are different accounts. */
 function accountFolder(server: string, { email, eab }: AccountSettings): string {
 	const bound = eab ? `-${createHash('sha256').update(eab.key_id).digest('hex').slice(0, 12)}` : '';
 	return `acme/${server}/accounts/${keySegment(email ?? 'default')}${bound}`;
@@ -63,7 +63,7 @@ async function storedAccount(store: Store, folder: string): Promise<AcmeAccount 
 	}
 }
 
-/** Writes the key to the store before registering it: if the process dies in between, the next one finds the account by the key. */
+/** Registers an account. Its key is stored first, so that if the process dies in between, the next one finds the account by its key. */
 async function register(
 	connection: AcmeConnection,
 	store: Store,

@@ -1,4 +1,4 @@
-/** ACME requests (RFC 8555 §6): signed, with nonces, answered by objects or by problem documents. */
+/** Sends ACME requests (RFC 8555 §6), which are signed and contain nonces. Responses are objects or problem documents. */
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates } from 'node:tls';
@@ -12,7 +12,7 @@ const REQUEST_LIMIT = 60_000;
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
 /** Maximum attempts with new nonces; test servers reject most nonces at random. */
 const NONCE_TRIES = 60;
-/** Number of rejected nonces after which there is a pause between attempts, and the milliseconds by which it grows. */
+/** Number of rejected nonces after which attempts pause, and the milliseconds by which the pause grows each time. */
 const PATIENT_FROM = 10;
 const NONCE_PAUSE = 20;
 /** Maximum attempts of an idempotent request. */
@@ -88,7 +88,7 @@ export class AcmeConnection {
 	readonly #nonces: string[] = [];
 	#directory: { readonly value: AcmeDirectory; readonly readAt: number } | undefined;
 
-	/** `roots`: PEM of roots to trust for the server, in addition to the system's. */
+	/** @param roots PEM of root certificates to trust for the server, in addition to the system's. */
 	constructor(directory: string, roots: readonly string[], userAgent: string) {
 		this.#url = directory;
 		this.#userAgent = userAgent;
@@ -134,7 +134,7 @@ export class AcmeConnection {
 				return refused(await this.#send('POST', url, this.#signed(url, payload, signer, nonce), signal));
 			} catch (error) {
 				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
-				// The others are as old as the rejected one.
+				// The other nonces are as old as the rejected one.
 				this.#nonces.splice(0, this.#nonces.length - 1);
 				if (tries > PATIENT_FROM) await pause((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
 			}
@@ -223,7 +223,7 @@ export class AcmeConnection {
 	}
 }
 
-/** Waits; rejects with the signal's reason if that aborts first. */
+/** Waits. Rejects with the signal's reason if it aborts first. */
 export async function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
 	await sleep(milliseconds, undefined, signal ? { signal } : {}).catch(error => {
 		throw signal?.aborted ? signal.reason : error;

@@ -1,4 +1,4 @@
-/** The issuer `acme`: orders from an ACME server, within its rate limits, with a dry run on a test server after failures. */
+/** The issuer `acme`: orders certificates from an ACME server within its rate limits. After failures, it first tries a test server. */
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -84,7 +84,7 @@ class AcmeIssuer implements Issuer {
 		const overdue = AbortSignal.timeout(Math.min(limit, 2 ** 31 - 1));
 		const signal = AbortSignal.any([order.signal, overdue]);
 		try {
-			// Servers with rate limits count failures: after one, the cause is found on a test server, which does not.
+			// Servers with rate limits count failures. After a failure, the cause is found on a test server, which has no such limits.
 			if (order.failures > 0 && this.#dryRun) {
 				await this.#order(this.#dryRun, { ...order, privateKey: undefined, replaces: undefined, signal });
 			}
@@ -234,7 +234,7 @@ class AcmeIssuer implements Issuer {
 	}
 }
 
-/** Resolves like the promise, unless the signal aborts first; then rejects with its reason. */
+/** Resolves like the promise. If the signal aborts first, rejects with its reason. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 	return new Promise((resolve, reject) => {
 		const stop = (): void => reject(signal.reason);

@@ -1,6 +1,6 @@
 /**
- * One order (RFC 8555 §7.4), new or resumed after another process died: whatever cannot be requested twice is written to the
- * store before it is requested.
+ * One order (RFC 8555 §7.4), either new or resumed after another process has died. Anything that cannot be requested twice is
+ * written to the store before it is requested.
  */
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
@@ -15,10 +15,10 @@ import { chooseChain } from './chain-choice.ts';
 import { type ChallengeSolver, type ChallengeType, ValidationFailed } from './challenge-solver.ts';
 import { certificateId } from './renewal-information.ts';
 
-/** Milliseconds between polls: first and maximum. */
+/** Initial and maximum milliseconds between two polls. */
 const FIRST_POLL = 100;
 const SLOWEST_POLL = 5000;
-/** Maximum orders of an account that are searched for an earlier one. */
+/** Maximum number of an account's orders that are searched for an earlier one. */
 const MAX_LISTED = 50;
 
 /** Dependencies of an order. */
@@ -42,7 +42,7 @@ interface OrderRecord {
 	readonly key_type: string;
 	readonly private_key: string;
 	readonly account: string;
-	/** URL of the order; missing while it is not known whether the server has created it. */
+	/** URL of the order; missing until it is known whether the server has created it. */
 	readonly order?: string;
 }
 
@@ -71,7 +71,7 @@ export async function runOrder(env: OrderEnvironment, wanted: IssueOrder, type: 
 			kept: () => env.store.remove(key),
 		};
 	} catch (error) {
-		// An order that failed on the server is useless to the next process; an interrupted one is not.
+		// An order that failed on the server is useless to the next process. An interrupted one can be resumed.
 		if (error instanceof ValidationFailed || (error instanceof AcmeProblem && error.status < 500)) {
 			if (error.code !== 'issuer/rate-limited') await env.store.remove(key).catch(() => {});
 		}
@@ -105,7 +105,7 @@ async function begin(
 	const record: OrderRecord = {
 		name: wanted.name,
 		key_type: wanted.keyType,
-		// A key that has not been certified yet can be used.
+		// A key that has not been certified yet can be reused.
 		private_key: reused ?? earlier?.private_key ?? keyPem(await makePrivateKey(wanted.keyType)),
 		account: env.account.account,
 	};
@@ -151,15 +151,15 @@ async function createOrder(env: OrderEnvironment, wanted: IssueOrder): Promise<A
 	try {
 		return orderOf(await send({ replaces }), undefined);
 	} catch (error) {
-		// The certificate belongs to another server, or has already been replaced (RFC 9773 §5).
+		// The certificate comes from another server, or has already been replaced (RFC 9773 §5).
 		if (!(error instanceof AcmeProblem) || error.code !== 'issuer/refused') throw error;
 		return orderOf(await send({}), undefined);
 	}
 }
 
 /**
- * Finds an order that a dead process may have created, in the account's list of orders (§7.1.2.1), which not every server
- * provides.
+ * Finds an order that a process may have created before it died, in the account's list of orders (§7.1.2.1). Not every server
+ * provides that list.
  */
 async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): Promise<AcmeOrder | undefined> {
 	const { connection, account } = env;
@@ -192,7 +192,7 @@ async function readOrder(env: OrderEnvironment, url: string, signal: AbortSignal
 	}
 }
 
-/** Has the names validated; returns the order when that is done. */
+/** Has the names validated. Resolves to the order when that is done. */
 async function authorize(
 	env: OrderEnvironment,
 	order: AcmeOrder,

@@ -21,7 +21,7 @@ export class ValidationFailed extends IssueError {
 
 /** Creates the records that answer DNS-01 challenges. */
 export interface DnsSolver {
-	/** Creates the record and waits until it is visible; resolves to a function that removes it. Rejects with IssueError. */
+	/** Creates the record and waits until it is visible. Resolves to a function that removes it. Rejects with IssueError. */
 	present(name: string, value: string, signal: AbortSignal): Promise<() => Promise<void>>;
 }
 
@@ -30,7 +30,7 @@ export interface SolverDeps {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
 	readonly challenges: ChallengeRegistry;
-	/** Publishes challenges to other processes; undefined if none is to answer them. */
+	/** Publishes challenges to other processes; undefined if no other process is to answer them. */
 	readonly shared: SharedChallenges | undefined;
 	readonly dns: DnsSolver | undefined;
 }
@@ -72,7 +72,7 @@ export class ChallengeSolver {
 		}
 	}
 
-	/** Publishes the answer. When it resolves, every thread and every process with the same store can answer. */
+	/** Publishes the answer. Once it resolves, every thread and every process with the same store can answer the challenge. */
 	async #publish(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
 		const challenges = this.#challenges;
 		const authorization = `${token}.${this.#account.thumbprint}`;

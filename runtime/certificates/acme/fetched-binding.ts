@@ -1,4 +1,4 @@
-/** Fetches the external account binding that ZeroSSL gives to anyone with an email address. */
+/** Fetches the external account binding that ZeroSSL provides to anyone with an email address. */
 import type { Store } from '../../storage/store.ts';
 import { IssueError } from '../issuer.ts';
 import type { AccountSettings } from './acme-account.ts';
@@ -9,7 +9,7 @@ const ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
 /** Timeout in milliseconds. */
 const LIMIT = 30_000;
 
-/** Returns the binding for a directory; undefined if it needs none or none is available. Rejects with IssueError or StoreError. */
+/** Returns the binding for a directory; undefined if none is needed or available. Rejects with IssueError or StoreError. */
 export async function fetchBinding(
 	directory: string,
 	email: string | undefined,

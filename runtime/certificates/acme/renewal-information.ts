@@ -21,7 +21,7 @@ export function certificateId(chain: string): string | undefined {
 	return `${text(authority.buffer)}.${text(tbsCertificate.serialNumber)}`;
 }
 
-/** Requests the suggestion; undefined if the server has none. `chance`, from 0 to 1, selects a time in the window. */
+/** Requests the suggestion; undefined if the server has none. `chance`, from 0 to 1, selects a time within the window. */
 export async function renewalAdvice(
 	connection: AcmeConnection,
 	chain: string,
