@@ -22,7 +22,10 @@ export class InheritedSockets {
 	 */
 	deferred(address: ListenerAddress): ListenerAddress | undefined {
 		const found = this.#listeners.get(address.key);
-		if (found) return { ...address, port: found.port, inherited: found.descriptors, deferred: true };
+		if (found) {
+			const { port, descriptors: inherited, datagrams } = found;
+			return { ...address, port, inherited, ...(datagrams && { datagrams }), deferred: true };
+		}
 		const { port } = address;
 		for (const listener of this.#listeners.values()) if (listener.port === port) return { ...address, deferred: true };
 		return undefined;
@@ -38,26 +41,38 @@ export class InheritedSockets {
 		return [...this.#held.values()].filter(socket => !keys.has(socket.key));
 	}
 
-	/** Closes the descriptors of TCP sockets: threads have duplicates of those that are served. */
+	/** Closes the descriptors of TCP and UDP sockets: threads have duplicates of those that are served. */
 	close(): void {
-		for (const { descriptors } of this.#listeners.values()) for (const descriptor of descriptors) closeSync(descriptor);
+		for (const { descriptors, datagrams = [] } of this.#listeners.values()) {
+			for (const descriptor of descriptors) closeSync(descriptor);
+			for (const { descriptor, relay } of datagrams) {
+				closeSync(descriptor);
+				closeSync(relay);
+			}
+		}
 	}
 }
 
 /**
  * Returns the addresses for one of `threads` threads, with its share of the inherited sockets. Every socket gets a thread, also
- * if there are fewer threads than sockets; with more threads, some share a socket.
+ * if there are fewer threads than sockets. With more threads, some share a TCP socket and get no UDP socket, because all datagrams
+ * of a connection must reach the same thread.
  */
 export function sharedOut(listeners: readonly ListenerAddress[], thread: number, threads: number): ListenerAddress[] {
+	const ownOf = <T>(all: readonly T[]): T[] => all.filter((_, at) => at % threads === thread);
 	return listeners.map(listener => {
-		const all = listener.inherited;
+		const { inherited: all, datagrams } = listener;
 		if (all === undefined || all.length === 0) return listener;
-		const own = all.filter((_, at) => at % threads === thread);
-		return { ...listener, inherited: own.length > 0 ? own : [all[thread % all.length]!] };
+		const own = ownOf(all);
+		return {
+			...listener,
+			inherited: own.length > 0 ? own : [all[thread % all.length]!],
+			...(datagrams && { datagrams: ownOf(datagrams) }),
+		};
 	});
 }
 
 /** Returns an address as later loads see it, without what only concerned the succession. */
-export function settled({ inherited: _, deferred: __, ...address }: ListenerAddress): ListenerAddress {
+export function settled({ inherited: _, datagrams: __, deferred: ___, ...address }: ListenerAddress): ListenerAddress {
 	return address;
 }

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { DEFAULT_SOCKET_MODE, parseListenHost } from '../../compiler/document/listen-host.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { ExpandText } from '../logs/machine-text.ts';
-import type { BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
+import type { BequeathedDatagrams, BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { type HeldSocket, holdUnixSocket } from '../sockets/held-socket.ts';
 import { LISTEN_BACKLOG } from '../sockets/node-listening-socket.ts';
 import { Http3Probe } from './http3-probe.ts';
@@ -114,11 +114,17 @@ export class ListenerSockets {
 		for (const { unix } of this.#held.values()) if (unix) unix.file.own = own;
 	}
 
-	/** Returns the sockets for a successor. `threadsOf` returns the descriptors of the threads' sockets for a listener. */
-	bequeathed(threadsOf: (key: string) => number[]): BequeathedSockets {
+	/**
+	 * Returns the sockets for a successor. `threadsOf` returns the descriptors of the threads' sockets for a listener, and
+	 * `datagrams` are their UDP sockets.
+	 */
+	bequeathed(
+		threadsOf: (key: string) => number[],
+		datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>,
+	): BequeathedSockets {
 		const listeners = this.bound
 			.filter(({ host }) => !host.includes('/'))
-			.map(({ key, port }) => ({ key, port, descriptors: distinct(threadsOf(key)) }));
+			.map(({ key, port }) => ({ key, port, descriptors: distinct(threadsOf(key)), datagrams: datagrams.get(key) }));
 		const held = [...this.#held].map(([key, { descriptor, unix }]) => {
 			const file = unix && { path: unix.file.path, inode: String(unix.file.inode), mode: unix.file.mode };
 			return { key, descriptor, ...(file && { file }) };

@@ -1,12 +1,17 @@
 /** Checks that a listener's protocol answers on this thread, before the thread accepts anybody's connections. */
+import { createSocket } from 'node:dgram';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { ProtocolServer } from '../protocols/protocol.ts';
+import { LEAST_INITIAL } from '../sockets/quic/packet-header.ts';
 
 /** Without a `Host` field: every protocol answers it with 400 itself, in the clear, also where it expects TLS. */
 const MALFORMED = 'GET /handover-check HTTP/1.1\r\nConnection: close\r\n\r\n';
 
 /** Milliseconds for the answer. */
 const LIMIT = 10_000;
+
+/** Milliseconds after which a datagram is sent again. */
+const RESEND = 500;
 
 /** Makes the protocol serve a connection of our own. Rejects if no answer comes. */
 export function checkProtocol(protocol: ProtocolServer, scheme: 'http' | 'https'): Promise<void> {
@@ -29,5 +34,27 @@ export function checkProtocol(protocol: ProtocolServer, scheme: 'http' | 'https'
 			client.once('data', () => finish());
 			client.write(MALFORMED);
 		});
+	});
+}
+
+/** Makes a QUIC socket at a port of 127.0.0.1 answer a packet of an unknown version (RFC 9000 §6). Rejects if no answer comes. */
+export function checkQuicPort(port: number): Promise<void> {
+	return new Promise((resolve, reject) => {
+		const socket = createSocket('udp4');
+		const finish = (problem?: string): void => {
+			clearTimeout(timer);
+			clearInterval(resend);
+			socket.close();
+			if (problem === undefined) resolve();
+			else reject(new Error(problem));
+		};
+		const packet = Buffer.alloc(LEAST_INITIAL);
+		packet.set([0xc0, 0xba, 0xba, 0xba, 0xba, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 9]);
+		const send = (): void => socket.send(packet, port, '127.0.0.1', error => error && finish(error.message));
+		const timer = setTimeout(() => finish('HTTP/3 did not answer in time'), LIMIT);
+		const resend = setInterval(send, RESEND);
+		socket.on('error', error => finish(error.message));
+		socket.once('message', () => finish());
+		send();
 	});
 }

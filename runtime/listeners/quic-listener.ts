@@ -3,6 +3,7 @@ import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { QuicCounters } from '../metrics/http3-counters.ts';
 import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
 import type { Closable, ProtocolHost } from '../protocols/protocol.ts';
+import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
@@ -16,6 +17,7 @@ import { HANDSHAKE_LIMIT } from '../tls/handshake-settings.ts';
 import { QuicCertificates, type QuicCertificatesDeps } from '../tls/quic-certificates.ts';
 import type { TableCertificate } from '../tls/table-certificate.ts';
 import type { TlsListener } from '../tls/thread-tls.ts';
+import { checkQuicPort } from './protocol-check.ts';
 
 /** Seconds for which clients remember that a site speaks HTTP/3. */
 const ADVERTISED_SECONDS = 2_592_000;
@@ -37,15 +39,20 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	readonly #deps: QuicListenerDeps;
 	readonly #certificates: QuicCertificates;
 	readonly #http3: Http3Server;
-	readonly #endpoint: QuicEndpoint;
+	readonly #port: number;
+	/** One, but several or none for a thread that continues with the sockets of an earlier process's threads. */
+	readonly #endpoints: QuicEndpoint[] = [];
 	#rate: HandshakeRate | undefined;
 	#limit = HANDSHAKE_LIMIT;
 	#opened = false;
 	#warnAgainAt = 0;
 	#draining = false;
 
-	/** Binds. Throws an error with the system's code, or ENOSYS where HTTP/3 is unavailable. */
-	constructor(address: UdpAddress, deps: QuicListenerDeps) {
+	/**
+	 * Binds, or takes duplicates of `inherited` sockets. Throws an error with the system's code, or ENOSYS where HTTP/3 is
+	 * unavailable.
+	 */
+	constructor(address: UdpAddress, deps: QuicListenerDeps, inherited?: readonly BequeathedDatagrams[]) {
 		this.#deps = deps;
 		this.#certificates = new QuicCertificates(deps);
 		this.#http3 = createHttp3Server(deps.host);
@@ -53,23 +60,43 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 		if (thread === undefined) {
 			throw Object.assign(new Error(`HTTP/3 is unavailable: ${quicSupport().missing}.`), { code: 'ENOSYS' });
 		}
-		this.#endpoint = new QuicEndpoint(thread, address, this);
+		try {
+			if (inherited === undefined) this.#endpoints.push(new QuicEndpoint(thread, address, this));
+			for (const { descriptor, relay } of inherited ?? []) {
+				this.#endpoints.push(new QuicEndpoint(thread, { ...address, descriptor }, this, relay));
+			}
+		} catch (error) {
+			for (const endpoint of this.#endpoints) endpoint.close();
+			throw error;
+		}
+		this.#port = this.#endpoints[0]?.port ?? address.port;
 		this.onSettingsChanged();
 		deps.tls.listen(this);
 	}
 
+	/** Serves a socket of its own for a moment, and makes it answer. Rejects if it does not. */
+	static async check(deps: QuicListenerDeps): Promise<void> {
+		const listener = new QuicListener({ address: '127.0.0.1', port: 0, only6: false, shared: false }, deps);
+		try {
+			listener.open();
+			await checkQuicPort(listener.#port);
+		} finally {
+			listener.close();
+		}
+	}
+
 	/** The value of `Alt-Svc` that tells clients of TCP (RFC 7838 §3). */
 	get advertisement(): string {
-		return `h3=":${this.#endpoint.port}"; ma=${ADVERTISED_SECONDS}`;
+		return `h3=":${this.#port}"; ma=${ADVERTISED_SECONDS}`;
 	}
 
 	/** Takes connections from now on, after `drain` as well. */
 	open(): void {
 		this.#draining = false;
-		this.#endpoint.resume();
+		for (const endpoint of this.#endpoints) endpoint.resume();
 		if (this.#opened) return;
 		this.#opened = true;
-		this.#endpoint.open();
+		for (const endpoint of this.#endpoints) endpoint.open();
 	}
 
 	/**
@@ -88,7 +115,12 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 
 	/** Open connections, unfinished handshakes included. */
 	get connections(): number {
-		return this.#endpoint.connections;
+		return this.#endpoints.reduce((sum, endpoint) => sum + endpoint.connections, 0);
+	}
+
+	/** Returns the sockets for a successor of this process; see `QuicEndpoint.bequeath`. */
+	bequeath(): BequeathedDatagrams[] {
+		return this.#endpoints.flatMap(endpoint => endpoint.bequeath() ?? []);
 	}
 
 	closable(): Iterable<Closable> {
@@ -99,10 +131,10 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 		this.#http3.retire(which);
 	}
 
-	/** No new connections; those open end after their requests. */
-	drain(): void {
+	/** No new connections; those open end after their requests. `gently` lets handshakes finish. */
+	drain(gently = false): void {
 		this.#draining = true;
-		this.#endpoint.drain();
+		for (const endpoint of this.#endpoints) endpoint.drain(gently);
 		// The server itself goes on: HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
 	}
@@ -115,7 +147,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	/** Ends every connection at once, and closes the socket. */
 	close(): void {
 		this.#deps.tls.unlisten(this);
-		this.#endpoint.close();
+		for (const endpoint of this.#endpoints) endpoint.close();
 	}
 
 	choose: (hello: QuicHello, resume: () => void) => QuicChoice = (hello, resume) =>
@@ -166,11 +198,11 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	}
 
 	onCertificateGone(certificate: TableCertificate): void {
-		this.#endpoint.tls.forget(certificate.serial);
+		for (const endpoint of this.#endpoints) endpoint.tls.forget(certificate.serial);
 	}
 
 	onSettingsChanged(): void {
-		this.#endpoint.tls.useTicketKey(this.#deps.tls.ticketKeys[0]);
+		for (const endpoint of this.#endpoints) endpoint.tls.useTicketKey(this.#deps.tls.ticketKeys[0]);
 	}
 
 	onTrustLost(): void {

@@ -1,6 +1,7 @@
 /** The running server: compiles, applies, counts, logs and stops. The root of all state. */
 
 import { randomBytes } from 'node:crypto';
+import { closeSync } from 'node:fs';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
@@ -23,7 +24,7 @@ import { ThreadTotals } from '../metrics/thread-totals.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
-import type { BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
+import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
@@ -348,9 +349,15 @@ export class Runtime implements RuntimeControl {
 	handOver(succeed: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
 		return this.#serialize(async () => {
 			if (this.#stopping) return false;
-			const succeeded = await succeed(this.#inheritance());
-			if (succeeded) this.#stopping ??= this.#stop(true);
-			return succeeded;
+			const datagrams = (await this.#pool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
+			try {
+				const succeeded = await succeed(this.#inheritance(datagrams));
+				if (succeeded) this.#stopping ??= this.#stop(true);
+				return succeeded;
+			} finally {
+				// Otherwise threads would not see the end of the successor.
+				for (const { relay } of [...datagrams.values()].flat()) closeSync(relay);
+			}
 		});
 	}
 
@@ -360,8 +367,8 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Throws HandoverImpossible. */
-	#inheritance(): Inheritance {
-		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? []);
+	#inheritance(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): Inheritance {
+		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? [], datagrams);
 		const missing = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
 		if (missing) throw new HandoverImpossible(`The sockets of ${missing.key} cannot be passed to another process.`);
 		return { sockets, ticketKeys: this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64')) };

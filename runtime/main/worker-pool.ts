@@ -1,9 +1,11 @@
 /** Manages the worker threads: starts and counts them, sends them their work, and replaces those that die or hang. */
+import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import { sharedOut } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
+import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
 import { CONTROL_OUTSTANDING, MOST_THREADS } from '../threads/control-words.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
@@ -72,6 +74,8 @@ export class WorkerPool {
 	stalls = 0;
 	readonly #host: WorkerPoolHost;
 	readonly #control: SharedArrayBuffer;
+	/** UDP sockets for a successor, by listener. */
+	#bequeathed = new Map<string, readonly BequeathedDatagrams[]>();
 	readonly #outstanding: Int32Array;
 	readonly #slots: Slot[] = [];
 	readonly #memory: SharedRows;
@@ -171,6 +175,17 @@ export class WorkerPool {
 	/** Returns the file descriptors of all threads' sockets for a listener. Another process may inherit them. */
 	descriptorsOf(key: string): number[] {
 		return this.#sockets.of(key);
+	}
+
+	/**
+	 * Makes every thread open channels for a successor. Resolves to the UDP sockets of all threads that answer, by listener. The
+	 * caller must close their `relay` descriptors.
+	 */
+	async bequeathAll(): Promise<ReadonlyMap<string, readonly BequeathedDatagrams[]>> {
+		this.#bequeathed = new Map();
+		const slots = this.#slots.filter(slot => slot.serving && !slot.unresponsive);
+		await Promise.allSettled(slots.map(slot => this.#attempt(slot, attempt => ({ type: 'bequeath', attempt }))));
+		return this.#bequeathed;
 	}
 
 	/** Waits until a thread can serve. Resolves to the indices of threads that have been started but do not serve yet. */
@@ -434,6 +449,14 @@ export class WorkerPool {
 				this.#sockets.add(slot.index, message.key, message.sockets);
 				return;
 			case 'prepared':
+				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
+				return;
+			case 'bequeathed':
+				for (const [key, datagrams] of message.datagrams) {
+					if (slot.attempt?.number === message.attempt) {
+						this.#bequeathed.set(key, [...(this.#bequeathed.get(key) ?? []), ...datagrams]);
+					} else for (const { relay } of datagrams) closeSync(relay);
+				}
 				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
 				return;
 			case 'refused':

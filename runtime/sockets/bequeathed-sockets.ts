@@ -1,5 +1,11 @@
 /** The listening sockets that a process hands over to its successor; see runtime/main/handover. */
 
+/** A UDP socket, and the channel by which the successor passes on what belongs to connections of the process it came from. */
+export interface BequeathedDatagrams {
+	readonly descriptor: number;
+	readonly relay: number;
+}
+
 /** A TCP listener and all its sockets. The process that bound them has one for each thread. */
 export interface BequeathedListener {
 	/** Such as `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
@@ -7,6 +13,8 @@ export interface BequeathedListener {
 	/** The bound port. */
 	readonly port: number;
 	readonly descriptors: readonly number[];
+	/** The UDP sockets of a listener that speaks HTTP/3. The process that bound them has one for each thread. */
+	readonly datagrams?: readonly BequeathedDatagrams[] | undefined;
 }
 
 /** A socket that the main thread holds. */

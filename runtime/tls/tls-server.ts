@@ -76,7 +76,7 @@ export interface DatagramServer {
 	readonly connections: number;
 	closable(): Iterable<Closable>;
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
-	drain(): void;
+	drain(gently?: boolean): void;
 	close(): void;
 }
 
@@ -227,7 +227,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.#refuses = gently !== true;
 		this.#deps.http1.drain(gently);
 		this.#deps.http2?.drain();
-		this.datagrams?.drain();
+		this.datagrams?.drain(gently);
 	}
 
 	retire(which: (tls: TlsInfo | undefined) => boolean): void {

@@ -8,6 +8,7 @@ import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { SeriesAnnouncement } from '../metrics/series-announcement.ts';
+import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { SocketDescriptors } from '../sockets/listening-socket.ts';
 import type { WantedMemory } from '../threads/shared-rows.ts';
 import type { Stall } from '../threads/stop-answering.ts';
@@ -98,6 +99,8 @@ export type ToWorker =
 	| { readonly type: 'check'; readonly attempt: number }
 	/** Listens on the addresses that were deferred; the reply is `prepared` or `refused`. */
 	| { readonly type: 'accept'; readonly attempt: number }
+	/** Asks for the UDP sockets for a successor of this process; the reply is `bequeathed`. */
+	| { readonly type: 'bequeath'; readonly attempt: number }
 	/** `gently`: another process serves new connections, so nobody is in a hurry. */
 	| { readonly type: 'drain'; readonly gently?: boolean }
 	/** The reply to `ask`; `failed` is set, with the reason, if there is none. */
@@ -110,6 +113,12 @@ export type ToWorker =
 /** Worker to main thread. */
 export type FromWorker =
 	| { readonly type: 'prepared'; readonly attempt: number }
+	/** The UDP sockets of each listener that speaks HTTP/3, by key. The main thread must close the `relay` descriptors. */
+	| {
+			readonly type: 'bequeathed';
+			readonly attempt: number;
+			readonly datagrams: readonly (readonly [key: string, datagrams: readonly BequeathedDatagrams[]])[];
+	  }
 	/** The thread listens on an address. */
 	| { readonly type: 'listening'; readonly key: string; readonly sockets: readonly SocketDescriptors[] }
 	| {

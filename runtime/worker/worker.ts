@@ -16,7 +16,7 @@ import { ListenerGates } from '../listeners/listener-gates.ts';
 import { PlaceMaker } from '../listeners/place-maker.ts';
 import { ListenError, listenError } from '../listeners/port-probe.ts';
 import { protocolLimits } from '../listeners/protocol-limits.ts';
-import { QuicListener } from '../listeners/quic-listener.ts';
+import { QuicListener, type QuicListenerDeps } from '../listeners/quic-listener.ts';
 import { WorkerListener } from '../listeners/worker-listener.ts';
 import { levelRank } from '../logs/encoders.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
@@ -30,6 +30,7 @@ import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import { createCleartextServer } from '../protocols/http2/cleartext-server.ts';
 import { createHttp2Server } from '../protocols/http2/http2-server.ts';
 import type { ProtocolServer } from '../protocols/protocol.ts';
+import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import { waitForPoller } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
@@ -211,6 +212,9 @@ class DataPlaneWorker implements ThreadState {
 			case 'accept':
 				void this.#attempt(message.attempt, () => this.#accept());
 				return;
+			case 'bequeath':
+				this.#send({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#bequeathed() });
+				return;
 			case 'drain':
 				this.#drain(message.gently === true);
 				return;
@@ -330,9 +334,15 @@ class DataPlaneWorker implements ThreadState {
 
 	async #check(): Promise<void> {
 		for (const listener of this.#listeners.values()) {
-			await listener.check().catch((error: Error) => {
-				throw new ListenError('EIO', socketText(listener.address), `a test request failed: ${error.message}`);
-			});
+			const { address, protocol } = listener;
+			try {
+				await listener.check();
+				if (address.http3 === undefined || quicSupport().library === undefined) continue;
+				if (protocol instanceof TlsServer) await QuicListener.check(this.#quicDeps(listener, protocol, address.port));
+			} catch (error) {
+				const problem = (error as Error).message;
+				throw new ListenError('EIO', socketText(address), `a test request failed: ${problem}`);
+			}
 		}
 	}
 
@@ -356,7 +366,6 @@ class DataPlaneWorker implements ThreadState {
 		if (bound === undefined || !(protocol instanceof TlsServer)) {
 			throw new ListenError('ENOTSUP', socketText(address), 'HTTP/3 (`h3`) needs an IP address and a port of its own');
 		}
-		const host = this.#hosts.get(listener)!;
 		const to = {
 			address: bound.address,
 			port: bound.port,
@@ -364,17 +373,7 @@ class DataPlaneWorker implements ThreadState {
 			shared: this.#start.sharePorts,
 		};
 		try {
-			const quic = new QuicListener(to, {
-				tls: this.tls,
-				host,
-				counters: host.http3,
-				selector: () => protocol.selector,
-				obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
-				admit: client => listener.admit(client),
-				completed: (version, resumed) => this.#handshakes.completed(version, resumed),
-				failed: reason => this.#handshakeFailed(bound.port, reason),
-				ended: () => this.#quicEnded(key),
-			});
+			const quic = new QuicListener(to, this.#quicDeps(listener, protocol, bound.port), address.datagrams);
 			this.#quicBinding.set(key, quic);
 		} catch (error) {
 			const { missing } = quicSupport();
@@ -383,6 +382,26 @@ class DataPlaneWorker implements ThreadState {
 			if (http3 === 'named') throw http3Unavailable(code, address, why);
 			this.log(withoutHttp3(address, why));
 		}
+	}
+
+	#quicDeps(listener: WorkerListener, protocol: TlsServer, port: number): QuicListenerDeps {
+		const host = this.#hosts.get(listener)!;
+		return {
+			tls: this.tls,
+			host,
+			counters: host.http3,
+			selector: () => protocol.selector,
+			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
+			admit: client => listener.admit(client),
+			completed: (version, resumed) => this.#handshakes.completed(version, resumed),
+			failed: reason => this.#handshakeFailed(port, reason),
+			ended: () => this.#quicEnded(listener.address.key),
+		};
+	}
+
+	/** Returns the UDP sockets for a successor of this process. */
+	#bequeathed(): [key: string, datagrams: BequeathedDatagrams[]][] {
+		return [...this.#quic].filter(([, quic]) => !quic.draining).map(([key, quic]) => [key, quic.bequeath()]);
 	}
 
 	#protocolsOf(address: ListenerAddress, { protocols, settings }: SharedParts): readonly string[] {

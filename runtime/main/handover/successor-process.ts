@@ -45,6 +45,10 @@ export class InheritedDescriptors {
 		const listeners = sockets.listeners.map(listener => ({
 			...listener,
 			descriptors: listener.descriptors.map(descriptor => this.add(descriptor)),
+			datagrams: listener.datagrams?.map(({ descriptor, relay }) => ({
+				descriptor: this.add(descriptor),
+				relay: this.add(relay),
+			})),
 		}));
 		return { ...rest, sockets: { listeners, held: sockets.held.map(moved), passed: sockets.passed.map(moved) } };
 	}

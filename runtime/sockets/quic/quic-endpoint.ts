@@ -3,6 +3,9 @@
  * (SO_REUSEPORT), so all datagrams of a connection reach the same thread as long as its client keeps its address. OpenSSL's server
  * does not support moving a connection to another address anyway.
  */
+
+import { duplicateDescriptor } from '../duplicate-descriptor.ts';
+import { DatagramRelay, relayPair } from './datagram-relay.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { versionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
@@ -41,6 +44,9 @@ export interface QuicEndpointOwner {
 	/** Called when a connection was closed because our code threw an error. */
 	failed(error: unknown): void;
 }
+
+/** Milliseconds in which the process that this one succeeds must stop reading the socket. */
+const LIST_LIMIT = 2000;
 
 interface Closing {
 	readonly path: DatagramPath;
@@ -95,17 +101,30 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	#received = 0;
 	#sent = 0;
 	#lost = 0;
+	/** Connections of the process that this one succeeds, by id. Their datagrams are passed on to it. */
+	readonly #ceded = new Set<string>();
+	#predecessor: DatagramRelay | undefined;
+	#successor: DatagramRelay | undefined;
+	/** The successor reads the socket. */
+	#left = false;
+	#opened = false;
+	#reads = false;
+	#listTimer: NodeJS.Timeout | undefined;
 	readonly #look: () => void = () => this.#onTimer();
 
-	/** Binds the socket. Throws an error with the system's code. */
-	constructor(thread: QuicThread, address: UdpAddress, owner: QuicEndpointOwner) {
+	/**
+	 * Binds the socket, or takes a duplicate of the one in the address; `relay` is the channel to the process that it comes from.
+	 * Throws an error with the system's code.
+	 */
+	constructor(thread: QuicThread, address: UdpAddress, owner: QuicEndpointOwner, relay?: number) {
 		this.#thread = thread;
 		this.#owner = owner;
 		this.#limits = { ...DEFAULT_QUIC_LIMITS, ...owner.limits };
-		this.port = address.port;
 		this.#socket = new UdpSocket(thread.library, thread.datagrams, address);
+		this.port = address.port || this.#socket.port;
 		try {
 			this.tls = new QuicTls(thread, owner.choose);
+			if (relay !== undefined) this.#predecessor = this.#relayFrom(duplicateDescriptor(relay));
 		} catch (error) {
 			this.#socket.close();
 			throw error;
@@ -114,7 +133,77 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 
 	/** Starts receiving datagrams. */
 	open(): void {
+		this.#opened = true;
+		if (this.#predecessor === undefined) {
+			this.#socket.open(this);
+			return;
+		}
+		// Both processes must not read the socket at once, or datagrams of one would reach the other.
+		this.#listTimer = setTimeout(() => this.#read(), LIST_LIMIT);
+		this.#predecessor.hello();
+	}
+
+	/**
+	 * Returns descriptors for a successor: the socket, and a new channel to this endpoint, which the caller must close. Returns
+	 * undefined if there are no descriptors left.
+	 */
+	bequeath(): { readonly descriptor: number; readonly relay: number } | undefined {
+		const pair = relayPair(this.#thread.library);
+		if (pair === undefined) return undefined;
+		this.#successor?.close();
+		this.#left = false;
+		const relay: DatagramRelay = new DatagramRelay(this.#thread.library, pair[0], {
+			hello: () => {
+				this.#left = true;
+				this.#socket.pause();
+				relay.ids(this.#router.ids());
+				relay.ids(this.#closing.keys());
+				relay.ids(this.#ceded);
+				relay.listed();
+			},
+			datagram: datagram => this.#socket.relayed(datagram),
+			delivered: () => this.received(),
+			ended: () => {
+				this.#left = false;
+				this.#socket.resume();
+			},
+		});
+		this.#successor = relay;
+		return { descriptor: this.#socket.descriptor, relay: pair[1] };
+	}
+
+	#relayFrom(descriptor: number): DatagramRelay {
+		return new DatagramRelay(this.#thread.library, descriptor, {
+			ids: ids => {
+				for (const id of ids) this.#ceded.add(id);
+				if (this.#left) this.#successor?.ids(ids);
+			},
+			listed: () => this.#read(),
+			ended: () => {
+				this.#ceded.clear();
+				this.#predecessor = undefined;
+				this.#read();
+			},
+		});
+	}
+
+	/** Reads the socket, which the process that this one succeeds no longer does. */
+	#read(): void {
+		clearTimeout(this.#listTimer);
+		if (!this.#opened || this.#reads || this.#closed) return;
+		this.#reads = true;
 		this.#socket.open(this);
+	}
+
+	/** Passes on a datagram that belongs to a connection of the process that this one succeeds. Returns true if it does. */
+	#pass(start: number, end: number, name: number): boolean {
+		const predecessor = this.#predecessor;
+		if (predecessor === undefined) return false;
+		// It may have told of new connections since.
+		predecessor.readable();
+		if (!this.#ceded.has(this.#router.header.destination)) return false;
+		predecessor.pass(this.#socket.relayable(start, end, name));
+		return true;
 	}
 
 	/** Number of connections, including unfinished handshakes. */
@@ -127,9 +216,10 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#draining = false;
 	}
 
-	/** Stops accepting new connections. The protocol must end the existing ones. */
-	drain(): void {
+	/** Stops accepting new connections. The protocol must end the existing ones. `gently` lets handshakes finish. */
+	drain(gently = false): void {
 		this.#draining = true;
+		if (gently) return;
 		for (const engine of [...this.#handshaking]) engine.destroy();
 	}
 
@@ -138,6 +228,9 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		if (this.#closed) return;
 		for (const engine of [...this.#engines.keys()]) engine.destroy();
 		this.#closed = true;
+		clearTimeout(this.#listTimer);
+		this.#predecessor?.close();
+		this.#successor?.close();
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
 		this.#timer = undefined;
 		this.#socket.close();
@@ -151,6 +244,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		const target = this.#router.route(bytes, start, end, now);
 		switch (target) {
 			case 'drop':
+				if (this.#pass(start, end, name)) return;
 				if (!this.#answerEnded(now)) this.#owner.refused('noise');
 				return;
 			case 'negotiate':
@@ -158,7 +252,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 				this.#sent++;
 				return;
 			case 'new': {
-				if (this.#answerEnded(now)) return;
+				if (this.#answerEnded(now) || this.#pass(start, end, name)) return;
 				const engine = this.#begin(name, now);
 				if (engine !== undefined) this.#give(engine, start, end);
 				return;
@@ -189,7 +283,9 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		const { sent } = this.#socket.memory;
 		if (!engine.established) {
 			for (let i = 0; i < count; i++) {
-				this.#router.learnFrom(sent, i * SENT_BYTES, i * SENT_BYTES + lengths[i]!, engine);
+				const id = this.#router.learnFrom(sent, i * SENT_BYTES, i * SENT_BYTES + lengths[i]!, engine);
+				// Before the client can use it.
+				if (id !== undefined && this.#left) this.#successor?.ids([id]);
 			}
 		}
 		if (engine.closing) {

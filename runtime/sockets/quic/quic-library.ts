@@ -81,6 +81,9 @@ const SIGNATURES = {
 	close: signature(I, I),
 	getsockname: signature(I, I, P, P),
 	setsockopt: signature(I, I, I, I, P, U32),
+	socketpair: signature(I, I, I, I, P),
+	recv: signature('int64', I, P, U64, I),
+	send: signature('int64', I, P, U64, I),
 	recvmmsg: signature(I, I, P, U32, I, P),
 	sendmmsg: signature(I, I, P, U32, I),
 } as const;

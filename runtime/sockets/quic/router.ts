@@ -48,13 +48,20 @@ export class Router<Target extends Routed> {
 		this.#routes.set(id, target);
 	}
 
-	/** Registers the connection ID that we chose, taken from a packet with a long header that we send. */
-	learnFrom(bytes: Buffer, start: number, end: number, target: Target): void {
-		if ((bytes[start]! & 0x80) === 0 || end - start < 7) return;
+	/** All registered connection IDs. */
+	ids(): Iterable<string> {
+		return this.#routes.keys();
+	}
+
+	/** Registers the connection ID that we chose, taken from a packet with a long header that we send. Returns it if it is new. */
+	learnFrom(bytes: Buffer, start: number, end: number, target: Target): string | undefined {
+		if ((bytes[start]! & 0x80) === 0 || end - start < 7) return undefined;
 		const sourceAt = start + 6 + bytes[start + 5]!;
-		if (sourceAt >= end) return;
+		if (sourceAt >= end) return undefined;
 		const id = bytes.toString('latin1', sourceAt + 1, sourceAt + 1 + bytes[sourceAt]!);
-		if (id !== '' && !target.ids.has(id)) this.learn(id, target);
+		if (id === '' || target.ids.has(id)) return undefined;
+		this.learn(id, target);
+		return id;
 	}
 
 	/** Removes all IDs of a connection. */

@@ -2,7 +2,10 @@
  * A UDP socket of one thread. It is read with `recvmmsg` when the thread's poller reports data, and written with `sendmmsg`. If
  * the kernel supports it, UDP_GRO joins received datagrams and UDP_SEGMENT (GSO) splits one long write into datagrams.
  */
+
+import { duplicateDescriptor } from '../duplicate-descriptor.ts';
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
+import type { RelayedDatagram } from './datagram-relay.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
 import type { QuicLibrary } from './quic-library.ts';
 import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
@@ -126,6 +129,8 @@ export interface UdpAddress {
 	readonly only6: boolean;
 	/** True if other threads bind the same address. */
 	readonly shared: boolean;
+	/** A bound socket of another process, of which a duplicate is used instead. */
+	readonly descriptor?: number | undefined;
 }
 
 /** A bound socket. */
@@ -140,6 +145,7 @@ export class UdpSocket implements PolledSocket {
 	readonly #poller: SocketPoller;
 	#sink: DatagramSink | undefined;
 	#segments = true;
+	#paused = false;
 	/** Offset of the control data of the message that is being delivered. */
 	#control = 0;
 	#controlLength = 0;
@@ -154,10 +160,18 @@ export class UdpSocket implements PolledSocket {
 		this.#poller = poller;
 		const { f } = library;
 		const family = name.readUInt16LE(0);
-		const fd = f.socket(family, SOCK_DGRAM | NONBLOCK | CLOEXEC, 0) as number;
+		const given = to.descriptor;
+		const fd =
+			given === undefined
+				? (f.socket(family, SOCK_DGRAM | NONBLOCK | CLOEXEC, 0) as number)
+				: duplicateDescriptor(given);
 		if (fd < 0) throw systemError(errorName(library.errno()));
 		this.#descriptor = new OwnedDescriptor(fd, number => void f.close(number));
 		this.#fd = fd;
+		if (given !== undefined) {
+			this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
+			return;
+		}
 		const isV6 = family !== 2;
 		if (to.shared) this.#set(SOL_SOCKET, SO_REUSEPORT, 1);
 		else this.#set(SOL_SOCKET, SO_REUSEADDR, 0);
@@ -179,6 +193,15 @@ export class UdpSocket implements PolledSocket {
 		}
 	}
 
+	/** The bound port. */
+	get port(): number {
+		const name = pinned(Buffer.alloc(SOCKET_ADDRESS_SIZE), SOCKET_ADDRESS_SIZE);
+		OPTION.writeInt32LE(SOCKET_ADDRESS_SIZE);
+		const library = this.#library;
+		library.f.getsockname(this.#fd, library.addressOf(name), library.addressOf(OPTION));
+		return name.readUInt16BE(2);
+	}
+
 	/** The socket's descriptor, which the main thread duplicates. */
 	get descriptor(): number {
 		return this.#fd;
@@ -190,8 +213,44 @@ export class UdpSocket implements PolledSocket {
 		if (!this.#poller.add(this.#fd, this)) throw systemError('EMFILE');
 	}
 
+	/** Leaves what arrives to another process, which has the same socket. Datagrams can still be sent, and {@link relayed}. */
+	pause(): void {
+		if (this.#sink === undefined || this.#paused) return;
+		this.#paused = true;
+		this.#poller.remove(this.#fd);
+	}
+
+	/** Reads again after {@link pause}. */
+	resume(): void {
+		if (this.#sink === undefined || !this.#paused) return;
+		this.#paused = false;
+		this.#poller.add(this.#fd, this);
+	}
+
+	/** Returns the datagram that is being delivered, for another process. */
+	relayable(start: number, end: number, name: number): RelayedDatagram {
+		const { names, controls, received } = this.memory;
+		return {
+			name: names.subarray(name, name + NAME_BYTES),
+			control: controls.subarray(this.#control, this.#control + Math.min(this.#controlLength, CONTROL_BYTES)),
+			payload: received.subarray(start, end),
+		};
+	}
+
+	/** Delivers a datagram that another process has read from the socket. */
+	relayed({ name, control, payload }: RelayedDatagram): void {
+		const { names, controls, received } = this.memory;
+		names.fill(0, 0, NAME_BYTES);
+		name.copy(names, 0, 0, NAME_BYTES);
+		control.copy(controls, 0, 0, CONTROL_BYTES);
+		this.#control = 0;
+		this.#controlLength = Math.min(control.length, CONTROL_BYTES);
+		payload.copy(received, 0, 0, RECEIVED_BYTES);
+		this.#sink?.datagram(received, 0, Math.min(payload.length, RECEIVED_BYTES), 0);
+	}
+
 	close(): void {
-		if (this.#sink !== undefined) this.#poller.remove(this.#fd);
+		if (this.#sink !== undefined && !this.#paused) this.#poller.remove(this.#fd);
 		this.#sink = undefined;
 		this.#descriptor.close();
 	}

@@ -1,0 +1,232 @@
+/**
+ * Passes datagrams from a process to its predecessor; see runtime/main/handover. Both have the same UDP socket. The successor
+ * reads it, and passes on what belongs to connections of the predecessor, which sends its answers by the socket itself.
+ *
+ *     successor                                  predecessor
+ *     hello ───────────────────────────────────▶ stops reading the socket
+ *           ◀────────── ids of its connections, then listed
+ *     reads the socket
+ *     datagram ────────────────────────────────▶ handles it as if it had read it
+ *           ◀──────────── ids of new connections (handshakes that were under way)
+ *
+ * The channel is a pair of SOCK_SEQPACKET sockets, which keeps messages apart and reports the end of the other process. If the
+ * successor ends, the predecessor reads the socket again. Sharing the sockets, rather than binding new ones beside them, keeps the
+ * kernel's choice of a socket for each connection (SO_REUSEPORT) as it is, also when the predecessor ends.
+ */
+import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
+import { OwnedDescriptor } from './owned-descriptor.ts';
+import type { QuicLibrary } from './quic-library.ts';
+
+const AF_UNIX = 1;
+const SOCK_SEQPACKET = 5;
+const NONBLOCK = 0o4000;
+const CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1;
+const SO_SNDBUF = 7;
+const DONTWAIT = 0x40;
+const NO_SIGNAL = 0x4000;
+/** Bytes of the kernel's queue that are asked for, in one direction. */
+const QUEUE = 4 * 1024 * 1024;
+/** Maximum bytes of a message. */
+const MESSAGE_BYTES = 68_000;
+/** Maximum bytes of ids in a message. */
+const MOST_ID_BYTES = 32_000;
+/** Milliseconds after which messages that found the queue full are sent again. */
+const AGAIN = 2;
+
+const TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4 } as const;
+
+/** A datagram as it was received: the bytes, the peer's `sockaddr`, and the control data of the message. */
+export interface RelayedDatagram {
+	readonly name: Buffer;
+	readonly control: Buffer;
+	readonly payload: Buffer;
+}
+
+/** Callbacks of a relay's owner. */
+export interface RelayOwner {
+	/** The successor is about to read the socket. */
+	hello?(): void;
+	/** The predecessor has connections with these ids. */
+	ids?(ids: readonly string[]): void;
+	/** The predecessor has told all its ids, and no longer reads the socket. */
+	listed?(): void;
+	/** The bytes are valid only during the call. */
+	datagram?(datagram: RelayedDatagram): void;
+	/** All messages of a turn have been delivered. */
+	delivered?(): void;
+	/** The other process has closed its end. The relay is closed. */
+	ended(): void;
+}
+
+/** Creates the two ends. Returns undefined if the system has no descriptors left. */
+export function relayPair(library: QuicLibrary): readonly [number, number] | undefined {
+	const pair = Buffer.allocUnsafeSlow(8);
+	const { f } = library;
+	if ((f.socketpair(AF_UNIX, SOCK_SEQPACKET | NONBLOCK | CLOEXEC, 0, library.addressOf(pair)) as number) !== 0) {
+		return undefined;
+	}
+	return [pair.readInt32LE(0), pair.readInt32LE(4)];
+}
+
+/** One end of the channel, on one thread. */
+export class DatagramRelay implements PolledSocket {
+	pollTurn = 0;
+	readonly #library: QuicLibrary;
+	readonly #owner: RelayOwner;
+	readonly #poller: SocketPoller;
+	readonly #descriptor: OwnedDescriptor;
+	readonly #fd: number;
+	readonly #memory = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
+	readonly #memoryAt: bigint;
+	readonly #outgoing = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
+	readonly #outgoingAt: bigint;
+	/** Messages that found the queue full. Datagrams are dropped then, as by any full queue. */
+	readonly #unsent: Buffer[] = [];
+	#timer: NodeJS.Timeout | undefined;
+	#closed = false;
+
+	/** Takes over the descriptor. Throws an error with the system's code. */
+	constructor(library: QuicLibrary, descriptor: number, owner: RelayOwner) {
+		this.#library = library;
+		this.#owner = owner;
+		this.#fd = descriptor;
+		this.#memoryAt = library.addressOf(this.#memory);
+		this.#outgoingAt = library.addressOf(this.#outgoing);
+		this.#descriptor = new OwnedDescriptor(descriptor, number => void library.f.close(number));
+		const poller = threadPoller();
+		const size = Buffer.allocUnsafeSlow(4);
+		size.writeInt32LE(QUEUE);
+		library.f.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, library.addressOf(size), 4);
+		if (poller === undefined || !poller.add(descriptor, this)) {
+			this.#descriptor.close();
+			throw Object.assign(new Error('The channel to another process cannot be polled.'), { code: 'EMFILE' });
+		}
+		this.#poller = poller;
+	}
+
+	/** True once either end has closed. */
+	get closed(): boolean {
+		return this.#closed;
+	}
+
+	hello(): void {
+		this.#send(Buffer.of(TYPE.hello));
+	}
+
+	listed(): void {
+		this.#send(Buffer.of(TYPE.listed));
+	}
+
+	/** Tells the successor ids of connections; each is a string of bytes as Latin-1. */
+	ids(ids: Iterable<string>): void {
+		let pieces: Buffer[] = [Buffer.of(TYPE.ids)];
+		let length = 0;
+		for (const id of ids) {
+			pieces.push(Buffer.from(String.fromCharCode(id.length) + id, 'latin1'));
+			length += 1 + id.length;
+			if (length < MOST_ID_BYTES) continue;
+			this.#send(Buffer.concat(pieces));
+			pieces = [Buffer.of(TYPE.ids)];
+			length = 0;
+		}
+		if (length > 0) this.#send(Buffer.concat(pieces));
+	}
+
+	/** Passes a datagram on. */
+	pass({ name, control, payload }: RelayedDatagram): void {
+		const out = this.#outgoing;
+		out[0] = TYPE.datagram;
+		out[1] = name.length;
+		out[2] = control.length;
+		name.copy(out, 3);
+		control.copy(out, 3 + name.length);
+		const at = 3 + name.length + control.length;
+		payload.copy(out, at);
+		if (!this.#closed) this.#write(at + payload.length);
+	}
+
+	/** Delivers the messages that have come. */
+	readable(): void {
+		const { f } = this.#library;
+		let failed = false;
+		while (!this.#closed) {
+			const length = Number(f.recv(this.#fd, this.#memoryAt, BigInt(MESSAGE_BYTES), DONTWAIT));
+			if (length > 0) {
+				this.#deliver(this.#memory.subarray(0, length));
+				continue;
+			}
+			if (length < 0) {
+				// Nothing there, or an error after which the end follows. The system's number of it may have been changed since.
+				if (failed) break;
+				failed = true;
+				continue;
+			}
+			this.close();
+			this.#owner.ended();
+			return;
+		}
+		this.#owner.delivered?.();
+	}
+
+	close(): void {
+		if (this.#closed) return;
+		this.#closed = true;
+		clearTimeout(this.#timer);
+		this.#poller.remove(this.#fd);
+		this.#descriptor.close();
+	}
+
+	#deliver(message: Buffer): void {
+		const owner = this.#owner;
+		switch (message[0]) {
+			case TYPE.hello:
+				owner.hello?.();
+				return;
+			case TYPE.listed:
+				owner.listed?.();
+				return;
+			case TYPE.ids: {
+				const ids: string[] = [];
+				for (let at = 1; at < message.length; at += 1 + message[at]!) {
+					ids.push(message.toString('latin1', at + 1, at + 1 + message[at]!));
+				}
+				owner.ids?.(ids);
+				return;
+			}
+			case TYPE.datagram: {
+				const controlAt = 3 + message[1]!;
+				const payloadAt = controlAt + message[2]!;
+				owner.datagram?.({
+					name: message.subarray(3, controlAt),
+					control: message.subarray(controlAt, payloadAt),
+					payload: message.subarray(payloadAt),
+				});
+			}
+		}
+	}
+
+	#send(message: Buffer): void {
+		if (this.#closed) return;
+		this.#unsent.push(message);
+		this.#flush();
+	}
+
+	#flush(): void {
+		clearTimeout(this.#timer);
+		for (let message = this.#unsent[0]; message !== undefined; message = this.#unsent[0]) {
+			message.copy(this.#outgoing);
+			if (!this.#write(message.length)) {
+				this.#timer = setTimeout(() => this.#flush(), AGAIN);
+				return;
+			}
+			this.#unsent.shift();
+		}
+	}
+
+	/** Returns false if the queue is full, or the other process has ended, which is seen by reading. */
+	#write(length: number): boolean {
+		const { f } = this.#library;
+		return Number(f.send(this.#fd, this.#outgoingAt, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
+	}
+}

@@ -1,0 +1,203 @@
+/** Handovers of HTTP/3: connections stay with the process that has them, whichever process reads their datagrams. */
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import * as assert from 'uvu/assert';
+import { TestAuthority } from '../certificates.ts';
+import { freePorts, runCommand, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
+import { control, framesOf, headers, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
+import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
+import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
+
+const handover = http3Suite('handover of HTTP/3');
+const GOAWAY = 7;
+const REJECTED = 0x10b;
+
+interface Running {
+	readonly server: ServerProcess;
+	readonly port: number;
+	/** Hands over to a process with another answer, and as many threads. */
+	reload(answer: string, threads?: number): Promise<{ status: number | null; stderr: string }>;
+}
+
+/** Runs a server that answers with `one`, and whose `/slow` is served by the application. */
+async function running(application: number, test: (running: Running) => Promise<void>): Promise<void> {
+	const folder = temporaryFolder();
+	const [port, extra] = (await freePorts(2)) as [number, number];
+	const file = path.join(folder, 'Configfile');
+	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['localhost'] });
+	writeFileSync(path.join(folder, 'site.crt'), certificate);
+	writeFileSync(path.join(folder, 'site.key'), key);
+	const write = (answer: string, threads: number, more = ''): void =>
+		writeFileSync(
+			file,
+			`{\n\tadmin unix/${folder}/admin.sock\n\tthreads ${threads}\n\tauto_https disable_redirects\n}\nhttps://localhost:${port} {\n\tbind 127.0.0.1\n\ttls ${folder}/site.crt ${folder}/site.key\n\thandle /slow {\n\t\treverse_proxy 127.0.0.1:${application}\n\t}\n\trespond "${answer}"\n}\n${more}`,
+		);
+	write('one', 2);
+	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
+	const reload = (answer: string, threads = 2): Promise<{ status: number | null; stderr: string }> => {
+		// A new address, or none again: either needs a handover.
+		write(answer, threads, answer === 'two' ? `http://127.0.0.1:${extra} {\n\trespond "more"\n}\n` : '');
+		return runCommand(['reload', file, '--handover'], {});
+	};
+	try {
+		await test({ server, port, reload });
+	} finally {
+		await server.stop();
+	}
+}
+
+/** An application whose answers begin at once and end when `finish` is called. */
+async function slowApplication(): Promise<{ port: number; open(): number; finish(): void; close(): void }> {
+	const answers: ServerResponse[] = [];
+	const server = createServer((_asked, answer) => {
+		answer.write('begun ');
+		answers.push(answer);
+	});
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return {
+		port: (server.address() as AddressInfo).port,
+		open: () => answers.length,
+		finish: () => {
+			for (const answer of answers.splice(0)) answer.end('ended');
+		},
+		close: () => {
+			server.closeAllConnections();
+			server.close();
+		},
+	};
+}
+
+const asking = (to: string) => headers(REQUEST.map(([name, value]) => [name, name === ':path' ? to : value]));
+
+/** Reports whether the server has asked the client to open another connection. */
+function isLeaving(client: QuicClient): boolean {
+	const stream = client.stream(3);
+	return stream !== undefined && framesOf(stream.bytes, 1).some(({ type }) => type === GOAWAY);
+}
+
+/** The answer to a request, on a connection that is replaced once the server asks for it. */
+class Visitor {
+	readonly answers: string[] = [];
+	readonly failures: string[] = [];
+	connections = 0;
+	readonly #port: number;
+	#client: QuicClient | undefined;
+
+	constructor(port: number) {
+		this.#port = port;
+	}
+
+	async visit(): Promise<void> {
+		try {
+			if (this.#client === undefined || isLeaving(this.#client) || this.#client.closed !== undefined) {
+				this.#client?.close();
+				this.#client = await connect(this.#port);
+				this.connections++;
+				control(this.#client);
+			}
+			const stream = this.#client.open().write(asking('/'), true);
+			const { body } = await response(this.#client, stream).catch(error => {
+				// What the server has rejected, clients send again on another connection (RFC 9114 §4.1.1).
+				if (stream.resetCode !== REJECTED) throw error;
+				this.#client?.close();
+				this.#client = undefined;
+				return { body: undefined };
+			});
+			if (body !== undefined) this.answers.push(body);
+			if (this.#client !== undefined) stream.stop();
+		} catch (error) {
+			this.failures.push((error as Error).message);
+			this.#client?.close();
+			this.#client = undefined;
+		}
+	}
+
+	close(): void {
+		this.#client?.close();
+	}
+}
+
+for (const threads of [2, 1, 3]) {
+	handover(`to ${threads} threads, no request fails, and open connections are served to their end`, async () => {
+		const application = await slowApplication();
+		try {
+			await running(application.port, async ({ port, reload }) => {
+				const old = await Promise.all(Array.from({ length: 8 }, () => connect(port)));
+				for (const client of old) control(client);
+				const downloads = old.map(client => ({ client, stream: client.open().write(asking('/slow'), true) }));
+				await until('the downloads', () => application.open() === old.length);
+				const visitors = Array.from({ length: 4 }, () => new Visitor(port));
+				let stopped = false;
+				const visiting = visitors.map(async visitor => {
+					while (!stopped) await visitor.visit();
+				});
+				const newcomers: Promise<string>[] = [];
+				const coming = (async () => {
+					while (!stopped) {
+						const visitor = new Visitor(port);
+						const came = visitor.visit().then(() => {
+							visitor.close();
+							return visitor.failures.join() || visitor.answers.join();
+						});
+						newcomers.push(came);
+						await came;
+					}
+				})();
+				const { status, stderr } = await reload('two', threads);
+				assert.is(status, 0, stderr);
+				await until('everybody at the successor', () => visitors.every(visitor => visitor.answers.at(-1) === 'two'));
+				for (const client of old) await client.until('the GOAWAY', () => isLeaving(client));
+				// The old connections are alive: what they send now is passed on to the process that has them.
+				application.finish();
+				for (const { client, stream } of downloads) {
+					assert.is((await response(client, stream)).body, 'begun ended');
+					assert.is((await client.end()).code, 0x100);
+				}
+				stopped = true;
+				await Promise.all([...visiting, coming]);
+				assert.equal(
+					visitors.flatMap(({ failures }) => failures),
+					[],
+				);
+				for (const answer of await Promise.all(newcomers)) assert.match(answer, /^(one|two)$/);
+				for (const visitor of visitors) visitor.close();
+				for (const client of old) client.close();
+			});
+		} finally {
+			application.close();
+		}
+	});
+}
+
+handover('of handovers: connections of both predecessors are served', async () => {
+	const application = await slowApplication();
+	try {
+		await running(application.port, async ({ port, reload }) => {
+			const downloads: { client: QuicClient; stream: ReturnType<QuicClient['open']> }[] = [];
+			for (const answer of ['two', 'three', 'two']) {
+				const before = downloads.length;
+				for (let i = 0; i < 4; i++) {
+					const client = await connect(port);
+					control(client);
+					downloads.push({ client, stream: client.open().write(asking('/slow'), true) });
+				}
+				await until('the downloads', () => application.open() === before + 4);
+				const { status, stderr } = await reload(answer);
+				assert.is(status, 0, stderr);
+			}
+			application.finish();
+			for (const { client, stream } of downloads) {
+				assert.is((await response(client, stream)).body, 'begun ended');
+				client.close();
+			}
+		});
+	} finally {
+		application.close();
+	}
+});
+
+handover.run();
