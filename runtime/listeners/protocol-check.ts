@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { ProtocolServer } from '../protocols/protocol.ts';
-import { LEAST_INITIAL } from '../sockets/quic/packet-header.ts';
+import { MIN_INITIAL_BYTES } from '../sockets/quic/packet-header.ts';
 
 /** Without a `Host` field: every protocol answers it with 400 itself, in the clear, also where it expects TLS. */
 const MALFORMED = 'GET /handover-check HTTP/1.1\r\nConnection: close\r\n\r\n';
@@ -48,7 +48,7 @@ export function checkQuicPort(port: number): Promise<void> {
 			if (problem === undefined) resolve();
 			else reject(new Error(problem));
 		};
-		const packet = Buffer.alloc(LEAST_INITIAL);
+		const packet = Buffer.alloc(MIN_INITIAL_BYTES);
 		packet.set([0xc0, 0xba, 0xba, 0xba, 0xba, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 9]);
 		const send = (): void => socket.send(packet, port, '127.0.0.1', error => error && finish(error.message));
 		const timer = setTimeout(() => finish('HTTP/3 did not answer in time'), LIMIT);
