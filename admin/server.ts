@@ -51,7 +51,7 @@ import { RefusalRate } from './refusal-rate.ts';
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Response fields kept when an error replaces what an endpoint had begun to answer. */
+/** Response fields that are kept when an error replaces an unfinished answer. */
 const KEPT_ON_ERROR: ReadonlySet<string> = new Set([
 	...['server', 'cache-control', 'x-content-type-options', 'vary'],
 	...['access-control-allow-origin', 'access-control-expose-headers'],
@@ -98,16 +98,16 @@ export interface AdminOptions {
 	readonly onStop: () => void;
 	/** Hands over to another process. Never rejects. */
 	readonly handOver?: (request: HandoverRequest) => Promise<HandoverResult>;
-	/** The socket of the process that this one succeeds, to be used instead of binding the address. */
+	/** The predecessor's socket, which is used instead of binding the address. */
 	readonly inherited?: InheritedAdmin | undefined;
 }
 
 export interface AdminServer {
-	/** The address it listens on: `127.0.0.1:2019` with the real port, `unix//run/svc.sock`; '' if it is off. */
+	/** The address on which the API listens: `127.0.0.1:2019` with the real port, or `unix//run/svc.sock`; '' if it is off. */
 	readonly address: string;
 	/** The listening socket, for another process to inherit, or undefined if no socket is open. */
 	readonly socket: InheritedAdmin | undefined;
-	/** Leaves the file of a Unix socket to another process. */
+	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
 	leave(): void;
 	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
 	close(): Promise<void>;
@@ -231,11 +231,11 @@ class AdminHost implements ProtocolHost, AdminContext {
 	/** The settings from which `#access` was made. */
 	#accessOf: AdminSettings;
 	readonly #refusals = new RefusalRate();
-	/** Refused requests not to be logged, because the client's refusals have been logged often enough. */
+	/** Refused requests that are not logged, because enough of the client's refusals have been. */
 	readonly #unlogged = new WeakSet<Exchange>();
 	#stopsAfter: Exchange | undefined = undefined;
 	#stopAsked = false;
-	/** Generations before and after changes whose answers are being written. */
+	/** Changes whose answers have not been sent yet: their results, and the generations before and after. */
 	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
 	/** True if the last change is served but could not be saved. */
 	#isUnsaved = false;
@@ -269,7 +269,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const to = result === 'applied' ? outcome.generation : this.runtime.generation;
 		this.#changes.set(x, { result, from: result === 'applied' && !outcome.unchanged ? to - 1 : to, to });
 		if (outcome.result !== 'applied' || tentative) return outcome;
-		// Saving is retried: after making room on the disk, one can load the same configuration again.
+		// Saving is retried: after freeing space on the disk, an operator can load the same configuration again.
 		if (outcome.unchanged && !this.#isUnsaved) return outcome;
 		return { ...outcome, diagnostics: [...outcome.diagnostics, ...(await this.confirmed())] };
 	}
@@ -337,7 +337,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		return this.#access;
 	}
 
-	/** Like `AdminAccess.check`; does not log each refusal of a client that is refused repeatedly. */
+	/** Like `AdminAccess.check`, but does not log every refusal of a client that is refused repeatedly. */
 	#admit(x: Exchange): boolean {
 		try {
 			return this.#currentAccess().check(x);

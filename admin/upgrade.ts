@@ -55,9 +55,9 @@ function binaryOf(text: string): string | undefined {
 	if (binary === undefined) return undefined;
 	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw refused('`binary` must be an absolute path.');
 	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw refused(`There is no program ${binary}.`);
-	// Not the link, which others may change meanwhile.
+	// The path is resolved, because others might change a link in the meantime.
 	const program = realpathSync(binary);
-	// Whoever may call this API must not thereby run what others have put into place.
+	// A caller of this API must not be able to run programs that others have put in place.
 	if (!isOurs(statSync(program)) || !isOurs(statSync(path.dirname(program)))) {
 		throw refused(
 			`${program} and its folder must belong to root or to the server's user, and nobody else may be able to write to them.`,

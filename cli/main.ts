@@ -32,7 +32,7 @@ async function main(words: readonly string[]): Promise<number> {
 	const scanned = scan(words);
 	const command = await findCommand(scanned.command ?? 'help').load();
 	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
-	// Before the rest of the command line is checked: whoever asks for help may not know how to write it.
+	// Help comes before the checks of the remaining command line, because users who ask for it may not know how to write it.
 	if (scanned.help) return help();
 	const parsed = parseArguments(command, scanned.rest);
 	if (parsed.help) return help();

@@ -1,6 +1,6 @@
 /**
- * Parses the command line before sade does. sade takes `-v` for the version, `-c -` for a flag, `-p 007` for a number,
- * an empty value for the next word and `--no-…` for a negation; its input from here has none of these.
+ * Parses the command line before sade does, and passes it to sade in a form without ambiguities. sade would take `-v` for the
+ * version, `-c -` for a flag, `-p 007` for a number, an empty value for the next word and `--no-…` for a negation.
  */
 import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';
@@ -31,7 +31,7 @@ export function scan(words: readonly string[]): Scanned {
 			throw new CommandFailure(`${quoted(word)} is not a global flag; a command's options go after its name.`);
 		} else break;
 	}
-	// A request for the version never starts anything, whatever else is on the line.
+	// A request for the version must not start anything, whatever else the command line says.
 	const [command, ...rest] = version && !help ? ['version'] : inOneWord(words.slice(at));
 	return { command, rest: command === 'help' ? inOneWord(rest) : rest, verbose, help };
 }
@@ -47,7 +47,7 @@ function inOneWord(words: readonly string[]): readonly string[] {
 export interface ParsedArguments {
 	readonly help: boolean;
 	readonly verbose: boolean;
-	/** The same words in a form that sade reads in only one way: `--name=value …`, flags, `--`, then the arguments. */
+	/** The same words in a form that sade understands in only one way: `--name=value …`, flags, `--`, then the arguments. */
 	readonly plain: readonly string[];
 }
 

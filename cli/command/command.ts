@@ -1,6 +1,6 @@
 /** The definition of an `svc` command: its arguments, options, help text and action, in one object. */
 
-/** What a shell completes for a value: one of these words, a file, a folder, or a command name. */
+/** The completions that a shell offers for a value: fixed words, files, folders, or command names. */
 export type Offer = readonly string[] | 'file' | 'folder' | 'command';
 
 /** An option, `--name`. */
@@ -14,22 +14,22 @@ export interface CommandOption {
 	readonly value?: string;
 	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */
 	readonly offers?: Offer;
-	/** The command refuses to run without it. */
+	/** True if the command requires the option. */
 	readonly required?: boolean;
-	/** May be given more than once. */
+	/** True if the option may be given more than once. */
 	readonly repeatable?: boolean;
 	/** One sentence, without its period. */
 	readonly summary: string;
 	/** The default, as help prints it. */
 	readonly default?: string;
-	/** Used between our own processes; not in the help text. */
+	/** True for options that our own processes pass to each other. They are omitted from the help text. */
 	readonly internal?: boolean;
 }
 
 export interface CommandArgument {
 	readonly name: string;
 	readonly required?: boolean;
-	/** Only for the last argument: may be given more than once. */
+	/** True if the argument may be given more than once. Only for the last one. */
 	readonly repeatable?: boolean;
 	/** See {@link CommandOption.offers}. */
 	readonly offers?: Offer;
@@ -61,8 +61,8 @@ export interface Command {
 	readonly args?: readonly CommandArgument[];
 	readonly options?: readonly CommandOption[];
 	/**
-	 * Runs the command and resolves to the exit status. Throws {@link CommandFailure} for whatever a user can fix.
-	 * Its own dependencies are imported when it runs, so that help and `version` stay fast.
+	 * Runs the command and resolves to the exit status. Throws {@link CommandFailure} for errors that users can fix. Commands import
+	 * their dependencies when they run, so that help and `version` stay fast.
 	 */
 	readonly run: (invocation: Invocation) => number | Promise<number>;
 }
@@ -78,7 +78,7 @@ export const EXIT = {
 	endedInError: 3,
 } as const;
 
-/** Ends a command with one sentence on standard error, which says what is wrong and, where possible, what to do. */
+/** Ends a command with a sentence on standard error that says what is wrong and, where possible, what to do. */
 export class CommandFailure extends Error {
 	readonly status: number;
 	/** Text printed unchanged before the sentence: rendered diagnostics. */

@@ -1,4 +1,4 @@
-/** How a failed command is reported: one sentence on standard error, never a stack trace. */
+/** Reports a failed command: one sentence on standard error, never a stack trace. */
 import { UnknownWord } from './arguments.ts';
 import { CommandFailure, EXIT } from './command.ts';
 import { printError } from './terminal.ts';

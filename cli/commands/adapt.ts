@@ -10,7 +10,7 @@ import {
 	requiredSource,
 } from '../configuration/configuration.ts';
 
-/** Prints the document, secrets included: it is the input of `run` and `POST /load`. */
+/** Prints the document, including secrets: it can be the input of `run` and `POST /load`. */
 export const adapt: Command = {
 	name: 'adapt',
 	summary: 'Print the JSON document that a configuration compiles to',

@@ -71,7 +71,7 @@ export const fmt: Command = {
 	},
 };
 
-/** Returns what the command line names: files as they are, and the configurations of folders in lexical order. */
+/** Returns the files that the command line names, and the configurations in the folders that it names, in lexical order. */
 function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 	const { args, value } = invocation;
 	if (args.length === 0 || (args.length === 1 && value('config') !== undefined)) {

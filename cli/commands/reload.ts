@@ -68,7 +68,7 @@ export const reload: Command = {
 		const target = { address: invocation.value('address'), settings: document.settings?.admin };
 		const send = (type: string, body: string) => postToAdmin(`/load${query}`, target, { type, text: body });
 		let answer = places && (await send('application/vnd.svc.placed+json', await placed(text, places)));
-		// A server of an earlier release takes the whole request for a document, and refuses it.
+		// A server of an earlier release reads the whole request as a document and refuses it.
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
 		if (answer.status !== 200) {
 			const needsRestart = member(member(answer.body, 'error'), 'code') === 'restart_required';
@@ -92,7 +92,7 @@ export const reload: Command = {
 	},
 };
 
-/** Returns the command line of this process, as a shell takes it. */
+/** Returns this process's command line, quoted for a shell. */
 function commandLine(): string {
 	const words = process.argv
 		.slice(2)
@@ -100,7 +100,7 @@ function commandLine(): string {
 	return ['svc', ...words].join(' ');
 }
 
-/** Adds to the document the places that logs show. */
+/** Adds the places that logs show to the document. */
 async function placed(document: string, places: StepPlaces): Promise<string> {
 	const { formatPlacedDocument } = await import('../../compiler/lower/step-places.ts');
 	return formatPlacedDocument(document, places);
@@ -136,7 +136,7 @@ async function decide(decision: 'confirm' | 'revert', invocation: Invocation): P
 	return EXIT.ok;
 }
 
-/** Returns what `--force`, `--confirm` and `--max-error-rate` ask of the server, which checks the values. */
+/** Converts `--force`, `--confirm` and `--max-error-rate` to query parameters. The server checks their values. */
 function queryOf(invocation: Invocation): string {
 	const confirm = invocation.value('confirm');
 	const rate = invocation.value('max-error-rate');

@@ -13,7 +13,7 @@ import {
 } from '../configuration/configuration.ts';
 import { savedConfiguration, stateFolder } from '../serving/autosave.ts';
 
-/** What `run` reports to `start`, as one line of JSON. */
+/** The report that `run` sends to `start`, as one line of JSON. */
 export type StartReport =
 	| { readonly ready: true; readonly listeners: readonly string[] }
 	| { readonly failure: string };
@@ -103,7 +103,7 @@ function reporter(fd: string | undefined): (report: StartReport) => void {
 			writeSync(open, `${JSON.stringify(report)}\n`);
 			closeSync(open);
 		} catch {
-			// The process that started this one has gone; it serves anyway.
+			// The process that started this one has exited. This one serves nevertheless.
 		}
 		open = undefined;
 	};

@@ -55,7 +55,7 @@ export const start: Command = {
 	},
 };
 
-/** What the server would have printed: diagnostics and the closing sentence. */
+/** A failed start, with the diagnostics and the closing sentence that the server would have printed. */
 class StartFailure extends CommandFailure {
 	constructor(text: string) {
 		const lines = text.trimEnd().split('\n');

@@ -19,7 +19,7 @@ import {
 } from '../configuration/configuration.ts';
 import type { Validation, ValidationOptions } from '../configuration/validation.ts';
 
-/** Code of a configuration that cannot be read, if others are checked too. */
+/** Code of the diagnostic for a configuration that cannot be read while others are being checked. */
 const UNREADABLE = 'configuration/unreadable';
 
 const FORMATS = ['text', 'json', 'github', 'sarif'] as const;
@@ -71,7 +71,7 @@ interface Checked {
 
 type Check = () => Promise<Checked>;
 
-/** Returns the checks that a command line asks for, in its order. @throws {@link CommandFailure} if it contradicts itself */
+/** Returns the checks for a command line, in its order. @throws {@link CommandFailure} if it contradicts itself */
 function checksOf({ args, value }: Invocation, options: ValidationOptions): Check[] {
 	const check = async (source: ConfigurationSource): Promise<Checked> => {
 		const input = await readConfiguration(source);
@@ -93,7 +93,7 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions): Chec
 		try {
 			return await check(requiredSource({ args: [given], value: () => undefined }));
 		} catch (error) {
-			// A file that cannot be read does not prevent the reports about the others.
+			// A file that cannot be read must not prevent the reports about the others.
 			if (error instanceof CommandFailure) return unreadableAs(given, error.message);
 			throw error;
 		}
@@ -131,7 +131,7 @@ async function reportOf(format: Exclude<Format, 'text'>, all: readonly Validatio
 	}
 }
 
-/** Prints the text reports, each as soon as it is ready. @throws {@link CommandFailure} for what makes the status 1 */
+/** Prints reports as text, each as soon as it is ready. @throws {@link CommandFailure} if the exit status is to be 1 */
 async function printTexts(checks: readonly Check[], options: ValidationOptions): Promise<number> {
 	if (checks.length === 1) return printText(await checks[0]!(), options);
 	let refused = 0;
@@ -158,7 +158,7 @@ async function printText({ input, validation }: Checked, { lint, strict }: Valid
 		const { refusal } = await import('../command/refusal.ts');
 		throw new CommandFailure(refusal(name, found), { before: `${renderDiagnostics(found)}\n` });
 	}
-	// With --lint, a rule reports it.
+	// With --lint, a lint rule reports this.
 	const unformatted = lint ? '' : formatWarning(input);
 	const warnings = [unformatted, renderDiagnostics(found)].filter(text => text !== '').join('\n');
 	if (warnings !== '') printError(`${warnings}\n`);

@@ -1,7 +1,7 @@
-/** What completion scripts offer, derived from the command definitions; the same for every shell. */
+/** The words that completion scripts offer, derived from the command definitions. They are the same for every shell. */
 import type { Command, CommandArgument, CommandOption, Offer } from '../command/command.ts';
 
-/** An option as a shell offers it. */
+/** An option in the form that shells offer it. */
 export interface OfferedOption {
 	/** `-c`, `--config`; the short ones first. */
 	readonly spellings: readonly string[];
@@ -12,14 +12,14 @@ export interface OfferedOption {
 	readonly repeatable: boolean;
 }
 
-/** An argument as a shell offers it. */
+/** An argument in the form that shells offer it. */
 export interface OfferedArgument {
 	readonly name: string;
 	readonly required: boolean;
 	readonly offer: Offer | undefined;
 }
 
-/** A command as a shell offers it. */
+/** A command in the form that shells offer it. */
 export interface OfferedCommand {
 	readonly name: string;
 	readonly summary: string;
@@ -35,7 +35,7 @@ const VERSION: CommandOption = { name: 'version', short: 'V', summary: 'Print th
 /** Options that go before the command. */
 export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].map(option => offeredOption(option, []));
 
-/** Returns what is offered after each command. Options of a later release and internal ones are omitted. */
+/** Returns the completions after each command. Options of a later release and internal ones are omitted. */
 export function offeredCommands(commands: readonly Command[]): OfferedCommand[] {
 	const names = commands.map(command => command.name);
 	return commands.map(command => {
@@ -59,7 +59,7 @@ export function offeredCommands(commands: readonly Command[]): OfferedCommand[] 
 	});
 }
 
-/** Number of argument positions completed if the last argument is repeatable. */
+/** Number of argument positions that are completed if the last argument is repeatable. */
 const MAX_OFFERED = 8;
 
 /** Returns options that take a value as `command spelling`, so that scripts recognize the next word as a value. */

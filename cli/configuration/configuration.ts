@@ -1,4 +1,4 @@
-/** Determines which configuration a command line means: the file, its language, its text. */
+/** Determines which configuration a command line refers to: its file, its language and its text. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { ConfigFormat, ConfigInput } from '../../compiler/dialects/dialect.ts';
@@ -11,7 +11,7 @@ import { readStandardInput } from '../command/terminal.ts';
 /** Default file names, in this order. */
 const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
 
-/** The same for help texts. */
+/** The same list as text for help. */
 export const DEFAULT_PLACES: string = './Configfile, then ./Compatfile, then ./Caddyfile';
 
 /** `-c`, for commands that take a configuration. */
@@ -42,7 +42,7 @@ export const ADAPTER_OPTION: CommandOption = {
 export const LANGUAGE_RULE =
 	'The file name determines the language: *.json is JSON; caddyfile*, compatfile*, *.caddyfile and *.compatfile, ignoring case, are Caddyfiles, also called Compatfiles; everything else is a Configfile. Standard input is JSON if it begins like a JSON object, otherwise a Configfile.';
 
-/** Where a configuration comes from. */
+/** Where a configuration is read from: a file or standard input. */
 export type ConfigurationSource =
 	| { readonly kind: 'file'; readonly name: string; readonly path: string; readonly format: ConfigFormat }
 	| { readonly kind: 'stdin'; readonly format: ConfigFormat | undefined };
@@ -113,7 +113,7 @@ export function formatOfName(file: string): ConfigFormat {
 	return /^(?:compat|caddy)file|\.(?:compat|caddy)file$/.test(name) ? 'compatfile' : 'configfile';
 }
 
-/** Returns the failure for a file that cannot be read; `code` is the system's error code. */
+/** Returns the failure for a file that cannot be read. `code` is the system's error code. */
 export function unreadable(name: string, code: string): CommandFailure {
 	const reasons: { readonly [code: string]: string } = {
 		ENOENT: 'there is no such file',

@@ -1,4 +1,4 @@
-/** Determines which certificate store a command line means. */
+/** Determines which certificate store a command line refers to. */
 
 import { ArchiveError } from '../../runtime/storage/archive-error.ts';
 import { openFileStore } from '../../runtime/storage/file-store.ts';

@@ -18,7 +18,7 @@ export const ADDRESS_OPTION: CommandOption = {
 /** Where the token comes from, for help texts. */
 export const TOKEN_RULE = `The access token comes from the environment variable ${TOKEN_VARIABLE}, otherwise from the configuration; there is no option for it.`;
 
-/** Milliseconds a server may take to connect, and to begin its reply: loading a large configuration takes seconds. */
+/** Milliseconds that a server may take to accept the connection, and to begin its reply. Loading a large configuration takes seconds. */
 const CONNECT_TIMEOUT = 5000;
 const ANSWER_TIMEOUT = 300_000;
 
@@ -73,7 +73,7 @@ export async function postToAdmin(
 	}
 }
 
-/** Turns an error reply into a failure: what the server said, its reasons, `more`, and before that the diagnostics. */
+/** Turns an error reply into a failure with the diagnostics, the server's message, its reasons, and `more`. */
 export function answerFailure(answer: AdminAnswer, what: string, more = ''): CommandFailure {
 	const error = member(answer.body, 'error');
 	const message = member(error, 'message');
@@ -105,7 +105,7 @@ export function member(value: unknown, name: string): unknown {
 	return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** Returns the `Origin` to send: with `enforce_origin` the server admits only requests whose origin it allows. */
+/** Returns the `Origin` to send. With `enforce_origin`, the server admits only requests from an allowed origin. */
 function originFor(settings: AdminSettings, own: string): string {
 	const first = settings.origins?.[0];
 	if (first === undefined) return own;

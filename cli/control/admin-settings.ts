@@ -1,4 +1,4 @@
-/** The Admin API settings of a configuration, for commands that call a server without sending it a configuration. */
+/** Reads the Admin API settings of a configuration, for commands that call a server without sending it a configuration. */
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import { CommandFailure, type Invocation } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
@@ -6,8 +6,8 @@ import { configurationSource, givenPath, readConfiguration } from '../configurat
 import { TOKEN_VARIABLE } from './admin-client.ts';
 
 /**
- * Returns the settings of the file that was named, or of the default one. If the default file is broken, that is only a
- * warning: it must not keep anyone from calling the server. @throws {@link CommandFailure} if the named file is broken
+ * Returns the settings in the given file, or in the default one. A broken default file causes only a warning, because it must not
+ * keep anyone from calling the server. @throws {@link CommandFailure} if the given file is broken
  */
 export async function adminSettings(invocation: Invocation): Promise<AdminSettings | undefined> {
 	const source = configurationSource(invocation);

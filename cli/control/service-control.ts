@@ -12,7 +12,7 @@ export const UNIT = 'svc';
 /** Exists while systemd is the init system (sd_booted(3)). */
 const SYSTEMD_FOLDER = '/run/systemd/system';
 
-/** Facts and actions of the machine that this file depends on. */
+/** The parts of the machine on which this file depends. */
 export interface ServiceMachine {
 	readonly platform: string;
 	/** True if systemd is the init system. */

@@ -134,7 +134,7 @@ export function configfilePage(): ManualPage {
 	};
 }
 
-/** Names a module whose id is its word in both languages. */
+/** Adds the names of a module whose ID is its word in both languages. */
 function named<T extends { readonly id: string }>(module: T): T & Pick<Documented, 'names'> {
 	return { ...module, names: { configfile: [module.id], compatfile: [module.id] } };
 }
@@ -143,7 +143,7 @@ function isWritten({ names }: Pick<Documented, 'names'>): boolean {
 	return names.configfile.length + names.compatfile.length > 0;
 }
 
-/** Returns the word to write. */
+/** Returns the word that users write. */
 function nameOf({ names }: Pick<Documented, 'names'>): string {
 	return names.configfile[0] ?? names.compatfile[0]!;
 }
@@ -164,7 +164,7 @@ function documented(of: Documented): string[] {
 	];
 }
 
-/** Returns what the name alone does not say: aliases, and words that exist in only one language. */
+/** Describes what the name alone does not show: aliases, and words that exist in only one language. */
 function spellings({ names }: Documented): string {
 	const list = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(', ');
 	if (names.compatfile.length === 0) return 'Not available in a Compatfile.';

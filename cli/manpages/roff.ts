@@ -61,8 +61,8 @@ export function codeParagraph(text: string): string[] {
 }
 
 /**
- * Renders the Markdown of documentation: paragraphs, fenced code, lists with `- ` and tables. A table's first column
- * becomes the terms and the rest their meanings.
+ * Renders the Markdown of documentation: paragraphs, fenced code, lists with `- ` and tables. The first column of a table becomes
+ * terms, and the other columns their descriptions.
  */
 export function markdown(text: string): string[] {
 	const out: string[] = [];
@@ -78,7 +78,7 @@ export function markdown(text: string): string[] {
 			at = stop + 1;
 		} else if (first.startsWith('|')) {
 			const stop = endOf(lines, at, one => one.startsWith('|'));
-			// The header row and its underline are dropped; terms and meanings speak for themselves.
+			// The header row and the line below it are omitted, because terms and descriptions need no titles.
 			for (const row of lines.slice(at + 2, stop)) {
 				const [term = '', ...rest] = cells(row);
 				out.push(...entry(term, rest.filter(cell => cell !== '').join('; ')));
@@ -98,7 +98,7 @@ export function markdown(text: string): string[] {
 	return out;
 }
 
-/** Returns the index of the first line after `at` that does not continue the block beginning there. */
+/** Returns the index of the first line that no longer belongs to the block beginning at `at`. */
 function endOf(lines: readonly string[], at: number, goesOn: (line: string) => boolean): number {
 	let stop = at + 1;
 	while (stop < lines.length && goesOn(lines[stop]!)) stop++;
@@ -119,7 +119,7 @@ function inline(text: string): string {
 	for (const match of text.matchAll(/(`+)(.+?)\1(?!`)|\*\*(\S(?:.*?\S)?)\*\*|\*([\w](?:[^*]*\w)?)\*/g)) {
 		out += prose(text.slice(from, match.index));
 		from = match.index + match[0].length;
-		// `` ` `` holds a backquote: one space on either side is not part of it.
+		// `` ` `` is a code span with a backquote: the space on either side is not part of it.
 		if (match[2] !== undefined) out += code(match[2].replace(/^ (.*) $/, '$1'));
 		else if (match[3] !== undefined) out += `\\fB${prose(match[3])}\\fR`;
 		else out += `\\fI${prose(match[4]!)}\\fR`;
@@ -146,7 +146,7 @@ function literal(text: string): string {
 
 /** Escapes prose, in which hyphens and apostrophes may be typeset. */
 function prose(text: string): string {
-	// An ASCII terminal has no section sign.
+	// An ASCII terminal cannot show a section sign.
 	const words = text.replaceAll('§', 'section ');
 	return ascii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => SPECIAL[character]!));
 }

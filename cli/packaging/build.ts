@@ -30,7 +30,7 @@ function bundling(release: string): BuildOptions {
 		platform: 'node',
 		format: 'cjs',
 		target: `node${process.versions.node}`,
-		// Without a loader, `import()` would fail; modules inside the bundle are still initialized lazily.
+		// A bundle without a module loader cannot use `import()`. The modules inside it are still initialized lazily.
 		supported: { 'dynamic-import': false },
 		define: {
 			SVC_BUILD_VERSION: JSON.stringify(release),
@@ -62,7 +62,7 @@ async function buildBinary(release: string, output: string, threadCode?: string)
 			...bundling(release),
 			entryPoints: ['runtime/thread-entry.ts'],
 			outfile: inFolder(THREAD_ASSET),
-			// A function, which the thread calls with its `require`.
+			// Wraps the bundle in a function, which the thread calls with its `require`.
 			banner: { js: '(function(require){' },
 			footer: { js: '})' },
 		});
@@ -74,7 +74,7 @@ async function buildBinary(release: string, output: string, threadCode?: string)
 			useCodeCache: true,
 			// NODE_OPTIONS must not affect the server.
 			execArgvExtension: 'none',
-			// That node:ffi is an experiment is nothing that users can act on.
+			// Users can do nothing about `node:ffi` being experimental.
 			execArgv: ['--disable-warning=ExperimentalWarning'],
 			assets: {
 				[THREAD_ASSET]: inFolder(THREAD_ASSET),

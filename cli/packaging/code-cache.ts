@@ -1,6 +1,6 @@
 /**
- * Makes the V8 code cache that is shipped next to the thread bundle: does what a thread does at its start, in a
- * separate process, and saves the code that the engine compiled.
+ * Creates the V8 code cache that is shipped with the thread bundle: runs what a thread runs when it starts, in a separate process,
+ * and saves the code that V8 compiled.
  *
  * Usage: node cli/packaging/code-cache.ts <bundle> <cache>
  */
@@ -16,7 +16,7 @@ import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 import type { FromWorker, GenerationDelta, ToWorker, WorkerStart } from '../../runtime/worker/worker-messages.ts';
 
-/** A typical configuration: the code that it needs is compiled when a thread starts. */
+/** A typical configuration. It determines which code is in the cache. */
 const SAMPLE = `{
 	admin 127.0.0.1:2019
 	threads 2

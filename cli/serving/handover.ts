@@ -1,4 +1,4 @@
-/** What a server process does to hand over to another, and to take over from one; see runtime/main/handover. */
+/** Hands over to another server process, and takes over from one; see runtime/main/handover. */
 import { isSea } from 'node:sea';
 import type { InheritedAdmin } from '../../admin/bind.ts';
 import type { HandoverRequest } from '../../admin/endpoint.ts';
@@ -13,36 +13,36 @@ import {
 } from '../../runtime/main/handover/successor-process.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
 
-/** Milliseconds in which a new process must be ready, unless the request says otherwise. */
+/** Default number of milliseconds in which a new process must be ready. */
 const READY_LIMIT = 120_000;
 
-/** How a server was started, for the processes that succeed it. */
+/** How a server was started, as its successors need to know. */
 export interface ServedAs {
 	readonly adminAnyway?: boolean | undefined;
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
 	readonly madeOfFlags?: boolean | undefined;
 	readonly verbose: boolean;
 	readonly watch?: boolean | undefined;
-	/** Nobody waits for the end of the first process: it was started by `svc start`. */
+	/** True if the server was started by `svc start`, so that nobody waits for the first process to exit. */
 	readonly background?: boolean | undefined;
 }
 
-/** What the command line and the Admin API add to an offer. */
+/** The parts of an offer that come from the command line and the Admin API. */
 export interface OfferedProcess {
 	readonly served: ServedAs;
 	readonly admin?: (InheritedAdmin & { readonly wanted: string }) | undefined;
-	/** Descriptor of the pipe to the first process, if that waits; see {@link Keeper}. */
+	/** Descriptor of the pipe to the first process, if that one waits for its successors; see {@link Keeper}. */
 	readonly keeper?: number | undefined;
-	/** The configuration is to be saved for `run --resume`. */
+	/** True to save the configuration for `run --resume`. */
 	readonly saves: boolean;
 }
 
-/** The process that hands over. */
+/** The process that hands over, as its caller describes it. */
 export interface Predecessor {
 	readonly served: ServedAs;
 	readonly admin: AdminServer | undefined;
 	readonly adminSettings: AdminSettings | undefined;
-	/** See {@link OfferedProcess.keeper}; -1 if this process is the first and waits itself. */
+	/** See {@link OfferedProcess.keeper}; −1 if this process is the first one and waits itself. */
 	readonly keeper: number | undefined;
 }
 
@@ -83,7 +83,7 @@ export function startSuccessor(
 /** Stands for the pipe of a first process that has not handed over yet. */
 export const OWN_KEEPER = -1;
 
-/** Returns this program, started as it was: a file that has been replaced since is a new release. */
+/** Returns the running program. If its file has been replaced since it was started, the new file is used: a new release. */
 function ownProgram(): SuccessorProgram {
 	const { argv, execArgv, execPath } = process;
 	return { file: execPath, args: isSea() ? argv.slice(2) : [...execArgv, argv[1]!, ...argv.slice(2)] };

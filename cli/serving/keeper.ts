@@ -1,22 +1,22 @@
 /**
- * The first of the processes that succeed one another stays where somebody waits for it: a shell, a container, a supervisor.
- * It passes on signals, and ends when the last of them does, with its status. Every serving process holds the other end of a
- * pipe, in which it writes who it is and how it ends; nobody is left once the pipe ends.
+ * The first process of a series of handovers stays alive where something waits for it: a shell, a container, a supervisor. It
+ * forwards signals, and exits when the last of its successors does, with that one's status. Each serving process holds the write
+ * end of a pipe, on which it reports its PID and its exit status. When the pipe is closed, no process is left.
  */
 import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { reapOrphans } from '../../runtime/main/handover/reap-orphans.ts';
 
-/** The pipe's end in the first process. */
+/** The read end of the pipe, in the first process. */
 export class Keeper {
-	/** Resolves to the exit status once no process serves any more; undefined if the last one did not say. */
+	/** Resolves to the exit status once no process serves any longer; undefined if the last one did not report it. */
 	readonly ended: Promise<number | undefined>;
 	#serving: number;
 
-	/** `serving` is the process that serves now. */
+	/** @param serving PID of the process that serves now. */
 	constructor(pipe: Readable, serving: number) {
 		this.#serving = serving;
-		// The system's first process inherits the children of those that have ended.
+		// As PID 1, this process inherits the children of processes that have exited.
 		if (process.pid === 1) process.on('SIGCHLD', reapOrphans);
 		this.ended = new Promise(resolve => {
 			let text = '';
@@ -36,22 +36,22 @@ export class Keeper {
 		});
 	}
 
-	/** Passes a signal on. */
+	/** Forwards a signal to the serving process. */
 	signal(signal: NodeJS.Signals): void {
 		try {
 			process.kill(this.#serving, signal);
 		} catch {
-			// It has just ended.
+			// The process has just exited.
 		}
 	}
 }
 
-/** Tells the first process, at the other end of the pipe, which process serves. */
+/** Reports to the first process, at the other end of the pipe, which process serves or how one has ended. */
 export function tellKeeper(pipe: number | undefined, what: `serving ${number}` | `ended ${number}`): void {
 	if (pipe === undefined || pipe < 0) return;
 	try {
 		writeSync(pipe, `${what}\n`);
 	} catch {
-		// It has been killed.
+		// The first process has been killed.
 	}
 }

@@ -21,7 +21,7 @@ export function headerField(text: string): HeaderField {
 	return { name, value };
 }
 
-/** A field given once replaces existing values; one given more than once is appended. */
+/** Returns header edits: a field given once replaces existing values; one given more than once is appended. */
 export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField[]; set?: HeaderField[] } {
 	const repeated = (field: HeaderField): boolean =>
 		fields.filter(({ name }) => name.toLowerCase() === field.name.toLowerCase()).length > 1;
@@ -30,7 +30,7 @@ export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField
 	return { ...(add.length > 0 ? { add } : {}), ...(set.length > 0 ? { set } : {}) };
 }
 
-/** Parses `host:port`, `[v6]:port`, `:port` or a port into a site that serves every host there. @throws {@link CommandFailure} */
+/** Parses `host:port`, `[v6]:port`, `:port` or a port into a site that serves all hosts there. @throws {@link CommandFailure} */
 export function listenSite(text: string): Pick<Site, 'addresses' | 'bind'> {
 	const match = /^(?:(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/[\]]*)):)?(\d{1,5})$/.exec(text);
 	const port = Number(match?.[3]);

@@ -1,4 +1,4 @@
-/** The life of a server process: start, signals, reloads from the file, stop, exit status. */
+/** The life cycle of a server process: start, signals, reloads from the file, stop, exit status. */
 import { availableParallelism } from 'node:os';
 import type { Readable } from 'node:stream';
 import { AdminBindError, type InheritedAdmin } from '../../admin/bind.ts';
@@ -24,11 +24,11 @@ import { Keeper, tellKeeper } from './keeper.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
-/** What is served, and how. */
+/** Options for serving. */
 export interface ServeOptions extends ServedAs {
 	/** The configuration; undefined starts without sites. */
 	readonly input: ConfigInput | undefined;
-	/** For a process that takes over from another. */
+	/** Set in a process that takes over from another. */
 	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<OfferedProcess> } | undefined;
 	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;
@@ -37,7 +37,7 @@ export interface ServeOptions extends ServedAs {
 /** Size of libuv's thread pool, which all threads share for files and name lookups; it is fixed at its first use. */
 const POOL_THREADS = Math.max(4, Math.min(64, availableParallelism() * 4));
 
-/** Entries of the Admin API that wait for the end of the start. */
+/** Maximum number of Admin API log entries held until the start is complete. */
 const MAX_ADMIN_ENTRIES = 1000;
 
 /**
@@ -62,15 +62,15 @@ class ServerProcess {
 	readonly #adminEntries: Parameters<AdminLog>[] = [];
 	#isReady = false;
 	#stopping = false;
-	/** A successor that is not serving yet. */
+	/** A successor that has been started but does not serve yet. */
 	#successor: SuccessorProcess | undefined;
-	/** A stop was asked for when the successor could no longer be kept from serving. */
+	/** True if a stop was requested when the successor could no longer be stopped. */
 	#stopsAfterHandover = false;
 	/** Set once another process serves. */
 	#handedOver: { readonly keeper: Keeper | undefined; signaled: boolean } | undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
 	#keeper: number | undefined;
-	/** Cause of a reload to be done as soon as the start is over. */
+	/** The cause of a reload that is to be done once the start is complete. */
 	#reloadWanted: string | undefined;
 	#reloading: Promise<void> = Promise.resolve();
 
@@ -94,7 +94,7 @@ class ServerProcess {
 			this.#watch = new ConfigurationWatch(input, () => this.#reloadSoon('a file changed'));
 		}
 		const started = this.#start();
-		// A stop during the start wins; whatever the start still does or fails at no longer matters.
+		// A stop during the start takes precedence: the outcome of the start no longer matters.
 		const failed = (error: unknown) => {
 			if (this.#stopping) return this.#ended;
 			throw error;
@@ -118,7 +118,7 @@ class ServerProcess {
 				: takePassedSockets(process.env, process.pid),
 			inheritance,
 			version,
-			// It reports that the server is not ready yet; sites are not served if it cannot listen.
+			// The Admin API reports that the server is not ready yet. If the API cannot listen, no site is served.
 			beforeListening: starting => this.#openAdmin(starting),
 		}).catch(async error => {
 			await this.#admin?.close();
@@ -138,7 +138,7 @@ class ServerProcess {
 		if (this.#reloadWanted) this.#reloadSoon(this.#reloadWanted);
 	}
 
-	/** Serves in place of the process that started this one. */
+	/** Starts serving in place of the predecessor. */
 	async #takeOver(runtime: Runtime, succession: NonNullable<ServeOptions['succession']>): Promise<void> {
 		const { channel, offer } = succession;
 		await channel.ready();
@@ -163,7 +163,7 @@ class ServerProcess {
 			runtime.log('error', 'admin', 'the configuration could not be saved', { cause: error.message }),
 		);
 		const { admin } = this.#options.succession?.offer.process ?? {};
-		// The predecessor still listens on it.
+		// The predecessor still listens on that address.
 		if (admin && admin.wanted === wantedAddress(this.#adminSettings)) return;
 		await this.#listenOnAdmin(runtime);
 	}
@@ -188,7 +188,7 @@ class ServerProcess {
 		if (this.#stopping) await this.#admin.close();
 	}
 
-	/** Logs entries of the Admin API. The configuration says where the process log goes, so entries wait until it is served. */
+	/** Logs entries of the Admin API. They are held back until the configuration is served, because it determines where logs go. */
 	readonly #logAdmin: AdminLog = (level, message, fields) => {
 		if (this.#isServing) this.#runtime?.log(level, 'admin', message, fields);
 		else if (this.#adminEntries.length < MAX_ADMIN_ENTRIES) this.#adminEntries.push([level, message, fields]);
@@ -221,7 +221,7 @@ class ServerProcess {
 		this.#end(EXIT.forced);
 	};
 
-	/** The process has handed over: its successor gets the signal; a second one also ends the rest of its own connections. */
+	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
 	#passOn(signal: NodeJS.Signals): void {
 		this.#handedOver!.keeper?.signal(signal);
 		if (this.#handedOver!.signaled) this.#runtime?.kill();
@@ -246,7 +246,7 @@ class ServerProcess {
 				const successor = startSuccessor(request, input, inheritance, this.#predecessor, () => runtime.rollLogs(false));
 				this.#successor = successor;
 				const ended = successor.run();
-				// From now on it would serve even if this process died.
+				// From here on, the successor serves even if this process dies.
 				runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
 				result = await ended.finally(() => {
 					this.#successor = undefined;
@@ -291,7 +291,7 @@ class ServerProcess {
 		return { format: 'json', text: runtime.document, name: 'the running configuration' };
 	}
 
-	/** Notes that another process serves. */
+	/** Records that another process serves now. */
 	#left(pid: number, pipe: Readable | undefined): void {
 		this.#stopping = true;
 		this.#handedOver = { keeper: pipe && new Keeper(pipe, pid), signaled: false };
@@ -299,7 +299,7 @@ class ServerProcess {
 		this.#admin?.leave();
 	}
 
-	/** Ends once open connections have, and the first process once its successors have as well. */
+	/** Exits once open connections have ended. The first process also waits for its successors. */
 	async #leave(runtime: Runtime): Promise<void> {
 		try {
 			await Promise.all([runtime.stop(), this.#admin?.close()]);
@@ -324,7 +324,7 @@ class ServerProcess {
 			this.#passOn('SIGHUP');
 			return;
 		}
-		// With a file, reload like other servers do; without one, a closing terminal must not end the server.
+		// With a file, SIGHUP reloads, as in other servers. Without one, closing the terminal must not end the server.
 		if (this.#options.source) this.#reloadSoon('SIGHUP');
 		else this.#runtime?.log('info', 'signals', 'SIGHUP is ignored: the configuration did not come from a file');
 	};
@@ -376,7 +376,7 @@ class ServerProcess {
 			);
 	}
 
-	/** Reads the file and loads it; loads run one after another. */
+	/** Reads the file and loads it. Reloads are serialized. */
 	#reload(cause: string): Promise<void> {
 		this.#reloading = this.#reloading.then(async () => {
 			const { source } = this.#options;
@@ -388,7 +388,7 @@ class ServerProcess {
 				const input = await readConfiguration(source);
 				this.#watch?.follow(input);
 				const outcome = await runtime.load(input);
-				// The log has the messages; a terminal also gets the source excerpts.
+				// The log contains the messages. A terminal also gets the source excerpts.
 				if (outcome.result === 'refused' && process.stderr.isTTY) {
 					printError(
 						`${outcome.diagnostics.map(({ text }) => `${text}\n\n`).join('')}${refusal(input.name, outcome.diagnostics)}\n`,
@@ -404,7 +404,7 @@ class ServerProcess {
 	}
 }
 
-/** Returns the message for a server that did not start. */
+/** Returns the error to report for a server that did not start. */
 function startFailure(error: unknown, { input, madeOfFlags, source }: ServeOptions): unknown {
 	if (error instanceof AdminBindError) {
 		return new CommandFailure(`${error.message}: ${bindReason(error.code)}.${handoverHint(error.code, source?.name)}`);
@@ -421,7 +421,7 @@ function startFailure(error: unknown, { input, madeOfFlags, source }: ServeOptio
 	return new CommandFailure(refusal(input?.name ?? 'The configuration', diagnostics), { before });
 }
 
-/** Returns what to do about an address in use if a server of ours uses it. */
+/** Returns a hint about an address in use if one of our servers uses it. */
 function handoverHint(code: string, file: string | undefined): string {
 	if (code !== 'EADDRINUSE' || file === undefined) return '';
 	return ` If a running svc uses it, \`svc reload ${file} --handover\` makes that one serve this file, without downtime.`;

@@ -16,25 +16,25 @@ export class ServiceManager {
 	#watchdog: NodeJS.Timeout | undefined;
 	#hasFailed = false;
 
-	/** `failed` is called once, if a notification could not be sent. `alive` resolves when every serving thread has responded. */
+	/** @param failed Called once, if a notification could not be sent. @param alive Resolves when every serving thread has responded. */
 	constructor(env: NodeJS.ProcessEnv, failed: (cause: string) => void, alive: () => Promise<void>) {
 		this.#env = env;
 		this.#failed = failed;
 		this.#alive = alive;
 	}
 
-	/** The server is ready. From now on the watchdog is notified, if the unit has one. */
+	/** Reports that the server is ready. From then on, the watchdog is notified if the unit has one. */
 	ready(): void {
 		this.#tell('READY=1');
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
 		const period = Number(WATCHDOG_USEC) / 1000;
 		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
-		// Half the period, as sd_watchdog_enabled(3) recommends. A process that hangs does not get here.
+		// Half the period, as sd_watchdog_enabled(3) recommends. A hung process no longer gets here.
 		this.#watchdog ??= setInterval(() => void this.#tellOfLife(), Math.max(100, period / 2));
 		this.#watchdog.unref();
 	}
 
-	/** A hung thread is as bad as a hung process: its connections would wait forever. */
+	/** Notifies the watchdog if all threads respond: a hung thread is as bad as a hung process, because its connections would wait forever. */
 	async #tellOfLife(): Promise<void> {
 		if (this.#asking) return;
 		this.#asking = true;
@@ -43,7 +43,7 @@ export class ServiceManager {
 		this.#tell('WATCHDOG=1');
 	}
 
-	/** Tells which process is the service's: this one, which serves. Resolves to false if that could not be told. */
+	/** Reports this process as the service's main process. Resolves to false if that failed. */
 	async isMain(): Promise<boolean> {
 		this.#tell(`MAINPID=${process.pid}`, 'READY=1');
 		await this.#told;
@@ -54,23 +54,23 @@ export class ServiceManager {
 		this.#tell('RELOADING=1');
 	}
 
-	/** The reload has ended, successfully or not. */
+	/** Reports the end of a reload, successful or not. */
 	reloaded(): void {
 		this.#tell('READY=1');
 	}
 
-	/** A stop has begun. The watchdog is still notified: requests in flight may take their time. */
+	/** Reports the beginning of a stop. The watchdog is still notified, because requests in flight may take time. */
 	stopping(): void {
 		this.#tell('STOPPING=1');
 	}
 
-	/** Resolves when all notifications have been sent or have failed; afterwards nothing is sent automatically. */
+	/** Resolves when all notifications have been sent or have failed. The watchdog is no longer notified. */
 	settled(): Promise<void> {
 		clearInterval(this.#watchdog);
 		return this.#told;
 	}
 
-	/** Sends notifications one after another, because their order matters. */
+	/** Sends notifications one after the other, because their order matters. */
 	#tell(...state: string[]): void {
 		this.#told = this.#told.then(() => this.#send(state));
 	}

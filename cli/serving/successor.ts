@@ -6,12 +6,12 @@ import { sentenceOf } from '../command/failure-report.ts';
 import { printError } from '../command/terminal.ts';
 import type { OfferedProcess } from './handover.ts';
 
-/** Takes over, and serves until stopped. If that fails, tells the predecessor why, and ends the process. */
+/** Takes over and serves until stopped. On failure, reports the reason to the predecessor and ends the process. */
 export async function succeed(): Promise<never> {
 	const channel = new PredecessorChannel();
 	try {
 		const offer = (await channel.offer()) as Offer<OfferedProcess>;
-		// It names the predecessor, but the service manager means the service.
+		// The variable names the predecessor, although the service manager means the whole service.
 		delete process.env.WATCHDOG_PID;
 		const { serve } = await import('./serve.ts');
 		return await serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });

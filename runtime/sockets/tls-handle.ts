@@ -109,7 +109,7 @@ export class TlsHandle implements StreamHandle {
 	#shutdown: object | undefined = undefined;
 	/** Number of writes passed to Node. */
 	#writes = 0;
-	/** True while a check is scheduled whether the last of them makes progress. */
+	/** True while a check for progress of the last write is scheduled. */
 	#looking = false;
 	/** Read buffers: Node's own, and the one that the socket provides. */
 	#memory: Uint8Array | undefined = undefined;

@@ -168,7 +168,7 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#direct !== undefined;
 	}
 
-	/** While bytes are received: sets the owner's memory for the next read; undefined for shared memory. */
+	/** While bytes are received: makes the next read go into the owner's `memory`; undefined for shared memory. */
 	readInto(memory: Buffer | undefined): void {
 		const direct = this.#direct;
 		if (!direct) return;
