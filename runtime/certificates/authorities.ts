@@ -7,7 +7,7 @@ import { type AuthorityPlan, authorityPlan } from './authority-settings.ts';
 import type { ManagerLog } from './manager-log.ts';
 
 interface Kept {
-	/** The settings it was opened with, as JSON. */
+	/** The settings with which it was opened, as JSON. */
 	readonly settings: string;
 	readonly plan: AuthorityPlan;
 	authority: Authority | undefined;

@@ -10,7 +10,7 @@ export interface AuthorityPlan {
 	readonly id: string;
 	readonly rootName: string;
 	readonly intermediateName: string;
-	/** Milliseconds. */
+	/** Lifetimes in milliseconds. */
 	readonly rootLifetime: number;
 	readonly intermediateLifetime: number;
 	readonly maintenanceInterval: number;

@@ -1,4 +1,4 @@
-/** An internal CA: keeps a root and an intermediate, in the store or in files, renews them, and signs certificates. */
+/** An internal CA. Keeps a root and an intermediate in the store or in files, renews them, and signs certificates. */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Store } from '../storage/store.ts';
@@ -30,7 +30,7 @@ export interface SigningRequest {
 	readonly names: readonly string[];
 	/** The key to certify, private or public. */
 	readonly key: KeyObject;
-	/** Milliseconds, limited to the remaining lifetime of the signing certificate. */
+	/** Lifetime in milliseconds. It is limited to the remaining lifetime of the signing certificate. */
 	readonly lifetime: number;
 	/** True to sign with the root instead of the intermediate. */
 	readonly withRoot?: boolean | undefined;
@@ -122,7 +122,7 @@ class InternalAuthority implements Authority {
 		if (await this.#current()) return this.#intermediate !== before;
 		const lock = await this.#store.lock(`pki-${this.#plan.id}`);
 		try {
-			// Another process may have done it while this one waited for the lock.
+			// Another process may have created them while this one waited for the lock.
 			if (!(await this.#current())) {
 				await this.#makeRoot();
 				await this.#makeIntermediate();
@@ -152,7 +152,7 @@ class InternalAuthority implements Authority {
 		return this.#now() >= notAfter - (notAfter - notBefore) * this.#plan.renewalRatio;
 	}
 
-	/** Creates or renews the root. A renewed root keeps its key and name, so that clients that trust the old one keep trusting. */
+	/** Creates or renews the root. A renewed root keeps its key and name, so that clients that trust the old one also trust the new one. */
 	async #makeRoot(): Promise<void> {
 		if (this.#plan.root || (this.#root && !this.#due(this.#root))) return;
 		const key = this.#root?.key ?? (await makePrivateKey('p256'));
@@ -200,7 +200,7 @@ class InternalAuthority implements Authority {
 		]);
 		if (!pem) return undefined;
 		const found = key && levelOf(pem.toString('latin1'), readKey(key));
-		// Silently replacing a root whose key is lost would break the trust of every client.
+		// If a root whose key is lost were replaced silently, no client would trust the new one.
 		if (!found && level === 'root') {
 			const file = authorityKey(this.#plan.id, 'root.crt');
 			throw new AuthorityError(`\`${file}\` in the store does not match its key; restore both files or remove both.`);

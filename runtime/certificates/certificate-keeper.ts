@@ -14,7 +14,7 @@ import { forEachConcurrently, WorkQueue } from './work-queue.ts';
 const MAX_ORDERS = 24;
 /** Maximum concurrent reads from the store. */
 const MAX_READS = 32;
-/** Certificates per message to the threads. Parsing more would stall a thread. */
+/** Maximum number of certificates per message to the threads. Parsing more would stall a thread. */
 const PUBLISHED_AT_ONCE = 250;
 /** Milliseconds until the next attempt after an error that only a new configuration can fix. */
 const FINAL_ERROR_RETRY = 86_400_000;
@@ -112,7 +112,7 @@ export class CertificateKeeper {
 					renew_at: new Date(advice.renewAt).toISOString(),
 				});
 			}
-			// The advice lets the issuer spread its load, but the certificate must not expire.
+			// Following the advice lets the issuer spread its load, but the certificate must not expire.
 			entry.renewAt = Math.min(advice.renewAt, record.notAfter - (record.notAfter - record.notBefore) / 20);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);

@@ -75,7 +75,7 @@ function splitPem(text: string): { readonly chain: string; readonly key: string 
 			return { chain: `${chain}\n`, key: `${key}\n` };
 		}
 	} catch {
-		// Reported below.
+		// Reported by the throw below.
 	}
 	throw new ManagerFailure('The response of the manager is not a certificate with its key.');
 }

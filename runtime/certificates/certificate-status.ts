@@ -11,7 +11,7 @@ const MAX_RESPONSE_BYTES: number = 64 * 1024;
 /** Milliseconds before the second attempt if there is no usable response. The wait doubles with each attempt. */
 const RETRY = 60_000;
 
-/** Refreshes the stapled response. On failure, the certificate keeps its response while it is valid. Rejects only on bugs. */
+/** Refreshes the stapled response. On failure, the certificate keeps its previous response while that is valid. Rejects only on bugs. */
 export async function refreshStatus<Certificate extends StapledCertificate>(
 	entry: Certificate,
 	deps: StaplerDeps<Certificate>,

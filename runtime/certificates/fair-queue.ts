@@ -43,7 +43,7 @@ export class FairQueue {
 		if (turn === undefined) return undefined;
 		const [owner, tasks] = turn;
 		const task = tasks.shift()!;
-		// Owners with more tasks go to the end of the line.
+		// Owners with more tasks wait for another turn at the end.
 		this.#waiting.delete(owner);
 		if (tasks.length > 0) this.#waiting.set(owner, tasks);
 		return task;

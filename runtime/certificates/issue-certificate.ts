@@ -50,7 +50,7 @@ export interface CertificateRequest {
 	readonly authority?: { readonly pathLength: number } | undefined;
 	/** The key to certify, private or public. */
 	readonly key: KeyObject;
-	/** If undefined, the certificate is self-signed. */
+	/** The signer; undefined for a self-signed certificate. */
 	readonly signer?: Signer | undefined;
 	/** Object identifiers of the extended key usage; server and client authentication by default. */
 	readonly purposes?: readonly string[] | undefined;

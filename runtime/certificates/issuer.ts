@@ -30,7 +30,7 @@ export interface Issued {
 
 /** When an issuer wants a certificate renewed (RFC 9773). */
 export interface RenewalAdvice {
-	/** Milliseconds since the epoch. */
+	/** Time of renewal, in milliseconds since the epoch. */
 	readonly renewAt: number;
 	/** When to ask again, in milliseconds since the epoch. */
 	readonly askAgainAt: number;

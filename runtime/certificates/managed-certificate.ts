@@ -10,7 +10,7 @@ import type { StapledCertificate } from './status-stapler.ts';
 /** A policy with its issuers created. */
 export interface ReadyPolicy {
 	readonly settings: AutomationPolicy;
-	/** Identifies the settings, without the subjects, and the issuers. Policies with equal keys treat a name the same. */
+	/** Identifies the issuers and the settings except for the subjects. Policies with equal keys treat a name in the same way. */
 	readonly key: string;
 	readonly issuers: readonly Issuer[];
 }

@@ -32,7 +32,7 @@ export class StatusError extends Error {
 	}
 }
 
-/** Milliseconds of validity of a response without `nextUpdate`. */
+/** Milliseconds for which a response without `nextUpdate` is valid. */
 const NO_END = 86_400_000;
 /** Tolerated milliseconds by which a responder's clock is ahead. */
 const CLOCK_SKEW = 300_000;
@@ -107,7 +107,7 @@ function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now:
 		try {
 			if (verify(digest, data, signer.publicKey, signature)) return;
 		} catch {
-			// The key type does not match the signature.
+			// The type of the key does not match the signature.
 		}
 	}
 	throw new StatusError('The response is not signed by the issuer of the certificate.');

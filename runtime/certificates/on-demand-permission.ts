@@ -28,7 +28,7 @@ export async function askPermission(
 ): Promise<Permission> {
 	const endpoint = settings.ask ?? settings.permission?.endpoint;
 	if (endpoint === undefined) {
-		// Without an endpoint, only explicitly configured names and certificates of internal CAs are permitted.
+		// Without an endpoint, only explicitly configured names and names with certificates from internal CAs are permitted.
 		const listed = policy.subjects.includes(name);
 		const internal = policy.issuers.every(({ issuer }) => issuer === 'internal');
 		return { allowed: listed || internal, cause: 'no permission endpoint is configured', failed: false };

@@ -7,7 +7,7 @@ import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
 import type { ManagerLog } from './manager-log.ts';
 import { askPermission, type PermissionSettings } from './on-demand-permission.ts';
 
-/** Maximum names being obtained at a time. Clients that ask for more names are rejected. */
+/** Maximum number of names for which certificates are obtained at a time. Clients that ask for further names are rejected. */
 const MAX_AT_ONCE = 64;
 /**
  * Maximum new names in {@link NEW_NAMES_WITHIN} milliseconds, permitted or not, so that a client that scans names cannot

@@ -1,6 +1,6 @@
 /**
- * ACME challenges shared through the store. The process that orders writes the answer, and any process with the same store
- * can give it: behind a load balancer, the CA's request may reach any machine.
+ * ACME challenges shared through the store. The process that orders a certificate writes the answer, and any process with the same
+ * store can serve it: behind a load balancer, the CA's request may reach any machine.
  */
 import { createHash } from 'node:crypto';
 import { keySegment, type Store, StoreError } from '../storage/store.ts';
@@ -72,8 +72,8 @@ export class SharedChallenges {
 }
 
 /**
- * Returns the store key of a challenge. HTTP-01 is looked up by token, TLS-ALPN-01 by name; only one process at a time orders
- * a name. Tokens are untrusted and case-sensitive, so their digest is used as the file name.
+ * Returns the store key of a challenge. HTTP-01 challenges are looked up by token, TLS-ALPN-01 challenges by name, because only one
+ * process at a time orders a name. Tokens are untrusted and case-sensitive, so their digest is used as the file name.
  */
 function keyOf(challenge: ChallengeQuestion): string {
 	const segment =

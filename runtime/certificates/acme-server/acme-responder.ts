@@ -44,7 +44,7 @@ export interface ResponderDeps {
 	readonly ports: ValidationPorts;
 }
 
-/** Maximum names per order, concurrent validations, and waiting validations per account. */
+/** Maximum number of names per order, of concurrent validations, and of waiting validations per account. */
 const MAX_NAMES = 100;
 const MAX_VALIDATIONS = 16;
 const MAX_WAITING = 200;
@@ -154,7 +154,7 @@ export class AcmeResponder {
 		}
 	}
 
-	/** A nonce is consumed only by a valid request. */
+	/** Consumes the nonce of a request, which only a valid request may do. */
 	#verify(signed: SignedRequest, jwk: PublicJwk): void {
 		checkSignature(signed, jwk);
 		if (!this.#nonces.use(signed.header.nonce!)) throw badNonce();
@@ -202,7 +202,7 @@ export class AcmeResponder {
 		);
 	}
 
-	/** RFC 8555 §7.3.5: the inner request is signed with the new key and contains the old one. */
+	/** Changes an account's key (RFC 8555 §7.3.5). The inner request is signed with the new key and contains the old one. */
 	async #changeKey(account: Account, { signed, base }: Sent): Promise<Reply> {
 		const inner = readSigned(signed.payload);
 		const { jwk, url } = inner.header;
@@ -317,7 +317,7 @@ export class AcmeResponder {
 		}
 	}
 
-	/** Revocation is not supported: certificates of internal authorities are short-lived and name no CRL or responder. */
+	/** Refuses revocation, which is not supported: certificates of internal CAs are short-lived and name no CRL or responder. */
 	#revoke(): Reply {
 		throw new AcmeRefusal(
 			'unauthorized',

@@ -22,7 +22,7 @@ export interface NameValidation {
 	readonly name: string;
 	readonly token: string;
 	readonly keyAuthorization: string;
-	/** Name servers; those of the system if empty. */
+	/** Addresses of name servers. If empty, the system's are used. */
 	readonly resolvers: readonly string[];
 	readonly ports: ValidationPorts;
 }
@@ -163,7 +163,7 @@ function certificateOf(
 	});
 }
 
-/** RFC 8738 §6: returns the server name for an address, its name in the reverse zone. */
+/** Returns the server name for an address (RFC 8738 §6): its name in the reverse zone. */
 function reverseName(address: string): string {
 	if (isIP(address) === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
 	const [head = '', tail = ''] = address.split('::');

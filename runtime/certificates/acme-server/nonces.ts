@@ -4,11 +4,11 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Milliseconds for which one key seals; a nonce is valid for at least that long and at most twice as long. */
+/** Milliseconds for which nonces are sealed with the same key. A nonce is valid for at least that long and at most twice as long. */
 const KEY_LIFE = 600_000;
-/** Maximum used nonces remembered per key; then a new key is used, and late clients are told to try again. */
+/** Maximum number of used nonces remembered per key. Beyond it, a new key is used, and clients with old nonces must try again. */
 const MAX_USED = 50_000;
-/** Random bytes, and bytes of the seal, in a nonce. */
+/** Number of random bytes in a nonce, and of bytes of its seal. */
 const CHANCE = 12;
 const SEAL = 16;
 
@@ -48,7 +48,7 @@ export class Nonces {
 	#sealingOf(nonce: string): Sealing | undefined {
 		this.#turn();
 		const bytes = Buffer.from(nonce, 'base64url');
-		// A nonce has exactly one valid encoding; with others, it could be used again.
+		// A nonce has exactly one valid encoding. If others were accepted, it could be used again.
 		if (bytes.length !== CHANCE + SEAL || bytes.toString('base64url') !== nonce) return undefined;
 		const chance = bytes.subarray(0, CHANCE);
 		const sealed = (sealing: Sealing | undefined): boolean =>

@@ -42,7 +42,7 @@ export interface Order {
 
 /** Milliseconds until orders and their authorizations expire. */
 const ORDER_LIFE = 86_400_000;
-/** Maximum orders at a time, of all accounts and of one. */
+/** Maximum number of orders at a time: in total, and of one account. */
 const MAX_ORDERS = 10_000;
 const MAX_OF_ONE = 500;
 
@@ -98,7 +98,7 @@ export class OrderRegistry {
 		return [...this.#orders.values()].filter(order => order.account === account);
 	}
 
-	/** Orders are sorted by expiry. */
+	/** Removes expired orders. Orders are sorted by expiry. */
 	#sweep(): void {
 		const now = Date.now();
 		for (const order of this.#orders.values()) {

@@ -5,7 +5,7 @@ import { Extensions, id_ce_subjectAltName, Name, SubjectAlternativeName } from '
 import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
 
-/** What a certificate signing request asks for. */
+/** The contents of a certificate signing request. */
 export interface RequestContents {
 	readonly key: KeyObject;
 	/** Alternative names and the common name, in lower case, sorted, without duplicates. */

@@ -10,7 +10,7 @@ import type { DnsSolver } from './challenge-solver.ts';
 
 /** Default milliseconds to wait for a record to become visible. */
 const PROPAGATION_LIMIT = 120_000;
-/** Milliseconds between checks: first and maximum. */
+/** Initial and maximum milliseconds between checks. */
 const FIRST_LOOK = 500;
 const SLOWEST_LOOK = 4000;
 /** Default TTL of a record, in seconds. */
@@ -101,7 +101,7 @@ class RecordSolver implements DnsSolver {
 		}
 	}
 
-	/** Returns the configured resolvers, otherwise the zone's name servers, queried directly because caches would remember the absence. */
+	/** Returns the configured resolvers, or else the zone's name servers, which are queried directly because caches would remember that the record was missing. */
 	async #lookingResolvers(zone: string): Promise<Resolver[]> {
 		const own = this.#resolver();
 		if (setting(this.#settings, 'resolvers') !== undefined || zone === '') return [own];

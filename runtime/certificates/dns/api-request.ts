@@ -11,9 +11,9 @@ export interface ApiRequest {
 	readonly url: string;
 	readonly headers: { readonly [name: string]: string };
 	readonly body?: string | undefined;
-	/** Name of the provider, for errors. */
+	/** Name of the provider, for error messages. */
 	readonly provider: string;
-	/** Extracts the error from a response with a status of 400 or more. APIs must not echo credentials; its text is truncated anyway. */
+	/** Extracts the error message from a response with a status of 400 or more. It is truncated, although APIs should not echo credentials. */
 	readonly explain?: (text: string) => string | undefined;
 	readonly signal?: AbortSignal | undefined;
 }
@@ -55,7 +55,7 @@ export async function apiJson(request: ApiRequest): Promise<{ readonly [member: 
 		const value: unknown = JSON.parse(text);
 		if (typeof value === 'object' && value !== null) return value as { [member: string]: unknown };
 	} catch {
-		// Reported below.
+		// Reported by the throw below.
 	}
 	throw new IssueError('dns/refused', `The API of ${request.provider} did not return a JSON object.`);
 }

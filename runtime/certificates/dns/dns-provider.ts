@@ -2,7 +2,7 @@
 
 /** A record that answers a challenge. Names have no final dot. */
 export interface ChallengeRecord {
-	/** The zone that the record is in. */
+	/** The zone of the record. */
 	readonly zone: string;
 	/** The full name of the record. */
 	readonly name: string;
@@ -12,7 +12,7 @@ export interface ChallengeRecord {
 }
 
 export interface DnsProvider {
-	/** The zone, if the settings name it. */
+	/** The zone, if the settings contain it. */
 	readonly zone?: string | undefined;
 	/** True if the zone need not be known. */
 	readonly zoneOptional?: boolean;

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
-/** Timeout of the program in milliseconds; then that of cleaning up after a canceled order. */
+/** Timeouts of the program in milliseconds: normally, and for cleaning up after a canceled order. */
 const LIMIT = 60_000;
 const LAST_LIMIT = 5000;
-/** Milliseconds that a program has to exit when it is asked to. */
+/** Milliseconds that a program has to exit after SIGTERM. */
 const KILL_DELAY = 1000;
 /** Characters of its output kept for an error message. */
 const KEPT_OUTPUT = 500;
@@ -44,7 +44,7 @@ export function execProvider(
 	};
 }
 
-/** Runs a program. `signal` ends it and everything it has started, without waiting. */
+/** Runs a program. When `signal` aborts, the program and everything it has started are ended, without waiting for them. */
 function runProgram(
 	program: string,
 	args: readonly string[],
@@ -55,7 +55,7 @@ function runProgram(
 			reject(new IssueError('dns/exec', `\`${program}\` was not run, because the time limit has been reached.`));
 			return;
 		}
-		// In its own process group, so that what a script has started ends with it.
+		// The program gets its own process group, so that everything a script has started is ended with it.
 		const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'], detached: true, shell: false });
 		let said = '';
 		const end = (): void => {
@@ -91,6 +91,6 @@ function kill(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
 	try {
 		process.kill(-pid, signal);
 	} catch {
-		// It has exited.
+		// The program has exited.
 	}
 }

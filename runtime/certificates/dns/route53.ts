@@ -6,7 +6,7 @@ import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
 const VERSION = '2013-04-01';
 
-/** Creates the provider; credentials missing in the settings are taken from `environment`. */
+/** Creates the provider. Credentials that are missing in the settings are taken from `environment`. */
 export function route53Provider(
 	settings: { readonly [setting: string]: unknown },
 	environment: { readonly [name: string]: string | undefined },
@@ -18,7 +18,7 @@ class Route53 implements DnsProvider {
 	readonly #client: AwsClient;
 	readonly #endpoint: string;
 	readonly #zoneId: string | undefined;
-	/** The last change; changes must not overlap. */
+	/** The last change. Changes must not overlap. */
 	#changing: Promise<unknown> = Promise.resolve();
 
 	constructor(

@@ -5,9 +5,9 @@ import { encodeName, number32, numbers16 } from './dynamic-update.ts';
 
 /** A shared key. */
 export interface TransactionKey {
-	/** Lower case, without a trailing dot. */
+	/** Lowercase, without a trailing dot. */
 	readonly name: string;
-	/** Such as `hmac-sha256`. */
+	/** The algorithm, for example `hmac-sha256`. */
 	readonly algorithm: string;
 	readonly secret: Buffer;
 }
@@ -84,7 +84,7 @@ function hmac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]
 	return signer.digest();
 }
 
-/** Returns the signed data besides the message (§4.3.3). */
+/** Returns the data that is signed in addition to the message (§4.3.3). */
 function variables(key: TransactionKey, time: number, fudge: number, error: number, other: Buffer): Buffer {
 	return Buffer.concat([
 		encodeName(key.name),
@@ -109,7 +109,7 @@ interface Signature {
 	readonly fudge: number;
 	readonly error: number;
 	readonly other: Buffer;
-	/** Offset of the record. */
+	/** Offset of the record in the message. */
 	readonly start: number;
 }
 

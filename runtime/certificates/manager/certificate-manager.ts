@@ -86,7 +86,7 @@ class Manager implements CertificateManager {
 	#served: Prepared | undefined;
 	#prepared: Prepared | undefined;
 	#timer: NodeJS.Timeout | undefined;
-	/** When the timer fires, by `performance.now()`. */
+	/** Time at which the timer fires, by `performance.now()`. */
 	#timerEnd = Number.POSITIVE_INFINITY;
 	#closed = false;
 
@@ -276,7 +276,7 @@ class Manager implements CertificateManager {
 		return { key, issuer };
 	}
 
-	/** Cancels the orders and drops the certificates that only the first of two documents needs. */
+	/** Cancels orders for certificates that `given` needs and `kept` does not, and drops these certificates. */
 	#dropUnused(given: Prepared, kept: Prepared | undefined): void {
 		const ids = new Set<string>();
 		for (const entry of kept?.entries.values() ?? []) if (entry.id) ids.add(entry.id);
@@ -341,7 +341,7 @@ class Manager implements CertificateManager {
 			}
 			if (!entry.record) continue;
 			if (entry.issuer?.advise && now >= entry.adviseAt) {
-				// Spread over an hour; with many certificates, a start would otherwise send all requests at once.
+				// Requests are spread over an hour. With many certificates, a start would otherwise send all of them at once.
 				if (entry.adviseAt === 0 && served.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
 				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(WAKE));
 			}
