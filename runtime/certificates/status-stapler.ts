@@ -1,4 +1,4 @@
-/** OCSP stapling (RFC 6960): keeps responses fresh for certificates that name a responder. */
+/** OCSP stapling (RFC 6960): keeps responses fresh for certificates that name an OCSP responder. */
 import type { Settings } from '../../compiler/document/document.ts';
 import { keySegment, type Store } from '../storage/store.ts';
 import { LabelledCounter } from './certificate-metrics.ts';

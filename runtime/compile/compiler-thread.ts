@@ -1,4 +1,4 @@
-/** The compile thread: holds the running document and a candidate, and answers reads of the configuration. */
+/** The compile thread. Keeps the running document and a candidate, and answers requests to read the configuration. */
 import { createHmac } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
@@ -52,13 +52,13 @@ export interface CompilerStart {
 	readonly vitals: SharedArrayBuffer;
 }
 
-/** Nice value of the thread: requests take slight precedence. At 5, compiling ten thousand sites on busy cores took seconds. */
+/** Nice value of the thread, so that requests take slight precedence. At 5, compiling ten thousand sites on busy cores took seconds longer. */
 const NICE = 1;
 
-/** Number of characters from which compiling a text takes noticeable time. */
+/** Minimum number of characters of a source text whose compilation takes noticeable time. */
 const LONG_TEXT = 1024 * 1024;
 
-/** Readings of at least this many characters are encoded once and shared between threads instead of copied. */
+/** Replies with at least this many characters are encoded once and shared between threads instead of copied. */
 const LONG_READING = 64 * 1024;
 
 /** Serves requests of the main thread until it ends this thread. */
@@ -79,29 +79,29 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 			const { message, stack } = error instanceof Error ? error : new Error(String(error));
 			reply = { id: request.id, failure: message, ...(stack === undefined ? {} : { stack }) };
 		}
-		// Transferred, not copied: the main thread keeps the latest.
+		// The buffer is transferred, not copied: the main thread keeps the latest one.
 		port.postMessage(reply, reply.answer instanceof ArrayBuffer ? [reply.answer] : []);
 	});
 }
 
 type Answer = CompilerAnswers[CompilerRequest['op']];
 
-/** The running document, the candidate of a load, and answers about both. */
+/** The running document and the candidate of a load. Answers requests about both. */
 class Compilation {
 	readonly #reader: Reader;
 	readonly #machine: TargetMachine;
 	readonly #facts: HostFacts;
 	readonly #etagKey: Uint8Array;
-	/** For loads only: `adapt` compiles an unrelated configuration, which must not displace what this session remembers. */
+	/** Used for loads only. `adapt` compiles an unrelated configuration, which must not displace what this session remembers. */
 	#compiler: CompilerSession;
-	/** Number of characters of the text that it compiled last. */
+	/** Number of characters of the source text that it compiled last. */
 	#compiled = 0;
 	readonly #memory = new ImageMemory();
 	/** Every host name that the process has served over TLS. */
 	readonly #served: Set<string>;
 	#running: DocumentImage | undefined;
 	#candidate: DocumentImage | undefined;
-	/** Files that documents were read from which have run while this thread existed. Diagnostics may quote them to clients. */
+	/** Files from which the documents were read that have run while this thread existed. Diagnostics may quote them to clients. */
 	#files: ReadonlySet<string> = new Set();
 	#candidateFiles: readonly string[] = [];
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
@@ -118,7 +118,7 @@ class Compilation {
 		if (running) {
 			const text = Buffer.from(running).toString();
 			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
-			// What the files contained when this document was loaded is no longer known.
+			// The contents of the files when this document was loaded are no longer known.
 			if (document) this.#running = { ...this.#image(document, plan), files: undefined };
 		}
 	}
@@ -136,7 +136,7 @@ class Compilation {
 			case 'preview':
 				return this.#preview(request.input, request);
 			case 'commit':
-				// A thread that replaced one which died between the phases has no candidate: the load must fail.
+				// If this thread replaces one that died between the two phases, there is no candidate, and the load must fail.
 				if (!this.#candidate) throw new Error('The compile thread died during the load.');
 				this.#running = this.#candidate;
 				this.#files = this.#files.union(new Set(this.#candidateFiles));
@@ -162,7 +162,7 @@ class Compilation {
 		return documentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
 	}
 
-	/** Redacts diagnostics for Admin API clients: they must learn nothing from files that no running configuration was read from. */
+	/** Redacts diagnostics for clients of the Admin API. Clients must learn nothing from files that no running configuration was read from. */
 	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
 		return diagnostics.map(diagnostic => {
 			const file = diagnostic.span?.source.path;
@@ -193,7 +193,7 @@ class Compilation {
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
 		if (!force && this.#running && sameDocument(this.#running, image)) {
-			// Line numbers shown in logs have changed; a document without text has none.
+			// Line numbers in logs may have changed. A document without source text has none.
 			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
 		}
 		this.#candidate = image;
@@ -219,7 +219,7 @@ class Compilation {
 	/** Returns why the running document could not replace `image` again, or undefined if it could. */
 	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<Irreversible | undefined> {
 		const text = this.#running ? documentText(this.#running) : '{}';
-		// Compiles anew what a rollback would load: the files that it names may have changed.
+		// Compiles the document that a rollback would load, because the files that it names may have changed.
 		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
 		const { document, plan } = compiled;
 		const errors = plan ? await this.#startErrors(compiled) : compiled.diagnostics.filter(isError);
@@ -230,7 +230,7 @@ class Compilation {
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
-	/** Returns what would prevent a configuration that compiles from being served, with places. */
+	/** Returns diagnostics with places for anything that would prevent a configuration that compiles from being served. */
 	async #startErrors({ plan, locate }: CompileResult): Promise<readonly Diagnostic[]> {
 		const { preflight } = await import('../preflight/preflight.ts');
 		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
@@ -241,10 +241,7 @@ class Compilation {
 		return prepared;
 	}
 
-	/**
-	 * There is no candidate any more. What the compiler remembers of a long text, to be faster with the next one, goes too: it
-	 * is many times as large.
-	 */
+	/** Discards the candidate. After a long source text, also discards the compiler's memory of it, which is many times as large as the text. */
 	#giveUp(): void {
 		this.#candidate = undefined;
 		if (this.#compiled < LONG_TEXT) return;
@@ -323,7 +320,7 @@ function isError({ severity }: Diagnostic): boolean {
 	return severity === 'error';
 }
 
-/** Encodes a text as UTF-8 in shared memory. */
+/** Encodes a string as UTF-8 in shared memory. */
 function sharedText(text: string): SharedArrayBuffer {
 	const memory = new SharedArrayBuffer(Buffer.byteLength(text));
 	Buffer.from(memory).write(text);

@@ -3,7 +3,7 @@ import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
-/** Maximum bytes of a file: a configuration may name a device or a pipe that never ends. */
+/** Maximum bytes of a file. A configuration may name a device or a pipe that never ends. */
 const LARGEST_FILE = 64 * 1024 * 1024;
 const PIECE = 64 * 1024;
 
@@ -66,7 +66,7 @@ function readBounded(path: string): Buffer {
 		const pieces: Buffer[] = [];
 		let size = 0;
 		for (;;) {
-			// Asks for one byte more than the reported size, so that a typical file takes one read that also shows its end.
+			// Requests one byte more than the reported size, so that a single read returns a typical file and also shows its end.
 			const { size: told } = pieces.length === 0 ? statSync(path) : { size: 0 };
 			const piece = Buffer.allocUnsafe(told > 0 ? Math.min(LARGEST_FILE + 1, told + 1) : PIECE);
 			const read = readSync(file, piece, 0, piece.length, null);

@@ -1,4 +1,4 @@
-/** The real parts of a dry run: files, passwords, the machine, the environment. */
+/** The parts of a dry run that are real: files, passwords, the machine, the environment. */
 
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
 import type { Compressor, FileReader, LeaseKinds } from '../../compiler/exchange/leases.ts';
@@ -17,7 +17,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		readonly compressor: Compressor;
 	} = {
 		files: createFileReader(false),
-		// On this thread, because nothing else is waiting for it.
+		// Runs on this thread, because nothing else is waiting for it.
 		compressor: new ThreadCompressor(),
 		password_verifier: { live: true, verify: (_x, _user, hash, password) => verifyPassword(hash, password) },
 	};

@@ -1,4 +1,4 @@
-/** Content codings by zlib, in one call or as a stream. */
+/** Content codings, implemented with zlib, in one call or as a stream. */
 import type { Transform } from 'node:stream';
 import {
 	type BrotliOptions,
@@ -52,8 +52,8 @@ export function createCodingStream(coding: Coding, length: number | undefined): 
 }
 
 /**
- * Returns the maximum bytes encoded on this thread in one call: a quarter of a millisecond of work, or none for a level so slow
- * that even a short body would delay other requests.
+ * Returns the maximum number of bytes encoded on this thread in one call, so that it takes at most a quarter of a millisecond; 0 for
+ * a level so slow that even a short body would delay other requests.
  */
 export function mostAtOnce({ name, level }: Coding): number {
 	switch (name) {

@@ -3,10 +3,10 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { CodingStream } from './codings.ts';
 
-/** Pulls from a source, encodes on the thread pool, and delivers one piece at a time, so that nothing accumulates. */
+/** Pulls from a source, encodes on the thread pool, and delivers one chunk at a time, so that nothing accumulates. */
 export class EncodedBody implements BodySource {
 	readonly length = undefined;
-	/** Bytes so far, before and after encoding. */
+	/** Number of bytes so far, before and after encoding. */
 	bytesIn = 0;
 	bytesOut = 0;
 	readonly #source: BodySource;
@@ -23,8 +23,10 @@ export class EncodedBody implements BodySource {
 	#done: () => void = () => {};
 
 	/**
-	 * `open` creates the encoder, which takes at least a quarter of a megabyte, on the first pull. `first` has been pulled already.
-	 * With `flush`, data is sent before waiting for more. `ended` is called once, with whether the whole source was encoded.
+	 * @param open Creates the encoder on the first pull, because it takes at least a quarter of a megabyte.
+	 * @param first The first chunk, which has been pulled already.
+	 * @param flush If true, data is sent before waiting for more.
+	 * @param ended Called once, with whether the whole source was encoded.
 	 */
 	constructor(
 		source: BodySource,
@@ -75,7 +77,7 @@ export class EncodedBody implements BodySource {
 		while (this.#ready.length === 0 && !this.#over) {
 			const bytes = this.#first ?? (await this.#pullSource());
 			this.#first = undefined;
-			// Canceled meanwhile.
+			// The body has been canceled in the meantime.
 			if (this.#over) break;
 			if (bytes === null) await this.#finish();
 			else await this.#write(bytes);
@@ -87,7 +89,7 @@ export class EncodedBody implements BodySource {
 		}
 	}
 
-	/** Created on first use. */
+	/** The encoder, created on first use. */
 	get #encoder(): CodingStream {
 		if (this.#stream !== undefined) return this.#stream;
 		const stream = this.#open();
@@ -113,7 +115,7 @@ export class EncodedBody implements BodySource {
 		}
 	}
 
-	/** The bytes are valid until the next pull; zlib has consumed them when it calls back. */
+	/** Writes bytes, which are valid until the next pull. When zlib calls back, it has consumed them. */
 	#write(bytes: Uint8Array): Promise<void> {
 		this.bytesIn += bytes.byteLength;
 		const stream = this.#encoder;

@@ -1,10 +1,10 @@
 /** A cache of encoded files, so that a file is not encoded again for every client. */
 import type { Coding, ServedFile } from '../../compiler/exchange/leases.ts';
 
-/** Maximum bytes per thread. */
+/** Maximum bytes that a thread caches. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Largest encoded form that is cached; larger files are read and encoded piece by piece. */
+/** Maximum size of an encoded form that is cached. Larger files are read and encoded in chunks. */
 export const LARGEST_KEPT: number = 1024 * 1024;
 
 /** An LRU cache of encoded forms. */

@@ -10,7 +10,7 @@ import { type CodingStream, createCodingStream, encodeWhole, LARGEST_AT_ONCE, mo
 import { EncodedBody } from './encoded-body.ts';
 import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
 
-/** Maximum bodies encoded on the thread pool at a time; further ones are sent unencoded. */
+/** Maximum number of bodies encoded on the thread pool at a time. Further ones are sent unencoded. */
 const MAX_STREAMS = 64;
 
 type EncodeOptions = Parameters<Compressor['encode']>[2];
@@ -18,14 +18,14 @@ type Encoded = ReturnType<Compressor['encode']>;
 
 export class ThreadCompressor implements Compressor {
 	readonly #files = new EncodedFiles();
-	/** By name, level and checksum; null if not available. */
+	/** Encoders by name, level and checksum; null if not available. */
 	readonly #encoders = new Map<string, ReusedEncoder | null>();
 	/** Output buffers. Output longer than the longest input is not worth sending. */
 	readonly #pages = new FilePages(LARGEST_AT_ONCE + 1024, undefined);
 	readonly #counters: Float64Array;
 	#streams = 0;
 
-	/** `counters` is the thread's counter row. */
+	/** @param counters The thread's counter row. */
 	constructor(counters: Float64Array = new Float64Array(FILE_SLOTS_END)) {
 		this.#counters = counters;
 	}
@@ -41,7 +41,7 @@ export class ThreadCompressor implements Compressor {
 		if (!isStream(body)) {
 			const bytes = typeof body === 'string' ? Buffer.from(body) : body;
 			if (bytes.byteLength <= mostAtOnce(coding)) return this.#whole(bytes, coding, identity);
-			// A copy, because the caller may reuse the memory.
+			// The bytes are copied, because the caller may reuse the memory.
 			return this.#streamed(new WholeBody(Uint8Array.from(bytes)), undefined, coding, options);
 		}
 		if (body.length !== undefined && body.length <= mostAtOnce(coding)) return this.#short(body, [], coding, identity);
@@ -49,7 +49,7 @@ export class ThreadCompressor implements Compressor {
 		return this.#ofUnknownLength(body, coding, options);
 	}
 
-	/** Reads a short stream, such as an upstream's response, completely first; returns a promise only if it must wait. */
+	/** Reads a short stream, such as an upstream's response, completely before encoding it. Returns a promise only if it must wait. */
 	#short(source: BodySource, pieces: Uint8Array[], coding: Coding, identity: ServedFile | undefined): Encoded {
 		for (;;) {
 			const piece = source.pull();
@@ -64,7 +64,7 @@ export class ThreadCompressor implements Compressor {
 		}
 	}
 
-	/** Handles a piece of a short stream; returns nothing before the last one. */
+	/** Handles a chunk of a short stream. Returns undefined before the last one. */
 	#taken(
 		bytes: Uint8Array | null,
 		source: BodySource,
@@ -77,7 +77,7 @@ export class ThreadCompressor implements Compressor {
 			return this.#whole(whole, coding, identity);
 		}
 		if (pieces.length > 0 || bytes.byteLength !== source.length) {
-			// A copy: the bytes are valid only until the next pull.
+			// The bytes are copied, because they are valid only until the next pull.
 			pieces.push(Uint8Array.from(bytes));
 			return undefined;
 		}
@@ -111,7 +111,7 @@ export class ThreadCompressor implements Compressor {
 		return encoder;
 	}
 
-	/** Looks at what is available already: a response that is complete in it may be too short to be worth encoding. */
+	/** Handles a source of unknown length. If what is available already is the complete response, it may be too short to be worth encoding. */
 	#ofUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): Encoded {
 		const first = source.pull();
 		if (first instanceof Promise) return this.#streamed(new Resumed(first, source), undefined, coding, options);
@@ -152,7 +152,7 @@ function copyOf(memory: Buffer, start: number, length: number): Buffer {
 	return copy;
 }
 
-/** Bytes as a source. */
+/** A source that delivers given bytes. */
 class WholeBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;
@@ -173,7 +173,7 @@ class WholeBody implements BodySource {
 	}
 }
 
-/** A source whose first piece has been pulled already. */
+/** A source whose first chunk has been pulled already. */
 class Resumed implements BodySource {
 	readonly length = undefined;
 	readonly #source: BodySource;
@@ -182,7 +182,7 @@ class Resumed implements BodySource {
 	constructor(first: Uint8Array | Promise<Uint8Array | null>, source: BodySource) {
 		this.#first = first;
 		this.#source = source;
-		// Whoever cancels before the first pull does not handle it.
+		// If the body is canceled before the first pull, nobody else handles a rejection.
 		if (first instanceof Promise) first.catch(() => {});
 	}
 

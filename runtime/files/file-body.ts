@@ -1,4 +1,4 @@
-/** An open file as a body: sent by the kernel where possible, otherwise read one piece at a time. */
+/** An open file as a body. The kernel sends it where possible; otherwise it is read in chunks. */
 import { read, readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { FileError } from '../../compiler/exchange/leases.ts';
@@ -8,23 +8,23 @@ import type { OpenDescriptor } from './open-descriptor.ts';
 /** Bytes of one read. */
 const PIECE = 128 * 1024;
 /**
- * Bytes of one read for a socket that the kernel cannot send to, such as one over TLS. A client that stops reading pins the
- * piece and its ciphertext.
+ * Bytes of one read for a socket that the kernel cannot send to, such as one over TLS. While a client does not read, the chunk and
+ * its ciphertext stay in memory.
  */
 const COPIED_PIECE = 64 * 1024;
-/** Bytes of a read for a full socket, which only serves to wait until it drains. */
+/** Bytes of a read for a socket whose buffer is full. It only serves to wait until the socket drains. */
 const SMALL_PIECE = 16 * 1024;
 /** Minimum bytes read for a consumer that asks for less. */
 const MIN_PIECE = 1024;
-/** Residency in memory is checked for one byte per this many; the kernel reads ahead at least as much. */
+/** Whether the file is in the page cache is checked for one byte per this many. The kernel reads ahead at least as much. */
 const STRIDE = 256 * 1024;
 /** Bytes sent by the kernel before other connections get their turn. */
 const TURN = 2 * 1024 * 1024;
 
 /**
- * A range of a file. Its length was fixed when the file was opened: data appended since is not sent, and if the file was
- * truncated, `pull` fails, so that the client sees a truncated message rather than a wrong one that looks complete. It never
- * waits for a disk: what is not in memory is read by the thread pool.
+ * A range of a file. Its length is fixed when the file is opened: data appended later is not sent. If the file is truncated, `pull`
+ * fails, so that the client sees a truncated message rather than a wrong one that looks complete. It never waits for a disk: data
+ * that is not in the page cache is read by the thread pool.
  */
 export class FileBody implements BodySource {
 	readonly length: number;
@@ -36,9 +36,9 @@ export class FileBody implements BodySource {
 	#ended = false;
 	/** Whether the kernel has been asked to send the file. */
 	#direct = false;
-	/** The socket was full at the last attempt. */
+	/** True if the socket was full at the last attempt. */
 	#blocked = false;
-	/** One buffer for the whole body: a piece is valid only until the next pull. */
+	/** A single buffer for the whole body, because a chunk is valid only until the next pull. */
 	#buffer: Buffer | undefined = undefined;
 
 	/** Holds the descriptor until the body has ended. */
@@ -101,7 +101,7 @@ export class FileBody implements BodySource {
 		this.#finish();
 	}
 
-	/** Returns the bytes from here on that are in memory, estimated from one check per stride. */
+	/** Returns the number of bytes from the current position on that are in the page cache, estimated by one check per stride. */
 	#inMemory(calls: SystemCalls): number {
 		const left = Math.min(this.#end - this.#at, TURN);
 		let reach = 0;
@@ -140,7 +140,7 @@ export class FileBody implements BodySource {
 
 	#took(piece: Buffer, count: number): Uint8Array {
 		this.#at += count;
-		// Closed with the last bytes, not with the next pull: a client that got everything may not ask again.
+		// The file is closed with the last bytes, not with the next pull, because a client that has received everything may not pull again.
 		if (this.#at === this.#end) this.#finish();
 		return count === piece.length ? piece : piece.subarray(0, count);
 	}

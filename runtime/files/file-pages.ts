@@ -1,13 +1,13 @@
 /** Buffers for small files, with room in front for a response head, so that both are sent in one write. */
 
-/** Bytes in front of the file's. */
+/** Bytes of a buffer in front of the file's. */
 export const HEAD_ROOM: number = 4096;
-/** Buffers kept for reuse; more are in use only while clients are slow. */
+/** Number of buffers kept for reuse. More are in use only while clients are slow. */
 const MAX_FREE = 4;
 
-/** A buffer. */
+/** A buffer for a small file. */
 export interface FilePage {
-	/** Room for a head, followed by room for the largest small file. */
+	/** Space for a response head, followed by space for the largest small file. */
 	readonly memory: Buffer;
 	/** Memory address at which the file's bytes start; 0 if not needed. */
 	readonly address: bigint;
@@ -19,7 +19,7 @@ export class FilePages {
 	readonly #addressOf: ((memory: Buffer) => bigint) | undefined;
 	readonly #free: FilePage[] = [];
 
-	/** `bytes` is the maximum size of a file. `addressOf` returns the address of a buffer. */
+	/** @param bytes Maximum size of a file. @param addressOf Returns the address of a buffer. */
 	constructor(bytes: number, addressOf: ((memory: Buffer) => bigint) | undefined) {
 		this.#bytes = bytes;
 		this.#addressOf = addressOf;
@@ -34,7 +34,7 @@ export class FilePages {
 		return { memory, address: start === undefined ? 0n : start + BigInt(HEAD_ROOM) };
 	}
 
-	/** Returns an unused buffer. One that is never returned is merely replaced by a new one. */
+	/** Returns an unused buffer to the pool. A buffer that is never returned is merely replaced by a new one. */
 	giveBack(page: FilePage): void {
 		if (this.#free.length < MAX_FREE) this.#free.push(page);
 	}

@@ -1,8 +1,8 @@
 /**
- * Static files below a root: no path, link, device or race leads out of it.
+ * Serves static files below a root. No path, link, device or race leads out of the root.
  *
- * Opening is synchronous, and so is reading a small file: with a warm page cache, both take microseconds, and a detour through
- * the thread pool several times that. Files that are requested again are cached: small ones in memory, others as descriptors.
+ * Opening a file and reading a small one are synchronous: if the file is in the page cache, both take microseconds, and the thread
+ * pool would take several times as long. Files that are requested again are cached: small ones in memory, others as descriptors.
  */
 import {
 	closeSync,
@@ -25,20 +25,20 @@ import { folderEntries } from './folder-entries.ts';
 import { OpenFileCache } from './open-file-cache.ts';
 import { OpenedFile, type ReadingMeans, SMALL } from './opened-file.ts';
 
-/** A root that is a link (`current -> releases/7`) may be switched at any time; it is checked after this many milliseconds. */
+/** A root that is a link (`current -> releases/7`) may be switched at any time. It is checked again after this many milliseconds. */
 const ROOT_LIFETIME = 1000;
 /** Roots may contain placeholders, which clients can influence, so their number is bounded. */
 const MAX_ROOTS = 1000;
 
-/** Opening must not block on a FIFO, and must not make a terminal our controlling terminal. */
+/** Flags with which opening does not block on a FIFO, and does not make a terminal our controlling terminal. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
 
 const IS_WINDOWS = process.platform === 'win32';
 
 /**
- * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `keeps` is false;
- * it then holds only descriptors of files being served. `counters` is the thread's counter row. Without `asksSystem`, it
- * uses only Node's own functions, as on systems where direct calls are not available.
+ * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `keeps` is false: then
+ * only descriptors of files being served are held. `counters` is the thread's counter row. If `asksSystem` is false, only Node's own
+ * functions are used, as on systems where direct calls are not available.
  */
 export function createFileReader(
 	keeps: boolean = true,
@@ -78,7 +78,7 @@ export function createFileReader(
 		let descriptor = -1;
 		let isDirect = false;
 		try {
-			// A root that is a link may lead elsewhere by now, and is resolved each time.
+			// A root that is a link may lead elsewhere by now, and is resolved again each time.
 			if (calls !== undefined && realRoot(root, false) === root) {
 				descriptor = calls.openWithoutLinks(root, path);
 				isDirect = descriptor !== -1;
@@ -93,7 +93,7 @@ export function createFileReader(
 				if (within === undefined && !followSymlinks) throw new FileError('not_found', 'a link leads out of the root');
 				real = real === undefined ? `${root}${path}` : fromBytes(real);
 			}
-			// From here on, only the descriptor counts: the name may refer to another file at any moment.
+			// From here on, only the descriptor is used, because the name may refer to another file at any moment.
 			const identity = regularFile(
 				calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true })),
 			);
@@ -161,7 +161,7 @@ export function createFileReader(
 	function readStart(path: string, bytes: number): Uint8Array | undefined {
 		let descriptor = -1;
 		try {
-			// Checked before opening, because opening a device or a FIFO can have side effects.
+			// This is checked before opening, because opening a device or a FIFO can have side effects.
 			const { size } = regular(statSync(path));
 			descriptor = openSync(path, OPEN_FLAGS);
 			const start = Buffer.allocUnsafe(Math.min(size, bytes));
@@ -259,7 +259,7 @@ function realPathOf(descriptor: number, path: string | Buffer): string | undefin
 	try {
 		return withoutDeleted(readlinkSync(`/proc/self/fd/${descriptor}`, 'latin1'), descriptor);
 	} catch {
-		// Without /proc, the name counts only as long as it still leads to the open file.
+		// Without /proc, the name is used only if it still refers to the open file.
 	}
 	try {
 		const real = realpathSync.native(path, 'latin1');

@@ -4,7 +4,7 @@ import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { FolderEntry } from '../../compiler/exchange/leases.ts';
 
-/** Entries examined concurrently: the pool serves other requests too. */
+/** Maximum number of entries examined concurrently, because the thread pool serves other requests too. */
 const AT_ONCE = 32;
 
 /** Returns at most `most` entries of a folder, without links for whose target `isWithin` is false. Rejects with the system's error. */
@@ -49,7 +49,7 @@ async function lookAt(
 			real,
 		};
 	} catch {
-		// Removed since the folder was read, or not accessible.
+		// The entry has been removed since the folder was read, or is not accessible.
 		return undefined;
 	}
 }

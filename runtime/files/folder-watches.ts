@@ -4,7 +4,7 @@ import { type FSWatcher, watch } from 'node:fs';
 /** Maximum folders watched by a thread: the system limits their number per user. */
 const MAX_FOLDERS = 256;
 
-/** Other systems do not report names reliably. */
+/** True on Linux. Other systems do not report the names of changed entries reliably. */
 const TELLS_NAMES = process.platform === 'linux';
 
 /** Watches folders and reports changes in them. Does not keep the process alive. */
@@ -14,15 +14,15 @@ export class FolderWatches {
 	readonly #unclear: () => void;
 
 	/**
-	 * `changed` gets the path of an entry that was created, changed, renamed or removed in a watched folder; `unclear` is called
-	 * if more than one entry may have changed: the folder itself, another watched folder, or something unknown.
+	 * @param changed Called with the path of an entry that was created, changed, renamed or removed in a watched folder.
+	 * @param unclear Called if more than one entry may have changed: the folder itself, another watched folder, or something unknown.
 	 */
 	constructor(changed: (path: string) => void, unclear: () => void) {
 		this.#changed = changed;
 		this.#unclear = unclear;
 	}
 
-	/** Watches a folder if possible; otherwise changes are found by checking the files. */
+	/** Watches a folder, if possible. Without a watch, changes are found by checking the files. */
 	add(folder: string): void {
 		if (!TELLS_NAMES || this.#watchers.has(folder) || this.#watchers.size >= MAX_FOLDERS) return;
 		try {
@@ -36,11 +36,11 @@ export class FolderWatches {
 			watcher.on('error', () => this.#lost());
 			this.#watchers.set(folder, watcher);
 		} catch {
-			// No permission, or the system's limit is reached.
+			// Watching is not permitted, or the system's limit has been reached.
 		}
 	}
 
-	/** Ends all watches: folder names may now refer to other folders. */
+	/** Ends all watches, because the names of folders may now refer to other folders. */
 	#lost(): void {
 		for (const watcher of this.#watchers.values()) watcher.close();
 		this.#watchers.clear();

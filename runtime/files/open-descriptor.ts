@@ -1,4 +1,4 @@
-/** A file descriptor with several users, closed when the last one releases it. */
+/** A file descriptor with several users. It is closed when the last one releases it. */
 
 /** A reference-counted descriptor. Its creator is the first user. */
 export class OpenDescriptor {
@@ -6,7 +6,7 @@ export class OpenDescriptor {
 	readonly #close: (descriptor: number) => void;
 	#users = 1;
 
-	/** `close` must match how the descriptor was opened. */
+	/** @param close Closes the descriptor. It must match the way in which the descriptor was opened. */
 	constructor(number: number, close: (descriptor: number) => void) {
 		this.number = number;
 		this.#close = close;
@@ -17,7 +17,7 @@ export class OpenDescriptor {
 		this.#users++;
 	}
 
-	/** Removes a user. A reader on the thread pool counts as one: the number of a closed descriptor could already be reused. */
+	/** Removes a user. A read in progress on the thread pool counts as one, because the number of a closed descriptor could be reused at once. */
 	letGo(): void {
 		this.#users--;
 		if (this.#users === 0) this.#close(this.number);

@@ -30,14 +30,14 @@ const MAX_SEEN = 4096;
  */
 const ADMISSION_SAMPLE = 32;
 const ADMISSION_RATIO = 2;
-/** After this many consecutive rejections, most new files skip the admission check; this many are skipped per check. */
+/** After this many consecutive rejections, most new files are not considered for admission: this many are skipped for each one considered. */
 const MAX_REJECTIONS = 15;
 /** Cached metadata is trusted for this many milliseconds. Changes reported by the kernel take effect at once. */
 const REVALIDATE_MS = 1000;
 /** Files modified less than this many seconds ago are not cached: two writes within one clock tick have the same mtime. */
 const SETTLED_SECONDS = 2;
 
-/** A cached file, and what must be unchanged for it to be valid. Closing it does nothing. */
+/** A cached file, with the facts that must be unchanged for it to be valid. Closing it has no effect. */
 abstract class CachedFile implements OpenFile {
 	/** Hash of the root and path under which it was requested. */
 	readonly hash: number;
@@ -47,9 +47,9 @@ abstract class CachedFile implements OpenFile {
 	readonly asNamed: boolean;
 	readonly size: number;
 	readonly identity: FileIdentity;
-	/** Time of the last check; initially never, because it may have changed before its folder was watched. */
+	/** Time of the last check. It starts as "never", because the file may have changed before its folder was watched. */
 	checked = Number.NEGATIVE_INFINITY;
-	/** Whether it was requested since the last time that memory was short. */
+	/** True if the file was requested since memory was last short. */
 	used = true;
 
 	constructor(hash: number, below: string, file: OpenedFile) {
@@ -71,12 +71,12 @@ abstract class CachedFile implements OpenFile {
 	}
 
 	abstract readonly from: 'memory' | 'held';
-	/** Bytes of memory that it uses. */
+	/** Bytes of memory that the file uses. */
 	abstract readonly weight: number;
 	abstract body(start: number, end: number): Body;
-	/** Reports whether it is unchanged, as far as that can be seen without its path. */
+	/** Reports whether the file is unchanged, as far as this can be seen without its path. */
 	abstract isSame(): boolean;
-	/** Releases it. Bodies being sent continue. */
+	/** Releases the file. Bodies being sent continue. */
 	abstract forget(): void;
 	close(): void {}
 }
@@ -127,7 +127,7 @@ class FileHeldOpen extends CachedFile {
 		return new FileBody(this.#descriptor, start, end, this.#calls);
 	}
 
-	/** Its contents are not ours: if written in place, it must not be sent with its old entity tag. */
+	/** Compares the file's identity, because its contents are not in our memory: a file that was overwritten must not be sent with its old entity tag. */
 	isSame(): boolean {
 		return isSameFile(identityOfOpen(this.#descriptor.number, this.#calls), this.identity);
 	}
@@ -142,18 +142,18 @@ export class OpenFileCache {
 	readonly #calls: SystemCalls | undefined;
 	readonly #counters: Float64Array;
 	/**
-	 * By hash; of two files with the same hash, only one is cached. With paths as keys, a Map would first have to intern each
-	 * requested path.
+	 * Files by hash. Of two files with the same hash, only one is cached. If paths were the keys, the Map would first have to intern
+	 * each requested path.
 	 */
 	readonly #files = new Map<number, CachedFile>();
-	/** Those of them that are kept open. */
+	/** The files among them that are kept open. */
 	readonly #large = new Map<number, CachedFile>();
 	/** Popularity of each file, cached or not. */
 	readonly #uses = new UseSketch();
 	/** Time of the last request for large files that are not cached. */
 	readonly #seen = new Map<number, number>();
 	#bytes = 0;
-	/** Consecutive rejections of new small files, and how many are still to be skipped. */
+	/** Number of consecutive rejections of new small files, and how many are still to be skipped. */
 	#refused = 0;
 	#passing = 0;
 	#sweeps: NodeJS.Timeout | undefined = undefined;
@@ -169,7 +169,7 @@ export class OpenFileCache {
 	#root = '';
 	#rootHash = 0;
 
-	/** `counters` is the thread's counter row. */
+	/** @param counters The thread's counter row. */
 	constructor(calls: SystemCalls | undefined, counters: Float64Array) {
 		this.#calls = calls;
 		this.#counters = counters;
@@ -192,8 +192,8 @@ export class OpenFileCache {
 	}
 
 	/**
-	 * Considers a file that was opened at `path` without links below its root, after `get` did not return one. Returns the cached
-	 * file, and closes the opened one, if it is unchanged or is cached from now on; otherwise returns the opened file. Throws
+	 * Considers caching a file that was opened at `path` without links below its root, after `get` did not return one. If the file is
+	 * cached, now or unchanged from before, closes the opened file and returns the cached one; otherwise returns the opened file. Throws
 	 * FileError.
 	 */
 	take(opened: OpenedFile, path: string): OpenFile {
@@ -232,7 +232,7 @@ export class OpenFileCache {
 		return file;
 	}
 
-	/** Reports whether a large file was requested a moment ago; otherwise remembers it. */
+	/** Reports whether a large file was requested recently. If not, remembers this request. */
 	#wasRequestedRecently(hash: number): boolean {
 		const now = performance.now();
 		const seen = this.#seen.get(hash);
@@ -251,7 +251,7 @@ export class OpenFileCache {
 		}
 	}
 
-	/** Watches the folders above the root, in which a link on the way to it (`current -> releases/7`) may change. */
+	/** Watches the folders above the root, where a link on the path to it (`current -> releases/7`) may change. */
 	#watchLinks(root: string): void {
 		for (let end = root.lastIndexOf('/'); end > 0; end = root.lastIndexOf('/', end - 1)) {
 			this.#watches.add(root.slice(0, end));
@@ -338,7 +338,7 @@ export class OpenFileCache {
 	}
 }
 
-/** Continues a hash with another text. */
+/** Continues a hash with another string. */
 function hashOf(text: string, before: number): number {
 	let hash = before;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -9,12 +9,12 @@ import { type FilePages, HEAD_ROOM } from './file-pages.ts';
 import { OpenDescriptor } from './open-descriptor.ts';
 import { ReadBody } from './read-body.ts';
 
-/** Up to this many bytes, a file is read at once, and cached in memory if it is popular. */
+/** Maximum bytes of a file that is read at once, and cached in memory if it is popular. */
 export const SMALL: number = 64 * 1024;
 
-/** A thread's means of reading files. */
+/** The means by which a thread reads files. */
 export interface ReadingMeans {
-	/** Direct system calls; undefined if not available, and Node's own functions are used. */
+	/** Direct system calls; undefined if Node's own functions must be used. */
 	readonly calls: SystemCalls | undefined;
 	readonly pages: FilePages;
 }
@@ -26,7 +26,7 @@ export class OpenedFile implements OpenFile {
 	readonly below: string | undefined;
 	readonly identity: FileIdentity;
 	readonly size: number;
-	/** Path with links resolved; derived from root and path on demand if it is equal to them. */
+	/** Path with links resolved; undefined if it consists of the root and the path below it. */
 	#path: string | undefined;
 	readonly #means: ReadingMeans;
 	readonly #descriptor: number;
@@ -35,7 +35,7 @@ export class OpenedFile implements OpenFile {
 	#shared: OpenDescriptor | undefined = undefined;
 	#closed = false;
 
-	/** `path` is undefined for files opened by direct calls: it is then `below` below the root. */
+	/** @param path Undefined for files opened by direct calls: the path is then `below` below the root. */
 	constructor(
 		means: ReadingMeans,
 		descriptor: number,
@@ -78,7 +78,7 @@ export class OpenedFile implements OpenFile {
 		}
 	}
 
-	/** Reads all of it into a buffer of its own, because a slice would keep a shared buffer alive. Throws FileError. */
+	/** Reads the whole file into its own buffer, because a slice would keep a shared buffer alive. Throws FileError. */
 	whole(): Uint8Array {
 		const bytes = Buffer.allocUnsafeSlow(this.size);
 		this.#readInto(bytes, 0, this.size, 0);
@@ -103,7 +103,7 @@ export class OpenedFile implements OpenFile {
 		const { calls, pages } = this.#means;
 		const page = pages.take();
 		try {
-			// A read of the whole file is the first one.
+			// A read of the whole file is always its first read, so it can start at the descriptor's position.
 			const count =
 				calls !== undefined && length === this.size ? calls.read(this.#descriptor, page.address, length) : -1;
 			if (count !== length) this.#readInto(page.memory, HEAD_ROOM, length, start);

@@ -2,17 +2,17 @@
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { type FilePage, type FilePages, HEAD_ROOM } from './file-pages.ts';
 
-/** Delivers the contents. The pull after the last bytes returns the buffer, because nobody uses it any longer by then. */
+/** Delivers the contents. The pull after the last bytes returns the buffer to its pool, because nobody uses it any longer. */
 export class ReadBody implements BodySource {
 	readonly length: number;
 	readonly #pages: FilePages;
 	#page: FilePage | undefined;
 	/** Number of bytes taken from the buffer. */
 	#at = 0;
-	/** Bytes that had not been taken when the buffer was returned. */
+	/** Bytes that had not been pulled when the buffer was returned to its pool. */
 	#rest: Uint8Array | undefined = undefined;
 
-	/** `page` holds `length` bytes. */
+	/** @param page Contains `length` bytes. */
 	constructor(pages: FilePages, page: FilePage, length: number) {
 		this.#pages = pages;
 		this.#page = page;
@@ -43,7 +43,7 @@ export class ReadBody implements BodySource {
 		return rest.byteLength > most ? rest.subarray(0, most) : rest;
 	}
 
-	/** Copies the remaining bytes to memory of their own, because the buffer is many times as large as most files. */
+	/** Moves the remaining bytes to memory of their own, because the buffer is many times as large as most files. */
 	idle(): void {
 		const page = this.#page;
 		if (page === undefined) return;
@@ -67,7 +67,7 @@ export class ReadBody implements BodySource {
 		this.#rest = undefined;
 		if (page === undefined) return;
 		this.#page = undefined;
-		// Bytes that were pulled may still be on their way to a socket, so the buffer is not reused.
+		// Bytes that were pulled may still be in use by a socket, in which case the buffer is not reused.
 		if (this.#at === 0) this.#pages.giveBack(page);
 	}
 }

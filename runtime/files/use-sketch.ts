@@ -1,6 +1,6 @@
 /** Approximate recent popularity in bounded memory (Einziger, Friedman and Manes, TinyLFU, 2017). */
 
-/** Counters in each of the two rows. */
+/** Number of counters in each of the two rows. */
 const COUNTERS = 1 << 16;
 const MOST = 255;
 /** Number of requests after which all counters are halved, so that popularity decays. */

@@ -7,14 +7,14 @@ import type { OverloadLimit } from '../metrics/refusals.ts';
 import { type ClientCounts, clientKey } from '../threads/client-counts.ts';
 import type { PlaceMaker } from './place-maker.ts';
 
-/** Int32s in a thread's row: one cache line, to avoid false sharing between threads. */
+/** Int32 values in a thread's row: one cache line, to avoid false sharing between threads. */
 export const ADMISSION_SLOTS = 16;
 
 const CONNECTIONS = 0;
 const REQUESTS = 1;
 const QUEUED = 2;
 
-/** What is counted per client. */
+/** Kinds of counts per client. */
 const CLIENT_CONNECTIONS = 1;
 const CLIENT_REQUESTS = 2;
 
@@ -48,7 +48,7 @@ export class Admission {
 	readonly #deps: AdmissionDeps;
 	readonly #counts: Int32Array;
 	readonly #own: number;
-	/** Admitted requests with the client they are counted for ('' if clients are not counted). */
+	/** Admitted requests, each with the client that it is counted for ('' if clients are not counted). */
 	readonly #inside = new Map<Exchange, string>();
 	#queue: Waiter[] = [];
 	#timer: NodeJS.Timeout | undefined;
@@ -81,8 +81,8 @@ export class Admission {
 	}
 
 	/**
-	 * Admits a connection: returns a function to call at its end, or undefined if it is rejected. At the limit of all connections,
-	 * `places` may close an idle one for it.
+	 * Admits a connection. Returns a function to call at its end, or undefined if it is rejected. If the total limit has been reached,
+	 * `places` may close an idle connection for it.
 	 */
 	connected(address: string, places: PlaceMaker): (() => void) | undefined {
 		const { connections = 0, connections_per_client: perClient = 0 } = this.#limits;
@@ -104,7 +104,7 @@ export class Admission {
 	}
 
 	/**
-	 * Admits a request: returns undefined if it may run, a 503 error if not, or a promise of either if it must wait. In any case,
+	 * Admits a request. Returns undefined if it may run, a 503 error if not, or a promise of either if it must wait. In all cases,
 	 * {@link leave} must be called at its end.
 	 */
 	enter(x: Exchange): undefined | HttpError | Promise<undefined | HttpError> {
@@ -179,7 +179,7 @@ export class Admission {
 
 	#look(): void {
 		const now = performance.now();
-		// All wait equally long, so deadlines are in order of arrival.
+		// All requests may wait for the same time, so deadlines are in order of arrival.
 		while (this.#queue.length > 0 && this.#queue[0]!.deadline <= now) {
 			this.#queue.shift()!.settle(this.#refusal('queue_time'));
 		}

@@ -2,7 +2,7 @@
 
 const POLYNOMIAL = 0x82f63b78;
 
-/** Returns the unsigned checksum. Bit by bit, because headers are short and rarely have one. */
+/** Returns the unsigned checksum. It is computed bit by bit, because headers are short and rarely have a checksum. */
 export function crc32c(bytes: Uint8Array): number {
 	let crc = 0xffffffff;
 	for (const byte of bytes) {

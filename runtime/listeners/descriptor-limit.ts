@@ -1,7 +1,7 @@
 /** The limit of open file descriptors, and how many client connections it allows. */
 import { readFileSync } from 'node:fs';
 
-/** Minimum descriptors reserved for other purposes: the Admin API, logs, files, upstreams. */
+/** Minimum number of descriptors reserved for other purposes: the Admin API, logs, files, upstreams. */
 const MIN_KEPT = 192;
 
 /** Returns the process's limit of open files; undefined if the system does not report it. */

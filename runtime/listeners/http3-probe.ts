@@ -1,4 +1,4 @@
-/** Checks on the main thread whether UDP can be bound beside a TCP listener, because the threads' shared binding would not fail. */
+/** Checks on the main thread whether UDP can be bound along with a TCP listener, because the threads' shared binding would not fail. */
 import { isIP } from 'node:net';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
@@ -6,12 +6,12 @@ import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { ListenError } from './port-probe.ts';
 
-/** Decides which listeners speak HTTP/3. */
+/** Decides which listeners offer HTTP/3. */
 export class Http3Probe {
 	readonly #log: (entry: LogEntry) => void;
-	/** Keys of listeners whose UDP sockets are the threads'. */
+	/** Keys of listeners whose UDP ports our threads have bound. */
 	readonly #ours = new Set<string>();
-	/** What has been logged, by listener key, or '' for the whole process. */
+	/** The cause logged last, by listener key, or '' for the whole process. */
 	readonly #logged = new Map<string, string>();
 
 	constructor(log: (entry: LogEntry) => void) {
@@ -19,8 +19,8 @@ export class Http3Probe {
 	}
 
 	/**
-	 * Returns the address without its wish for HTTP/3 if that is only the default and cannot be fulfilled, which is logged once.
-	 * Rejects with ListenError if a configuration names HTTP/3.
+	 * Returns the address. If HTTP/3 is unavailable and only requested by default, returns the address without it and logs this once. Rejects
+	 * with ListenError if HTTP/3 is unavailable and a configuration names it.
 	 */
 	async checked(address: ListenerAddress): Promise<ListenerAddress> {
 		const { key, http3, ...rest } = address;
@@ -29,7 +29,7 @@ export class Http3Probe {
 		let cause = missing;
 		let code = 'ENOSYS';
 		if (missing === undefined) {
-			// The process that this one succeeds still has the port, and shares it.
+			// The predecessor still uses the port, and shares it.
 			if (address.deferred) this.#ours.add(key);
 			if (this.#ours.has(key)) return address;
 			const refused = await bindUdpBriefly(address);
@@ -43,7 +43,7 @@ export class Http3Probe {
 				refused === 'EADDRINUSE' ? 'another program has the UDP port' : `the UDP port cannot be bound (${refused})`;
 		}
 		if (http3 === 'named') throw http3Unavailable(code, address, cause!);
-		// What the machine lacks is one fact about the process, not one about each listener.
+		// Something missing on the machine concerns the whole process, not a single listener.
 		const subject = missing === undefined ? key : '';
 		if (this.#logged.get(subject) !== cause) {
 			this.#logged.set(subject, cause!);
@@ -58,12 +58,12 @@ export class Http3Probe {
 	}
 }
 
-/** The error of a listener whose HTTP/3 is written in the configuration. */
+/** Returns the error for a listener whose configuration names HTTP/3. */
 export function http3Unavailable(code: string, address: ListenerAddress, cause: string): ListenError {
 	return new ListenError(code, socketText(address), `HTTP/3 (\`h3\`) is unavailable, because ${cause}`);
 }
 
-/** The log entry about a listener that could not get UDP, where HTTP/3 is the default. */
+/** Returns the log entry for a listener that could not bind UDP, where HTTP/3 is only the default. */
 export function withoutHttp3(address: ListenerAddress, cause: string): LogEntry {
 	const fields = { address: socketText(address), cause };
 	return { level: 'warn', logger: 'http', message: 'serving without HTTP/3', fields };
@@ -73,7 +73,7 @@ function lacking(cause: string): LogEntry {
 	return { level: 'info', logger: 'http', message: 'HTTP/3 is unavailable', fields: { cause } };
 }
 
-/** Binds the UDP port without sharing it and releases it again. Resolves to the system's error, or undefined. */
+/** Binds the UDP port without sharing it, and releases it again. Resolves to the system's error code, or undefined. */
 async function bindUdpBriefly({ host, port, only6 }: ListenerAddress): Promise<string | undefined> {
 	const { createSocket } = await import('node:dgram');
 	const families = host === '' ? [6, 4] : [isIP(host) || 4];
@@ -87,7 +87,7 @@ async function bindUdpBriefly({ host, port, only6 }: ListenerAddress): Promise<s
 			});
 			socket.bind({ port, address, exclusive: true }, () => socket.close(() => resolve(undefined)));
 		});
-		// Without IPv6 on this machine, every interface means those of IPv4.
+		// On a machine without IPv6, "every interface" means every IPv4 interface.
 		if (refused === undefined) return undefined;
 		if (refused !== 'EAFNOSUPPORT' && refused !== 'EADDRNOTAVAIL') return refused;
 		if (family === families.at(-1)) return refused;

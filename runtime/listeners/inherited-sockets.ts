@@ -1,12 +1,12 @@
 /**
- * The listening sockets of the process that this one succeeds. Both listen on the very same sockets for a moment, so that no
- * connection waits in a queue that nobody accepts from. The successor binds no second socket to an inherited address.
+ * The listening sockets inherited from the predecessor. Both processes listen on the very same sockets for a moment, so that no
+ * connection waits in a queue from which nobody accepts. The successor does not bind a second socket to an inherited address.
  */
 import { closeSync } from 'node:fs';
 import type { BequeathedListener, BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
-/** What a successor has inherited and not yet made its own. */
+/** The inherited sockets that the successor has not taken over yet. */
 export class InheritedSockets {
 	readonly #listeners: ReadonlyMap<string, BequeathedListener>;
 	readonly #held: ReadonlyMap<string, BequeathedSocket>;
@@ -17,8 +17,8 @@ export class InheritedSockets {
 	}
 
 	/**
-	 * Returns the address for threads if it must wait until the process accepts: because its sockets are inherited, or because it
-	 * shares a port with inherited sockets, so that it cannot be told from theirs before.
+	 * Returns an address for threads that they must not use before the process accepts connections: either its sockets are inherited, or
+	 * it shares a port with inherited sockets, from which it cannot be told apart before.
 	 */
 	deferred(address: ListenerAddress): ListenerAddress | undefined {
 		const found = this.#listeners.get(address.key);
@@ -36,7 +36,7 @@ export class InheritedSockets {
 		return this.#held.get(key);
 	}
 
-	/** Returns the inherited sockets of which the new configuration has none of these keys. */
+	/** Returns the inherited sockets that the new configuration does not use, given the keys that it uses. */
 	abandoned(keys: ReadonlySet<string>): BequeathedSocket[] {
 		return [...this.#held.values()].filter(socket => !keys.has(socket.key));
 	}
@@ -72,7 +72,7 @@ export function sharedOut(listeners: readonly ListenerAddress[], thread: number,
 	});
 }
 
-/** Returns an address as later loads see it, without what only concerned the succession. */
+/** Returns an address without the parts that concern only the handover, for later loads. */
 export function settled({ inherited: _, datagrams: __, deferred: ___, ...address }: ListenerAddress): ListenerAddress {
 	return address;
 }

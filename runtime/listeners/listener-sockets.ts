@@ -22,7 +22,7 @@ const MAX_PATH = process.platform === 'linux' ? 107 : 103;
 
 interface Held {
 	readonly descriptor: number;
-	/** A Unix socket and its file; undefined for an inherited socket, which is not ours to close. */
+	/** The Unix socket and its file; undefined for an inherited socket, which this process must not close. */
 	readonly unix: { readonly socket: HeldSocket; readonly file: SocketFile } | undefined;
 }
 
@@ -31,7 +31,7 @@ interface SocketFile {
 	readonly path: string;
 	readonly inode: bigint;
 	mode: number;
-	/** False while the file belongs to another process: before this one takes over, and after its successor has. */
+	/** False while the file belongs to another process: before this process takes over, and after its successor has. */
 	own: boolean;
 }
 
@@ -43,12 +43,14 @@ export class ListenerSockets {
 	readonly #http3: Http3Probe;
 	#bound = new Map<string, ListenerAddress>();
 	readonly #held = new Map<string, Held>();
-	/** Sockets of the process that this one succeeds, until this one accepts connections. */
+	/** The predecessor's sockets, until this process accepts connections. */
 	#inherited: InheritedSockets | undefined;
 
 	/**
-	 * `expand` expands placeholders in addresses. `log` receives failures to change or remove files. `passed` are sockets from a
-	 * service manager, `inherited` those of the process that this one succeeds.
+	 * @param expand Expands placeholders in addresses.
+	 * @param log Receives failures to change or remove files.
+	 * @param passed Sockets from a service manager.
+	 * @param inherited Sockets of the predecessor.
 	 */
 	constructor(
 		expand: ExpandText,
@@ -94,7 +96,7 @@ export class ListenerSockets {
 		this.#keep(listeners);
 	}
 
-	/** Takes over from the process that this one succeeds: every thread listens by now. */
+	/** Takes over from the predecessor. All threads must be listening. */
 	takeOver(): void {
 		const inherited = this.#inherited;
 		if (!inherited) return;
@@ -105,7 +107,7 @@ export class ListenerSockets {
 		this.#keep(this.#bound.values());
 	}
 
-	/** Leaves the files of Unix sockets to the successor. */
+	/** Leaves the files of Unix sockets to the successor, so that this process does not delete them. */
 	leave(): void {
 		this.#ownFiles(false);
 	}
@@ -137,7 +139,7 @@ export class ListenerSockets {
 		this.#keep(this.#bound.values());
 	}
 
-	/** Closes what the main thread holds, and removes socket files. Idempotent. */
+	/** Closes the sockets that the main thread holds, and removes socket files. Idempotent. */
 	close(): void {
 		this.#keep([]);
 	}
@@ -193,7 +195,7 @@ export class ListenerSockets {
 		const at = parseListenHost(this.#filled(host));
 		if ('network' in at && at.network === 'fd') {
 			const descriptor = this.#passed.descriptorOf(at.descriptor);
-			// Throws EBADF. Whether it is a listening socket is seen when threads listen.
+			// Throws EBADF. Whether it is a listening socket shows only when threads listen.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, unix: undefined };
 		}
@@ -208,7 +210,7 @@ export class ListenerSockets {
 	}
 }
 
-/** Returns an inherited socket as one of this process. */
+/** Returns an inherited socket as one held by this process. */
 function heldFrom({ descriptor, file }: BequeathedSocket): Held {
 	if (!file) return { descriptor, unix: undefined };
 	const socket = { descriptor, close: () => closeSync(descriptor) };
@@ -218,7 +220,7 @@ function heldFrom({ descriptor, file }: BequeathedSocket): Held {
 	};
 }
 
-/** Returns one descriptor for each socket: threads may share one. */
+/** Returns one descriptor for each socket, because threads may share sockets. */
 function distinct(descriptors: readonly number[]): number[] {
 	const inodes = new Set<number>();
 	return descriptors.filter(descriptor => {
@@ -227,7 +229,7 @@ function distinct(descriptors: readonly number[]): number[] {
 	});
 }
 
-/** Returns the system's error code for what prevents binding a socket at a path, as far as that is visible without binding. */
+/** Returns the system's error code for a reason why no socket can be bound at a path, as far as that can be seen without binding. */
 export function unixSocketProblem(file: string): string | undefined {
 	if (Buffer.byteLength(file) > MAX_PATH) return 'ENAMETOOLONG';
 	try {

@@ -10,7 +10,7 @@ const MOST = 1024;
 /** The environment variables that describe them. */
 const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
 
-/** A socket that was not passed. The message is the end of a sentence. */
+/** A socket that was not passed to the process. The message is the end of a sentence. */
 export class NotPassed extends Error {
 	readonly code = 'ENOTPASSED';
 }
@@ -19,10 +19,10 @@ export class PassedSockets {
 	/** Names by descriptor, from 3 on; undefined if no service manager has passed sockets. */
 	readonly #names: readonly string[] | undefined;
 
-	/** In a process that succeeds another: the descriptors of sockets that were passed to the first one, by their number then. */
+	/** In a successor: the current descriptors of sockets that were passed to the first process, by their original numbers. */
 	readonly #moved: ReadonlyMap<number, number> | undefined;
 
-	/** `names` are in the order passed; the first is for descriptor 3. */
+	/** @param names Names in the order in which the sockets were passed. The first one belongs to descriptor 3. */
 	constructor(names: readonly string[] | undefined, moved?: ReadonlyMap<number, number>) {
 		this.#names = names;
 		this.#moved = moved;
@@ -57,7 +57,7 @@ export class PassedSockets {
 	}
 }
 
-/** Returns the sockets that a service manager passed to the process that this one succeeds, or to one before that. */
+/** Returns the sockets that a service manager passed to the predecessor, or to one of its predecessors. */
 export function inheritedPassedSockets(passed: readonly BequeathedPassedSocket[]): PassedSockets {
 	if (passed.length === 0) return new PassedSockets(undefined);
 	const names = passed.map(({ name }) => name);
@@ -65,8 +65,8 @@ export function inheritedPassedSockets(passed: readonly BequeathedPassedSocket[]
 }
 
 /**
- * Reads what was passed, and removes the variables from the environment, so that children do not take the sockets for theirs.
- * The variables are ignored if they name another process.
+ * Reads which sockets were passed, and removes the variables from the environment, so that child processes do not mistake the
+ * sockets for theirs. The variables are ignored if they name another process.
  */
 export function takePassedSockets(environment: { [name: string]: string | undefined }, pid: number): PassedSockets {
 	const [owner, count, names = ''] = VARIABLES.map(name => environment[name]);

@@ -1,22 +1,22 @@
 /** Makes room for connections by closing idle ones, the longest idle first. */
 import type { Closable, ProtocolServer } from '../protocols/protocol.ts';
 
-/** Maximum connections closed at a time: finding them takes time, and further connections are likely to come. */
+/** Maximum number of connections closed at a time. Finding them takes time, and further connections are likely to come. */
 const MOST = 32;
 /** Fraction of the idle connections that is closed at a time. */
 const PART = 8;
 /** Milliseconds without further searches after one found nothing. */
 const QUIET = 100;
 
-/** Closes connections of some servers of one thread. */
+/** Closes idle connections of some of a thread's servers. */
 export class PlaceMaker {
 	readonly #servers: () => Iterable<ProtocolServer>;
 	readonly #closed: (connections: number) => void;
-	/** Slots that were freed and not used yet. */
+	/** Number of slots that have been freed but not used yet. */
 	#free = 0;
 	#quietUntil = 0;
 
-	/** `closed` is called with the number of closed connections. */
+	/** @param closed Called with the number of connections that were closed. */
 	constructor(servers: () => Iterable<ProtocolServer>, closed: (connections: number) => void) {
 		this.#servers = servers;
 		this.#closed = closed;
@@ -48,7 +48,7 @@ export class PlaceMaker {
 		return true;
 	}
 
-	/** Called when there is room again: forgets freed slots. */
+	/** Resets the count of freed slots. Called when there is room again. */
 	reset(): void {
 		this.#free = 0;
 	}

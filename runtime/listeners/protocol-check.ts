@@ -1,19 +1,19 @@
-/** Checks that a listener's protocol answers on this thread, before the thread accepts anybody's connections. */
+/** Checks that a listener's protocol responds on this thread, before the thread accepts connections from clients. */
 import { createSocket } from 'node:dgram';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { ProtocolServer } from '../protocols/protocol.ts';
 import { MIN_INITIAL_BYTES } from '../sockets/quic/packet-header.ts';
 
-/** Without a `Host` field: every protocol answers it with 400 itself, in the clear, also where it expects TLS. */
+/** A request without a `Host` field. Every protocol answers it with 400, unencrypted, even where it expects TLS. */
 const MALFORMED = 'GET /handover-check HTTP/1.1\r\nConnection: close\r\n\r\n';
 
-/** Milliseconds for the answer. */
+/** Milliseconds until the response must arrive. */
 const LIMIT = 10_000;
 
 /** Milliseconds after which a datagram is sent again. */
 const RESEND = 500;
 
-/** Makes the protocol serve a connection of our own. Rejects if no answer comes. */
+/** Makes the protocol serve a connection from this process. Rejects if no response arrives. */
 export function checkProtocol(protocol: ProtocolServer, scheme: 'http' | 'https'): Promise<void> {
 	return new Promise((resolve, reject) => {
 		let client: Socket | undefined;

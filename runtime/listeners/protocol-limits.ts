@@ -3,7 +3,7 @@ import type { ServerSettings } from '../../compiler/document/server-settings.ts'
 import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import type { ProtocolLimits } from '../protocols/protocol.ts';
 
-/** Returns a listener's protocol limits; what is not set is taken from DEFAULT_LIMITS. */
+/** Returns a listener's protocol limits. Limits that are not set are taken from DEFAULT_LIMITS. */
 export function protocolLimits(server: ServerSettings): ProtocolLimits {
 	const { timeouts = {}, limits = {} } = server;
 	const { expected_underscore_headers: underscore, expected_dot_headers: dot } = server;

@@ -7,11 +7,11 @@ import { crc32c } from './crc32c.ts';
 export type ProxyHeader =
 	/** More bytes are needed. */
 	| { readonly kind: 'incomplete' }
-	/** Not a header: the protocol's own data. */
+	/** Not a header, but data of the protocol itself. */
 	| { readonly kind: 'none' }
-	/** Begins like a header, but is invalid. */
+	/** The bytes begin like a header, but are invalid. */
 	| { readonly kind: 'malformed' }
-	/** A header of this length; without a peer, the connection is the balancer's own (`LOCAL`, `UNKNOWN`). */
+	/** A header of this length. Without a peer, the connection is the load balancer's own (`LOCAL`, `UNKNOWN`). */
 	| { readonly kind: 'header'; readonly length: number; readonly peer: ConnectionPeer | undefined };
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');

@@ -58,7 +58,7 @@ export class ProxyReader {
 	}
 }
 
-/** A connection whose first bytes have not arrived. */
+/** A connection whose PROXY header has not arrived completely. */
 class HeaderWait {
 	readonly #socket: Socket;
 	readonly #policy: ProxyPolicy;
@@ -118,7 +118,7 @@ class HeaderWait {
 		this.#accepted(peer);
 	}
 
-	/** Handles the timeout. A client that has sent nothing may still be one that sends no header. */
+	/** Handles the timeout. A client that has sent nothing may be one that does not send a header. */
 	#late(): void {
 		this.#stop();
 		if (this.#held === undefined && this.#policy !== 'require') this.#goOn(Buffer.alloc(0), undefined);

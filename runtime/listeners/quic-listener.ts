@@ -19,22 +19,22 @@ import type { TableCertificate } from '../tls/table-certificate.ts';
 import type { TlsListener } from '../tls/thread-tls.ts';
 import { checkQuicPort } from './protocol-check.ts';
 
-/** Seconds for which clients remember that a site speaks HTTP/3. */
+/** Seconds for which clients remember that a site offers HTTP/3. */
 const ADVERTISED_SECONDS = 2_592_000;
 
 /** Dependencies of {@link QuicListener}. */
 export interface QuicListenerDeps extends QuicCertificatesDeps {
 	readonly host: ProtocolHost;
 	readonly counters: QuicCounters;
-	/** Whether one more connection of a client may begin: what to call at its end, or undefined if not. */
+	/** Admits a connection of a client. Returns a function to call at its end, or undefined if it is rejected. */
 	admit(address: string): (() => void) | undefined;
 	/** Counts a completed handshake. */
 	completed(version: string, resumed: boolean): void;
-	/** A connection, or the attempt at one, is over. */
+	/** Called when a connection, or an attempt to establish one, has ended. */
 	ended(): void;
 }
 
-/** The listener. It takes connections between `open` and `drain`. */
+/** Accepts connections between `open` and `drain`. */
 export class QuicListener implements QuicEndpointOwner, TlsListener {
 	readonly #deps: QuicListenerDeps;
 	readonly #certificates: QuicCertificates;
@@ -85,12 +85,12 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 		}
 	}
 
-	/** The value of `Alt-Svc` that tells clients of TCP (RFC 7838 §3). */
+	/** The value of `Alt-Svc` for clients over TCP (RFC 7838 §3). */
 	get advertisement(): string {
 		return `h3=":${this.#port}"; ma=${ADVERTISED_SECONDS}`;
 	}
 
-	/** Takes connections from now on, after `drain` as well. */
+	/** Starts to accept connections. May be called again after `drain`. */
 	open(): void {
 		this.#draining = false;
 		for (const endpoint of this.#endpoints) endpoint.resume();
@@ -113,7 +113,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 		return this.#limit;
 	}
 
-	/** Open connections, unfinished handshakes included. */
+	/** Number of open connections, including unfinished handshakes. */
 	get connections(): number {
 		return this.#endpoints.reduce((sum, endpoint) => sum + endpoint.connections, 0);
 	}
@@ -135,7 +135,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	drain(gently = false): void {
 		this.#draining = true;
 		for (const endpoint of this.#endpoints) endpoint.drain(gently);
-		// The server itself goes on: HTTP/3 may be turned on again before the last connection has ended.
+		// The endpoint itself stays open, because HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
 	}
 
@@ -144,7 +144,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 		return this.#draining;
 	}
 
-	/** Ends every connection at once, and closes the socket. */
+	/** Closes all connections at once, and the socket. */
 	close(): void {
 		this.#deps.tls.unlisten(this);
 		for (const endpoint of this.#endpoints) endpoint.close();
@@ -186,7 +186,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	}
 
 	failed(error: unknown): void {
-		// Once a minute: what fails for one connection may fail for many.
+		// A warning is logged once a minute at most, because what fails for one connection may fail for many.
 		const now = performance.now();
 		if (now < this.#warnAgainAt) return;
 		this.#warnAgainAt = now + 60_000;
@@ -206,6 +206,6 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	}
 
 	onTrustLost(): void {
-		// Nobody is verified over QUIC.
+		// No client certificates are verified over QUIC.
 	}
 }

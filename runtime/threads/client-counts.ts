@@ -2,18 +2,18 @@
 import { randomInt } from 'node:crypto';
 import { parseIp } from '../../compiler/exchange/ip-address.ts';
 
-/** Cells per line; each thread has two lines. */
+/** Number of cells per line. Each thread has two lines. */
 const CELLS = 16_384;
 /** Slot of the seed in a row. */
 const SEED_SLOT = 2 * CELLS;
 
-/** Int32s in a thread's row. */
+/** Int32 values in a thread's row. */
 export const CLIENT_SLOTS: number = SEED_SLOT + 1;
 
 /**
- * Counters by client (a count-min sketch). An address has a cell in each of two lines, selected by a hash that nobody outside
- * can know; its count is the lower of the two, so it can only be too high, and only if both cells are shared with busy
- * addresses. Each thread counts in its own row, which is cleared when it dies.
+ * Counters by client (a count-min sketch). An address has one cell in each of two lines, selected by a hash that outsiders cannot
+ * know. Its count is the lower of the two, so it can only be too high, and only if both cells are shared with busy addresses. Each
+ * thread counts in its own row, which is cleared when the thread dies.
  */
 export class ClientCounts {
 	readonly #cells: Int32Array;
@@ -21,7 +21,7 @@ export class ClientCounts {
 	readonly #own: number;
 	readonly #seed: number;
 
-	/** `buffer` holds `rows` rows of CLIENT_SLOTS Int32; `row` is this thread's. */
+	/** @param buffer `rows` rows of CLIENT_SLOTS Int32 values. @param row This thread's row. */
 	constructor(buffer: SharedArrayBuffer, rows: number, row: number) {
 		this.#cells = new Int32Array(buffer);
 		this.#rows = rows;
@@ -48,7 +48,7 @@ export class ClientCounts {
 		return sum;
 	}
 
-	/** Returns a seed that another thread already has, otherwise a new one. Each row has a copy, because row 0 can be cleared. */
+	/** Returns the seed of another thread, if one has a seed, or else a new one. Each row has a copy, because row 0 may be cleared. */
 	#agreedSeed(): number {
 		let seed = 0;
 		for (let row = 0; row < this.#rows && seed === 0; row++) {
@@ -60,7 +60,7 @@ export class ClientCounts {
 	}
 }
 
-/** Returns what counts as one client: an IPv4 address, or the /64 of an IPv6 address, which is what one customer gets. */
+/** Returns the key of a client: its IPv4 address, or the /64 prefix of its IPv6 address, which is what one customer gets. */
 export function clientKey(address: string): string {
 	if (!address.includes(':')) return address;
 	const ip = parseIp(address);
@@ -74,7 +74,7 @@ export function agreedSeed(cells: Int32Array, cell: number): number {
 	return Atomics.compareExchange(cells, cell, 0, made) || made;
 }
 
-/** Returns a hash of a client that nobody outside can know, for {@link firstOf} and {@link secondOf}. */
+/** Returns a hash of a client that outsiders cannot know, for {@link firstOf} and {@link secondOf}. */
 export function hashOf(text: string, seed: number): number {
 	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -86,7 +86,7 @@ export function firstOf(hash: number): number {
 	return mixed(hash);
 }
 
-/** Returns another one, independent of the first. */
+/** Returns a second such number, which is independent of the first. */
 export function secondOf(hash: number): number {
 	return mixed(hash ^ 0x9e3779b9);
 }
