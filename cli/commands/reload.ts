@@ -30,6 +30,7 @@ export const reload: Command = {
 		'What a running process can change takes effect at once: sites, handlers, upstreams, certificates, logs, limits and time-outs. The rest needs a new process: listen addresses, names that TLS has never been served for, startup settings such as `threads`, `metrics`, `trusted_proxies` and the address of the Admin API, and client certificates on a listener that had none. Then the command prints the reasons. With `--handover`, it is done all the same, without losing a connection: a new process takes over the listening sockets, and once it serves, the old one finishes its connections, for as long as `grace_period` allows, and ends. If the new process fails, the old one serves on.',
 		'With `--confirm`, a configuration is refused if the server could not roll it back: because that would need a restart, or because the running configuration no longer compiles.',
 		"With `--accept` and `--revert`, the file is read only for the server's Admin API address and token.",
+		'With `--pid`, the Admin API is not used: the process, which systemd runs, is sent SIGUSR1, and the exit status is 1 if it refused its file. The unit of the server uses this as its `ExecReload`. It needs the environment variable RUNTIME_DIRECTORY of the unit.',
 		TOKEN_RULE,
 		LANGUAGE_RULE,
 	],
@@ -53,10 +54,17 @@ export const reload: Command = {
 			value: 'RATE',
 			summary: 'With --confirm, roll back as soon as the share of error responses, 0 to 1, exceeds this',
 		},
+		{
+			name: 'pid',
+			value: 'PID',
+			summary: 'Make this process read its own file again, and wait for the result; see above',
+		},
 		{ name: 'accept', summary: 'Confirm the pending configuration; sends no configuration' },
 		{ name: 'revert', summary: 'Roll back the pending configuration; sends no configuration' },
 	],
 	async run(invocation) {
+		const pid = invocation.value('pid');
+		if (pid !== undefined) return await signaled(pid, invocation);
 		const decision = decisionOf(invocation);
 		if (decision) return decide(decision, invocation);
 		const query = queryOf(invocation);
@@ -76,9 +84,9 @@ export const reload: Command = {
 			throw answerFailure(answer, `The server did not apply ${input.name}`, hint);
 		}
 		printError(answerWarnings(answer));
-		const pid = member(member(answer.body, 'handover'), 'pid');
-		if (typeof pid === 'number') {
-			print(`${input.name} is now being served by process ${pid}, which has taken over.\n`);
+		const successor = member(member(answer.body, 'handover'), 'pid');
+		if (typeof successor === 'number') {
+			print(`${input.name} is now being served by process ${successor}, which has taken over.\n`);
 			return EXIT.ok;
 		}
 		const state = member(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
@@ -91,6 +99,21 @@ export const reload: Command = {
 		return EXIT.ok;
 	},
 };
+
+/** `--pid`: makes a server that systemd runs read its file again. */
+async function signaled(text: string, invocation: Invocation): Promise<number> {
+	const pid = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined;
+	if (pid === undefined) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
+	const values = ['config', 'adapter', 'address', 'confirm', 'max-error-rate'];
+	const others = values.filter(name => invocation.value(name) !== undefined);
+	others.push(...['force', 'handover', 'accept', 'revert'].filter(name => invocation.flag(name)));
+	if (others.length > 0) throw new CommandFailure(`\`--pid\` and \`--${others[0]}\` cannot be combined.`);
+	const { reloadBySignal } = await import('../serving/reload-answer.ts');
+	const { isServed, message, details } = await reloadBySignal(pid);
+	if (!isServed) throw new CommandFailure(message, { before: details });
+	print(`${message}\n`);
+	return EXIT.ok;
+}
 
 /** Returns this process's command line, quoted for a shell. */
 function commandLine(): string {

@@ -2,7 +2,7 @@
 import { quoted, UnknownWord } from '../command/arguments.ts';
 import { type Command, EXIT } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
-import { controlService, SERVICE_ACTIONS, thisMachine, UNIT } from '../control/service-control.ts';
+import { controlService, SERVICE_ACTIONS, thisMachine } from '../control/service-control.ts';
 
 /** Controls the unit installed by packaging/install.sh. */
 export const service: Command = {
@@ -10,7 +10,7 @@ export const service: Command = {
 	summary: 'Control the installed systemd unit',
 	details: [
 		'Calls systemctl for the unit `svc`. Requires Linux with systemd.',
-		'`status` prints the state of the unit. `reload` sends the signal to reload the configuration file; the exit status is that of systemctl and does not say whether the reload succeeded: see the status and the journal.',
+		'`status` prints the state of the unit. `reload` makes the server read its configuration file again; if that is refused, the exit status is not 0, the server goes on as before, and the status and the journal have the reasons.',
 	],
 	args: [
 		{
@@ -31,7 +31,7 @@ export const service: Command = {
 		}
 		const status = await controlService(action, thisMachine());
 		if (action === 'reload' && status === EXIT.ok) {
-			print(`Reload signal sent. For the result, see \`svc service status\` and \`journalctl -u ${UNIT}\`.\n`);
+			print('The configuration file has been read again.\n');
 		}
 		return status;
 	},

@@ -89,7 +89,7 @@ install_folders() {
 
 install_unit() {
 	install -d -m 755 "$(dirname -- "$unit")"
-	sed "s|^ExecStart=/usr/local/bin/|ExecStart=$prefix/bin/|" "$here/svc.service" >"$unit"
+	sed "s|^\(Exec[A-Za-z]*\)=/usr/local/bin/|\1=$prefix/bin/|" "$here/svc.service" >"$unit"
 	chmod 644 "$unit"
 	install -m 644 "$here/svc.socket" "$socket"
 	if systemd_runs; then systemctl daemon-reload; fi

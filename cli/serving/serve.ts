@@ -7,6 +7,7 @@ import { type AdminLog, type AdminServer, notSaved, startAdmin, wantedAddress } 
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import { inheritedPassedSockets, takePassedSockets } from '../../runtime/listeners/passed-sockets.ts';
+import type { LoadOutcome } from '../../runtime/main/control.ts';
 import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
 import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
@@ -21,6 +22,7 @@ import { readConfiguration } from '../configuration/configuration.ts';
 import { Autosave, stateFolder } from './autosave.ts';
 import { type OfferedProcess, OWN_KEEPER, type Predecessor, type ServedAs, startSuccessor } from './handover.ts';
 import { Keeper, tellKeeper } from './keeper.ts';
+import { answerReload, type ReloadAnswer } from './reload-answer.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
@@ -146,7 +148,7 @@ class ServerProcess {
 		const { admin, saves } = offer.process;
 		if (admin && this.#admin === undefined) await this.#listenOnAdmin(runtime, admin);
 		await this.#tellManager(runtime);
-		if (this.#manager && !(await this.#manager.isMain())) {
+		if (this.#manager && !(await this.#manager.isMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
 		runtime.takeOver();
@@ -266,7 +268,7 @@ class ServerProcess {
 		}
 		runtime.rollLogs(true);
 		if (!this.#stopping) {
-			void this.#manager?.isMain();
+			void this.#manager?.isMain(`Handover failed: ${result.message}`);
 			runtime.log('error', 'runtime', 'the handover failed; serving on as before', { cause: result.message });
 		}
 		if (this.#stopsAfterHandover) this.#stop();
@@ -337,7 +339,17 @@ class ServerProcess {
 	#reloadSoon(cause: string): void {
 		if (!this.#isReady) this.#reloadWanted = cause;
 		else if (this.#options.source) this.#reload(cause);
-		else this.#runtime?.log('warn', 'signals', 'nothing can be reloaded: the configuration did not come from a file');
+		else {
+			const began = String(process.hrtime.bigint());
+			const why = 'nothing can be reloaded: the configuration did not come from a file';
+			this.#runtime?.log('warn', 'signals', why);
+			this.#answerReload({
+				began,
+				isServed: false,
+				message: 'The configuration did not come from a file.',
+				details: '',
+			});
+		}
 	}
 
 	readonly #crash = (error: unknown): void => {
@@ -376,6 +388,15 @@ class ServerProcess {
 			);
 	}
 
+	#answerReload(answer: ReloadAnswer): void {
+		try {
+			answerReload(answer);
+		} catch (error) {
+			const cause = sentenceOf(error);
+			this.#runtime?.log('warn', 'config', 'the answer to a reload could not be written', { cause });
+		}
+	}
+
 	/** Reads the file and loads it. Reloads are serialized. */
 	#reload(cause: string): Promise<void> {
 		this.#reloading = this.#reloading.then(async () => {
@@ -384,24 +405,40 @@ class ServerProcess {
 			if (!source || !runtime || this.#stopping) return;
 			runtime.log('info', 'config', 'reloading', { cause, source: source.name });
 			this.#manager?.reloading();
+			const began = String(process.hrtime.bigint());
+			let answer: Omit<ReloadAnswer, 'began'>;
 			try {
 				const input = await readConfiguration(source);
 				this.#watch?.follow(input);
 				const outcome = await runtime.load(input);
-				// The log contains the messages. A terminal also gets the source excerpts.
-				if (outcome.result === 'refused' && process.stderr.isTTY) {
-					printError(
-						`${outcome.diagnostics.map(({ text }) => `${text}\n\n`).join('')}${refusal(input.name, outcome.diagnostics)}\n`,
-					);
-				}
+				answer = answerOf(outcome, input.name);
+				// The log has the messages; a terminal also gets the source excerpts.
+				if (outcome.result === 'refused' && process.stderr.isTTY) printError(`${answer.details}${answer.message}\n`);
 			} catch (error) {
-				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: sentenceOf(error) });
-			} finally {
-				this.#manager?.reloaded();
+				answer = { isServed: false, message: sentenceOf(error), details: '' };
+				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: answer.message });
 			}
+			this.#manager?.reloaded(answer.isServed ? answer.message : `Reload failed: ${answer.message}`);
+			this.#answerReload({ began, ...answer });
 		});
 		return this.#reloading;
 	}
+}
+
+/** Returns the answer to a reload from the file `name`. */
+function answerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 'began'> {
+	if (outcome.result === 'applied') {
+		const what = outcome.unchanged ? 'has not changed' : 'is now being served';
+		return { isServed: true, message: `${name} ${what} (generation ${outcome.generation}).`, details: '' };
+	}
+	if (outcome.result === 'failed') return { isServed: false, message: outcome.message, details: '' };
+	if (outcome.result === 'restart_required') {
+		const reasons = outcome.reasons.map(({ message }) => message).join(' ');
+		return { isServed: false, message: `${name} needs a restart or a handover: ${reasons}`, details: '' };
+	}
+	const diagnostics = 'diagnostics' in outcome ? (outcome.diagnostics ?? []) : [];
+	const details = diagnostics.map(({ text }) => `${text}\n\n`).join('');
+	return { isServed: false, message: refusal(name, diagnostics), details };
 }
 
 /** Returns the error to report for a server that did not start. */

@@ -6,6 +6,9 @@ const PROGRAM = 'systemd-notify';
 /** Milliseconds after which a notification is considered lost. */
 const NOTIFY_TIMEOUT = 10_000;
 
+/** Maximum characters of the unit's status line. */
+const MAX_STATUS = 300;
+
 /** Notifies the service manager that started this process. */
 export class ServiceManager {
 	readonly #env: NodeJS.ProcessEnv;
@@ -44,8 +47,8 @@ export class ServiceManager {
 	}
 
 	/** Reports this process as the service's main process. Resolves to false if that failed. */
-	async isMain(): Promise<boolean> {
-		this.#tell(`MAINPID=${process.pid}`, 'READY=1');
+	async isMain(status: string): Promise<boolean> {
+		this.#tell(`MAINPID=${process.pid}`, 'READY=1', statusOf(status));
 		await this.#told;
 		return !this.#hasFailed;
 	}
@@ -54,9 +57,9 @@ export class ServiceManager {
 		this.#tell('RELOADING=1');
 	}
 
-	/** Reports the end of a reload, successful or not. */
-	reloaded(): void {
-		this.#tell('READY=1');
+	/** Reports the end of a reload. `status` says how it ended, for `systemctl status`. */
+	reloaded(status: string): void {
+		this.#tell('READY=1', statusOf(status));
 	}
 
 	/** Reports the beginning of a stop. The watchdog is still notified, because requests in flight may take time. */
@@ -91,4 +94,10 @@ export class ServiceManager {
 			);
 		});
 	}
+}
+
+/** Returns the assignment of the unit's status line. */
+function statusOf(text: string): string {
+	const line = text.replaceAll(/\s+/g, ' ').trim();
+	return `STATUS=${line.length > MAX_STATUS ? `${line.slice(0, MAX_STATUS - 1)}…` : line}`;
 }

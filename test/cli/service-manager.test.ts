@@ -1,17 +1,18 @@
 /** Notifications to systemd, recorded by a fake systemd-notify. */
+import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ServiceManager } from '../../cli/serving/service-manager.ts';
-import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, runCommand, serve, temporaryFolder } from '../harness.ts';
 import { eventually, respondingSite, withServer } from '../runtime/running-server.ts';
 
 const manager = suite('service manager');
 
 async function run(
 	script: string,
-	test: (told: () => string[], child: Awaited<ReturnType<typeof serve>>) => Promise<void>,
+	test: (told: () => string[], child: Awaited<ReturnType<typeof serve>>, file: string) => Promise<void>,
 ) {
 	const folder = temporaryFolder();
 	const [port] = (await freePorts(1)) as [number];
@@ -24,11 +25,11 @@ async function run(
 	const server = await serve([file], port, {
 		env: {
 			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: told, XDG_STATE_HOME: folder },
-			...{ NOTIFY_SOCKET: path.join(folder, 'socket'), WATCHDOG_USEC: '400000' },
+			...{ NOTIFY_SOCKET: path.join(folder, 'socket'), WATCHDOG_USEC: '400000', RUNTIME_DIRECTORY: folder },
 		},
 	});
 	try {
-		await test(() => (existsSync(told) ? readFileSync(told, 'utf8').trim().split('\n') : []), server);
+		await test(() => (existsSync(told) ? readFileSync(told, 'utf8').trim().split('\n') : []), server, file);
 	} finally {
 		await server.stop();
 	}
@@ -36,16 +37,59 @@ async function run(
 
 manager('receives readiness, reloads and the stop in order, and watchdog messages in between', async () => {
 	let last: () => string[] = () => [];
-	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server) => {
+	let name = '';
+	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server, file) => {
 		last = told;
+		name = file;
 		await eventually('ready and alive', () => told()[0] === 'READY=1' && told().includes('WATCHDOG=1'));
 		server.child.kill('SIGUSR1');
-		await eventually('reloaded', () => told().filter(line => line === 'READY=1').length === 2);
+		await eventually('reloaded', () => told().filter(line => line.startsWith('READY=1')).length === 2);
 	});
 	assert.equal(
 		last().filter(line => line !== 'WATCHDOG=1'),
-		['READY=1', 'RELOADING=1', 'READY=1', 'STOPPING=1'],
+		['READY=1', 'RELOADING=1', `READY=1 STATUS=${name} has not changed (generation 1).`, 'STOPPING=1'],
 	);
+});
+
+manager('learns from the exit status of its reload command, and from the status line, how a reload ended', async () => {
+	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server, file) => {
+		const last = (): string | undefined => told().findLast(line => line.includes('STATUS='));
+		const reload = () =>
+			runCommand(['reload', '--pid', String(server.child.pid)], { env: { RUNTIME_DIRECTORY: path.dirname(file) } });
+		const good = readFileSync(file, 'utf8');
+		writeFileSync(file, good.replace('"hi"', '"changed"'));
+		const served = await reload();
+		assert.is(served.status, 0, served.stderr);
+		assert.is(served.stdout, `${file} is now being served (generation 2).\n`);
+		await eventually('told', () => last() === `READY=1 STATUS=${file} is now being served (generation 2).`);
+
+		writeFileSync(file, good.replace('respond', 'resond'));
+		const refused = await reload();
+		assert.is(refused.status, 1);
+		assert.match(refused.stderr, /error\[.*resond/s);
+		await eventually('told', () => last()?.startsWith('READY=1 STATUS=Reload failed: ') === true);
+
+		writeFileSync(file, good.replace('127.0.0.1', 'localhost').replace('threads 1', 'threads 2'));
+		const needing = await reload();
+		assert.is(needing.status, 1);
+		assert.match(needing.stderr, /needs a restart or a handover: .*threads/s);
+		assert.match(last() ?? '', /STATUS=Reload failed: /);
+
+		writeFileSync(file, good);
+		assert.is((await reload()).status, 0);
+	});
+});
+
+manager('is told if there is nothing to wait for', async () => {
+	const env = { RUNTIME_DIRECTORY: temporaryFolder() };
+	const gone = spawnSync('true').pid;
+	const ended = await runCommand(['reload', '--pid', String(gone)], { env });
+	assert.is(ended.status, 1);
+	assert.is(ended.stderr, `error: Process ${gone} cannot be told to reload: it has ended.\n`);
+	const without = await runCommand(['reload', '--pid', '1'], { env: { RUNTIME_DIRECTORY: '' } });
+	assert.match(without.stderr, /`--pid` needs the environment variable RUNTIME_DIRECTORY/);
+	const both = await runCommand(['reload', '--pid', '1', '--force'], { env });
+	assert.match(both.stderr, /`--pid` and `--force` cannot be combined/);
 });
 
 manager('may reject notifications without affecting the server', async () => {

@@ -42,8 +42,13 @@ unit('ExecStart is a valid command line', async () => {
 	assert.equal(parseArguments(run, rest).plain, ['--config=/etc/svc/Configfile', '--']);
 });
 
-unit('a reload sends the signal that svc handles, and a child process may report readiness', () => {
-	assert.is(service('ExecReload'), '/bin/kill -USR1 $MAINPID');
+unit('a reload waits for the result, and a child process may report readiness', async () => {
+	const [program, ...words] = service('ExecReload')!.split(' ');
+	assert.is(program, '/usr/local/bin/svc');
+	const { command, rest } = scan(words);
+	const reload = await COMMANDS.find(({ name }) => name === command)!.load();
+	assert.equal(parseArguments(reload, rest).plain, ['--pid=$MAINPID', '--']);
+	assert.is(service('RuntimeDirectory'), 'svc');
 	assert.is(service('Type'), 'notify');
 	assert.is(service('NotifyAccess'), 'all');
 });

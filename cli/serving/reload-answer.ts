@@ -1,0 +1,75 @@
+/**
+ * The answer to a reload by signal. A server that a service manager has given a folder for run-time files writes it there, and
+ * `svc reload --pid` waits for it, so that `systemctl reload` fails if the configuration is refused.
+ */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CommandFailure } from '../command/command.ts';
+
+/** How a reload ended. */
+export interface ReloadAnswer {
+	/** `process.hrtime.bigint()` when it began, as a decimal number. All processes of a machine have the same clock. */
+	readonly began: string;
+	readonly isServed: boolean;
+	/** One sentence. */
+	readonly message: string;
+	/** Diagnostics with source excerpts, to be printed before the message. */
+	readonly details: string;
+}
+
+type Environment = { readonly [name: string]: string | undefined };
+
+/** Milliseconds between two looks for the answer. */
+const LOOK_INTERVAL_MS = 50;
+
+/** Returns the file in which a process answers, or undefined if it has no folder for run-time files. */
+function answerFile(environment: Environment, pid: number): string | undefined {
+	const folder = environment.RUNTIME_DIRECTORY?.split(':')[0];
+	return folder ? path.join(folder, `reload-${pid}.json`) : undefined;
+}
+
+/** Writes the answer of this process. Does nothing without a folder. Throws the system's error. */
+export function answerReload(answer: ReloadAnswer): void {
+	const file = answerFile(process.env, process.pid);
+	if (file === undefined) return;
+	writeFileSync(`${file}~`, JSON.stringify(answer), { mode: 0o600 });
+	renameSync(`${file}~`, file);
+}
+
+/** Sends the signal to a server, and resolves to its answer. @throws {@link CommandFailure} if none can come */
+export async function reloadBySignal(pid: number): Promise<ReloadAnswer> {
+	const file = answerFile(process.env, pid);
+	if (file === undefined) {
+		throw new CommandFailure(
+			'`--pid` needs the environment variable RUNTIME_DIRECTORY, with the folder that the server was given by systemd.',
+		);
+	}
+	const sent = process.hrtime.bigint();
+	signal(pid, 'SIGUSR1');
+	for (;;) {
+		const answer = readAnswer(file);
+		// An earlier reload may end only now.
+		if (answer !== undefined && BigInt(answer.began) >= sent) return answer;
+		await sleep(LOOK_INTERVAL_MS);
+		signal(pid, 0);
+	}
+}
+
+function signal(pid: number, which: 'SIGUSR1' | 0): void {
+	try {
+		process.kill(pid, which);
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		const reason = code === 'ESRCH' ? 'it has ended' : code === 'EPERM' ? 'it belongs to another user' : code;
+		throw new CommandFailure(`Process ${pid} cannot be told to reload: ${reason}.`);
+	}
+}
+
+function readAnswer(file: string): ReloadAnswer | undefined {
+	try {
+		return JSON.parse(readFileSync(file, 'utf8')) as ReloadAnswer;
+	} catch {
+		return undefined;
+	}
+}
