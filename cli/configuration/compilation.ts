@@ -5,7 +5,7 @@ import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document } from '../../compiler/document/document.ts';
-import { SilencingComments } from '../../compiler/lint/silence.ts';
+import { SilencingComments } from '../../compiler/lint/silencing-comments.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference } from '../../compiler/syntax/format-difference.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';

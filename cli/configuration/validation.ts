@@ -5,7 +5,7 @@ import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { Findings } from '../../compiler/diagnostics/formats/findings.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
-import { SilencingComments } from '../../compiler/lint/silence.ts';
+import { SilencingComments } from '../../compiler/lint/silencing-comments.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { locateFindings } from '../../runtime/preflight/finding.ts';

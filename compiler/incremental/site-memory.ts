@@ -1,7 +1,7 @@
 /** Remembers the sites made from pieces of text: their expanded and lowered forms, and what these depended on. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Site } from '../document/document.ts';
-import type { SiteDependencies } from '../lower/site-watch.ts';
+import type { SiteDependencies } from '../lower/site-dependencies.ts';
 import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { SiteBlock } from '../syntax/ast.ts';

@@ -16,7 +16,7 @@ import { lintRules } from './index.ts';
 import { LintContext, type LintSubject } from './inspection/lint-context.ts';
 import { walkDocument } from './inspection/walk-document.ts';
 import { snippetUnused } from './rules/snippet-unused.ts';
-import { SilencingComments } from './silence.ts';
+import { SilencingComments } from './silencing-comments.ts';
 
 /** A compiled configuration and everything its rules may inspect. */
 export interface LintInput {

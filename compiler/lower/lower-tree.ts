@@ -19,7 +19,7 @@ import { Lowering, type LoweringEnvironment } from './lowering.ts';
 import { Origins } from './origins.ts';
 import type { Placeholders } from './placeholders.ts';
 import { registryOf } from './registry.ts';
-import type { SiteDependencies } from './site-watch.ts';
+import type { SiteDependencies } from './site-dependencies.ts';
 import { UpstreamTable, withoutUpstreamLines } from './upstream-table.ts';
 
 /** The input of {@link TreeLowering}, apart from the tree. */

@@ -20,7 +20,7 @@ import type { MatcherScope } from './matcher-scope.ts';
 import type { Origins } from './origins.ts';
 import type { Placeholders } from './placeholders.ts';
 import type { Registry } from './registry.ts';
-import type { SiteDependencies } from './site-watch.ts';
+import type { SiteDependencies } from './site-dependencies.ts';
 
 /** The input of lowering, apart from the tree. */
 export interface LoweringEnvironment {

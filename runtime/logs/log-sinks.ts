@@ -5,7 +5,7 @@ import {
 	type CollectorAddress,
 	parseCollectorAddress,
 } from '../../compiler/modules/providers/log-writers/net-output.ts';
-import { leaseKey } from '../threads/lease-table.ts';
+import { leaseKey } from '../threads/lease-registry.ts';
 import { openLogFile } from './file-writer.ts';
 import type { LogEntry } from './log-entry.ts';
 import { type LineKind, LogLosses, TOO_SLOW, type WriterEvents } from './log-losses.ts';

@@ -10,7 +10,7 @@ import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { tlsFilePaths } from '../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
-import type { LeaseHandle } from '../threads/lease-table.ts';
+import type { LeaseHandle } from '../threads/lease-registry.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
 import {
 	Generation,

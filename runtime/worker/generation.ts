@@ -5,7 +5,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../compiler/exchange/handler.ts';
 import { FIRST_ROUTE_STEP, type StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { CONTROL_GENERATION } from '../threads/control-words.ts';
-import type { LeaseHandle, LeaseRegistry } from '../threads/lease-table.ts';
+import type { LeaseHandle, LeaseRegistry } from '../threads/lease-registry.ts';
 
 /** A site's closures and the leases that they hold. */
 export interface SiteUnit {

@@ -16,7 +16,7 @@ import { countCacheEvent } from '../metrics/cache-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
-import { LeaseRegistry, leaseKey } from '../threads/lease-table.ts';
+import { LeaseRegistry, leaseKey } from '../threads/lease-registry.ts';
 import type { WantedMemory } from '../threads/shared-rows.ts';
 import type { Sampler } from '../tracing/sampler.ts';
 import { ThreadTracer } from '../tracing/thread-tracer.ts';

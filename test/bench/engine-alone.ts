@@ -13,7 +13,7 @@ import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { DirectSocket, type StreamHandle } from '../../runtime/sockets/direct-socket.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
-import { LeaseRegistry } from '../../runtime/threads/lease-table.ts';
+import { LeaseRegistry } from '../../runtime/threads/lease-registry.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../runtime/tls/thread-tls.ts';
 import { Generation, Generations } from '../../runtime/worker/generation.ts';

@@ -1,7 +1,7 @@
 /** Random regular expressions, malicious subjects, and the non-backtracking engine. */
 import { LinearRegExp } from '../../compiler/codegen/regexp/linear-regexp.ts';
+import { MatchPaths } from '../../compiler/codegen/regexp/match-paths.ts';
 import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';
-import { MatchPaths } from '../../compiler/codegen/regexp/paths.ts';
 import { compileProgram } from '../../compiler/codegen/regexp/program.ts';
 import { CONFIGURED_REGEXP_BOUNDS } from '../../compiler/codegen/regexp/regexp-bounds.ts';
 import { regexpSource } from '../../compiler/codegen/regexp/regexp-source.ts';

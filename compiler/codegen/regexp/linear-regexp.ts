@@ -1,5 +1,5 @@
 /** Regular expressions that take time linear in the length of the subject, whatever its contents. */
-import type { MatchPaths } from './paths.ts';
+import type { MatchPaths } from './match-paths.ts';
 import type { Program } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 

@@ -4,8 +4,8 @@
  */
 import { type MatchStarts, matchStartsOf, maxFastSubjectLength } from './backtracking.ts';
 import { LinearRegExp } from './linear-regexp.ts';
+import { MatchPaths, maxPathLength } from './match-paths.ts';
 import { parseRegexp } from './parse-regexp.ts';
-import { MatchPaths, maxPathLength } from './paths.ts';
 import { compileProgram } from './program.ts';
 import { CONFIGURED_REGEXP_BOUNDS, type RegexpBounds } from './regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp-error.ts';

@@ -3,8 +3,8 @@ import { performance } from 'node:perf_hooks';
 import type { TransferLimits } from '../../../compiler/exchange/exchange.ts';
 import { type ClientSocket, queuedBytes } from '../../sockets/client-socket.ts';
 import type { Engine } from './engine.ts';
-import { TransferPace } from './pace.ts';
 import type { TimedItem } from './timer-wheel.ts';
+import { TransferPace } from './transfer-pace.ts';
 
 /** The connection, as its clock sees it. */
 export interface ClockOwner {

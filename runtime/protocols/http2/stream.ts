@@ -11,8 +11,8 @@ import {
 } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
-import { TransferPace } from '../http1/pace.ts';
 import { SERVER_NAME } from '../http1/response-head.ts';
+import { TransferPace } from '../http1/transfer-pace.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
 import { INITIAL_STREAM_WINDOW, LONG_TEXT_CHARS, MAX_DRAIN_MS, MAX_STREAM_WINDOW, RESET_DELAY_MS } from './limits.ts';

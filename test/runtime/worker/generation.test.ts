@@ -8,7 +8,7 @@ import type { Plan } from '../../../compiler/codegen/plan/plan.ts';
 import type { Document, Site } from '../../../compiler/document/document.ts';
 import type { LeaseKinds } from '../../../compiler/exchange/leases.ts';
 import { CONTROL_SLOTS } from '../../../runtime/threads/control-words.ts';
-import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-table.ts';
+import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-registry.ts';
 import { type DocumentImage, documentImage, generationDelta } from '../../../runtime/worker/document-image.ts';
 import { Generations } from '../../../runtime/worker/generation.ts';
 import {

@@ -1,7 +1,7 @@
 /** Shared resources, counted by key. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-table.ts';
+import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-registry.ts';
 
 const leases = suite('leases');
 

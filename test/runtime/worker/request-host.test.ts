@@ -10,7 +10,7 @@ import type { LogEntry } from '../../../runtime/logs/log-entry.ts';
 import { ROW_LENGTH, ROW_SLOT } from '../../../runtime/metrics/counter-row.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
 import { CONTROL_SLOTS } from '../../../runtime/threads/control-words.ts';
-import { LeaseRegistry } from '../../../runtime/threads/lease-table.ts';
+import { LeaseRegistry } from '../../../runtime/threads/lease-registry.ts';
 import { ThreadActivity } from '../../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { Generation, Generations } from '../../../runtime/worker/generation.ts';

@@ -1,8 +1,8 @@
 /** Deadlines in a timer wheel: each fires after it has passed and never before, however it was changed. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { TransferPace } from '../../../../runtime/protocols/http1/pace.ts';
 import { type TimedItem, TimerWheel } from '../../../../runtime/protocols/http1/timer-wheel.ts';
+import { TransferPace } from '../../../../runtime/protocols/http1/transfer-pace.ts';
 
 const wheels = suite('timer wheel');
 
