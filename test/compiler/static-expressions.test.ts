@@ -44,6 +44,7 @@ const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 		/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END (?:[A-Z]+ )?PRIVATE KEY-----/,
 	],
 	'where they begin to match they succeed': [
+		/[^A-Z0-9]+/g,
 		/[\s,]+/,
 		/[ \t]+/g,
 		/[ \t,]+/,
