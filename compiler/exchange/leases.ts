@@ -290,6 +290,11 @@ export interface ServedFile {
 	readonly changed: FileTime;
 }
 
+/** Counts an event in the whole process, across threads and generations. */
+export interface EventCounter {
+	add(): void;
+}
+
 /**
  * All kinds of leases: the settings by which each is identified, and the resource that the handler receives. A module that needs
  * a kind of its own adds it by declaration merging, so that this folder depends on no directives.
@@ -300,6 +305,8 @@ export interface LeaseKinds {
 	tracer: { settings: Record<string, never>; lease: Tracer };
 	cache: { settings: CacheSettings; lease: ResponseCache };
 	compressor: { settings: Record<string, never>; lease: Compressor };
+	/** The counter of a module's event. Its name is a metric label: lower case with underscores, from code, not from requests. */
+	event_counter: { settings: { readonly event: string }; lease: EventCounter };
 }
 
 /** Grants leases while a handler graph is built. Equal kind and settings return the same lease, even across generations. */

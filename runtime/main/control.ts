@@ -74,6 +74,8 @@ export interface RuntimeControl {
 	upstreams(): readonly UpstreamReport[];
 	/** Returns the contents of response caches and their counters since the start. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
+	/** Returns how often an event that a module counts has happened since the start, in all threads. */
+	moduleEvents(event: string): number;
 	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */
 	purge(selection: PurgeSelection): Promise<number>;
 	/** Returns all metrics in a format, as UTF-8; empty if they are off. The caller must release the memory. */

@@ -19,6 +19,7 @@ import { machineText } from '../logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from '../logs/process-log.ts';
 import { cacheEvents } from '../metrics/cache-counters.ts';
 import { ROW_SLOT } from '../metrics/counter-row.ts';
+import { moduleEvents } from '../metrics/module-counters.ts';
 import { NO_SCRAPE, type Scrape, scrapeToString } from '../metrics/scrape-memory.ts';
 import { ThreadTotals } from '../metrics/thread-totals.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
@@ -210,6 +211,11 @@ export class Runtime implements RuntimeControl {
 	/** Returns the contents of response caches and their counters. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } } {
 		return { stores: this.#caches.reports(), events: cacheEvents(this.#totals) };
+	}
+
+	/** Returns how often an event that a module counts has happened since the start, in all threads. */
+	moduleEvents(event: string): number {
+		return moduleEvents(this.#totals, event);
 	}
 
 	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */

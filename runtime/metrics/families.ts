@@ -97,11 +97,17 @@ export const TLS_FAMILIES = {
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
+/** Families about the events that modules count, always collected. */
+export const MODULE_FAMILIES = {
+	events: { name: 'svc_module_events_total', help: 'Events that modules count, by name.', type: 'counter' },
+} as const satisfies { readonly [name: string]: SeriesFamily };
+
 /** Every family whose series are in the threads' pages of shared memory. */
 export const SERIES_FAMILIES: readonly SeriesFamily[] = [
 	...Object.values(HTTP_FAMILIES),
 	...Object.values(UPSTREAM_FAMILIES),
 	...Object.values(TLS_FAMILIES),
+	...Object.values(MODULE_FAMILIES),
 ];
 
 /** Returns how many slots one series of a family needs. A histogram needs one for each bucket, `+Inf`, and the sum. */

@@ -5,6 +5,8 @@ import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { createCounterRow } from '../metrics/counter-row.ts';
+import { ModuleCounters } from '../metrics/module-counters.ts';
+import { SeriesPages } from '../metrics/series-pages.ts';
 import { CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
@@ -40,6 +42,12 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 		index: 0,
 		rows: 1,
 		counters: new Float64Array(createCounterRow()),
+		moduleCounters: new ModuleCounters(
+			new SeriesPages(
+				() => {},
+				() => {},
+			),
+		),
 		accessLogs: { terminal: false, clientIp: () => '', expand: machineText(facts) },
 		pools: {
 			clientIp: () => '',

@@ -13,6 +13,7 @@ import { type AccessLogDeps, AccessLogger } from '../logs/access-log.ts';
 import { LogSampler, SAMPLER_SLOTS } from '../logs/log-sampler.ts';
 import { sinkKey } from '../logs/log-sinks.ts';
 import { countCacheEvent } from '../metrics/cache-counters.ts';
+import type { ModuleCounters } from '../metrics/module-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
@@ -42,6 +43,8 @@ export interface LeaseThread {
 	batchPort(sink: string): AccessPort;
 	/** The thread's row of counters. */
 	readonly counters: Float64Array;
+	/** The thread's counters of modules' events. */
+	readonly moduleCounters: ModuleCounters;
 	/** Decides which requests are traced. Their spans go to `spanPort`. */
 	readonly sampler: Sampler;
 	readonly spanPort: BatchPort;
@@ -156,6 +159,10 @@ export class ThreadLeases implements LeaseSource {
 				return this.#openTracer();
 			case 'compressor':
 				return { value: this.#compressor, close: () => {} };
+			case 'event_counter': {
+				const { event } = settings as LeaseKinds['event_counter']['settings'];
+				return { value: this.#thread.moduleCounters.of(event), close: () => {} };
+			}
 			case 'cache':
 				return this.#openCache(settings as LeaseKinds['cache']['settings'], handle);
 			case 'access_log':

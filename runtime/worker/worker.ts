@@ -23,6 +23,7 @@ import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { counterRow, ROW_SLOT, threadVitalsIn } from '../metrics/counter-row.ts';
 import { HttpObserver } from '../metrics/http-observer.ts';
+import { ModuleCounters } from '../metrics/module-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { SeriesPages } from '../metrics/series-pages.ts';
 import { createHttp1Server } from '../protocols/http1/http1-server.ts';
@@ -137,10 +138,15 @@ class DataPlaneWorker implements ThreadState {
 		this.#control = control;
 		this.row = counterRow(start.counters);
 		this.#room = connectionRoom(descriptorLimit(), start.rows);
+		this.#pages = new SeriesPages(
+			buffer => this.#send({ type: 'page', buffer }),
+			series => this.#send({ type: 'series', series }),
+		);
 		this.#leases = new ThreadLeases({
 			index: start.index,
 			rows: start.rows,
 			counters: this.row,
+			moduleCounters: new ModuleCounters(this.#pages),
 			accessLogs: {
 				terminal: start.terminal,
 				clientIp: x => this.#clientIp(x),
@@ -175,10 +181,6 @@ class DataPlaneWorker implements ThreadState {
 			counters: this.row,
 		});
 		this.generations = new Generations(control, this.#leases.registry);
-		this.#pages = new SeriesPages(
-			buffer => this.#send({ type: 'page', buffer }),
-			series => this.#send({ type: 'series', series }),
-		);
 		this.#handshakes = new TlsObserver(this.#pages);
 	}
 

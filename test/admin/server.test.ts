@@ -78,6 +78,10 @@ class FakeRuntime implements RuntimeControl {
 		return { stores: [store, { ...store, own: true }], events };
 	}
 
+	moduleEvents(): number {
+		return 0;
+	}
+
 	readonly purged: unknown[] = [];
 
 	async purge(selection: unknown): Promise<number> {

@@ -35,6 +35,7 @@ const FAKE_LEASES: FakeLeases = {
 	metrics: () => ({ render: () => Promise.resolve('') }),
 	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
+	event_counter: () => ({ add: () => {} }),
 };
 
 /** Returns a fake of every kind. */

@@ -5,6 +5,7 @@ import { MetricsRegistry } from '../../../runtime/main/metrics-registry.ts';
 import { counterRow, ROW_SLOT } from '../../../runtime/metrics/counter-row.ts';
 import { HTTP_FAMILIES } from '../../../runtime/metrics/families.ts';
 import { HistogramText } from '../../../runtime/metrics/histogram-text.ts';
+import { ModuleCounters, moduleEvents } from '../../../runtime/metrics/module-counters.ts';
 import { ScrapeMemory, scrapeToString } from '../../../runtime/metrics/scrape-memory.ts';
 import { SeriesPages } from '../../../runtime/metrics/series-pages.ts';
 import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
@@ -54,6 +55,22 @@ counting('rows are summed; dead threads keep contributing counters but not gauge
 	assert.is(totals.total(ROW_SLOT.requests), 30);
 	thread(totals, 0).row[ROW_SLOT.requests] = 1;
 	assert.is(totals.total(ROW_SLOT.requests), 31);
+});
+
+counting('events of modules are summed by name, and those of dead threads are kept', () => {
+	const totals = new ThreadTotals();
+	const first = new ModuleCounters(thread(totals, 0).pages);
+	const second = new ModuleCounters(thread(totals, 1).pages);
+	assert.is(moduleEvents(totals, 'brewed'), 0);
+	first.of('brewed').add();
+	first.of('spilled').add();
+	// A later generation gets the same counter.
+	first.of('brewed').add();
+	second.of('brewed').add();
+	assert.is(moduleEvents(totals, 'brewed'), 3);
+	totals.end(0);
+	assert.is(moduleEvents(totals, 'brewed'), 3);
+	assert.is(moduleEvents(totals, 'spilled'), 1);
 });
 
 counting('equal series from several threads and pages are merged', () => {

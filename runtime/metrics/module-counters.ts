@@ -1,0 +1,39 @@
+/** The events that modules count: by name on each worker, summed for `/metrics` and the Admin API. */
+import type { EventCounter } from '../../compiler/exchange/leases.ts';
+import { MODULE_FAMILIES } from './families.ts';
+import type { SeriesPages } from './series-pages.ts';
+import type { ThreadTotals } from './thread-totals.ts';
+
+/** A thread's counters. They stay for as long as the thread, so that a load does not start them again. */
+export class ModuleCounters {
+	readonly #pages: SeriesPages;
+	readonly #counters = new Map<string, EventCounter>();
+
+	constructor(pages: SeriesPages) {
+		this.#pages = pages;
+	}
+
+	/** Returns the counter of an event. */
+	of(event: string): EventCounter {
+		let counter = this.#counters.get(event);
+		if (!counter) {
+			const { page, slot } = this.#pages.allocate(MODULE_FAMILIES.events.name, { event }, 1);
+			counter = {
+				add: () => {
+					page[slot]!++;
+				},
+			};
+			this.#counters.set(event, counter);
+		}
+		return counter;
+	}
+}
+
+/** Returns how often an event has happened, summed over all threads. */
+export function moduleEvents(totals: ThreadTotals, event: string): number {
+	let count = 0;
+	totals.each(MODULE_FAMILIES.events.name, (labels, values) => {
+		if (labels['event'] === event) count = values[0]!;
+	});
+	return count;
+}
