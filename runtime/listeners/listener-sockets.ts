@@ -82,7 +82,7 @@ export class ListenerSockets {
 				listeners.push(await this.#open(address));
 				continue;
 			}
-			const known = this.#bound.get(address.key) ?? this.#inherited?.deferred(address);
+			const known = this.#bound.get(address.key) ?? this.#inherited?.deferred(address) ?? this.#passedAt(address);
 			const { http3: _, ...bound } = known ?? (await probeListener(address));
 			const { http3 } = address;
 			listeners.push(await this.#http3.checked(http3 === undefined ? bound : { ...bound, http3 }));
@@ -144,6 +144,15 @@ export class ListenerSockets {
 		this.#keep([]);
 	}
 
+	/** Returns a TCP address with the socket that a service manager has bound to it, if any. */
+	#passedAt(address: ListenerAddress): ListenerAddress | undefined {
+		const { host, port } = address;
+		// A socket that systemd binds to a port alone accepts both families.
+		const shown = host === '' ? '[::]' : host.includes(':') ? `[${host}]` : host;
+		const descriptor = port === 0 ? undefined : this.#passed.descriptorAt(`${shown}:${port}`);
+		return descriptor === undefined ? undefined : { ...address, descriptor };
+	}
+
 	async #open(address: ListenerAddress): Promise<ListenerAddress> {
 		let held = this.#held.get(address.key);
 		if (!held) {
@@ -199,7 +208,10 @@ export class ListenerSockets {
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, unix: undefined };
 		}
-		if ('network' in at && at.network === 'unix') return bindUnix(at.path, mode);
+		if ('network' in at && at.network === 'unix') {
+			const descriptor = this.#passed.descriptorAt(at.path);
+			return descriptor === undefined ? bindUnix(at.path, mode) : { descriptor, unix: undefined };
+		}
 		throw systemError('EINVAL');
 	}
 

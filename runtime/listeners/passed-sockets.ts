@@ -1,6 +1,7 @@
 /** Sockets that a service manager passes to the process (sd_listen_fds(3)): their descriptors and names. */
 
 import type { BequeathedPassedSocket } from '../sockets/bequeathed-sockets.ts';
+import { socketAddresses } from './socket-addresses.ts';
 
 /** The first passed descriptor. */
 const FIRST = 3;
@@ -22,6 +23,9 @@ export class PassedSockets {
 	/** In a successor: the current descriptors of sockets that were passed to the first process, by their original numbers. */
 	readonly #moved: ReadonlyMap<number, number> | undefined;
 
+	/** Addresses by descriptor, once they have been looked up. */
+	#addresses: ReadonlyMap<number, string> | undefined;
+
 	/** @param names Names in the order in which the sockets were passed. The first one belongs to descriptor 3. */
 	constructor(names: readonly string[] | undefined, moved?: ReadonlyMap<number, number>) {
 		this.#names = names;
@@ -34,6 +38,13 @@ export class PassedSockets {
 			const number = FIRST + at;
 			return { number, name, descriptor: this.#moved?.get(number) ?? number };
 		});
+	}
+
+	/** Returns the descriptor of the socket with an address, as {@link socketAddresses} writes it, or undefined if none has it. */
+	descriptorAt(address: string): number | undefined {
+		this.#addresses ??= socketAddresses(this.bequeathed().map(({ descriptor }) => descriptor));
+		for (const [descriptor, at] of this.#addresses) if (at === address) return descriptor;
+		return undefined;
 	}
 
 	/** Returns the descriptor for `fd/…`: a number or a name. Throws NotPassed. */

@@ -1,14 +1,15 @@
 /** Socket activation as by systemd: sites and the Admin API listen on inherited sockets, addressed as `fd/N`. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { linkSync, renameSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { takePassedSockets } from '../../runtime/listeners/passed-sockets.ts';
 import { listenError } from '../../runtime/listeners/port-probe.ts';
-import { rawExchange, SVC, startServer, temporaryFolder } from '../harness.ts';
+import { rawExchange, runCommand, SVC, startServer, temporaryFolder } from '../harness.ts';
 
 const activation = suite('socket activation');
 const folder = temporaryFolder();
@@ -109,6 +110,59 @@ activation('inherited sockets can be named by number or name, and are not passed
 	] as const;
 	for (const [name, reason] of failures) {
 		assert.is(tellsOf(name), `Cannot listen on fd/${name}: ${reason}.`);
+	}
+});
+
+activation('inherited sockets serve the sites at their addresses, before and after a handover', async () => {
+	const tcp = await listening(0);
+	const port = (tcp.server.address() as { port: number }).port;
+	const socket = path.join(folder, 'site.sock');
+	const unix = await listening(socket);
+	const file = path.join(folder, 'Matched');
+	const api = path.join(folder, 'matched-api.sock');
+	writeFileSync(
+		file,
+		`{\n\tadmin unix/${api}\n\tthreads 2\n}\nhttp://127.0.0.1:${port} {\n\tbind 127.0.0.1\n\trespond "by address"\n}\nhttp://site.test {\n\tbind unix/${socket}\n\trespond "by path"\n}\n`,
+	);
+	const launch = 'LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" "$@"';
+	const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
+		stdio: ['ignore', 'pipe', 'pipe', tcp.descriptor, unix.descriptor],
+	});
+	let output = '';
+	for (const stream of [child.stdout!, child.stderr!]) {
+		stream.setEncoding('utf8').on('data', chunk => {
+			output += chunk;
+		});
+	}
+	const closed = once(child, 'close');
+	const ask = async (): Promise<string[]> => [
+		await (await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } })).text(),
+		await new Promise<string>((resolve, reject) => {
+			const asked = request({ socketPath: socket, agent: false, headers: { host: 'site.test' } }, answer => {
+				let body = '';
+				answer.setEncoding('utf8').on('data', chunk => {
+					body += chunk;
+				});
+				answer.on('end', () => resolve(body));
+			});
+			asked.on('error', reject).end();
+		}),
+	];
+	try {
+		// Connections made before the server starts wait in the sockets' queues.
+		const early = ask();
+		tcp.server.close();
+		// Closing the server deletes the name of its socket.
+		linkSync(socket, `${socket}~`);
+		unix.server.close();
+		renameSync(`${socket}~`, socket);
+		assert.equal(await early, ['by address', 'by path'], output);
+		const { status, stderr } = await runCommand(['restart', '--address', `unix/${api}`]);
+		assert.is(status, 0, stderr);
+		assert.equal(await ask(), ['by address', 'by path'], output);
+	} finally {
+		child.kill('SIGTERM');
+		await closed;
 	}
 });
 

@@ -1,0 +1,57 @@
+/** The addresses of listening sockets that this process was given, which Node cannot ask for without accepting on them. */
+import { fstatSync, readFileSync } from 'node:fs';
+
+/** State of a listening TCP socket in /proc/net/tcp. */
+const LISTENING = '0A';
+
+/**
+ * Returns the addresses of listening sockets, by descriptor: `127.0.0.1:80`, `[::]:80` or the path of a Unix socket. Descriptors
+ * that are none, and all of them on systems without /proc, are left out.
+ */
+export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<number, string> {
+	const addresses = new Map<number, string>();
+	if (descriptors.length === 0) return addresses;
+	const byInode = addressesByInode();
+	for (const descriptor of descriptors) {
+		try {
+			const address = byInode.get(String(fstatSync(descriptor).ino));
+			if (address !== undefined) addresses.set(descriptor, address);
+		} catch {
+			// It is not open.
+		}
+	}
+	return addresses;
+}
+
+function addressesByInode(): ReadonlyMap<string, string> {
+	const found = new Map<string, string>();
+	for (const family of ['tcp', 'tcp6']) {
+		for (const [, local, , state, , , , , , inode] of rows(family)) {
+			if (state === LISTENING && inode !== undefined) found.set(inode, tcpAddress(local!));
+		}
+	}
+	for (const [, , , , , , inode, ...path] of rows('unix')) {
+		if (inode !== undefined && path.length > 0) found.set(inode, path.join(' '));
+	}
+	return found;
+}
+
+function rows(file: string): string[][] {
+	try {
+		const lines = readFileSync(`/proc/self/net/${file}`, 'utf8').split('\n');
+		return lines.slice(1).map(line => line.trim().split(/\s+/));
+	} catch {
+		return [];
+	}
+}
+
+/** Converts `0100007F:0050`: words of 32 bits in the machine's byte order, which is little-endian wherever the server runs. */
+function tcpAddress(text: string): string {
+	const [address = '', port = ''] = text.split(':');
+	const bytes = Buffer.from(address, 'hex').swap32();
+	const number = Number.parseInt(port, 16);
+	if (bytes.length === 4) return `${bytes.join('.')}:${number}`;
+	const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16));
+	// The parser of URLs writes the shortest form.
+	return `${new URL(`http://[${groups.join(':')}]`).hostname}:${number}`;
+}
