@@ -16,7 +16,7 @@ import {
 	READ_BYTES,
 	WRITE_BYTES,
 } from './openssl-thread.ts';
-import type { PolledSocket, SocketPoller } from './socket-poller.ts';
+import { NOTHING, type PolledSocket, type SocketPoller } from './socket-poller.ts';
 import type { HandshakeEnd, HandshakeFacts } from './tls-handle.ts';
 
 const ERROR_SSL = 1;
@@ -62,10 +62,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#end: HandshakeEnd | undefined;
 	/** 0 once it has been freed. */
 	#ssl: bigint;
-	/** OpenSSL's access to the descriptor, and to the first bytes. */
+	/** OpenSSL's access to the descriptor, and to the bytes of the handshake. */
 	#wire: bigint;
 	readonly #firstAt: bigint;
-	/** The first bytes, which were read before, are still being read. */
+	/** OpenSSL reads from memory what this handle reads, as it does until the handshake is over. */
 	#first = true;
 	/** OpenSSL is at work, maybe in a callback: nothing may be freed. */
 	#busy = false;
@@ -85,8 +85,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#memory: Uint8Array | undefined = undefined;
 	#address: bigint;
 	#room: number;
-	/** Records go to the thread's pair, because bytes wait to be sent that they must not overtake. */
-	#paired = false;
+	/** Records go to the thread's pair: in the handshake, or because bytes wait to be sent that they must not overtake. */
+	#paired = true;
 	/** Writes that Node's handle has not ended. */
 	#queued = 0;
 	#listed = false;
@@ -123,9 +123,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			if (ssl !== 0n) f.SSL_free(ssl);
 			throw thread.takeError();
 		}
-		// From here on OpenSSL frees both with the connection.
+		// From here on OpenSSL frees them with the connection, but `wire` only once it has been given it.
+		f.BIO_up_ref(thread.pairIn);
 		f.SSL_set0_rbio(ssl, first);
-		f.SSL_set0_wbio(ssl, wire);
+		f.SSL_set0_wbio(ssl, thread.pairIn);
 		f.SSL_set_accept_state(ssl);
 		f.SSL_ctrl(ssl, CTRL_MODE, MODES, 0n);
 		f.SSL_set_options(ssl, OPTIONS);
@@ -139,13 +140,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Processes the first bytes, and continues reading. */
 	begin(bytes: Uint8Array): void {
-		const { library, f } = this.#thread;
-		if (f.BIO_write(this.#firstAt, library.addressOf(bytes), bytes.length) !== bytes.length) {
-			this.#fail(this.#thread.takeError());
-			return;
-		}
-		this.#keepBuffers();
-		this.#shake();
+		const hasMore = this.#hasMore;
+		if (this.#continue(this.#thread.library.addressOf(bytes), bytes.length) && hasMore) this.#shake(true);
 	}
 
 	/** The facts of the handshake. */
@@ -194,7 +190,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	readable(hasEnd: boolean, hasMark: boolean): void {
 		if (this.#ssl === 0n || this.#ended) return;
 		if (!this.#reading) this.#hasMore = true;
-		else if (this.#end !== undefined) this.#shake();
+		else if (this.#end !== undefined) this.#shake(hasEnd || hasMark);
 		else this.#read(hasEnd || hasMark);
 	}
 
@@ -300,45 +296,64 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	// The handshake.
 
-	#shake(): void {
+	/** Reads what has come of the handshake; with `hasEnd`, until there is nothing more. */
+	#shake(hasEnd: boolean): void {
+		const { inputAt, input } = this.#thread;
+		for (;;) {
+			const count = this.#poller.read(this.#descriptor, inputAt, input.length);
+			if (count === NOTHING) return;
+			if (count <= 0) {
+				this.#fail(systemError(count === 0 ? CONNECTION_RESET : count, 'read'));
+				return;
+			}
+			const hasMore = hasEnd || count === input.length;
+			// For whoever reads after the handshake.
+			this.#hasMore = hasMore;
+			if (!this.#continue(inputAt, count) || !hasMore) return;
+		}
+	}
+
+	/** Continues the handshake with bytes at an address. Returns false if it is over. */
+	#continue(address: bigint, length: number): boolean {
 		const thread = this.#thread;
 		const { f } = thread;
-		this.active = true;
+		if (f.BIO_write(this.#firstAt, address, length) !== length) {
+			this.#fail(thread.takeError());
+			return false;
+		}
 		for (;;) {
 			thread.current = this;
 			this.#busy = true;
 			const result = f.SSL_do_handshake(this.#ssl) as number;
 			const reason = result === 1 ? 0 : (f.SSL_get_error(this.#ssl, result) as number);
-			const errno = reason === ERROR_SYSTEM ? thread.library.errno() : 0;
 			this.#busy = false;
 			thread.current = undefined;
-			if (this.#paired) this.#flush();
+			this.#sendRecords();
 			if (this.#closed) {
 				this.#release(this.#closeAfter);
-				return;
+				return false;
 			}
 			if (result === 1) {
 				this.#secured();
-				return;
+				return false;
+			}
+			// The pair was full.
+			if (reason === WANT_WRITE) {
+				f.ERR_clear_error();
+				continue;
 			}
 			if (reason === WANT_READ) {
 				f.ERR_clear_error();
-				if (!this.#listed) f.SSL_free_buffers(this.#ssl);
-				if (!this.#nextInput()) return;
-			} else if (reason === WANT_WRITE) {
-				f.ERR_clear_error();
-				this.#pair();
-			} else {
-				this.#broken = true;
-				const error = thread.takeError();
-				const isGone = reason === ERROR_SYSTEM || reason === ZERO_RETURN;
-				this.#fail(isGone ? systemError(errno === 0 ? CONNECTION_RESET : -errno, 'read') : error);
-				return;
+				if (!this.#listed) this.#keepBuffers();
+				return true;
 			}
+			this.#broken = true;
+			this.#fail(thread.takeError());
+			return false;
 		}
 	}
 
-	/** Goes on to the descriptor after the first bytes. Returns false if that has been done: then an event reports what comes. */
+	/** Goes on to the descriptor after the handshake. Returns true if there may be something to read. */
 	#nextInput(): boolean {
 		if (!this.#first) return false;
 		this.#first = false;
@@ -353,6 +368,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#secured(): void {
 		const end = this.#end;
 		this.#end = undefined;
+		if (this.#queued === 0) this.#unpair();
 		end?.secured(this.svcSocket);
 		if (this.#closed) return;
 		// What the client has sent after its handshake may be in OpenSSL's hands already.
@@ -363,6 +379,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#fail(error: Error): void {
 		const end = this.#end;
 		this.#end = undefined;
+		this.#ended = true;
 		if (end) end.failed(error, this.svcSocket);
 		else this.svcSocket.destroy(error);
 	}
@@ -382,7 +399,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (!this.#hasMore || !this.#reading || this.#ssl === 0n || this.#ended) return;
 		this.#hasMore = false;
 		if (this.#end === undefined) this.#read(false);
-		else this.#shake();
+		else this.#shake(false);
 	}
 
 	#read(hasEnd: boolean): void {
@@ -481,11 +498,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		f.ERR_clear_error();
 		if (!this.#paired && length <= RECORD_BYTES) {
 			const count = f.SSL_write(this.#ssl, address, length) as number;
-			if (count === length) return 0;
+			if (count === length) {
+				if (!this.#listed) this.#keepBuffers();
+				return 0;
+			}
 			if (!this.#mustWait(count)) return CONNECTION_RESET;
 		}
-		const wasPaired = this.#paired;
-		if (!wasPaired) this.#pair();
+		this.#pair();
 		let result: number | PendingWrite = 0;
 		for (let at = 0; at < length; at += WRITE_BYTES) {
 			const bytes = Math.min(WRITE_BYTES, length - at);
@@ -504,6 +523,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			if (typeof result === 'number' && result < 0) break;
 		}
 		if (this.#queued === 0) this.#unpair();
+		if (!this.#listed) this.#keepBuffers();
 		return result;
 	}
 

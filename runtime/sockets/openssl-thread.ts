@@ -17,7 +17,7 @@ const U64 = 'uint64';
 const V = 'void';
 const L = 'int64';
 
-/** Those that are called for each read and write. They never call back. */
+/** Those that are called for each connection, read or write. They never call back. */
 const HOT = {
 	SSL_read: signature(I, P, P, I),
 	SSL_write: signature(I, P, P, I),
@@ -26,14 +26,6 @@ const HOT = {
 	/** Of the number, the 32 bits that are enough here. */
 	BIO_number_read: signature(U32, P),
 	ERR_clear_error: signature(V),
-} as const;
-
-const SIGNATURES = {
-	...HOT,
-	SSL_CTX_up_ref: signature(I, P),
-	SSL_CTX_free: signature(V, P),
-	SSL_CTX_set_alpn_select_cb: signature(V, P, P, P),
-	SSL_CTX_callback_ctrl: signature(L, P, I, P),
 	SSL_new: signature(P, P),
 	SSL_free: signature(V, P),
 	SSL_ctrl: signature(L, P, I, L, P),
@@ -43,23 +35,30 @@ const SIGNATURES = {
 	SSL_set_default_read_buffer_len: signature(V, P, U64),
 	SSL_set0_rbio: signature(V, P, P),
 	SSL_set0_wbio: signature(V, P, P),
-	SSL_do_handshake: signature(I, P),
 	SSL_shutdown: signature(I, P),
 	SSL_get_error: signature(I, P, I),
 	SSL_version: signature(I, P),
 	SSL_session_reused: signature(I, P),
 	SSL_get_current_cipher: signature(P, P),
-	SSL_CIPHER_standard_name: signature(P, P),
 	SSL_select_next_proto: signature(I, P, P, P, U32, P, U32),
 	BIO_new: signature(P, P),
-	BIO_s_mem: signature(P),
 	BIO_new_socket: signature(P, I, I),
-	BIO_new_bio_pair: signature(I, P, U64, P, U64),
 	BIO_up_ref: signature(I, P),
 	BIO_free: signature(I, P),
 	BIO_write: signature(I, P, P, I),
-	BIO_ctrl: signature(L, P, I, L, P),
 	BIO_nread: signature(I, P, P, I),
+} as const;
+
+const SIGNATURES = {
+	...HOT,
+	SSL_CTX_up_ref: signature(I, P),
+	SSL_CTX_free: signature(V, P),
+	SSL_CTX_set_alpn_select_cb: signature(V, P, P, P),
+	SSL_CTX_callback_ctrl: signature(L, P, I, P),
+	SSL_do_handshake: signature(I, P),
+	SSL_CIPHER_standard_name: signature(P, P),
+	BIO_s_mem: signature(P),
+	BIO_new_bio_pair: signature(I, P, U64, P, U64),
 	CRYPTO_malloc: signature(P, U64, P, I),
 	ERR_get_error: signature(U64),
 	ERR_reason_error_string: signature(P, U64),
@@ -111,6 +110,9 @@ export class OpensslThread {
 	/** For reads whose bytes nobody wants. */
 	readonly scratch: Buffer = Buffer.allocUnsafeSlow(4096);
 	readonly scratchAt: bigint;
+	/** What is read in handshakes. */
+	readonly input: Buffer = Buffer.allocUnsafeSlow(16_384);
+	readonly inputAt: bigint;
 	readonly results: Buffer = Buffer.allocUnsafeSlow(64).fill(0);
 	readonly resultsAt: bigint;
 	/** Whose handshake is under way. */
@@ -135,6 +137,7 @@ export class OpensslThread {
 		this.f = f;
 		this.writtenAt = library.addressOf(this.written);
 		this.scratchAt = library.addressOf(this.scratch);
+		this.inputAt = library.addressOf(this.input);
 		this.resultsAt = library.addressOf(this.results);
 		this.memoryMethod = f.BIO_s_mem() as bigint;
 		const size = BigInt(PAIR_BYTES);
