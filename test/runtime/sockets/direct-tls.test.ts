@@ -13,7 +13,7 @@ import { DirectSocket, type StreamHandle } from '../../../runtime/sockets/direct
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { OpensslContext } from '../../../runtime/sockets/openssl-context.ts';
 import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
-import { opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
+import { findOpensslThread, opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
 import { directTls, startTls, useDirectTls } from '../../../runtime/sockets/start-tls.ts';
 import { DIRECT_TLS, type HandshakeFacts } from '../../../runtime/sockets/tls-handle.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
@@ -145,6 +145,12 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 
 	direct('direct TLS is available on this release of Node', () => {
 		assert.ok(DIRECT_TLS);
+	});
+
+	direct('OpenSSL is left to Node where a function is missing or its version is another', () => {
+		assert.is(findOpensslThread({ missing: 'SSL_read' }), undefined);
+		assert.is(findOpensslThread({ openssl: '3.0.16' }), undefined);
+		assert.is(findOpensslThread() !== undefined, isDirectIo());
 	});
 
 	direct('calls on a connection that is closed or gone return an error and do not end the process', async () => {
