@@ -1,6 +1,6 @@
 /** Handovers of HTTP/3: connections stay with the process that has them, whichever process reads their datagrams. */
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -18,6 +18,9 @@ const REJECTED = 0x10b;
 interface Running {
 	readonly server: ServerProcess;
 	readonly port: number;
+	readonly file: string;
+	/** Writes the first configuration with more sites to the file. */
+	write(more: string): void;
 	/** Hands over to a process with another answer, and as many threads. */
 	reload(answer: string, threads?: number): Promise<{ status: number | null; stderr: string }>;
 }
@@ -43,7 +46,7 @@ async function running(application: number, test: (running: Running) => Promise<
 		return runCommand(['reload', file, '--handover'], {});
 	};
 	try {
-		await test({ server, port, reload });
+		await test({ server, port, file, write: more => write('one', 2, more), reload });
 	} finally {
 		await server.stop();
 	}
@@ -196,6 +199,45 @@ handover('of handovers: connections of both predecessors are served', async () =
 			}
 		});
 	} finally {
+		application.close();
+	}
+});
+
+handover('that fails leaves HTTP/3 as it was, and no descriptor open', async () => {
+	const application = await slowApplication();
+	const taken = createServer();
+	taken.listen(0, '127.0.0.1');
+	await once(taken, 'listening');
+	const takenPort = (taken.address() as AddressInfo).port;
+	try {
+		await running(application.port, async ({ server, port, file, write, reload }) => {
+			const client = await connect(port);
+			control(client);
+			const download = client.open().write(asking('/slow'), true);
+			await until('the download', () => application.open() === 1);
+			const open = (): number => readdirSync(`/proc/${server.child.pid}/fd`).length;
+			const fail = async (): Promise<void> => {
+				write(`http://127.0.0.1:${takenPort} {\n\tbind 127.0.0.1\n\trespond "taken"\n}\n`);
+				const { status, stderr } = await runCommand(['reload', file, '--handover'], {});
+				assert.is(status, 1);
+				assert.match(stderr, /the address is in use/);
+			};
+			await fail();
+			const before = open();
+			for (let round = 0; round < 3; round++) await fail();
+			await until('no more descriptors', () => open() <= before);
+			const visitor = new Visitor(port);
+			await visitor.visit();
+			visitor.close();
+			assert.equal([visitor.answers, visitor.failures], [['one'], []]);
+			application.finish();
+			assert.is((await response(client, download)).body, 'begun ended');
+			assert.not.ok(isLeaving(client));
+			client.close();
+			assert.is((await reload('two')).status, 0);
+		});
+	} finally {
+		taken.close();
 		application.close();
 	}
 });
