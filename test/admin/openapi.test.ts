@@ -122,7 +122,7 @@ live('match the description', async () => {
 			if (place === '/config/' || place === '/id/{id}') continue;
 			assert.ok(
 				[...seen].some(one => one.startsWith(`${method} ${place} `)),
-				`${method} ${place} was not tested`,
+				`${method} ${place} was not tested: add a request for it to this test`,
 			);
 		}
 	}
