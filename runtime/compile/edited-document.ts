@@ -1,4 +1,4 @@
-/** Applies an Admin API change to the running document: makes the text of a candidate, or says why not. */
+/** Applies an Admin API change to the running document. Returns the candidate's source text, or why the change is refused. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { editDocument, isArrayIndex } from '../../compiler/schema/edit-document.ts';
 import { objectIds } from '../../compiler/schema/object-ids.ts';
@@ -51,7 +51,7 @@ export function editedDocument(
 	return { format: 'json', text: JSON.stringify(whole), name: '<request>' };
 }
 
-/** If-Match compares strongly (RFC 9110 §13.1.1); `*` matches any existing value. */
+/** Evaluates If-Match, which compares strongly (RFC 9110 §13.1.1). `*` matches any existing value. */
 function matches(
 	list: string,
 	document: unknown,

@@ -1,4 +1,4 @@
-/** Distinguishes a Unix socket in use from one that a server left behind. */
+/** Tells whether a Unix socket is in use or was left behind by a server that has exited. */
 import { connect } from 'node:net';
 
 /** Returns false if nobody listens on the socket at this path. */

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { SERVER_NAME } from '../protocols/http1/response-head.ts';
 
-/** Milliseconds for such a connection to read the response. */
+/** Milliseconds that a rejected client has for reading the response. */
 const PATIENCE = 1000;
 /** Maximum connections given that time concurrently; others are closed as soon as the response is sent. */
 const MAX_PATIENT = 32;
@@ -12,8 +12,8 @@ export class TurnAway {
 	readonly #leaving = new Set<Socket>();
 
 	/**
-	 * Responds with 503 without reading a request, and closes. The client takes it for the response to its first request. A TLS
-	 * connection is closed without a response, which the client could not read.
+	 * Responds with 503 without reading a request, and closes the connection. The client takes it for the response to its first request.
+	 * A TLS connection is closed without a response, because the client could not read it.
 	 */
 	refuse(socket: Socket, scheme: 'http' | 'https', retryAfter: string): void {
 		socket.on('error', ignore);
@@ -36,13 +36,13 @@ export class TurnAway {
 			clearTimeout(timer);
 			this.#leaving.delete(socket);
 		});
-		// Reads what the client has sent; otherwise the system would answer with a reset that overtakes our response.
+		// Reads what the client has sent. Otherwise, the system would reset the connection, which could discard our response.
 		socket.resume();
 		socket.once('end', () => socket.destroySoon());
 		socket.end();
 	}
 
-	/** Closes those still open. */
+	/** Closes the connections that are still open. */
 	close(): void {
 		for (const socket of this.#leaving) socket.destroy();
 	}

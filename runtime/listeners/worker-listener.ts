@@ -23,21 +23,21 @@ import { TurnAway } from './turn-away.ts';
 
 /** Events about connections that never reach the protocol. */
 export interface ListenerEvents {
-	/** One was closed for a reason (runtime/metrics/refusals.ts). */
+	/** Called when a connection was closed for one of the reasons in runtime/metrics/refusals.ts. */
 	refused(reason: string): void;
-	/** Reports whether there is room for another connection; if not, that has been counted. */
+	/** Reports whether there is room for another connection. If not, the rejection has been counted. */
 	hasRoom(): boolean;
-	/** Connections were closed to make room for others. */
+	/** Called when connections were closed to make room for others. */
 	gaveWay(connections: number): void;
-	/** One could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
+	/** Called when a connection could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
 	acceptFailed(error: NodeJS.ErrnoException): void;
 }
 
-/** A listener: bound first, and accepting once its generation is activated. */
+/** A listener. It is bound first, and accepts connections once its generation is activated. */
 export class WorkerListener implements ListeningOwner {
 	readonly address: ListenerAddress;
 	readonly protocol: ProtocolServer;
-	/** One, but several for a thread that continues with the sockets of several threads of an earlier process. */
+	/** Usually one socket; several if the thread continues with the sockets of several threads of the predecessor. */
 	readonly #sockets: readonly ListeningSocket[];
 	readonly #socket: ListeningSocket;
 	#isBound = false;
@@ -77,9 +77,9 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/**
-	 * Binds. Rejects with the system's error. Resolves to the sockets' descriptors, for the main thread to keep; none if they
-	 * cannot be duplicated.
-	 * @param shared Other threads bind the same address.
+	 * Binds the listener. Rejects with the system's error. Resolves to the descriptors of the sockets, which the main thread keeps; none
+	 * if they cannot be duplicated.
+	 * @param shared True if other threads bind the same address.
 	 */
 	async bind(shared: boolean): Promise<SocketDescriptors[]> {
 		const { port, descriptor, inherited } = this.address;
@@ -100,14 +100,15 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/**
-	 * Makes the protocol answer a malformed request, which no site sees, on a connection that does not come by the listener's
-	 * socket. Rejects if it does not answer.
+	 * Sends a malformed request, which no site sees, to the protocol on a connection that does not use the listener's socket. Rejects if
+	 * the protocol does not respond.
 	 */
 	check(): Promise<void> {
 		return checkProtocol(this.protocol, this.address.scheme);
 	}
 
-	// ListeningOwner.
+	// Implements ListeningOwner.
+	/** True if connections must be streams: while waiting for the first settings, to read a PROXY header, and for Node's TLS. */
 
 	/** Streams are needed to wait for the first settings, to read a PROXY header, and for Node's TLS. */
 	get needsStream(): boolean {
@@ -128,13 +129,13 @@ export class WorkerListener implements ListeningOwner {
 		this.#events.acceptFailed(error);
 	}
 
-	/** Starts accepting connections, first those that have arrived since binding. */
+	/** Starts to accept connections, beginning with those that have arrived since binding. */
 	open(): void {
 		const held = this.#held;
 		this.#held = undefined;
 		for (const socket of held ?? []) {
 			socket.off('error', ignore);
-			// Its `end` event has passed, and protocols would miss it: it sent nothing and expects nothing.
+			// Its `end` event has already been emitted, so that protocols would miss it. It sent nothing and expects nothing.
 			if (socket.readableEnded) socket.destroy();
 			else this.#take(socket);
 		}
@@ -150,13 +151,13 @@ export class WorkerListener implements ListeningOwner {
 		return this.address.host.includes('/') ? undefined : this.#socket.address;
 	}
 
-	/** Counts a connection that comes by another socket: what to call at its end, or undefined if it is one too many. */
+	/** Counts a connection from another socket. Returns a function to call at its end, or undefined if there are too many. */
 	admit(address: string): (() => void) | undefined {
 		const admission = this.#admission;
 		return admission?.boundsConnections ? admission.connected(address, this.#places) : () => {};
 	}
 
-	/** Stops accepting; open connections end after their exchange, or one more; see `ProtocolServer.drain`. */
+	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
 	drain(gently: boolean): void {
 		this.#stopListening(gently);
 		this.protocol.drain(gently);
@@ -195,14 +196,14 @@ export class WorkerListener implements ListeningOwner {
 		});
 	}
 
-	/** `named` is the peer from a PROXY header. */
+	/** @param named The peer according to a PROXY header. */
 	#admit(socket: Socket | DirectSocket, named: ConnectionPeer | undefined): void {
 		const peer = named ?? (this.#socket.isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.boundsConnections) {
 			const address = peer?.remoteAddress ?? socket.remoteAddress;
 			if (address === undefined) {
-				// Reset before it was accepted: its address is unknown, so it cannot be counted, and nobody waits for a response.
+				// The connection was reset before it was accepted. Its address is unknown, so it cannot be counted, and nobody waits for a response.
 				if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
 				socket.destroy();
 				return;
@@ -232,7 +233,7 @@ export class WorkerListener implements ListeningOwner {
 	}
 }
 
-/** Returns the TCP keep-alive settings; undefined turns it off. The system counts in whole seconds, at least 1. */
+/** Returns the TCP keep-alive settings; undefined to turn keep-alive off. The system counts in whole seconds, at least 1. */
 function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
 	const { keepalive_interval: interval = DEFAULT_KEEPALIVE_MS, keepalive_idle: idle = DEFAULT_KEEPALIVE_MS } = settings;
 	if (interval < 0) return undefined;

@@ -1,5 +1,5 @@
 /**
- * The main thread's duplicates of the worker threads' listening sockets. The replacement of a lost thread continues with its
+ * The main thread's duplicates of the worker threads' listening sockets. If a thread is lost, its replacement continues with its
  * sockets, so that connections in the kernel's queues are served instead of reset.
  */
 import { closeSync } from 'node:fs';
@@ -9,7 +9,7 @@ import type { ListenerAddress } from './listener-address.ts';
 
 /** The sockets of all threads. */
 export class WorkerSockets {
-	/** By thread, then by listener key. */
+	/** Sockets by thread, and then by listener key. */
 	readonly #sockets = new Map<number, Map<string, readonly SocketDescriptors[]>>();
 	#closed = false;
 
@@ -44,8 +44,8 @@ export class WorkerSockets {
 	}
 
 	/**
-	 * Takes the sockets away from a thread that is about to be ended: otherwise, in its last turn of the event loop, it would
-	 * accept the waiting connections and never serve them.
+	 * Takes the sockets away from a thread that is about to be terminated. Otherwise, in its last turn of the event loop, the thread
+	 * would accept waiting connections and never serve them.
 	 */
 	detach(thread: number): void {
 		for (const sockets of this.#sockets.get(thread)?.values() ?? []) {

@@ -5,7 +5,7 @@ import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 
 /** Maximum milliseconds that a line waits for others. */
 const DELAY = 50;
-/** Maximum segments of one writer on one thread; when all are waiting to be written, lines are dropped. */
+/** Maximum number of segments of one writer on one thread. If all of them are waiting to be written, lines are dropped. */
 const MAX_SEGMENTS: number = MAX_OUTSTANDING / SEGMENT_BYTES;
 /** Maximum bytes of a UTF-16 code unit in UTF-8. */
 const WIDEST = 3;
@@ -16,7 +16,7 @@ export interface BatchPort {
 	post(text: string, entries: number): void;
 	/** Reports dropped entries. */
 	dropped(entries: number): void;
-	/** Counts characters in transit: incremented here, decremented when the main thread has received them. */
+	/** Counts characters in transit. Incremented here, and decremented when the main thread has received them. */
 	readonly outstanding: Int32Array;
 	readonly outstandingSlot: number;
 }

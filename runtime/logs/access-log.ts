@@ -46,7 +46,7 @@ export class AccessLogger implements AccessLog {
 	#lastAnswered: Answered = NOTHING_ANSWERED;
 	/** Undefined if lines have another format, or the sink does not accept bytes. */
 	readonly #template: LineTemplate | undefined;
-	/** The previous entry's request part: only repetition makes a template worthwhile. */
+	/** The request part of the previous entry. A template is worthwhile only if entries repeat it. */
 	#askedBefore = '';
 	#answeredBefore = '';
 	readonly #host = new LastText();
@@ -68,7 +68,7 @@ export class AccessLogger implements AccessLog {
 	record(x: Exchange, credentials = false, at?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#rank) return;
-		// An error without an error route has been handled by the handler that threw it.
+		// If there is an error but no error route, the handler that threw the error has handled it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const ended = performance.now();
 		const now = this.#clock.at(ended);
@@ -200,7 +200,7 @@ interface Answered {
 /** Milliseconds between readings of the wall clock. */
 const LOOK_INTERVAL = 20;
 
-/** Derives the time of day from the clock that measures durations, so that each entry reads one clock instead of two. */
+/** Derives the time of day from the clock that measures durations, so that an entry needs to read only one clock. */
 class WallClock {
 	#offset = 0;
 	#looked = Number.NEGATIVE_INFINITY;
@@ -215,7 +215,7 @@ class WallClock {
 	}
 }
 
-/** The JSON of a text, cached for the case that it repeats. */
+/** Caches the JSON of the last string, in case it is repeated. */
 class LastText {
 	#value = '';
 	#text = '""';
@@ -244,7 +244,7 @@ function tlsFields(tls: TlsInfo): string {
 	);
 }
 
-// No exchange has such a method or size.
+// Differs from every exchange, because none has such a method or size.
 const NOTHING_ASKED: Asked = {
 	...{ fields: '', client: '', tls: undefined, path: '', query: undefined },
 	...{ authority: '', method: '', protocol: '', text: '' },

@@ -9,7 +9,7 @@ export interface Encoder {
 	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
 }
 
-/** Ranks of levels: an entry is written if its rank is at least that of its log. */
+/** Ranks of levels. An entry is written if its rank is at least that of its log. */
 export const LEVEL_RANK: { readonly [level: string]: number } = {
 	debug: 0,
 	info: 1,
@@ -19,7 +19,7 @@ export const LEVEL_RANK: { readonly [level: string]: number } = {
 	fatal: 5,
 };
 
-/** Returns the rank of a level, ignoring case; without one, that of `info`. */
+/** Returns the rank of a level, ignoring case; that of `info` if the level is undefined. */
 export function levelRank(level: string | undefined): number {
 	return LEVEL_RANK[(level ?? 'info').toLowerCase()] ?? LEVEL_RANK.info!;
 }
@@ -121,7 +121,7 @@ export function text(value: string): string {
 	return RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json;
 }
 
-/** Flattens a string: a concatenated one (a rope) would be traversed by every later use. */
+/** Flattens a string. A concatenated string (a rope) would be traversed by every later use. */
 export function flat(value: string): string {
 	value.charCodeAt(0);
 	return value;
@@ -139,7 +139,7 @@ export function members(fields: { readonly [name: string]: unknown } | undefined
 	return all;
 }
 
-// Matches nearly every text: nothing to escape.
+// Matches nearly every string: those in which nothing needs to be escaped.
 const PLAIN = /^[ !#-[\]-~]*$/;
 // JSON.stringify escapes C0 controls itself; these remain: DEL, C1 and the Unicode line separators.
 const RISKY = /[\u007f-\u009f\u2028\u2029]/;

@@ -29,12 +29,12 @@ import { type LogWriter, QueuedWriter, type WriterOptions } from './log-writer.t
 import { nextRoll } from './roll-times.ts';
 import { RolledFiles } from './rolled-files.ts';
 
-/** Milliseconds between checks whether the file still has its name. */
+/** Milliseconds between checks whether the name still refers to the file. */
 const LOOK_INTERVAL = 1000;
-/** Milliseconds of the longest possible timer. */
+/** Maximum delay of a timer in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 const NEWLINE = 10;
-/** Non-blocking: a named pipe without a reader is an error, and one whose reader has stopped is temporarily full. */
+/** Opening must not block: a named pipe without a reader is then an error, and one whose reader has stopped is temporarily full. */
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 /** Opens a log file. Throws the system's error. */
@@ -48,8 +48,8 @@ export function openLogFile(
 }
 
 /**
- * Returns the system's error code for what prevents a log file from being written, as far as that is visible without creating
- * it; otherwise undefined.
+ * Returns the system's error code for a reason why a log file cannot be written, as far as that can be seen without creating it;
+ * undefined if there is no such reason.
  */
 export function logFileProblem(path: string, workingDirectory: string): string | undefined {
 	const file = resolve(workingDirectory, path);
@@ -75,7 +75,7 @@ class FileWriter extends QueuedWriter {
 	readonly #rolled: RolledFiles | undefined;
 	readonly #rolling: { readonly allowed: boolean };
 	#descriptor: number;
-	/** Pipes and devices are not rolled. */
+	/** False for pipes and devices, which are not rolled. */
 	#isFile = true;
 	#size = 0;
 	#opened = 0;
@@ -97,7 +97,7 @@ class FileWriter extends QueuedWriter {
 		if (this.#rolling.allowed) this.#rolled?.finish();
 		this.#descriptor = this.#open();
 		if (this.#rolling.allowed && this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
-		// Files rolled by an earlier process may still have to be compressed.
+		// Files that an earlier process rolled may still have to be compressed.
 		if (this.#rolling.allowed) void this.#rolled?.tidy();
 	}
 
@@ -134,7 +134,7 @@ class FileWriter extends QueuedWriter {
 		this.#timer = setTimeout(() => this.#due(), Math.min(Math.max(0, this.#next - now), LONGEST_TIMER)).unref();
 	}
 
-	/** Rolls if it is time: timers may fire slightly early, and the longest timer before a distant time. */
+	/** Rolls the file if the time has come. Timers may fire slightly early, and a distant time needs several timers. */
 	#due(): void {
 		if (this.#closed) return;
 		const now = Date.now();
@@ -186,7 +186,7 @@ class FileWriter extends QueuedWriter {
 		return now >= this.#next || now - this.#looked >= LOOK_INTERVAL;
 	}
 
-	/** Rolls by time; reopens the file if another program has renamed or truncated it. */
+	/** Rolls the file if the time has come, and reopens it if another program has renamed or truncated it. */
 	async #look(): Promise<void> {
 		const now = Date.now();
 		if (now >= this.#next) {
@@ -207,7 +207,7 @@ class FileWriter extends QueuedWriter {
 	/** Renames the file and creates a new one. If that fails, the file keeps growing. */
 	#roll(): void {
 		const now = Date.now();
-		// Another process rolls it; the new file is found when the name is checked.
+		// Another process rolls the file. The new file is found when the name is checked.
 		if (!this.#rolling.allowed) {
 			this.#growOn(now);
 			return;
@@ -217,7 +217,7 @@ class FileWriter extends QueuedWriter {
 				try {
 					const name = this.#rolled!.nameAt(now, attempt);
 					if (this.#rolled!.wasCompressed(name)) throw Object.assign(new Error(name), { code: 'EEXIST' });
-					// Links instead of renaming, which would replace an existing file of that name.
+					// Uses a link, because renaming would replace an existing file of that name.
 					linkSync(this.#path, name);
 					break;
 				} catch (error) {
@@ -233,7 +233,7 @@ class FileWriter extends QueuedWriter {
 		void this.#rolled!.tidy();
 	}
 
-	/** Goes on with the file as if it were new. */
+	/** Continues with the same file as if it were new. */
 	#growOn(now: number): void {
 		this.#size = 0;
 		this.#opened = now;
@@ -263,7 +263,7 @@ class FileWriter extends QueuedWriter {
 	}
 }
 
-/** Completes a line that a killed process left incomplete, so that it is not joined with the next one. */
+/** Completes a line that a killed process left incomplete, so that the next line is not joined to it. */
 function endLine(path: string, size: number, descriptor: number): void {
 	const last = Buffer.alloc(1);
 	try {
@@ -274,7 +274,7 @@ function endLine(path: string, size: number, descriptor: number): void {
 			closeSync(reader);
 		}
 	} catch {
-		// A file that is writable but not readable is left as it is.
+		// A file that can be written but not read is left as it is.
 	}
 }
 

@@ -7,7 +7,7 @@ import { text } from './encoders.ts';
 const MAX_NAMES = 1000;
 const MAX_NAME = 64;
 
-/** Unlike any list, whose length is even. */
+/** Differs from every list of fields, because those have an even length. */
 const NEVER: readonly string[] = [''];
 
 /** Cached facts about a name in one spelling. */
@@ -16,7 +16,7 @@ interface KnownName {
 	readonly begin: string;
 	/** Whether a field of this name holds a credential. */
 	readonly secret: boolean;
-	/** Number of the list in which the name, in any spelling, last occurred. */
+	/** The number of the list in which the name last occurred, in any spelling. */
 	readonly met: { list: number };
 }
 
@@ -27,7 +27,7 @@ export class HeaderFields {
 	#lastText = '{}';
 	#lastCredentials = false;
 	readonly #names = new Map<string, KnownName>();
-	/** By lower-case name. */
+	/** Occurrences by lowercase name. */
 	readonly #met = new Map<string, { list: number }>();
 	/** Total length of those names. */
 	#metLength = 0;
@@ -67,7 +67,7 @@ export class HeaderFields {
 		const size = headers.size;
 		if (size === 0) return '{}';
 		if (this.#met.size + size > MAX_NAMES || this.#metLength > MAX_NAMES * MAX_NAME) {
-			// Cleared so that names in use are learned again, but never within a list.
+			// Cleared so that names in use can be cached again, but never while a list is being formatted.
 			this.#met.clear();
 			this.#metLength = 0;
 			this.#names.clear();

@@ -1,6 +1,6 @@
 /**
- * The previous line as bytes. If the next entry differs only in its time, the client's port and its duration, their digits are
- * overwritten in place, and nothing is formatted again.
+ * The previous line as bytes. If the next entry differs only in its time, its duration and the client's port, their digits are
+ * overwritten in place, and nothing else is formatted again.
  */
 import type { LogLevel } from './log-entry.ts';
 
@@ -72,13 +72,13 @@ export class LineTemplate {
 		return true;
 	}
 
-	/** Learns a formatted line if its form allows changing only digits. */
+	/** Stores a formatted line as the template if its form allows changing only digits. */
 	learn(line: string, parts: LineParts, port: number, at: number, duration: string): void {
 		const bytes = Buffer.from(line);
 		const timeAt = line.indexOf('"ts":') + 5;
 		const portAt = line.indexOf('"remote_port":"') + 15;
 		const durationAt = bytes.length - `,"size":${parts.answered}}\n`.length - DURATION_DIGITS;
-		// Character offsets equal byte offsets only in ASCII; a round time has fewer decimals.
+		// Character offsets equal byte offsets only in ASCII, and a round time has fewer decimals.
 		if (bytes.length !== line.length || line[timeAt + TIME_LENGTH] !== ',' || !USUAL_DURATION.test(duration)) return;
 		this.bytes = bytes;
 		this.#parts = parts;

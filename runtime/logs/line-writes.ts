@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, write as systemWrite } from 'node:fs';
 import { CLOSED, type LineKind, linesIn, type WriterEvents } from './log-losses.ts';
 
-/** Milliseconds until a full descriptor is retried. */
+/** Milliseconds until a write to a full descriptor is retried. */
 const RETRY = 10;
 const NEWLINE = 10;
 
@@ -22,15 +22,15 @@ export class LineWrites {
 	/** The rest of a partially written line. */
 	#rest: { readonly bytes: Buffer; readonly kind: LineKind } | undefined;
 
-	/** `events` receives what could not be written. */
+	/** @param events Receives the lines that could not be written. */
 	constructor(events: WriterEvents, write: typeof systemWrite = systemWrite) {
 		this.#events = events;
 		this.#write = write;
 	}
 
 	/**
-	 * Writes lines, and always resolves: a log that cannot be written (a closed pipe, a full disk) must not end the server.
-	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `cutBack`, or else
+	 * Writes lines. Always resolves, because a log that cannot be written (a closed pipe, a full disk) must not end the server.
+	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `cutBack`, or otherwise
 	 * completed before the next write.
 	 */
 	async write(descriptor: number, bytes: Buffer, kind: LineKind, cutBack: CutBack = () => false): Promise<Written> {
@@ -73,7 +73,7 @@ export class LineWrites {
 	}
 }
 
-/** Truncates a file by these bytes if it ends with them; another process may have appended. */
+/** Removes bytes from the end of a file, unless another process has appended to it in the meantime. */
 export function cutFile(path: string, descriptor: number, torn: Buffer): boolean {
 	try {
 		const { size, ino, dev } = fstatSync(descriptor);

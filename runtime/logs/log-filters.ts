@@ -83,7 +83,7 @@ function define(holder: Fields, name: string, value: unknown): void {
 	Object.defineProperty(holder, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Applies a change to a text or to each text in a list; numbers and booleans are converted to text. */
+/** Applies a change to a string or to each string in a list. Numbers and booleans are converted to strings. */
 function everyText(change: Change): MemberEdit {
 	const one = (value: unknown): unknown => {
 		if (typeof value === 'string') return change(value);
@@ -123,7 +123,7 @@ function actOn(actions: readonly ParameterAction[], name: string, value: string)
 	return result;
 }
 
-/** Filters the query of a URI; the parameters are written back with sorted names. */
+/** Filters the query of a URI. The remaining parameters are written in the order of their names. */
 function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
 	const mark = uri.indexOf('?');
 	if (mark === -1) return uri;

@@ -15,12 +15,12 @@ export interface WriterEvents {
 /** For writers whose losses are not counted. */
 export const NO_EVENTS: WriterEvents = { lost() {}, written() {} };
 
-/** Cause: earlier lines have not been written yet. */
+/** The cause of a loss: earlier lines have not been written yet. */
 export const TOO_SLOW = 'it does not keep up';
-/** Cause: the output was closed first. */
+/** The cause of a loss: the output was closed before. */
 export const CLOSED = 'it was closed';
 
-/** Milliseconds between reports on one output. */
+/** Milliseconds between two reports about the same output. */
 const QUIET = 60_000;
 const NEWLINE = 10;
 
@@ -33,14 +33,14 @@ export class LogLosses implements WriterEvents {
 	readonly #quiet: number;
 	#cause = '';
 	#isFailing = false;
-	/** Lines lost since the last report, and since the output last worked. */
+	/** Number of lines lost since the last report, and since the output last worked. */
 	#unreported = 0;
 	#lost = 0;
 	/** Whether the failure has been reported. */
 	#isReported = false;
 	#timer: NodeJS.Timeout | undefined;
 
-	/** `output` is its name in reports. The first loss is reported at once, further ones every `quiet` milliseconds at most. */
+	/** @param output Its name in reports. @param quiet Minimum milliseconds between reports. The first loss is reported at once. */
 	constructor(output: string, log: (entry: LogEntry) => void, quiet: number = QUIET) {
 		this.#output = output;
 		this.#log = log;

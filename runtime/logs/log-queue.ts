@@ -1,4 +1,4 @@
-/** A queue of data to be written to a log: lines of text, joined while they wait, and bytes in borrowed memory. */
+/** A queue of data to be written to a log: strings, which are joined while they wait, and bytes in borrowed memory. */
 import type { LineKind } from './log-losses.ts';
 
 /** Maximum bytes of queued text. */
@@ -8,7 +8,7 @@ const QUEUE_LIMIT = 8 * 1024 * 1024;
 export interface Waiting {
 	readonly bytes: Buffer;
 	readonly kind: LineKind;
-	/** Must be called when they have been written or have failed. */
+	/** Must be called once the bytes have been written or writing has failed. */
 	done(): void;
 }
 
@@ -40,7 +40,7 @@ export class LogQueue {
 		return true;
 	}
 
-	/** Takes the next data; undefined if the queue is empty. It counts as queued until it is done. */
+	/** Returns the next data; undefined if the queue is empty. The data counts as queued until its `done` is called. */
 	take(): Waiting | undefined {
 		const next = this.#waiting.shift();
 		if (next === undefined) return undefined;

@@ -1,7 +1,7 @@
 /** Log sampling: of similar entries, the first ones in an interval, then every n-th. */
 import type { LogSampling } from '../../compiler/document/log-settings.ts';
 
-/** Number of counters; kinds of entries share them by hash. */
+/** Number of counters. Kinds of entries share counters according to their hash. */
 const KINDS = 16;
 /** Int32 slots for each kind of entry: the current interval, and the number of entries in it. */
 const NUMBERS = 2;
@@ -15,7 +15,7 @@ export class LogSampler {
 	readonly #first: number;
 	readonly #thereafter: number;
 
-	/** `counts` holds SAMPLER_SLOTS numbers, initially 0. */
+	/** @param counts SAMPLER_SLOTS numbers, initially 0. */
 	constructor(sampling: LogSampling, counts: Int32Array) {
 		this.#counts = counts;
 		this.#interval = sampling.interval ?? 1000;
@@ -26,7 +26,7 @@ export class LogSampler {
 	/** Reports whether an entry of that level and message is to be written. `at` is in milliseconds since the epoch. */
 	takes(level: string, message: string, at: number): boolean {
 		const slot = kindOf(level, message) * NUMBERS;
-		// Never 0, the initial value.
+		// 0 is avoided, because it is the initial value.
 		const interval = Math.floor(at / this.#interval) | 0 || 1;
 		const before = Atomics.load(this.#counts, slot);
 		if (before !== interval && Atomics.compareExchange(this.#counts, slot, before, interval) === before) {

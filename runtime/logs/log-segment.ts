@@ -1,12 +1,12 @@
 /**
- * Memory into which a worker thread writes log lines as bytes, and from which the main thread writes them to a file without
- * copying. It belongs to its thread until it is posted, then to the main thread until it is returned.
+ * Memory into which a worker thread writes log lines as bytes, and from which the main thread writes them to a file without copying.
+ * It belongs to the worker thread until it is posted, and then to the main thread until it is returned.
  */
 
 /** Bytes of lines in a segment: about six hundred entries, written with one system call. */
 export const SEGMENT_BYTES: number = 256 * 1024;
 
-/** Bytes before them; the first four identify the owner. */
+/** Bytes before the lines. The first four identify the owner. */
 const HEAD = 64;
 const THREADS = 0;
 const MAINS = 1;
@@ -20,7 +20,7 @@ export class LogSegment {
 	readonly bytes: Buffer = Buffer.from(this.memory, HEAD, SEGMENT_BYTES);
 	readonly #owner = new Int32Array(this.memory, 0, 1);
 
-	/** Whether the thread may write to it. */
+	/** True if the thread may write to the segment. */
 	get isFree(): boolean {
 		return Atomics.load(this.#owner, 0) === THREADS;
 	}

@@ -1,4 +1,4 @@
-/** The reference-counted writers that logs share, opened before the configuration that names them is activated. */
+/** The log writers, which logs share by reference count. They are opened before the configuration that names them is activated. */
 
 import type { LogOutput } from '../../compiler/document/log-settings.ts';
 import {
@@ -22,7 +22,7 @@ export interface StandardWriters {
 	readonly stderr?: LogWriter;
 }
 
-/** An output that cannot be opened; `message` names it. */
+/** Thrown if an output cannot be opened. The message names the output. */
 export class LogOutputError extends Error {
 	constructor(message: string) {
 		super(message);
@@ -77,14 +77,14 @@ export class LogSinks {
 	readonly #expand: ExpandText;
 	readonly #closing = new Set<Promise<void>>();
 	readonly #report: ReportLosses;
-	/** The losses of open and closing outputs; then the lines lost by closed ones. */
+	/** The losses of open outputs and of those being closed, and the numbers of lines lost by closed ones. */
 	readonly #losses = new Set<LogLosses>();
 	readonly #lost: Record<LineKind, number> = { access: 0, process: 0 };
 
 	/** Whether files are rolled. False while another process that writes to the same files rolls them. */
 	readonly #rolling = { allowed: true };
 
-	/** `expand` expands placeholders in paths; by default it does nothing. `report` receives reports on lost lines. */
+	/** @param expand Expands placeholders in paths; by default, returns them unchanged. @param report Receives reports on lost lines. */
 	constructor(
 		standard: StandardWriters,
 		workingDirectory: string,
@@ -97,7 +97,7 @@ export class LogSinks {
 		this.#expand = expand;
 	}
 
-	/** Whether this process rolls log files; at most one of those that append to them may. */
+	/** Sets whether this process rolls log files. At most one of the processes that append to them may. */
 	set rolls(allowed: boolean) {
 		this.#rolling.allowed = allowed;
 	}
@@ -116,7 +116,7 @@ export class LogSinks {
 		return sink.writer;
 	}
 
-	/** Releases a writer; after the last release, it is closed once its text is written. */
+	/** Releases a writer. After the last release, it is closed once its lines have been written. */
 	release(key: string): void {
 		const sink = this.#sinks.get(key);
 		if (!sink || --sink.users > 0) return;
@@ -144,7 +144,7 @@ export class LogSinks {
 		return this.#sinks.get(key)?.writer;
 	}
 
-	/** Writes `entries` lines of access logs to the writer of a key, and returns their segment; counts lost ones. */
+	/** Writes `entries` lines of access logs to the writer of a key, counts lost ones, and returns their segment to its thread. */
 	write(key: string, lines: PostedLines, entries: number): void {
 		const writer = this.#sinks.get(key)?.writer;
 		if (!writer) this.#lost.access += entries;
@@ -167,7 +167,7 @@ export class LogSinks {
 		this.#sinks.get(key)?.losses.report(entries, TOO_SLOW);
 	}
 
-	/** Waits until it is known whether the writers in use can write. Rejects with LogOutputError. */
+	/** Waits until each of the writers in use has shown whether it can write. Rejects with LogOutputError. */
 	async opened(): Promise<void> {
 		for (const { output, writer } of this.#sinks.values()) {
 			try {
@@ -179,7 +179,7 @@ export class LogSinks {
 		}
 	}
 
-	/** Waits until everything is written, at most `limit` milliseconds: a stalled reader of a pipe must not block the process. */
+	/** Waits until everything is written, for at most `limit` milliseconds, because a stalled reader of a pipe must not block the process. */
 	async flush(limit: number): Promise<void> {
 		const flushed = Promise.all([...[...this.#sinks.values()].map(sink => sink.writer.flush()), ...this.#closing]);
 		let timer: NodeJS.Timeout | undefined;

@@ -6,11 +6,11 @@ import { LogQueue } from './log-queue.ts';
 
 /** A destination of log text. */
 export interface LogWriter {
-	/** Settles when it is known whether it can write; rejects if it cannot. Undefined means that it can. */
+	/** Resolves once the writer can write, and rejects if it cannot. Undefined if it can write already. */
 	readonly opened?: Promise<void>;
-	/** Accepts whole lines, by default of the process log; returns false if they were dropped because earlier ones are not written yet. */
+	/** Accepts whole lines, by default of the process log. Returns false if they were dropped because earlier lines have not been written yet. */
 	write(text: string, kind?: LineKind): boolean;
-	/** Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called, at once if it was dropped. */
+	/** Like `write`, for UTF-8 of access logs in memory that the caller may reuse once `done` is called. If it is dropped, `done` is called at once. */
 	writeBytes?(bytes: Buffer, done: () => void): boolean;
 	/** Resolves when everything accepted so far has been written or has failed. */
 	flush(): Promise<void>;
@@ -18,7 +18,7 @@ export interface LogWriter {
 	close(): Promise<void>;
 }
 
-/** What a writer takes besides its settings; `write` is replaced by tests. */
+/** Options of a writer besides its settings. Tests replace `write`. */
 export interface WriterOptions {
 	readonly events?: WriterEvents | undefined;
 	/** Whether files may be rolled now. */
@@ -26,7 +26,7 @@ export interface WriterOptions {
 	readonly write?: typeof write | undefined;
 }
 
-/** Queues lines and writes them one batch at a time, on the thread pool, so that a pipe without a reader blocks nothing here. */
+/** Queues lines and writes them one batch at a time, on the thread pool, so that a pipe without a reader does not block this thread. */
 export abstract class QueuedWriter implements LogWriter {
 	protected readonly events: WriterEvents;
 	protected readonly lines: LineWrites;
@@ -69,7 +69,7 @@ export abstract class QueuedWriter implements LogWriter {
 	/** Writes everything queued. */
 	protected abstract drain(): Promise<void>;
 
-	/** Starts writing unless already in progress; resolves when it is done. */
+	/** Starts writing unless it is already in progress. Resolves when everything has been written. */
 	protected work(): Promise<void> {
 		this.#writing ??= this.#run();
 		return this.#writing;

@@ -1,11 +1,11 @@
-/** Expands placeholders of the machine in log settings: `{env.NAME}`, `{system.hostname}`. */
+/** Expands placeholders about the machine in log settings, such as `{env.NAME}` and `{system.hostname}`. */
 import { compilePlaceholder } from '../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts, PlaceholderScope } from '../../compiler/codegen/placeholders/placeholder.ts';
 
-/** Expands a text. `missing` is called for each placeholder without a value, which expands to nothing. */
+/** Expands the placeholders in a string. `missing` is called for each placeholder without a value, which becomes empty. */
 export type ExpandText = (text: string, missing?: (placeholder: string) => void) => string;
 
-/** Returns a function that expands placeholders from these facts. Request placeholders expand to nothing. */
+/** Returns a function that expands placeholders with these facts. Placeholders about requests become empty. */
 export function machineText(facts: HostFacts): ExpandText {
 	return (text, missing) =>
 		text.replace(/\\([{}])|\{([^{}]*)\}/g, (whole, brace: string | undefined, name: string) => {

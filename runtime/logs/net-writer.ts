@@ -1,4 +1,4 @@
-/** Sends log lines to a collector. Unsent lines wait in a bounded queue, so that nothing waits for the network. */
+/** Sends log lines to a collector. Unsent lines wait in a bounded queue, so that callers never wait for the network. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import type { CollectorAddress } from '../../compiler/modules/providers/log-writers/net-output.ts';
@@ -128,10 +128,7 @@ export class StreamWriter implements LogWriter {
 		});
 	}
 
-	/**
-	 * Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, queued ones
-	 * are not.
-	 */
+	/** Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, but not those in the queue. */
 	#send(): void {
 		const socket = this.#socket;
 		while (this.#connected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {

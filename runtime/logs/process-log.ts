@@ -1,4 +1,4 @@
-/** The log of the process itself: events of configuration, listeners and threads, and errors of handlers. */
+/** The process log: events of the configuration, of listeners and of threads, and errors of handlers. */
 import type { Settings, SiteLog } from '../../compiler/document/document.ts';
 import { includesLogger } from '../../compiler/document/log-namespaces.ts';
 import { LEVEL_RANK, levelRank, members } from './encoders.ts';
@@ -23,7 +23,7 @@ export interface PreparedProcessLog {
 	readonly targets: readonly Target[];
 }
 
-/** Writes process entries to the logs in the settings; before there are any, to standard error. */
+/** Writes process log entries to the logs in the settings, or to standard error until there are settings. */
 export class ProcessLog {
 	readonly #sinks: LogSinks;
 	readonly #terminal: boolean;
@@ -32,7 +32,7 @@ export class ProcessLog {
 	#targets: readonly Target[];
 	readonly #standardError: Target;
 
-	/** `terminal`: standard error is a terminal, so entries are human-readable. `verbose`: level debug, overriding the settings. */
+	/** @param terminal True if standard error is a terminal, so that entries are human-readable. @param verbose True for level debug, whatever the settings. */
 	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean, expand: ExpandText = text => text) {
 		this.#sinks = sinks;
 		this.#terminal = terminal;
@@ -42,7 +42,7 @@ export class ProcessLog {
 		this.#targets = this.prepare({}).targets;
 	}
 
-	/** Opens a configuration's outputs, to be passed to `use` or `giveUp`. Throws LogOutputError. */
+	/** Opens the outputs of a configuration, which must be passed to `use` or `giveUp`. Throws LogOutputError. */
 	prepare(settings: Settings): PreparedProcessLog {
 		const logs = settings.logs ?? {};
 		const targets: Target[] = [];

@@ -5,8 +5,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 /**
- * Returns the first time after `now`, in milliseconds since 1970, at which a file opened at `opened` is to be rolled;
- * Infinity if time does not matter. Minutes and times of day are local with `local_time`, otherwise UTC.
+ * Returns the first time after `now`, in milliseconds since 1970, at which a file that was opened at `opened` must be rolled;
+ * Infinity if it is not rolled by time. Minutes and times of day are local with `local_time`, otherwise UTC.
  */
 export function nextRoll({ interval, minutes, at, local_time }: LogRolling, opened: number, now: number): number {
 	let next = Number.POSITIVE_INFINITY;
@@ -27,7 +27,7 @@ export function nextRoll({ interval, minutes, at, local_time }: LogRolling, open
 	return next;
 }
 
-/** Local days may have 23 or 25 hours, so the next time is computed with the calendar. */
+/** Returns the next occurrence of a time of day. It is computed with the calendar, because local days may have 23 or 25 hours. */
 function nextTimeOfDay(hour: number, minute: number, now: number, local: boolean): number {
 	for (let day = 0; ; day++) {
 		const date = new Date(now);

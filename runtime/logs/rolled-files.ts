@@ -23,13 +23,13 @@ export class RolledFiles {
 	#tidying: Promise<void> | undefined = undefined;
 	#again = false;
 
-	/** `mode` is that of the log file: derived files must not be readable by more users. */
+	/** @param mode The mode of the log file. Derived files must not be readable by more users. */
 	constructor(file: string, rolling: LogRolling, mode: number) {
 		this.#file = file;
 		this.#rolling = rolling;
 		this.#mode = mode;
 		const { name, ext } = path.parse(file);
-		// Files with the default layout are managed too; earlier custom layouts are unknown.
+		// Files named by the default layout are managed, too. Earlier custom layouts are not known.
 		const time = `(?:${timePattern(this.#layout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
 		this.#names = new RegExp(`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`);
 	}
@@ -38,19 +38,19 @@ export class RolledFiles {
 		return (this.#rolling.time_format ?? ROLLING_DEFAULTS.time_format).replaceAll('/', '-');
 	}
 
-	/** Returns the path to which the file is rolled now; `attempt` distinguishes files with the same time. */
+	/** Returns the path to which the file is rolled. `attempt` distinguishes files with the same time. */
 	nameAt(time: number, attempt: number): string {
 		const text = formatTime(time, this.#layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
 		const { dir, name, ext } = path.parse(this.#file);
 		return path.join(dir, `${name}-${text}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
 	}
 
-	/** Reports whether an earlier file of this path has been compressed: the layout may contain only the date. */
+	/** Reports whether an earlier file with this path has been compressed, which is possible if the layout contains only the date. */
 	wasCompressed(file: string): boolean {
 		return existsSync(file + SUFFIXES.gzip) || existsSync(file + SUFFIXES.zstd);
 	}
 
-	/** Completes a roll during which a process was killed: the file has its new name, but also still its old one. */
+	/** Completes a roll during which a process was killed: the file has its new name, but still its old one as well. */
 	finish(): void {
 		const own = lstatSync(this.#file, { throwIfNoEntry: false });
 		if (!own?.isFile() || own.nlink < 2) return;
@@ -87,7 +87,7 @@ export class RolledFiles {
 		for (const [index, { file, time }] of files.entries()) {
 			const surplus = keep > 0 && index >= keep;
 			const old = keep_for > 0 && now - time > keep_for;
-			// A process was killed after completing the compressed file, but before deleting the original.
+			// A process was killed after completing the compressed file and before deleting the original.
 			const again = compression !== 'none' && files.some(other => other.file === file + SUFFIXES[compression]);
 			if (surplus || old || again) await unlink(file).catch(() => {});
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {
@@ -114,7 +114,7 @@ export class RolledFiles {
 		return found.sort((a, b) => b.time - a.time || (a.file < b.file ? 1 : -1));
 	}
 
-	/** Compresses under a temporary name, so that nothing is lost if the process is killed. */
+	/** Compresses a file under a temporary name, so that nothing is lost if the process is killed. */
 	async #compress(file: string, compression: 'gzip' | 'zstd'): Promise<void> {
 		const target = file + SUFFIXES[compression];
 		const unfinished = target + UNFINISHED;

@@ -20,7 +20,7 @@ export function writeTime(format: string, local: boolean): (at: number) => strin
 		case 'unix_milli_float':
 			return at => at;
 		case 'unix_nano':
-			// Exceeds the integers that JSON readers represent exactly, but that is how the format is defined.
+			// The result exceeds the integers that JSON readers represent exactly, but that is how the format is defined.
 			return at => at * 1e6;
 		default: {
 			const layout = Object.hasOwn(LAYOUTS, format) ? LAYOUTS[format]! : format;
@@ -48,10 +48,10 @@ export function writeDuration(format: 's' | 'ms' | 'ns' | 'string'): (millisecon
 	}
 }
 
-/** Formats seconds with nine decimals. Formatting an integer is three times as fast as a fraction. */
+/** Formats seconds with nine decimals. Formatting an integer is three times as fast as formatting a fraction. */
 function secondsText(milliseconds: number): string {
 	const nanoseconds = Math.round(milliseconds * 1e6);
-	// Long durations are rare.
+	// Long durations are rare and need not be fast.
 	if (!(nanoseconds >= 0 && nanoseconds < 1e9)) return String(nanoseconds / 1e9);
 	return `0.${String(nanoseconds).padStart(9, '0')}`;
 }

@@ -1,4 +1,4 @@
-/** Keeps the compile thread alive: one that dies or hangs is replaced and given the running document. */
+/** Keeps the compile thread alive. A thread that dies or hangs is replaced, and its replacement receives the running document. */
 
 import type { CompilerAnswers, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
@@ -7,7 +7,7 @@ import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 
 /** Milliseconds until a dead compile thread is replaced. */
 const RESTART_DELAY = 200;
-/** Compiling ten thousand sites takes a few seconds. */
+/** Limits on one request. Compiling ten thousand sites takes a few seconds. */
 const LIMITS: CompilerLimits = { long: 10_000, most: 60_000 };
 
 /** Writes an entry to the process log. */
@@ -19,7 +19,7 @@ type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, {
 export class CompileService {
 	/** Number of threads abandoned because they did not respond. */
 	stalls = 0;
-	/** The vitals of whichever compile thread there is. */
+	/** The vitals of the current compile thread. */
 	readonly vitals: ThreadVitals;
 	readonly #start: Omit<CompilerStart, 'activity'>;
 	readonly #log: CompilerLog;
@@ -42,7 +42,7 @@ export class CompileService {
 		this.#client = this.#open();
 	}
 
-	/** Sends a request, waiting for a thread that is being started. Rejects with CompilerFailure. */
+	/** Sends a request. If a thread is being started, waits for it. Rejects with CompilerFailure. */
 	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
 		await this.#replaced;
 		return this.#client.ask(op, request);
@@ -53,13 +53,13 @@ export class CompileService {
 		return this.#running ? Buffer.from(this.#running).toString() : '{}';
 	}
 
-	/** Makes the candidate the running document, which serves these host names over TLS. */
+	/** Makes the candidate the running document. `names` are the host names that it serves over TLS. */
 	async commit(names: readonly string[]): Promise<void> {
 		this.#running = await this.ask('commit', {});
 		for (const name of names) this.#served.add(name);
 	}
 
-	/** Ends the thread for good. Resolves to false if it cannot be ended. */
+	/** Ends the thread permanently. Resolves to false if it cannot be ended. */
 	end(): Promise<boolean> {
 		clearTimeout(this.#timer);
 		return this.#client.end();

@@ -9,9 +9,9 @@ import { withTimeLimit } from '../threads/within.ts';
 
 /** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {
-	/** The thread died, or was abandoned because it did not respond (`stalled`). */
+	/** Called when the thread has died, or was abandoned because it did not respond (`stalled`). */
 	lost(reason: string, stalled: boolean): void;
-	/** The thread has been working on one request for a long time. */
+	/** Called when the thread has been working on one request for a long time. */
 	busy(request: string, milliseconds: number): void;
 }
 
@@ -23,7 +23,7 @@ export interface CompilerLimits {
 
 /** A failure of the compile thread itself: it died, or hit a bug. Never a mistake in the input. */
 export class CompilerFailure extends Error {
-	/** Where it happened; for the log, never for a user. */
+	/** The stack trace. It may be logged, but must never be shown to a user. */
 	readonly detail: string | undefined;
 
 	constructor(message: string, detail?: string) {
@@ -90,7 +90,7 @@ export class CompilerClient {
 		return ended;
 	}
 
-	/** Checks the thread while a request is pending. */
+	/** Checks the thread periodically while a request is pending. */
 	#look(): void {
 		if (this.#looks !== undefined) return;
 		this.#lookedAt = performance.now();

@@ -34,7 +34,7 @@ export type LoadOutcome =
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
 	  }
-	/** Some worker could not apply it (a thread died while building, the process is stopping): nothing was applied. */
+	/** A worker could not apply the load (a thread died while building, or the process is stopping), and nothing was applied. */
 	| { readonly result: 'failed'; readonly message: string };
 
 /** The result of `adapt`; `document` is JSON text, undefined if there are errors. */
@@ -54,11 +54,11 @@ export interface RuntimeControl {
 	/** Compiles without applying. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
 	/**
-	 * Reads the running document, secrets redacted. `path` holds decoded segments and starts at the object with `@id` `id`, if
-	 * given; a missing key yields `null`. `etag` is specific to the path.
+	 * Reads the running document, with secrets redacted. `path` contains decoded segments. It starts at the object with the `@id` `id`,
+	 * if given. The value of a missing key is `null`. `etag` is specific to the path.
 	 */
 	readConfig(path: readonly string[], id?: string): Promise<ConfigReading>;
-	/** JSON of the running document, secrets included: to be stored on this machine, never sent to a client. */
+	/** JSON of the running document, including secrets. It may be stored on this machine, but must never be sent to a client. */
 	readonly document: string;
 	/** Responses since the start, and how many of them had a status of 500 or more. */
 	readonly traffic: { readonly requests: number; readonly serverErrors: number };
@@ -78,13 +78,13 @@ export interface RuntimeControl {
 	moduleEvents(event: string): number;
 	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */
 	purge(selection: PurgeSelection): Promise<number>;
-	/** Returns all metrics in a format, as UTF-8; empty if they are off. The caller must release the memory. */
+	/** Returns all metrics in a format, as UTF-8; empty if metrics are off. The caller must release the memory. */
 	exposition(format: MetricsFormat): Promise<Scrape>;
 	/** Counts a rollback and its result. */
 	countRollback(succeeded: boolean): void;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */
 	countAdminRequest(path: string, method: string, status: number): void;
-	/** Starts a graceful stop. Resolves when the last exchange has ended or the grace period is over. Idempotent. */
+	/** Starts a graceful stop. Resolves when the last exchange has ended or the grace period has expired. Idempotent. */
 	stop(): Promise<void>;
 	/** Ends at once, without waiting for exchanges. */
 	kill(): void;

@@ -1,4 +1,4 @@
-/** Ends a process with a thread that cannot be ended; Node would wait for it forever. */
+/** Ends a process that has a thread which cannot be ended. Node would wait for that thread forever. */
 import { foreignFunctions } from '../sockets/foreign-functions.ts';
 
 /** Ends the process at once with this status, or with a signal if the system call is not available. */
@@ -7,7 +7,7 @@ export function exitWithoutThreads(status: number): void {
 		const library = foreignFunctions()?.dlopen(null, { _exit: { arguments: ['i32'], return: 'void' } });
 		library?.functions._exit(status);
 	} catch {
-		// No such function on this platform.
+		// The function does not exist on this platform.
 	}
 	process.kill(process.pid, 'SIGKILL');
 }

@@ -1,6 +1,5 @@
-/** The error of a handover that cannot begin. */
+/** Thrown if a handover cannot begin. The message is a full sentence. */
 
-/** The message is a full sentence. */
 export class HandoverImpossible extends Error {
 	constructor(message: string) {
 		super(message);

@@ -29,14 +29,14 @@ export const SUCCESSOR_VARIABLE = 'SVC_HANDOVER';
 /** The first descriptor of a successor that was inherited: after the standard streams and the channel. */
 export const FIRST_INHERITED = 4;
 
-/** What a runtime leaves to its successor. Descriptors are those of the successor. */
+/** Everything that a runtime leaves to its successor. Descriptors are numbered as in the successor. */
 export interface Inheritance {
 	readonly sockets: BequeathedSockets;
 	/** Session ticket keys, newest first, in Base64. */
 	readonly ticketKeys: readonly string[];
 }
 
-/** The first message: everything that the successor needs. `Process` is what the command line and the Admin API add. */
+/** The first message, which contains everything that the successor needs. `Process` is added by the command line and the Admin API. */
 export interface Offer<Process = unknown> {
 	readonly type: 'offer';
 	readonly protocol: number;
@@ -49,7 +49,7 @@ export interface Offer<Process = unknown> {
 /** Messages to the successor. */
 export type ToSuccessor = Offer | { readonly type: 'go' };
 
-/** Why a successor failed. */
+/** Reports why a successor failed. */
 export interface SuccessorFailure {
 	readonly type: 'failed';
 	/** One sentence. */

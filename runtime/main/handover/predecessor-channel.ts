@@ -1,4 +1,4 @@
-/** The successor's side of a handover: what it is told by the process that started it. */
+/** The successor's side of a handover: receives messages from the process that started it. */
 import {
 	type FromSuccessor,
 	HANDOVER_PROTOCOL,
@@ -7,7 +7,7 @@ import {
 	type ToSuccessor,
 } from './handover-protocol.ts';
 
-/** Milliseconds in which the offer must come. */
+/** Milliseconds until the offer must arrive. */
 const OFFER_LIMIT = 10_000;
 
 /** Reports whether this process was started as a successor. */
@@ -28,7 +28,7 @@ export class PredecessorChannel {
 		process.once('disconnect', () => this.#take?.(undefined));
 	}
 
-	/** Resolves to the offer. Rejects if none comes, or if it is of another version of the protocol. */
+	/** Resolves to the offer. Rejects if none arrives, or if it uses another version of the protocol. */
 	async offer(): Promise<Offer> {
 		const wanted = process.env[SUCCESSOR_VARIABLE];
 		delete process.env[SUCCESSOR_VARIABLE];
@@ -44,26 +44,26 @@ export class PredecessorChannel {
 		return message;
 	}
 
-	/** Tells the predecessor that this process could serve. Resolves when it is to accept connections. */
+	/** Reports to the predecessor that this process is able to serve. Resolves when this process must start to accept connections. */
 	async ready(): Promise<void> {
 		this.#send({ type: 'ready' });
-		// Undefined: the predecessor has died, and nobody else serves.
+		// If there is no message, the predecessor has died, and no other process serves.
 		await this.#next();
 	}
 
-	/** Tells the predecessor that this process accepts connections, so that it can go. */
+	/** Reports to the predecessor that this process accepts connections, so that the predecessor can exit. */
 	done(generation: number, warnings: Extract<FromSuccessor, { type: 'done' }>['warnings']): void {
 		this.#send({ type: 'done', generation, warnings });
 		process.removeAllListeners('message');
 	}
 
-	/** Tells the predecessor why this process cannot take over. Resolves once that is sent. */
+	/** Reports to the predecessor why this process cannot take over. Resolves once the message has been sent. */
 	async failed(failure: Omit<Extract<FromSuccessor, { type: 'failed' }>, 'type'>): Promise<void> {
 		await this.#send({ type: 'failed', ...failure });
 	}
 
 	async #next(): Promise<ToSuccessor | undefined> {
-		// What came before this process listened is delivered first, also by a predecessor that has died since.
+		// Messages that arrived before this process listened are delivered first, even if the predecessor has died since.
 		if (!process.connected) await new Promise(resolve => setImmediate(resolve));
 		const message = this.#waiting.shift();
 		if (message || !process.connected) return message;

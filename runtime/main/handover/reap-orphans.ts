@@ -1,12 +1,12 @@
-/** Reaps children that are not ours: whose parent has ended, and that the system has given to us. */
+/** Reaps orphans: child processes whose parent has exited, and which the system has assigned to this process. */
 import { type ForeignFunction, foreignFunctions, loadForeignFunctions } from '../../sockets/foreign-functions.ts';
 
-/** Returns at once if no child has ended. */
+/** Makes the call return at once if no child process has exited. */
 const WNOHANG = 1;
 
 let waitpid: ForeignFunction | undefined;
 
-/** Reaps every child that has ended; only for a process that awaits no children of its own any more. */
+/** Reaps every child process that has exited. Only for a process that no longer waits for children of its own. */
 export function reapOrphans(): void {
 	const ffi = foreignFunctions();
 	if (!ffi) return;
