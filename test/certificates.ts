@@ -17,7 +17,7 @@ export interface CertificateWish {
 	readonly names?: readonly string[];
 	/** Subject, such as `CN=someone,O=Here`. */
 	readonly subject?: string;
-	/** Seconds from now. */
+	/** Start and end of the validity period, in seconds from now. */
 	readonly from?: number;
 	readonly until?: number;
 	readonly rsa?: boolean;

@@ -1,5 +1,5 @@
 /**
- * Golden cases: folders of data named for what they prove, with the expected output, compared byte for byte.
+ * Golden cases: folders of data with the expected output, compared byte for byte. Each is named for what it proves.
  * UPDATE=1 writes the actual output instead. An expected file that no test reads is a failure. CASE=part runs only the
  * cases whose names contain one of the parts, separated by commas.
  */
@@ -44,7 +44,7 @@ export class GoldenCase {
 		throw new Error(`${this.folder} has none of ${names.join(', ')}`);
 	}
 
-	/** Compares with an expected file, or writes it. `undefined` means that the file must not exist. */
+	/** Compares the actual content with an expected file, or rewrites the file. `undefined` means that it must not exist. */
 	expect(name: string, actual: string | undefined): void {
 		const file = path.join(this.folder, name);
 		this.#read.add(name);

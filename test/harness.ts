@@ -1,4 +1,4 @@
-/** Shared by tests: the server as a child process, raw sockets, free ports, and temporary folders. */
+/** Shared test helpers: the server as a child process, raw sockets, free ports, and temporary folders. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,13 +9,13 @@ import path from 'node:path';
 // Each server and folder of a test adds a listener for process exit.
 process.setMaxListeners(0);
 
-/** The root folder of the repository. */
+/** Absolute path of the repository's root folder. */
 export const ROOT: string = path.resolve(import.meta.dirname, '..');
 
-/** The checkout's launcher. */
+/** Absolute path of the checkout's launcher. */
 export const LAUNCHER: string = path.join(ROOT, 'cli/svc');
 
-/** The command under test: the launcher, or another build of it in SVC_BIN. */
+/** The command under test: the launcher, or the build that SVC_BIN names. */
 export const SVC: string = process.env.SVC_BIN ?? LAUNCHER;
 
 /** Creates an empty folder and removes it when the process ends. */
@@ -25,7 +25,7 @@ export function temporaryFolder(): string {
 	return folder;
 }
 
-/** State that servers save for `run --resume` goes here instead of the user's own folder. */
+/** The folder in which servers save state for `run --resume`, instead of the user's own. */
 const STATE = temporaryFolder();
 
 /** The environment of a process under test. */
@@ -87,7 +87,7 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 			socket.once('connect', () => resolve(true));
 			socket.once('error', () => resolve(false));
 			socket.once('close', () => resolve(false));
-			// A stopped process accepts nothing, and its backlog fills up soon.
+			// A process stopped by a signal accepts nothing, and its backlog soon fills up.
 			socket.setTimeout(1000, () => socket.destroy());
 			socket.once('connect', () => socket.destroy());
 		});
@@ -111,13 +111,13 @@ export function pace(milliseconds: number): Promise<void> {
 	return new Promise(resolve => setTimeout(resolve, milliseconds));
 }
 
-/** Waits while something must not happen. */
+/** Waits for a while during which something must not happen. */
 export const quiet: (milliseconds: number) => Promise<void> = pace;
 
 /** Waits for something that depends on the clock: an age, an interval, a timeout. */
 export const elapse: (milliseconds: number) => Promise<void> = pace;
 
-/** Milliseconds within which a server must report that it serves. */
+/** Milliseconds within which a server must report that it is serving. */
 const START_LIMIT = 60_000;
 
 /** A server process. */
@@ -173,8 +173,8 @@ function endNow(child: ChildProcess): void {
 }
 
 /**
- * Starts `svc run` and waits until it reports that it serves, with all threads and listeners. Throws the server's output
- * if it ends before that.
+ * Starts `svc run` and waits until it reports that it is serving, with all threads and listeners. Throws the server's output
+ * if the server ends before that.
  */
 export async function serve(
 	args: readonly string[],

@@ -1,4 +1,4 @@
-/** Keep-alive clients that check every response and record its time: the load during configuration changes. */
+/** Keep-alive clients that check every response and measure its time: the request load during configuration changes. */
 import { connect, type Socket } from 'node:net';
 
 /** A response as read by the load client. */
@@ -6,7 +6,7 @@ export interface LoadResponse {
 	readonly status: number;
 	readonly head: string;
 	readonly body: string;
-	/** What `mark` returned when the request was sent. */
+	/** The value that `mark` returned when the request was sent. */
 	readonly mark: number;
 }
 

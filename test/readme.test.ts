@@ -1,10 +1,10 @@
 /**
- * The README is correct: every block in it is executed.
+ * The README is correct: every code block in it is executed.
  *
- * A block that opens with `# FILE` as its info string's second word is written to that file of a scratch folder
- * (```configfile Configfile). A `console` block holds commands after `$ ` and what they print; `…` at the end of a
- * line stands for the rest of it, a line `…` for any lines. A command that ends in ` &` goes on until the test ends.
- * `npm` commands are checked to exist as scripts instead: CI runs them in a clone of its own.
+ * A block whose info string has a second word (```configfile Configfile) is written to the file of that name in a scratch
+ * folder. A `console` block holds commands after `$ ` and their output; `…` at the end of a line stands for the rest of the
+ * line, and a line `…` for any number of lines. A command that ends in ` &` runs until the test ends. For `npm` commands,
+ * the test only checks that the script exists: CI runs them in a separate clone.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, ROOT, SVC, temporaryFolder, waitForPort } from './harness.ts';
 
-/** One fenced block. */
+/** A fenced code block. */
 interface ReadmeBlock {
 	readonly line: number;
 	readonly language: string;
@@ -37,7 +37,7 @@ function readBlocks(): ReadmeBlock[] {
 	return blocks;
 }
 
-/** Turns expected output with `…` into a pattern. */
+/** Converts expected output with `…` to a pattern. */
 function pattern(expected: string): RegExp {
 	const lines = expected.split('\n').map(line => {
 		if (line.trim() === '…') return '(?:.*\\n)*?.*';
@@ -65,7 +65,7 @@ readme('every block prints what the README shows', async () => {
 	const bin = path.join(folder, '.bin');
 	mkdirSync(bin);
 	symlinkSync(SVC, path.join(bin, 'svc'));
-	// The ports that the README names may be taken on this machine: they stand for free ones.
+	// The ports that the README names may be in use on this machine, so free ports replace them.
 	const named = ['8080', '8081', '2019', '9000'];
 	const free = await freePorts(named.length);
 	const localize = (text: string): string =>

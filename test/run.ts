@@ -1,11 +1,11 @@
 /**
- * Runs every `*.test.ts` under test/ (peers, long tests and benches apart), each in a process of its own, and prints
- * `N passed, N failed` alone on the last line. A file that fails, hangs or runs no test counts as failed. What they start
- * is the single binary, built first; SVC_BIN names another, such as the checkout's cli/svc.
+ * Runs every `*.test.ts` under test/ except peers, long tests and benches, each in its own process. Prints
+ * `N passed, N failed` on a line of its own at the end. A file that fails, hangs or runs no test counts as failed. Tests start
+ * the single binary, which is built first; SVC_BIN names another, such as the checkout's cli/svc.
  *
- * Usage: node test/run.ts [--long] [word …]. A word that is part of a test file's path selects that file; of several such
- * words one is enough. All other words select cases: those whose names contain every one of them. `--long` runs the files
- * under test/long/ and only them; those that measure times, under test/long/timed/, run last and one at a time.
+ * Usage: node test/run.ts [--long] [word …]. A word that is part of a test file's path selects that file; several such words
+ * select all files that match any of them. The remaining words select the cases whose names contain all of them. `--long`
+ * runs only the files under test/long/; those under test/long/timed/, which measure time, run last and one at a time.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,14 +14,14 @@ import path from 'node:path';
 import { THREAD_CODE_VARIABLE } from '../runtime/threads/thread-source.ts';
 
 /**
- * Milliseconds. A test file that has not ended by then is killed: uvu waits for ever for an open server. It is several
- * times what the longest take on a machine that does nothing else.
+ * Milliseconds after which a test file is killed, because uvu waits forever for an open server. Several times what the
+ * longest test takes on an idle machine.
  */
 const TIMEOUT = 240_000;
 
 /**
- * Where test processes keep compiled code: the launcher's place (cli/svc), since they load the same modules. With it a
- * process starts in half the time. The second variable keeps the first from the servers that a test starts, as there.
+ * Where test processes cache compiled code: in the launcher's folder (cli/svc), because they load the same modules. The cache
+ * halves the startup time of a process. The second variable hides the first from servers that a test starts, as in cli/svc.
  */
 const COMPILED = {
 	NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/svc'),
@@ -37,7 +37,7 @@ const DURATIONS = path.join(import.meta.dirname, '../node_modules/.cache/svc-tes
  */
 const PARALLEL = availableParallelism() + 1;
 
-/** What one test file did. */
+/** The result of one test file. */
 export interface FileResult {
 	readonly file: string;
 	readonly passed: number;
@@ -46,7 +46,7 @@ export interface FileResult {
 	readonly output: string;
 }
 
-/** Test files below a folder, in lexical order; `skip` names folders to leave out. */
+/** Returns the test files below a folder, in lexical order. `skip` names folders to leave out. */
 export function testFiles(folder: string, skip: readonly string[]): string[] {
 	return readdirSync(folder, { recursive: true, withFileTypes: true })
 		.filter(entry => entry.isFile() && entry.name.endsWith('.test.ts'))
@@ -57,7 +57,7 @@ export function testFiles(folder: string, skip: readonly string[]): string[] {
 
 const running = new Set<ChildProcess>();
 
-// Ctrl-C reaches this group only.
+// Ctrl-C reaches only this process group, so the signal is passed on.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 	process.on(signal, () => {
 		for (const child of running) killGroup(child);
@@ -69,20 +69,20 @@ function killGroup({ pid }: ChildProcess): void {
 	try {
 		if (pid !== undefined) process.kill(-pid, 'SIGKILL');
 	} catch {
-		// It has just ended by itself.
+		// The process has just ended by itself.
 	}
 }
 
 /**
  * Runs one test file.
- * @param words Of the cases, only those whose names contain all of these; there may be none.
+ * @param words Only cases whose names contain all of these words run; possibly none do.
  */
 export function runFile(file: string, timeout: number = TIMEOUT, words: readonly string[] = []): Promise<FileResult> {
 	const started = performance.now();
 	return new Promise(resolve => {
 		const env = { ...COMPILED, ...process.env, ...(words.length > 0 ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}) };
 		const filter = words.length > 0 ? ['--import', path.join(import.meta.dirname, 'case-filter.ts')] : [];
-		// A group of its own: what it has started ends with it when it has to be killed.
+		// Its own process group, so that the processes it has started end with it if it has to be killed.
 		const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...filter, file], {
 			stdio: ['ignore', 'pipe', 'pipe'],
 			env,
@@ -141,9 +141,9 @@ export function useBuiltBinary(): void {
 }
 
 /**
- * Runs files, a few at a time, and prints one line for each; returns the sums. With SVC_TEST_RETRY=1, as in CI, a file that
- * fails runs a second time after all others, by itself. The second result counts, and the line says that it is one: a
- * shared machine that was slow for a moment does not fail the run, and a test that depends on its speed does not hide.
+ * Runs files, a few at a time, and prints one line for each. Returns the sums. With SVC_TEST_RETRY=1, as in CI, a file that
+ * fails runs again by itself after all others. The second result counts, and the line says that it is a retry. A shared
+ * machine that was slow for a moment then does not fail the run, and tests that depend on its speed remain visible.
  */
 export async function runFiles(
 	files: readonly string[],
@@ -209,7 +209,7 @@ export function longestFirst(
 	return [...files].sort((a, b) => seconds(b) - seconds(a));
 }
 
-/** Divides the words of a command line into those that select files and those that select cases, and applies the first kind. */
+/** Separates the words of a command line into those that select files and those that select cases. Selects the files. */
 export function selectCases(
 	all: readonly string[],
 	root: string,
@@ -220,7 +220,7 @@ export function selectCases(
 	const words = wanted.filter(word => !parts.includes(word));
 	const files = all.filter(file => parts.length === 0 || parts.some(part => inPath(file, part)));
 	if (words.length === 0) return { files, words };
-	// A name may be put together from several pieces, and those of golden cases are names of folders.
+	// The name of a case may be composed at run time, and golden cases are named after their folders.
 	const mayMatch = (file: string): boolean => {
 		const text = readFileSync(file, 'utf8');
 		const lower = text.toLowerCase();

@@ -1,8 +1,8 @@
-/** The message about a text that `svc fmt` would change. */
+/** The message about a configuration file that `svc fmt` would change. */
 import { basename } from 'node:path';
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 
-/** Returns `Configfile:3: Configfile input is not formatted; …`; `line` is that of the first difference. */
+/** Returns `Configfile:3: Configfile input is not formatted; …`. `line` is the first line that formatting would change. */
 export function unformatted(name: string, line: number, dialect: Dialect): string {
 	const compatible = /caddyfile/i.test(basename(name)) ? 'Caddyfile' : 'Compatfile';
 	const language = dialect === 'compatfile' ? compatible : 'Configfile';

@@ -21,9 +21,9 @@ export interface ValidationOptions {
 
 /** The result of {@link validateConfiguration}. */
 export interface Validation extends Findings {
-	/** It compiles, and nothing is known that would prevent a start on this machine. */
+	/** True if the configuration compiles and no known problem would prevent a start on this machine. */
 	readonly starts: boolean;
-	/** Reports of failed tests; they are the last of {@link Findings.diagnostics}. */
+	/** Diagnostics of failed tests. They are also the last entries of {@link Findings.diagnostics}. */
 	readonly failures: readonly Diagnostic[];
 }
 
@@ -55,7 +55,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 	};
 }
 
-/** Returns what would prevent a start on this machine, and what a start would warn about, with their places. */
+/** Returns the problems that would prevent a start on this machine and those that a start would warn about, with their places. */
 async function startFindings(plan: Plan, { locate }: CompileResult): Promise<readonly Diagnostic[]> {
 	const { preflight } = await import('../../runtime/preflight/preflight.ts');
 	const { adminFindings } = await import('../../admin/admin-findings.ts');

@@ -18,7 +18,7 @@ export class ConfigurationWatch {
 	/** Must be created before the configuration is compiled, so that no later change is missed. */
 	constructor(input: ConfigInput, changed: () => void) {
 		const seen = looks(filesOf(input));
-		// It may have changed since it was read.
+		// The file may have changed since its text was read.
 		if (input.path !== undefined && textOf(input.path) !== input.text) seen.set(input.path, '');
 		this.#seen = seen;
 		this.#timer = setInterval(() => {
@@ -29,7 +29,7 @@ export class ConfigurationWatch {
 		}, INTERVAL);
 	}
 
-	/** Watches the files of another text from now on. Must be called before that text is loaded. */
+	/** Switches to the files of another configuration. Must be called before that configuration is loaded. */
 	follow(input: ConfigInput): void {
 		const before = this.#seen;
 		// Known files keep their last polled state, so that a change since the last poll is not missed.
@@ -51,7 +51,7 @@ function filesOf(input: ConfigInput): string[] {
 		try {
 			parseConfig(input, recording(diskReader(process.cwd()), paths), () => {}, { knownDirectives: new Set() });
 		} catch {
-			// Watches the paths requested so far; the load reports what is wrong.
+			// Watches the paths requested so far. Loading the configuration reports the error.
 		}
 	}
 	return [...paths];
@@ -90,7 +90,7 @@ function looks(paths: Iterable<string>): Map<string, string> {
 	return new Map([...paths].map(path => [path, look(path)]));
 }
 
-/** Changes with the file: its time, size and inode, because an editor may replace a file within one clock tick. */
+/** Returns a fingerprint of a file: its time, size and inode, because an editor may replace a file within one clock tick. */
 function look(path: string): string {
 	try {
 		const { mtimeMs, size, ino } = statSync(path);

@@ -1,4 +1,7 @@
-/** Rollback of tentative loads, including loads that remove TLS names. A load that cannot be rolled back is refused. */
+/**
+ * Rollback of tentative configuration loads, including those that remove TLS names. A load that could not be rolled back
+ * is refused.
+ */
 import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -69,7 +69,7 @@ withheld('their text is quoted in diagnostics only if the running configuration 
 			}
 		}
 		assert.not.match(log.text(), /veryhidden|MIIEv/);
-		// The posted text and the files of the running configuration are visible to a caller who may change them anyway.
+		// A caller who may change the configuration may see both the posted text and the files of the running configuration.
 		const own = await post('/adapt', 'configfile', 'http://x:80 {\n\trespnd hi\n}\n');
 		assert.match(own.diagnostics[0]!.text, '2 |     respnd hi');
 		keep('snippet', 'respnd hello\n');

@@ -28,7 +28,7 @@ export interface Agreement {
 	readonly configurations: number;
 	/** Number of responses by the handler that sent them. */
 	readonly answers: { readonly [handler: string]: number };
-	/** One text for each disagreement: its seed, the request, the explanation and the configuration. */
+	/** A report of each disagreement: its seed, the request, the explanation and the configuration. */
 	readonly disagreements: readonly string[];
 }
 
@@ -118,7 +118,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	return { pairs: done, configurations, answers, disagreements };
 }
 
-/** A random configuration that compiles: a text in either language, or the JSON document adapted from one. */
+/** Returns a random configuration that compiles: source text in either language, or the JSON document adapted from it. */
 function configuration(chance: Chance, place: Place): { input: ConfigInput; compiled: CompileResult } {
 	const format: Dialect = chance.happens(65) ? 'configfile' : 'compatfile';
 	const text = randomConfiguration(chance, format, place);

@@ -2,7 +2,7 @@
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { Chance } from './chance.ts';
 
-/** What a generated configuration refers to. */
+/** The port, upstreams and folder that a generated configuration refers to. */
 export interface Place {
 	readonly port: number;
 	/** Addresses of two upstreams. */

@@ -132,7 +132,7 @@ for (const [name, text] of Object.entries(shapes)) {
 		const { user, system } = process.cpuUsage(before);
 		return ((user + system) * 1000) / count;
 	};
-	// Warm-up: the code is compiled meanwhile.
+	// Warm-up, during which V8 compiles the code.
 	run();
 	run();
 	const rounds = Array.from({ length: ROUNDS }, run);

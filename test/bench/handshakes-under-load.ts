@@ -1,7 +1,7 @@
 /**
- * How long a TLS client waits for its handshake while the machine is idle, while one core sends TLS requests to the same
- * server at full speed, or while two processes burn processor time. Servers are measured in turn. Every figure includes
- * the client's own part of a handshake.
+ * Measures how long a TLS client waits for its handshake while the machine is idle, while one core sends TLS requests to
+ * the same server at full speed, and while two processes burn processor time. The servers take turns. Every figure
+ * includes the client's own part of a handshake.
  *
  * Usage: node test/bench/handshakes-under-load.ts [seconds]
  */

@@ -57,7 +57,7 @@ export async function idleWebSockets(name: 'svc' | 'nginx', count: number, secon
 	const sockets: Socket[] = [];
 	try {
 		await waitForPort(port);
-		// Memory left over from startup must not count as the connections'.
+		// Waits for the server to release memory left over from startup, which must not be attributed to the connections.
 		await new Promise(resolve => setTimeout(resolve, 2000));
 		const before = server.residentBytes();
 		while (sockets.length < count) {

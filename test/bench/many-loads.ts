@@ -1,6 +1,6 @@
 /**
- * Many loads of a 100-site document. Resident memory after the last load must be within 15 % of that after the first
- * tenth, and no descriptor, timer or thread may leak.
+ * Reloads a 100-site configuration many times. Resident memory after the last reload must be within 15 % of that after
+ * the first tenth, and no descriptor, timer or thread may leak.
  *
  * Usage: node test/bench/many-loads.ts [--loads 2000]
  */
@@ -42,7 +42,10 @@ function hundredSites(port: number, adminPort: number, number: number): string {
 	return `{\n\tadmin 127.0.0.1:${adminPort}\n\tthreads 2\n}\n${sites.join('')}`;
 }
 
-/** Loads a changed 100-site document repeatedly. Returns the resources held after a tenth of the loads and after all. */
+/**
+ * Reloads a changed 100-site configuration repeatedly. Returns the resources held after a tenth of the reloads and after
+ * all of them.
+ */
 export async function manyLoads(loads: number): Promise<{ early: Holdings; late: Holdings }> {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const file = path.join(temporaryFolder(), 'Configfile');

@@ -1,5 +1,6 @@
 /**
- * Changes one of 10,000 sites under load. The p99 may rise by less than 5 ms, and each load must finish in under a second.
+ * Reloads a configuration of 10,000 sites, one of them changed, while clients send requests. The p99 may rise by less than
+ * 5 ms, and each reload must finish in under a second.
  *
  * Usage: node test/bench/many-sites.ts [--sites 10000] [--loads 10]
  */
@@ -27,8 +28,8 @@ export function manySites(count: number, port: number, options: string, number: 
 }
 
 /**
- * Loads changes while clients send requests at a moderate rate. Returns response times with and without loads, and the
- * time of each load.
+ * Reloads the configuration while clients send requests at a moderate rate. Returns response times with and without
+ * reloads, and the time of each reload.
  */
 export async function changeOneOfMany(
 	sites: number,
@@ -60,7 +61,7 @@ export async function changeOneOfMany(
 	try {
 		await run(() => sleep(1000));
 		const quiet = await run(() => sleep(5000));
-		// The texts are made in advance, so that making them costs the clients nothing.
+		// The configurations are generated in advance, so that this takes no processor time from the clients.
 		const texts = Array.from({ length: loads }, (_, index) => manySites(sites, port, options, index + 1));
 		const loaded = await run(async () => {
 			for (const [index, body] of texts.entries()) {

@@ -1,4 +1,4 @@
-/** Measures the servers of a row in rotation, so that a drifting machine speed favors none. */
+/** Measures the servers of one row of the bench. They take turns, so that a drifting machine speed favors none. */
 import { spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { freePorts } from '../harness.ts';
@@ -30,7 +30,7 @@ export interface RowResult {
 	readonly figures: readonly Figure[];
 }
 
-/** The amount and place of a measurement. */
+/** How often, how long and on which cores to measure. */
 export interface Conditions {
 	readonly rounds: number;
 	/** Seconds of load per server and round. */
@@ -42,7 +42,7 @@ export interface Conditions {
 /** Seconds of load before the measurement starts. */
 const WARM_UP = 3;
 
-/** One round of one server. */
+/** The measurement of one server in one round. */
 interface Sample {
 	readonly value: number;
 	readonly rate?: number;
@@ -96,7 +96,7 @@ export async function measureTask(task: Task, conditions: Conditions): Promise<R
 	}
 }
 
-/** Samples by contender and round. */
+/** Returns the samples of every contender, by contender and round. */
 async function sampleTask(
 	task: Task,
 	contenders: readonly Contender[],
@@ -209,7 +209,7 @@ async function sampleStart(contender: Contender, backends: Backends, conditions:
 	return { value };
 }
 
-/** The median. */
+/** Returns the median. */
 export function median(values: readonly number[]): number {
 	const sorted = [...values].sort((a, b) => a - b);
 	const middle = sorted.length >> 1;

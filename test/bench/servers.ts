@@ -101,8 +101,8 @@ function processTree(root: number): number[] {
 }
 
 /**
- * Starts a server on the given cores (`0`, `0,1`) with a configuration text. For `node` the text is the port of its
- * backend, or empty. `files` are written to its folder: bytes by name.
+ * Starts a server with a configuration on the given cores (`0`, `0,1`). The configuration of `node` is the port of its
+ * backend, or empty. `files` are created in the server's folder; it maps names to sizes in bytes.
  */
 export async function startBenchServer(
 	name: ServerName,

@@ -1,7 +1,7 @@
 /**
- * Configuration loads under request load. For 20 s, 64 keep-alive connections send requests while 200 loads alternate
+ * Configuration reloads under request load. For 20 s, 64 keep-alive connections send requests while 200 reloads alternate
  * between documents that differ in status, header and body of the same URL. No response may fail or mix two documents,
- * no request sent after a load has finished may see an older document, and the p99 may at most double.
+ * no request sent after a reload has finished may see an older document, and the p99 may at most double.
  *
  * Usage: node test/bench/swap-under-load.ts [--seconds 20] [--loads 200]
  */
@@ -17,11 +17,11 @@ export interface SwapFindings {
 	readonly quiet: LoadResult;
 	readonly loaded: LoadResult;
 	readonly loads: number;
-	/** Milliseconds that each load took, sorted. */
+	/** Milliseconds that each reload took, sorted. */
 	readonly loadTimes: Float64Array;
 }
 
-/** Returns a document whose status, header and body contain the number of its load. */
+/** Returns a document whose status, header and body all identify its `number`. */
 export function numberedDocument(port: number, adminPort: number, number: number): string {
 	return `{
 	admin 127.0.0.1:${adminPort}
@@ -45,7 +45,7 @@ export function checkNumbered(status: number, head: string, body: string, atLeas
 	return undefined;
 }
 
-/** Runs the same request load twice, without and with configuration loads. */
+/** Runs the same request load twice, without and with configuration reloads. */
 export async function swapUnderLoad(seconds: number, loads: number): Promise<SwapFindings> {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();

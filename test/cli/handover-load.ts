@@ -1,4 +1,4 @@
-/** Clients of all kinds that go on while servers hand over, and count what fails. */
+/** Clients of several protocols that keep sending requests during handovers and count failures. */
 import { once } from 'node:events';
 import { Agent, type RequestOptions, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
@@ -21,7 +21,7 @@ export interface LoadReport {
 	readonly resumed: number;
 }
 
-/** Runs clients until `stop` is called, which resolves to what they did. */
+/** Starts clients that send requests until `stop` is called, which resolves to their report. */
 export function startLoad(
 	{ plain, tls }: LoadTarget,
 	clients = 8,
@@ -85,7 +85,8 @@ export function startLoad(
 				if (!stream.closed) await once(stream, 'close');
 			}
 		} catch (error) {
-			// Sent while the GOAWAY was on its way: never processed, and clients repeat it on a new connection (RFC 9113 §8.7).
+			// The stream was opened while the GOAWAY was in flight. It was not processed, and clients retry on a new connection
+			// (RFC 9113 §8.7).
 			if (!(error as Error).message.includes('NGHTTP2_REFUSED_STREAM')) throw error;
 		} finally {
 			session2.close();
@@ -127,7 +128,7 @@ function fetchOnce(
 	});
 }
 
-/** Accepts upgrades, and sends back what comes then. */
+/** Starts a server that accepts upgrades and echoes everything it then receives. */
 export async function echoServer(): Promise<Server> {
 	const server = createServer(socket => {
 		socket.on('error', () => {});
@@ -141,7 +142,7 @@ export async function echoServer(): Promise<Server> {
 	return server;
 }
 
-/** An upgraded connection that is sent back what it sends. */
+/** A client of {@link echoServer} on an upgraded connection. */
 export class EchoClient {
 	readonly #socket: Socket;
 	#text = '';
@@ -166,7 +167,7 @@ export class EchoClient {
 		return client;
 	}
 
-	/** Sends a line and waits for it. */
+	/** Sends a line and waits for its echo. */
 	async echo(line: string): Promise<void> {
 		this.#socket.write(`${line}\n`);
 		await this.#until(() => this.#text.includes(`${line}\n`));

@@ -1,4 +1,4 @@
-/** Handovers: nothing is lost when a process takes over from another, and nothing happens when it cannot. */
+/** Handovers: a new process takes over from another without losing a request, and a failed handover changes nothing. */
 import { once } from 'node:events';
 import { chmodSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingMessage, request } from 'node:http';
@@ -26,11 +26,11 @@ interface Running {
 	readonly folder: string;
 	readonly file: string;
 	readonly ports: readonly number[];
-	/** Loads a configuration; status and body of the answer. */
+	/** Loads a configuration. Returns the status and body of the response. */
 	load(sites: string, query?: string): Promise<{ status: number; body: { readonly [name: string]: unknown } }>;
 }
 
-/** Runs a server with an Admin API and the sites; `ports[0]` is the first site's. */
+/** Starts a server with an Admin API and the given sites. `ports[0]` is the first site's port. */
 async function running(
 	sites: (ports: readonly number[]) => string,
 	test: (running: Running) => Promise<void>,
@@ -65,7 +65,7 @@ async function running(
 	}
 }
 
-/** The processes whose working directory or command line names the folder. */
+/** Returns the processes whose working directory or command line names the folder. */
 function processesOf(folder: string): number[] {
 	return readdirSync('/proc')
 		.filter(name => /^\d+$/.test(name))
@@ -81,13 +81,13 @@ function processesOf(folder: string): number[] {
 
 const plain = (port: number, text: string): string => `http://127.0.0.1:${port} {\n\trespond "${text}"\n}\n`;
 
-/** The answer on a new connection: one that is open may get one more from the process that has handed over. */
+/** Returns the response body on a new connection, because the old process may answer once more on an open one. */
 async function bodyOf(port: number): Promise<string> {
 	const answer = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
 	return answer.split('\r\n\r\n')[1] ?? '';
 }
 
-/** An application whose download lasts until `finish` is called, and that answers an upload with its size. */
+/** Starts an application whose download lasts until `finish` is called, and which answers an upload with its size. */
 async function application(): Promise<{ port: number; finish(): void; close(): void }> {
 	const ends: (() => void)[] = [];
 	const server = createHttpServer((asked, answer) => {
@@ -152,7 +152,7 @@ handover('under load loses nothing', async () => {
 				assert.is(await bodyOf(third), 'new port');
 				const report = await clients.stop();
 				assert.equal(report.failures, []);
-				// Sessions begun by one process go on with the next.
+				// A TLS session established with one process is resumed by the next.
 				assert.is(report.resumed, report.done['TLS resumption']! - 1);
 				app.finish();
 				assert.ok((await download).endsWith('the end'));
@@ -190,7 +190,7 @@ handover(
 						const refused = await load(`${plain(first, 'one')}${plain(takenPort, 'two')}`);
 						assert.is(refused.status, 503);
 						assert.match(errorOf(refused.body), /goes on as before\. Cannot listen on .*: the address is in use/);
-						// No process starts as fast.
+						// No process starts within 10 ms.
 						const late = await load(`${plain(first, 'one')}${plain(second, 'two')}`, '?handover=10ms');
 						assert.is(late.status, 503);
 						assert.match(errorOf(late.body), /did not become ready in time \(10 ms\)/);
@@ -201,7 +201,7 @@ handover(
 					assert.equal(processesOf(folder), [server.child.pid!]);
 					const left = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
 					assert.ok(left.length < 4, left.join());
-					// It can still hand over.
+					// The server can still hand over after the failure.
 					assert.is((await load(`${plain(first, 'three')}${plain(second, 'two')}`)).status, 200);
 					assert.is(await bodyOf(first), 'three');
 				},
@@ -212,7 +212,7 @@ handover(
 	},
 );
 
-/** The files that a process has open. */
+/** Returns the files that a process has open. */
 function descriptorsOf(pid: number): string[] {
 	return readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
 		try {
@@ -232,7 +232,7 @@ handover('of a process that is killed is completed by its successor, and a kille
 		([port]) => plain(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
-			// It has been told what to take over.
+			// The new process has been told what to take over.
 			const started = (pid: number) => server.output().includes(`a new process has been started","pid":${pid}}`);
 			const loading = load(`${plain(first, 'two')}${plain(second, 'new')}`);
 			await until('a successor', () => processesOf(folder).some(started));
@@ -268,7 +268,7 @@ handover('keeps Unix sockets, and a stop ends the process that serves', async ()
 			assert.is(statSync(path.join(folder, 'site.sock')).ino, ino);
 			assert.is(statSync(path.join(folder, 'admin.sock')).ino, admin);
 			assert.is(await bodyOf(second), 'more');
-			// The first process stays for whoever waits for it; those in between have ended.
+			// The first process remains for whoever waits for it to exit; the processes in between have ended.
 			await until('two processes', () => processesOf(folder).length === 2);
 			assert.is(await server.stop(), 0);
 			assert.equal(processesOf(folder), []);
@@ -367,7 +367,7 @@ handover('tells systemd which process is the main one, and leaves no process bes
 		const pid = Number(/process (\d+)/.exec(reloaded.stdout)?.[1]);
 		await until('alone', () => processesOf(folder).join() === String(pid));
 		await until('its end', () => server.child.exitCode === 0);
-		// Not STOPPING=1: the service goes on.
+		// The process must not report STOPPING=1, because the service keeps running.
 		assert.equal(lines(), ['READY=1', 'RELOADING=1', 'READY=1', `MAINPID=${pid} READY=1`]);
 		const before = readFileSync(told, 'utf8').length;
 		await until('a sign of life', () => readFileSync(told, 'utf8').slice(before).includes('WATCHDOG=1'));

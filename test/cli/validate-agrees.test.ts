@@ -65,7 +65,7 @@ const verified = (more: object): object =>
 	tls({ ...CERTIFICATES, client_auth: { mode: 'require_and_verify', ...more } });
 const acme = (more: object): object => tls({ issuers: [{ issuer: 'acme', ...more }] });
 
-/** Configurations that both refuse. */
+/** Configurations that both commands reject. */
 const REFUSED: { readonly [name: string]: string | object } = {
 	'a hash from a variable that is not set': site('\tbasic_auth {\n\t\talice {env.AGREE_NOT_SET}\n\t}'),
 	'a hash from a variable with another value': site('\tbasic_auth {\n\t\talice {env.AGREE_WORDS}\n\t}'),
@@ -144,7 +144,7 @@ const REFUSED: { readonly [name: string]: string | object } = {
 	'an undefined upstream pool': document([{ handler: 'proxy', pool: 'nobody' }]),
 };
 
-/** Configurations that look similar and that both accept. */
+/** Similar configurations that both commands accept. */
 const SERVED: { readonly [name: string]: string | object } = {
 	'a hash from a variable': site('\tbasic_auth {\n\t\talice {env.AGREE_HASH}\n\t}'),
 	'a range from a variable': site('\t@a remote_ip {env.AGREE_RANGE}\n\trespond @a y'),

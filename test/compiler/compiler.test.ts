@@ -1,4 +1,4 @@
-/** compile(): one function for text and JSON, which never throws on bad input and reports every mistake at once. */
+/** `compile()` accepts text and JSON, never throws on bad input, and reports every mistake at once. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -117,7 +117,7 @@ entry('every object of the document can be traced to its text', () => {
 
 entry('compiling a document gives the same document', () => {
 	for (const name of readdirSync(path.join(ROOT, 'fixtures/adapt'))) {
-		// A document contains the absolute paths of its files.
+		// Expected documents name files by absolute path; `<case>` stands for the folder of the case.
 		const folder = path.join(ROOT, 'fixtures/adapt', name);
 		const text = readFileSync(path.join(folder, 'expected.json'), 'utf8').replaceAll('<case>', folder);
 		const result = compile({ format: 'json', text, name: 'input', path: '/work/input' }, diskReader(folder));

@@ -37,7 +37,7 @@ function codes(format: ConfigFormat, text: string): string[] {
 	return compiled(format, text).diagnostics.map(({ code }) => code);
 }
 
-/** Returns everything that a user is shown. */
+/** Returns everything that a user is shown about a compilation. */
 function said({ diagnostics }: CompileResult): string {
 	return diagnostics.map(diagnostic => JSON.stringify(toReport(diagnostic))).join('\n');
 }

@@ -33,7 +33,7 @@ const NO_FILES: Reader = {
 	workingDirectory: '/work',
 };
 
-/** Repeats a text up to the length of a request. */
+/** Repeats a text until it is as long as a request may be. */
 function pumped(text: string): string {
 	return text.repeat(Math.ceil(LENGTH / text.length)).slice(0, LENGTH);
 }
@@ -54,7 +54,7 @@ const requests = suite('requests');
 const SLOW = '(.*)-(.*)-(.*)-(.*)!$';
 const DASHES = pumped('-');
 
-/** Lines of a site, and a request chosen to make them slow. */
+/** Lines of a site, and a request chosen to make their evaluation slow. */
 const REQUESTS: readonly (readonly [lines: string, request: RequestFields])[] = [
 	['@m path_regexp ^/a/(.*)/(.*)/(.*)/(.*)\\.html$', { target: `/a/${pumped('x/')}` }],
 	[`@m path_regexp (a|aa)+$`, { target: `/${pumped('a')}!` }],

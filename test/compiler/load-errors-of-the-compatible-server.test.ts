@@ -1,4 +1,4 @@
-/** Errors in a Compatfile contain the texts that users search for in the compatible server's messages. */
+/** Errors in a Compatfile contain the phrases of the compatible server's messages, which users search for. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
@@ -14,7 +14,7 @@ function errors(text: string): string[] {
 		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
 }
 
-/** A file, and a text that one of its errors must contain. */
+/** A file, and a phrase that one of its errors must contain. */
 const FACTS: { readonly [fact: string]: readonly (readonly [file: string, message: string])[] } = {
 	'a duplicate address': [
 		[':8080 {\n}\n:8080 {\n}\n', 'ambiguous site definition: :8080'],

@@ -23,7 +23,7 @@ const MODULES = [
 	...options.map(module => ({ ...module, name: `option ${module.id}` })),
 ];
 
-/** Error codes caused by what examples assume: definitions elsewhere, and files that are empty here. */
+/** Error codes that examples may cause, because they refer to definitions elsewhere or to files that are empty here. */
 const ELSEWHERE = ['matcher/unknown-name', 'upstream/unknown', 'tls/bad-root', 'tls/malformed-certificate'];
 
 /** Returns the code blocks of a page. */
@@ -33,7 +33,7 @@ function examplesOf(documentation: string): string[] {
 		.map(match => match[2]!);
 }
 
-/** Completes an example to a file: wraps lines of a site in a site, and uses defined matchers. */
+/** Completes an example to a whole file: puts lines of a site into a site, and uses every matcher that it defines. */
 function asFile(example: string): string {
 	if (/^(\{\n|:\d|https?:|upstream |[\w.*-]+\.com\b[^\n]*\{\n)/.test(example)) return example;
 	const uses = [...example.matchAll(/^(@[\w-]+)/gm)].map(match => `\theader ${match[1]} X-Used 1\n`);

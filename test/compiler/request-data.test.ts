@@ -1,6 +1,6 @@
 /**
- * Client data is never expanded: in every directive and matcher that takes placeholders, request text that looks like a
- * placeholder, a template action or a regular expression group comes out unchanged.
+ * Client data is never expanded. In every directive and matcher that accepts placeholders, request text that looks like a
+ * placeholder, a template action or a regular expression group is passed through unchanged.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ import { Served } from './compatfile/page.ts';
 const SECRET = 'the-secret-of-the-environment';
 process.env.SVC_TEST_SECRET = SECRET;
 
-/** The client's data, in a field and in the query. */
+/** Data sent by the client, in a field and in the query. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: client data
 const DATA = '{env.SVC_TEST_SECRET}{{env "SVC_TEST_SECRET"}}${1}$1{http.request.host}\\{';
 const PLACEHOLDER = '{header.x-data}';
@@ -31,7 +31,7 @@ writeFileSync(
 );
 writeFileSync(path.join(root, 'env'), SECRET);
 
-/** A configuration, and where the data comes out: unchanged, or encoded for its place. */
+/** A configuration, and where the client's data must appear: unchanged, or encoded as that place requires. */
 interface Case {
 	readonly of: string;
 	readonly site: string;
@@ -51,13 +51,13 @@ const sent =
 	(name: string) =>
 	(seen: DryRunResult): string | undefined =>
 		seen.exchange.sent[0]?.request.headers.get(name);
-/** In a query; decoding it gives the data. */
+/** Returns a query parameter, decoded, of the URL in the response body. */
 const inQuery =
 	(name: string) =>
 	(_: DryRunResult, text: string): string | null =>
 		new URLSearchParams(text.slice(text.indexOf('?') + 1)).get(name);
 const up = 'reverse_proxy 127.0.0.1:9';
-/** A variable passed to an application. */
+/** Returns a variable passed to a FastCGI application. */
 const variable = (seen: DryRunResult, name: string): string | undefined => {
 	const params = seen.exchange.sent[0]?.request.transport?.params ?? [];
 	return params[params.indexOf(name) + 1];
@@ -228,7 +228,7 @@ const CASES: readonly Case[] = [
 		method: 'GET',
 		site: 'reverse_proxy {query.x}',
 		target: '/?x=%7Bhttp.request.host%7D:80',
-		// Nothing is sent to the address that the text would expand to.
+		// Expanding the text would give an address; nothing must be sent to it.
 		out: seen => String(seen.exchange.sent.length),
 		expected: '0',
 	},
@@ -433,7 +433,7 @@ data('cache: a key contains the data as sent, not expanded', async () => {
 
 data('every directive that takes text is tested', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
-	// These take no placeholder of a request, or only names written in the configuration.
+	// These accept no request placeholder, or only names that the configuration itself contains.
 	const none = new Set([
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['metrics', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],

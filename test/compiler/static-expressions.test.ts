@@ -19,7 +19,7 @@ const FOLDERS = [
 	'admin',
 ];
 
-/** A literal, where the code can have one. */
+/** A regular expression literal, at a place in code where one can occur. */
 const LITERAL =
 	/(?<=[(,=:?&|!{}[;\s])\/(?![/*])((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)(?=[\s.,;)\]}:]|$)/gm;
 
@@ -79,12 +79,12 @@ function literalsOf(folder: string): Literal[] {
 			const found = Array.from(code.matchAll(LITERAL), ([text, source, flags]) => {
 				return { text, source: source!, flags: flags!, file: path.relative(ROOT, file) };
 			});
-			// `a / b / c` is two divisions.
+			// `a / b / c` looks like a literal, but is two divisions.
 			return found.filter(({ source }) => !source.startsWith(' '));
 		});
 }
 
-/** Converts the expression to RE2 syntax. A lookaround becomes a group, which is tried equally often. */
+/** Converts an expression to RE2 syntax. A lookaround becomes a group, because it backtracks just as often. */
 function translated({ source, flags }: Literal): string {
 	const text = source
 		.replace(/\\u\{([0-9a-f]+)\}|\\u([0-9a-f]{4})/gi, (_, braced, plain) => `\\x{${braced ?? plain}}`)

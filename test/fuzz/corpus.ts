@@ -7,13 +7,13 @@ import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
 import { ROOT } from '../harness.ts';
 
-/** A text to start from. */
+/** A configuration to mutate. */
 export interface Seed {
 	readonly format: ConfigFormat;
 	readonly text: string;
 }
 
-/** The texts, and the words of each language. */
+/** All seeds, and the words of each language. */
 export interface Corpus {
 	readonly seeds: readonly Seed[];
 	readonly lines: readonly string[];
@@ -31,7 +31,7 @@ const FORMATS: { readonly [name: string]: ConfigFormat } = {
 /** Cases that test a limit and take as long as thousands of others; test/fuzz/growth.test.ts has similar ones. */
 const SLOW: readonly string[] = ['imports-that-make-too-much', 'matchers-that-double'];
 
-/** Longer texts take the time of many short ones. */
+/** Maximum length of a seed in characters; one longer text takes the time of many short ones. */
 const LONGEST = 6000;
 
 /** Reads the corpus. It includes the examples of all registered modules. */

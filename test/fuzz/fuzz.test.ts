@@ -1,4 +1,4 @@
-/** A short run of the fuzzer; `npm run fuzz` tries a million texts, test/long/ some ten thousand. */
+/** A short run of the fuzzer. `npm run fuzz` tries a million texts, test/long/fuzz.test.ts tens of thousands. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzz } from './fuzz.ts';

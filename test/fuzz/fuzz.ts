@@ -2,7 +2,7 @@
  * `npm run fuzz`: checks properties that must hold for all configurations, on random ones. Prints each violation with its
  * seed, reduced to a short text.
  *
- * Usage: node test/fuzz/fuzz.ts [--count N] [--from SEED] [--seconds S]; a million if left out, without bound of time.
+ * Usage: node test/fuzz/fuzz.ts [--count N] [--from SEED] [--seconds S]. The default is a million texts and no time limit.
  */
 import { parseArgs } from 'node:util';
 import { Chance } from './chance.ts';
@@ -66,7 +66,7 @@ async function failure(made: Seed): Promise<string | undefined> {
 	}
 }
 
-/** Failures that differ only in numbers and names are of one kind. */
+/** Returns the kind of a failure. Failures that differ only in numbers and quoted names are of the same kind. */
 function kindOf(why: string): string {
 	return why.replace(/\d+|`[^`]*`|"[^"]*"/g, '…').slice(0, 120);
 }

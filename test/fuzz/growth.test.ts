@@ -1,4 +1,4 @@
-/** Texts constructed to grow: each is compiled or refused in time, and its diagnostics are short. */
+/** Texts constructed to expand: each is compiled or refused in bounded time, with short diagnostics. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';

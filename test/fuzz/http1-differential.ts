@@ -1,8 +1,8 @@
 /**
- * Differential fuzzing of the HTTP/1.1 parser against Node's. The verdict must not depend on how the bytes are split, and
+ * Differential fuzzing of the HTTP/1.1 parser against Node's. The result must not depend on how the bytes are split, and
  * Node must accept whatever we accept, with the same messages.
  *
- * Usage: node test/fuzz/http1-differential.ts [seconds] [seed]; prints what it did, and fails at the first disagreement.
+ * Usage: node test/fuzz/http1-differential.ts [seconds] [seed]; prints statistics, and fails if there is a disagreement.
  */
 import { pathToFileURL } from 'node:url';
 import { requestMaker } from './mutated-requests.ts';
@@ -19,7 +19,7 @@ export interface FuzzResult {
 	readonly disagreements: readonly string[];
 }
 
-/** The longest input that is also read byte by byte. */
+/** Length of the longest input that is also read byte by byte. */
 const EVERY_BYTE = 400;
 /** One input in this many is read byte by byte. */
 const EVERY_BYTE_IN = 50;
@@ -50,9 +50,9 @@ export async function fuzz(seed: number, milliseconds: number, most: number = In
 		const foreign = whole.messages.findIndex(message => !isKnownToNode(message));
 		const known = foreign === -1 ? whole.messages : whole.messages.slice(0, foreign);
 		if (known.length === 0) continue;
-		// Not what is behind: for a later mistake Node gives up requests that it has read.
+		// Only the bytes of those messages: an error after them makes Node abandon requests that it has already read.
 		const theirs = await node([text.slice(0, endOf(text, known.length))]);
-		// Behind a request that asks for an upgrade which nobody takes, Node forgets what has already come.
+		// After a request for an upgrade that nobody handles, Node discards bytes that have already arrived.
 		const upgrades = /\nupgrade:/i.test(text) && theirs.messages.length > 0;
 		const wanted = upgrades ? known.slice(0, theirs.messages.length) : known;
 		const same = wanted.every((message, index) => theirs.messages[index] === message);
@@ -63,7 +63,7 @@ export async function fuzz(seed: number, milliseconds: number, most: number = In
 }
 
 function compare(how: string, pieces: readonly string[], whole: Reading, split: Reading, into: string[]): void {
-	// A body known to be malformed with its head is refused before its exchange begins, later within it: clients see the same.
+	// The handler of a malformed body may have been called or not, depending on the split. Clients see no difference.
 	if (shown(whole) === shown(split)) return;
 	into.push(`${how} read otherwise: ${shown(pieces)}\n  whole ${shown(whole)}\n  split ${shown(split)}`);
 }

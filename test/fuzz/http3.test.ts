@@ -1,4 +1,4 @@
-/** A bounded run over the parsers of HTTP/3; test/long/ tries a million inputs. */
+/** A bounded run over the HTTP/3 parsers; test/long/ tries a million inputs. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzzHttp3 } from './http3.ts';

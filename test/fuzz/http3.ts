@@ -1,4 +1,4 @@
-/** Random and mutated inputs of the parsers of HTTP/3 and of QUIC's headers: none may throw, whatever they hold. */
+/** Random and mutated inputs for the parsers of HTTP/3 and of QUIC headers. No input may make them throw. */
 
 import { StringMemory } from '../../runtime/protocols/http2/hpack-decoder.ts';
 import { FrameReader } from '../../runtime/protocols/http3/frame-reader.ts';
@@ -7,7 +7,7 @@ import { type Routed, Router } from '../../runtime/sockets/quic/router.ts';
 
 const LONGEST = 200;
 
-/** Tries so many inputs from a seed; returns those that broke something, in hexadecimal. */
+/** Tries `count` inputs, generated from the seed `from`. Returns those that broke a parser, in hexadecimal. */
 export function fuzzHttp3(count: number, from: number): string[] {
 	let seed = from >>> 0;
 	const random = (below: number): number => {
@@ -20,7 +20,7 @@ export function fuzzHttp3(count: number, from: number): string[] {
 	const sample = Buffer.alloc(LONGEST);
 	for (let i = 0; i < count && findings.length < 5; i++) {
 		const bytes = sample.subarray(0, random(LONGEST));
-		// What begins rightly gets further.
+		// Inputs that start with plausible bytes get further.
 		for (let at = 0; at < bytes.length; at++) bytes[at] = random(4) === 0 ? random(256) : random(16);
 		if (bytes.length > 8 && random(2) === 0) bytes.set([0xc0, 0, 0, 0, 1, 8]);
 		try {
@@ -32,7 +32,7 @@ export function fuzzHttp3(count: number, from: number): string[] {
 	return findings;
 }
 
-/** Puts bytes through all parsers; false if what came out cannot be. */
+/** Feeds bytes to all parsers. Returns false if they threw nothing but gave an impossible result. */
 function tried(bytes: Buffer, decoder: QpackDecoder, router: Router<Routed>, now: number, piece: number): boolean {
 	let sum = 0;
 	decoder.decode(bytes, 0, bytes.length, {
@@ -45,11 +45,11 @@ function tried(bytes: Buffer, decoder: QpackDecoder, router: Router<Routed>, now
 	router.learnFrom(bytes, 0, bytes.length, target);
 	const known = target.ids.size === router.size;
 	router.forget(target);
-	// Frames are the same, whole and in pieces.
+	// The frames must be the same whether the bytes arrive at once or in pieces.
 	const whole = frames([bytes]);
 	const pieces: Buffer[] = [];
 	for (let at = 0; at < bytes.length; at += piece) pieces.push(bytes.subarray(at, at + piece));
-	// Huffman codes are at least five bits long; a name of the static table comes for two bytes.
+	// Bounds the decoded size: Huffman codes have at least five bits, and two bytes can refer to a name in the static table.
 	return known && sum <= bytes.length * 60 && router.size === 0 && frames(pieces) === whole;
 }
 

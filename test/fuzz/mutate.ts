@@ -1,4 +1,4 @@
-/** Mutations of real texts and documents: by lines and words, as humans err, and by bytes, as attackers do. */
+/** Mutations of real configurations: of lines and words, as humans make mistakes, and of bytes, as attackers do. */
 import type { Chance } from './chance.ts';
 import type { Corpus, Seed } from './corpus.ts';
 
@@ -140,7 +140,7 @@ function bytes(chance: Chance, text: string): string {
 	}
 }
 
-/** Values inserted into documents in place of others. */
+/** Values that replace others in documents. */
 const VALUES: readonly unknown[] = [
 	null,
 	true,

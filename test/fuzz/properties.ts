@@ -11,7 +11,7 @@ import { formatText } from '../../compiler/syntax/format.ts';
 import { tokenize } from '../../compiler/syntax/tokens.ts';
 import type { Seed } from './corpus.ts';
 
-/** Importable files, which import themselves and each other. */
+/** Importable files that import themselves and each other. */
 const FILES: { readonly [path: string]: string } = {
 	'/work/part': 'header X-Part 1\n',
 	'/work/a': 'import b\n',
@@ -19,7 +19,7 @@ const FILES: { readonly [path: string]: string } = {
 	'/work/deep': '(deep) {\n\timport part\n}\n',
 };
 
-/** A reader without the machine's files, so that a seed gives the same result everywhere. */
+/** A reader that never reads the machine's files, so that a seed gives the same result everywhere. */
 export const reader: Reader = {
 	readText: path => FILES[path] ?? missing(path),
 	readBytes: path => missing(path),
@@ -33,12 +33,12 @@ function missing(path: string): never {
 	throw new ReadError('ENOENT', path);
 }
 
-/** Processor milliseconds allowed for a text: far above linear time, far below quadratic time. */
+/** Returns the processor milliseconds allowed for a text: far above linear time, far below quadratic time. */
 function budget(text: string): number {
 	return 1500 + text.length / 5;
 }
 
-/** The reason why a property does not hold. */
+/** Thrown when a property does not hold. The message says why. */
 export class Broken extends Error {}
 
 /** Checks all properties. Throws any exception, or {@link Broken}. */
@@ -72,7 +72,7 @@ export async function check({ format, text }: Seed, again = true): Promise<void>
 	else if (took > budget(text)) throw new Broken(`it took ${Math.round(took)} ms for ${text.length} characters`);
 }
 
-/** The compiled document must be accepted, and compile to itself. */
+/** Asserts that the compiled document is accepted, and that it compiles to itself. */
 function checkDocument({ document }: CompileResult): void {
 	const text = JSON.stringify(printedForm(document!));
 	const again = compile({ format: 'json', text, name: 'again' }, reader);
@@ -85,28 +85,29 @@ function checkDocument({ document }: CompileResult): void {
 }
 
 /**
- * Whether formatting is to change what a text means. Words such as `a{` and `}a` are text to the lexer and mistyped blocks
- * to everybody else: the formatter's reference says that they become blocks, and that a backquote is a quote anywhere. And the line end that formatting puts at the
- * end of a file is a part of a quote that is never closed, and makes a block of a `{`.
+ * Reports whether formatting is expected to change the meaning of a text. Words such as `a{` and `}a` are plain text to the
+ * lexer, but look like mistyped blocks; the formatter's documentation says that it turns them into blocks, and that a
+ * backquote quotes anywhere. The line break that formatting adds at the end of a file becomes part of an unterminated quote,
+ * and turns a final `{` into a block.
  */
 function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileResult): boolean {
 	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
-	// A carriage return is nothing, but not before variables are read.
+	// Carriage returns are ignored, but only after environment variables have been substituted.
 	if (/\{\r+\$/.test(text)) return true;
-	// What a variable holds, here nothing, makes a quote the beginning of a word.
+	// Substituting a variable, which is empty here, moves a quote to the start of a word.
 	if (/\{\$[^}]*\}["`]/.test(text)) return true;
 	const words = tokenize(text, format as Dialect).filter(
 		({ payload }) => payload === undefined || payload.quote === 'none',
 	);
 	if (words.some(({ image }) => /^\}.|.\{$|.`/s.test(image.replaceAll('\ufeff', 'x').trim()))) return true;
-	// In a snippet or a route that nothing uses it was not told that a word ends in the brace that is missing.
+	// In a snippet or route that is never used, no error is reported for a word that ends in an unmatched brace.
 	if (/^\s*&?\(/m.test(text) && words.some(({ image }) => /^[^{]+\}$/.test(image))) return true;
-	// A backslash before the quote that begins a word: the word is quoted, and looks as if it were not.
+	// A backslash before the quote that starts a word: the word is quoted, but looks unquoted.
 	if (/(?:^|\s)\\["`]/.test(text)) return true;
 	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');
 }
 
-/** Formatting must be stable, and must not change the meaning. */
+/** Asserts that formatting is stable and does not change the meaning. */
 function checkFormat({ format, text }: Seed, compiled: CompileResult): void {
 	const formatted = formatText(text);
 	if (formatText(formatted) !== formatted) throw new Broken('formatting twice is not formatting once');

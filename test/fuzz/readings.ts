@@ -58,7 +58,7 @@ class MemorySocket extends Duplex {
 	}
 }
 
-/** Pushes pieces, a turn of the loop apart, then the end; resolves when the server has ended its side. */
+/** Pushes pieces, one per event-loop turn, and then the end. Resolves when the server has ended its side. */
 async function run(socket: MemorySocket, pieces: readonly string[]): Promise<readonly number[]> {
 	const ended = new Promise<void>(resolve => {
 		socket.once('finish', resolve);
@@ -76,13 +76,13 @@ async function run(socket: MemorySocket, pieces: readonly string[]): Promise<rea
 	return [...socket.written.matchAll(/HTTP\/1\.1 ([2-5][0-9][0-9]) /g)].map(match => Number(match[1]));
 }
 
-/** Our engine. */
+/** Returns a reader backed by our engine. */
 export function ourReader(): Reader {
 	let messages: (Message | undefined)[] = [];
 	const server = createHttp1Server({
 		async handle(x: Exchange) {
 			const into = messages;
-			// Added before the body is read, so that the order is that of the heads.
+			// Reserves the slot before reading the body, so that messages are in the order of their heads.
 			const index = into.push(undefined) - 1;
 			try {
 				const body = await bodyOf(x);
@@ -110,7 +110,7 @@ export function ourReader(): Reader {
 	};
 }
 
-/** Node's own server with its strict parser. */
+/** Returns a reader backed by Node's own server with its strict parser. */
 export function nodeReader(): Reader {
 	let messages: (Message | undefined)[] = [];
 	const server = createServer({ insecureHTTPParser: false, requireHostHeader: false }, (request, response) => {
@@ -145,7 +145,7 @@ export function nodeReader(): Reader {
 	};
 }
 
-/** Returns the messages up to the first incomplete one. */
+/** Returns the messages before the first incomplete one. */
 function wholeOnes(messages: readonly (Message | undefined)[]): Message[] {
 	const end = messages.indexOf(undefined);
 	return (end === -1 ? messages : messages.slice(0, end)) as Message[];
@@ -165,7 +165,7 @@ export function isKnownToNode(message: Message): boolean {
 	return method !== 'CONNECT' && METHODS.includes(method);
 }
 
-/** Returns the index after the first `count` messages of accepted bytes. */
+/** Returns the index after the first `count` messages of `text`, which must be valid. */
 export function endOf(text: string, count: number): number {
 	const parser = new RequestHeadParser(DEFAULT_LIMITS.maxHeaderCount);
 	let at = 0;

@@ -8,13 +8,13 @@ import { bothEngines, harmfulText, randomRegexp, randomText } from './regexps.ts
 /** Number of random expressions to try; test/long/regexps.test.ts tries more. */
 const ROUNDS = Number(process.env.REGEXP_ROUNDS ?? 400);
 const SEED = Number(process.env.REGEXP_SEED ?? 1);
-/** Bytes of a request, and the milliseconds of the processor that a matcher may take for it. */
+/** Bytes of a request, and the processor milliseconds that matching it may take. */
 const LONGEST = 16_384;
 const MOST = 50;
 
 const regexps = suite('random regular expressions');
 
-/** What a search finds, to compare. */
+/** Returns a match as text, for comparison. */
 function found(match: RegExpExecArray | null): string {
 	return match ? JSON.stringify([...match, match.index]) : 'nothing';
 }
@@ -66,7 +66,7 @@ regexps('no input makes a search slow', () => {
 			const search = (): unknown => (flags === 'g' ? text.replace(regexp, '') : regexp.exec(text));
 			const told = (took: number): string => `${source} ${flags} takes ${took} ms for ${text.slice(0, 40)} (${length})`;
 			let took = milliseconds(search);
-			// What else the machine does, and the compilation of code, can be in one time, not in three.
+			// Other processes and the compilation of code can distort one measurement, but not all of them.
 			for (let again = 0; took > MOST && again < 3; again++) took = Math.min(took, milliseconds(search));
 			assert.ok(took <= MOST, told(took));
 		}

@@ -1,4 +1,4 @@
-/** Random regular expressions, malicious subjects, and the non-backtracking engine. */
+/** Random regular expressions, malicious subjects, and both engines. */
 import { LinearRegExp } from '../../compiler/codegen/regexp/linear-regexp.ts';
 import { MatchPaths } from '../../compiler/codegen/regexp/match-paths.ts';
 import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';
@@ -64,7 +64,7 @@ export function randomText(chance: Chance, length: number): string {
 	return text;
 }
 
-/** Returns a text as long as a request: a few characters repeated, or random ones. */
+/** Returns a text of the given length that may be slow to match: a few characters repeated, or random ones. */
 export function harmfulText(chance: Chance, source: string, length: number): string {
 	const own = [...source].filter(c => /[a-z0-9/é😀 -]/u.test(c));
 	const letters = own.length > 0 && !chance.once(4) ? own : LETTERS;

@@ -1,7 +1,7 @@
 /**
- * Compares the Admin API with a model: several clients send random reads, writes, conditional writes, loads, dry runs,
- * reverts and restarts. After every step, the server's answer must be the model's. SEED and STEPS choose a different
- * run.
+ * Compares the Admin API with a model: several clients send random reads, writes, conditional writes, configuration loads,
+ * dry runs, reverts and restarts. After every step, the server's answer must be the model's. SEED and STEPS choose a
+ * different run.
  */
 
 import { writeFileSync } from 'node:fs';

@@ -7,7 +7,7 @@ import { isStream } from '../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../compiler/exchange/response-cache.ts';
 import { SharedCache } from '../../runtime/cache/shared-cache.ts';
 
-/** The thread's input. */
+/** The input of the thread. */
 export interface FiledOrder {
 	readonly buffer: SharedArrayBuffer;
 	readonly ceiling: number;
@@ -17,7 +17,7 @@ export interface FiledOrder {
 	readonly time: number;
 }
 
-/** The thread's results. */
+/** The results of the thread. */
 export interface FiledOutcome {
 	readonly reads: number;
 	readonly wrong: number;

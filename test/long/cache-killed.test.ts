@@ -1,6 +1,6 @@
 /**
- * A server with a disk cache is killed at random moments under load and restarted. It must serve no wrong byte and
- * nothing that was purged or invalidated, and must still have what was written before.
+ * A server with a disk cache is repeatedly killed at a random moment under load, and restarted. It must serve no wrong
+ * byte and nothing that was purged or invalidated, and must keep what was written before.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ function random(below: number): number {
 	return ((state ^ (state >>> 12)) >>> 0) % below;
 }
 
-/** State of the origin: the version of each path, and the number of requests it has received. */
+/** State of the origin: the version of each path. `asked` is the number of requests it has received. */
 const versions = new Map<string, number>();
 /**
  * Per path, the newest version that must not be served any more, because a purge or an invalidating request succeeded.

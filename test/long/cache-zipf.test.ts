@@ -16,9 +16,7 @@ const SMALL = 16 * MIB;
 const REQUESTS = 360_000;
 const ROWS = 2;
 
-/**
- * Returns the hit ratio of a least-recently-used cache of the same size, not counting the first third of the requests.
- */
+/** Returns the hit ratio of an LRU cache of the same size, not counting the first third of the requests. */
 function lruRatio(bytes: number): number {
 	const traces = Array.from({ length: ROWS }, (_, thread) => zipfTrace(thread + 1));
 	const kept = new Map<number, number>();
@@ -66,7 +64,7 @@ load('stays within its limit, keeps popular entries, and does not stall', async 
 	const small = await run(SMALL);
 	const large = await run(CEILING);
 	const lru = lruRatio(CEILING);
-	// Memory that the engine itself needs for the work appears in both runs and cancels out.
+	// The engine's own memory appears in both runs and cancels out.
 	const kept = Math.max(0, large.kept - small.kept);
 	const share = (large.resident + kept) / CEILING;
 	console.log(

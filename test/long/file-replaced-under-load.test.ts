@@ -14,12 +14,12 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 /** Concurrent clients. */
 const CLIENTS = 16;
 /**
- * Milliseconds between replacements: so frequent that the file is always changing, or so rare that the server caches it
- * in memory.
+ * Milliseconds between replacements. `OFTEN` is so short that the file is always changing, `SELDOM` so long that the server
+ * caches the file in memory.
  */
 const OFTEN = 25;
 const SELDOM = 3000;
-/** No response may be older than the replacement before last by more than this many milliseconds. */
+/** Milliseconds after a replacement within which the previous version may still be served. */
 const STALE = 1500;
 
 const replaced = suite('a file replaced under load');
@@ -94,7 +94,7 @@ for (const [what, lines, encoded, interval] of [
 		/** The ETag that the server gives each version, derived from the file's mtime and size. */
 		const tags: string[] = [];
 		let current = -1;
-		/** When each version was put in place. */
+		/** When each version replaced the one before. */
 		const since: number[] = [];
 		const replace = (): void => {
 			const next = current + 1;

@@ -12,7 +12,7 @@ import { eventually } from '../runtime/running-server.ts';
 
 const REQUESTS = 12_000;
 
-/** Creating a mount namespace needs no root where the system allows user namespaces. */
+/** Arguments of `unshare` to create a mount namespace. No root is needed where the system allows user namespaces. */
 const NAMESPACE = ['--user', '--map-root-user', '--mount'];
 const hasNamespaces = spawnSync('unshare', [...NAMESPACE, 'true']).status === 0;
 

@@ -1,4 +1,4 @@
-/** Many handovers under load, and processes that are killed at random moments of a handover. */
+/** Many handovers under load, and handovers during which a process is killed at a random moment. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -11,7 +11,7 @@ const handovers = suite('many handovers');
 const COUNT = Number(process.env.HANDOVERS ?? 25);
 const KILLS = Number(process.env.KILLS ?? 12);
 
-/** The processes of the server whose configuration is in the folder. */
+/** Returns the processes of the server whose configuration is in the folder. */
 function processesOf(folder: string): number[] {
 	return readdirSync('/proc')
 		.filter(name => /^\d+$/.test(name))
@@ -63,7 +63,7 @@ handovers('under load lose nothing, and leave nothing behind', async () => {
 		assert.equal(report.failures.slice(0, 10), []);
 		const total = report.done['keep-alive']! + report.done['connection per request']!;
 		assert.is(await server.stop(), 0);
-		// Whole lines, each once, whichever process wrote and rolled them.
+		// Every line is complete and occurs once, whichever process wrote it or rolled the file.
 		const lines = readdirSync(folder)
 			.filter(name => name.startsWith('access'))
 			.flatMap(name => readFileSync(path.join(folder, name), 'utf8').trimEnd().split('\n'));
@@ -93,7 +93,7 @@ handovers('change the number of threads, and move a port to another address', as
 			const count = clients.done('connection per request');
 			await until('more requests', () => clients.done('connection per request') > count + 100);
 		};
-		// One thread goes on with the sockets of four, then three share four sockets, then six.
+		// One thread takes over the sockets of four; then three threads share four sockets; then six threads do.
 		for (const threads of [1, 3, 6]) await change(text(threads, `${threads} threads`));
 		await change(text(2, 'moved', '\tbind 127.0.0.1\n'));
 		const answer = await rawExchange(first, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
@@ -125,17 +125,17 @@ handovers('with processes that are killed at random never leave nobody serving',
 				finished = true;
 			});
 			await pace(Math.random() * 5000);
-			// One that has not been told what to take over cannot.
+			// A new process cannot take over before it has been told what to take over.
 			const fresh = processesOf(folder).filter(
 				pid => first.output().includes(`started","pid":${pid}}`) && !before.includes(pid),
 			);
-			// In turn the process that hands over, and its successor.
+			// Alternates between killing the old process and its successor.
 			const victim = (round % 2 ? fresh : before).at(-1);
 			const kills = !finished && fresh.length > 0 && victim !== undefined;
 			if (kills) process.kill(victim, 'SIGKILL');
 			const { status } = await reload;
 			if (kills && round % 2 && status === 0) {
-				// The handover was over by then: this was the only server.
+				// The handover had already finished, so the killed process was the only server.
 				await first.stop();
 				first = await serve([file], port, { env });
 			}

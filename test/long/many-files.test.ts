@@ -8,7 +8,7 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 
 const FOLDERS = 100;
 const FILES = 1000;
-/** Number of large files, of which the server keeps descriptors open: more files than it may keep open. */
+/** Number of large files, whose descriptors the server keeps open. It exceeds the number that may stay open. */
 const LARGE = 600;
 const CLIENTS = 16;
 /** Seconds until memory has stabilized, and seconds of measurement after that. */
@@ -81,7 +81,7 @@ many('random reads return the right content, and memory and descriptors do not g
 	};
 	let answers = 0;
 	let mostOpen = 0;
-	/** The lowest resident memory in each second, which is what remains after a garbage collection. */
+	/** The lowest resident memory in each second, which approximates what remains after a garbage collection. */
 	const floors: number[] = [];
 	const client = async (): Promise<void> => {
 		while (over() < WARM + LONG) {

@@ -1,4 +1,4 @@
-/** Certificates replace one another, each after a handshake: replaced certificates do not stay in memory. */
+/** Certificates replace one another, each after a handshake. Replaced certificates must not stay in memory. */
 import { connect } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,6 +1,6 @@
 /**
- * Configurations with certificates replace one another, each serving handshakes: memory of replaced generations is
- * released.
+ * Configurations with certificates replace one another, each after some handshakes. The memory of replaced generations
+ * must be released.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

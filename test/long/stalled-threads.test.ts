@@ -9,12 +9,12 @@ import { CompilerFailure } from '../../runtime/main/compiler-client.ts';
 import type { Stall } from '../../runtime/threads/stop-answering.ts';
 import { json, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
-/** Milliseconds within which an unresponsive thread must be replaced, and a load must succeed meanwhile. */
+/** Milliseconds within which an unresponsive thread must be replaced, and within which a configuration load must succeed. */
 const REPLACED_WITHIN = 10_000;
 const LOADED_WITHIN = 5000;
 /**
- * Factor for a thread that spins: it is measured by its own processor time, and on a busy machine it gets only part of
- * a core.
+ * Factor on the limits for a thread that spins. It is measured by its own processor time, and on a busy machine it gets only
+ * part of a core.
  */
 const SHARE = 5;
 
@@ -58,7 +58,7 @@ function asking({ get }: TestServer): () => Promise<string[]> {
 
 const stalled = suite('unresponsive threads');
 
-/** In a server with two threads, one stalls while a configuration is loaded. */
+/** Stalls one of a server's two threads while a configuration is loaded, and asserts that it is replaced. */
 async function replacedDuringLoad(how: Stall): Promise<void> {
 	const scale = how === 'spin' ? SHARE : 1;
 	await withServer(document('one'), {}, async server => {
@@ -92,7 +92,7 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 	});
 }
 
-/** As above, but without a load. */
+/** As above, but without loading a configuration. */
 async function replacedWithoutLoad(): Promise<void> {
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;

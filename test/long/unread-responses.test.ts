@@ -16,13 +16,13 @@ const test = suite('unread responses');
 const CONNECTIONS = 20;
 const STREAMS = 100;
 /**
- * Limits in megabytes: growth caused by all connections (4 MB each, and some overhead; more where every response is
- * rendered anew, which leaves garbage), and growth that may remain afterwards.
+ * Limits in megabytes. The first two limit the growth caused by all connections: 4 MB each and some overhead; more where
+ * every response is rendered anew, which leaves garbage. The last limits the growth that may remain afterwards.
  */
 const COST = 120;
 const COST_OF_PAGES = 300;
 const LEFT = 60;
-/** Milliseconds within which memory must be released. */
+/** Milliseconds within which memory must return to the limit. */
 const BACK = 90_000;
 
 const folder = temporaryFolder();
@@ -31,7 +31,7 @@ let upstream: ServerProcess;
 let port = 0;
 let admin = 0;
 
-/** Resident memory of the server in megabytes. */
+/** Returns the resident memory of the server in megabytes. */
 const resident = (): number =>
 	Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))![1]) / 1024);
 
@@ -68,7 +68,7 @@ test.after(async () => {
 	await upstream?.stop();
 });
 
-/** Sends requests on many connections. Resolves to the connections once every response has started that the windows allow. */
+/** Sends requests on many connections. Resolves once every response that the windows permit has started. */
 async function ask(target: string, window: number): Promise<Socket[]> {
 	const sockets: Socket[] = [];
 	const begun = Array.from({ length: CONNECTIONS }, async () => {
@@ -83,8 +83,7 @@ async function ask(target: string, window: number): Promise<Socket[]> {
 		] as const;
 		const requests = Array.from({ length: STREAMS }, (_, i) => request(1 + 2 * i, fields));
 		socket.write(Buffer.concat([Buffer.from(PREFACE), settings(4, window), ...requests]));
-		// The PING is answered after everything that the server can do immediately; the rest happens before memory has
-		// settled.
+		// The PING is answered after everything that the server can do immediately. The rest happens before memory settles.
 		socket.write(frame(FRAME.ping, 0, 0, numbers(1, 1)));
 		const pong = frame(FRAME.ping, 1, 0, numbers(1, 1));
 		let seen = Buffer.alloc(0);

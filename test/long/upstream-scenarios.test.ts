@@ -11,7 +11,7 @@ const test = suite('misbehaving upstreams');
 
 type Process = Awaited<ReturnType<typeof startUpstreams>>;
 
-/** Behavior of each upstream, by the name the tests use for it; all run in one process. */
+/** The behavior of each upstream, by the name that the tests use for it. All run in one process. */
 const MANNERS: { readonly [name: string]: string } = {
 	well: 'well',
 	also: 'well',

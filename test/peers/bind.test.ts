@@ -1,4 +1,4 @@
-/** BIND as judge of dynamic updates: signed by us, taken by it, seen by its clients, and refused with a wrong key. */
+/** BIND as a peer: it accepts our signed dynamic updates, its clients see them, and it refuses a wrong key. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
@@ -22,7 +22,7 @@ let port = 0;
 
 bind.before(async () => {
 	const folder = temporaryFolder();
-	// named takes on another user unless it is told not to; its folder must be writable all the same.
+	// Unless told otherwise, named switches to another user, who must still be able to write to the folder.
 	chmodSync(folder, 0o777);
 	[port] = (await freePorts(1)) as [number];
 	const keys = ['sha1', 'sha256', 'sha384', 'sha512'].map(
@@ -42,7 +42,7 @@ zone "example.test" { type primary; file "zone"; allow-update { key k-sha1; key 
 	);
 	named = spawn('named', ['-g', '-c', path.join(folder, 'named.conf')], { stdio: 'ignore' });
 	await waitForPort(port);
-	// It listens before it has read its zone.
+	// named listens before it has read its zone.
 	const resolver = new Resolver({ timeout: 500 });
 	resolver.setServers([`127.0.0.1:${port}`]);
 	for (let tries = 0; tries < 100; tries++) {

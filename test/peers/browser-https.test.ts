@@ -9,7 +9,7 @@ import { freePorts, ROOT, type ServerProcess, serve, temporaryFolder } from '../
 
 const IMAGES = 100;
 
-/** Counts the images that came, and tells the server with the protocol of the page and of the images. */
+/** A page that counts the images it has loaded, and reports the count and the protocols of page and images to the server. */
 const PAGE = `<!doctype html><title>images</title><body><script>
 const images = Array.from({ length: ${IMAGES} }, (_, at) => new Promise(resolve => {
 	const image = new Image();
@@ -25,7 +25,7 @@ Promise.all(images).then(async loaded => {
 });
 </script></body>`;
 
-/** The quickstart's site under a name, so that it is served over HTTPS, with an access log; its tests and options left out. */
+/** Returns the quickstart's site under a host name and with an access log, for HTTPS. Its tests and options are omitted. */
 function quickstart(): string {
 	const folder = path.join(ROOT, 'fixtures/quickstart');
 	const text = readFileSync(path.join(folder, 'Configfile'), 'utf8');
@@ -82,7 +82,7 @@ browser.after(async () => {
 	await server.stop();
 });
 
-/** Opens a page until the server's log says that something has come, a minute at most. */
+/** Opens a page and waits, for at most a minute, until `come` reports that the server has logged the requests. */
 async function visit(url: string, come: () => boolean): Promise<void> {
 	const child = spawn(
 		'chromium',

@@ -1,6 +1,6 @@
 /**
- * The compatible server as judge: every serve case written as a Compatfile gets the same status, location and body
- * from it as from us.
+ * Compares us with the compatible server: for every serve case written as a Compatfile, both must send the same status,
+ * location and body.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import * as assert from 'uvu/assert';
 import { goldenCases } from '../golden.ts';
 import { freePorts, rawExchange, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** Where the judge's release (2.6) is older than the reference we follow, or where we are stricter by decision. */
+/** Permitted differences: the compared release (2.6) is older than the one we follow, or we are stricter on purpose. */
 const DIFFERENCES: { [request: string]: string } = {
 	'hosts-and-wildcards: trailing dot': 'a host with its trailing dot is the same host to us',
 	'matchers: query: a key is missing': 'since 2.7 the keys of `query` are and-ed',
@@ -29,8 +29,8 @@ const DIFFERENCES: { [request: string]: string } = {
 };
 
 /**
- * Cases that the judge cannot be asked: its release does not know their words, does otherwise throughout (paths below files,
- * queries of folder redirects, groups that an expression does not have), or they have global options.
+ * Cases that cannot be compared: the release does not know their directives, behaves differently throughout (paths below
+ * files, queries of folder redirects, capture groups in expressions), or the case has global options.
  */
 const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'basic-auth',
@@ -119,14 +119,14 @@ for (const golden of goldenCases('serve')) {
 
 judged.run();
 
-/** The configuration without what the judge would do beside answering. A case may bring options of its own. */
+/** Disables the compatible server's Admin API and automatic HTTPS, unless the case sets them itself. */
 function withoutAdmin(text: string): string {
 	const options = ['admin off', 'auto_https off'].filter(option => !text.includes(option));
 	const lines = options.map(option => `\t${option}\n`).join('');
 	return text.startsWith('{\n') ? text.replace('{\n', `{\n${lines}`) : `{\n${lines}}\n${text}`;
 }
 
-/** A request of `requests.http` as it goes on the wire. */
+/** Returns a request of `requests.http` as the bytes to send. */
 function wire(request: string): string {
 	const text = request.slice(request.indexOf('\n') + 1);
 	const split = text.indexOf('\n\n');
@@ -137,7 +137,7 @@ function wire(request: string): string {
 	return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Status, `Location`, fields that begin with `X-` and the body: what a configuration decides. */
+/** Returns what a configuration determines in a response: status, `Location`, fields that start with `X-`, and the body. */
 function essence(answer: string, port: number): string {
 	const split = answer.indexOf('\r\n\r\n');
 	const lines = answer.slice(0, split).split('\r\n');

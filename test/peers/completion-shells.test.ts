@@ -1,4 +1,4 @@
-/** The completion scripts in their shells: zsh and bash are typed to on a terminal, fish and elvish are asked. */
+/** The completion scripts in their shells: lines are typed into zsh and bash on a terminal; fish and elvish are queried. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,7 +17,7 @@ function script(shell: string): string {
 	return file;
 }
 
-/** Types lines into a shell on a terminal, `⇥` being the tab key; returns the words that `svc` was called with. */
+/** Types lines into a shell on a terminal (`⇥` is the tab key). Returns the arguments with which `svc` was called. */
 function typed(shell: string, start: string, lines: readonly string[]): string[] {
 	const input = [start, 'svc() { printf \'GOT<%s>\' "$@"; echo; }', ...lines, 'exit', '']
 		.join('\n')
@@ -88,7 +88,7 @@ completion('fish', () => {
 });
 
 completion('elvish', () => {
-	// The editor's namespace exists at a terminal only; these stand for the three parts of it that are used.
+	// The `edit:` namespace exists only on a terminal. These fakes replace the three members that the script uses.
 	const editor =
 		"var edit: = (ns [&completion:=(ns [&arg-completer=[&]]) &complete-filename~={|x| put FILES} &complex-candidate~={|x &display=''| put $x}])";
 	const call = (words: string): string => `$edit:completion:arg-completer[svc] ${words} | to-lines\necho ---`;

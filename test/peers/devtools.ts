@@ -1,14 +1,14 @@
-/** A page of headless Chromium, driven by its DevTools protocol. */
+/** A page in headless Chromium, controlled over the DevTools protocol. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../harness.ts';
 
-/** Keys by the names that the protocol has for them. */
+/** Key codes by the protocol's names of the keys. */
 const KEYS = { Tab: 9, Enter: 13 } as const;
 
-/** An answer of the protocol, or news of its own accord. */
+/** A message of the protocol: a response, or an event. */
 interface Message {
 	readonly id?: number;
 	readonly method?: string;
@@ -19,17 +19,17 @@ interface Message {
 
 /** An open page. */
 export interface Page {
-	/** URLs that the page has asked for so far. */
+	/** URLs that the page has requested so far. */
 	readonly requests: readonly string[];
 	/** Opens a URL and waits until it has loaded. */
 	open(url: string): Promise<void>;
-	/** Does something that leads to another page and waits until that has loaded. */
+	/** Performs an action that navigates to another page, and waits until that page has loaded. */
 	leave(by: () => Promise<unknown>): Promise<void>;
-	/** The value of an expression in the page. */
+	/** Returns the value of an expression evaluated in the page. */
 	evaluate<T>(expression: string): Promise<T>;
 	press(key: keyof typeof KEYS): Promise<void>;
 	type(text: string): Promise<void>;
-	/** Width of the screen in CSS pixels, as on a telephone. */
+	/** Sets the width of the screen in CSS pixels, as on a phone. */
 	resize(width: number): Promise<void>;
 	close(): Promise<void>;
 }
@@ -121,7 +121,7 @@ export async function openPage(): Promise<Page> {
 	};
 }
 
-/** Waits until something is so. Throws after 30 s. */
+/** Waits until a condition holds. Throws after 30 s. */
 async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 	const end = performance.now() + 30_000;
 	while (!(await isSo())) {

@@ -1,4 +1,4 @@
-/** A page of another site, open in a browser beside the server, cannot read or change its configuration. */
+/** A page of another site, open in a browser on the server's machine, cannot read or change the configuration. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 
-/** What the page tries, each in its own way; `API` is the Admin API under a name of the attacker's choosing. */
+/** The attacks that the page attempts. `API` is the Admin API under a host name that the attacker chose. */
 const ATTACKS = `
 const document_ = JSON.stringify({ sites: [] });
 const attempts = {
@@ -78,7 +78,7 @@ page('neither reads nor changes the configuration, under any name', async () => 
 		});
 	}).listen(0, '127.0.0.1');
 	await once(attacker, 'listening');
-	// The second visit is from the rebound name itself: the page and the API then have one site.
+	// The second visit is from the rebound name itself, so the page and the API are of the same site.
 	const origins = ['http://127.0.0.1', 'http://rebound.test'].map(
 		origin => `${origin}:${(attacker.address() as AddressInfo).port}/`,
 	);

@@ -1,4 +1,4 @@
-/** HTTP/3 with independent clients: ngtcp2's, and a browser. */
+/** HTTP/3 with independent clients: ngtcp2's client and a browser. */
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ const peers = http3Suite('HTTP/3 peers');
 const run = promisify(execFile);
 
 const IMAGES = 100;
-/** Counts the images that came, and tells the server with the protocol of the page and of the images. */
+/** A page that counts the images it has loaded, and reports the count and the protocols of page and images to the server. */
 const PAGE = `<!doctype html><title>images</title><body><script>
 const images = Array.from({ length: ${IMAGES} }, (_, at) => new Promise(resolve => {
 	const image = new Image();

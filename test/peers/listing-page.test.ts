@@ -1,4 +1,4 @@
-/** The page that lists a folder, in a browser: sorted, filtered, on a narrow screen, by keyboard, with hostile names. */
+/** The folder listing page in a browser: sorting, filtering, a narrow screen, keyboard use, and hostile file names. */
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 import { openPage, type Page } from './devtools.ts';
 
-/** Names that would do something if they were anything but text. */
+/** File names that would cause harm if treated as anything but text. */
 const HOSTILE = [
 	'"double" and \'single\'.txt',
 	'" onmouseover="window.harmed=1" x="',
@@ -25,14 +25,14 @@ const HOSTILE = [
 	`${'long'.repeat(50)}.txt`,
 ];
 
-/** Ordinary ones with their sizes: people's order of names is neither the order of bytes nor that of sizes. */
+/** Ordinary file names with sizes. Their natural order differs from the byte order and from the order by size. */
 const PLAIN: readonly (readonly [name: string, size: number])[] = [
 	['file10.txt', 30],
 	['file2.txt', 2000],
 	['File1.txt', 500],
 ];
 
-/** Names of the entries that the page shows, in order. */
+/** An expression for the names of the listed entries, in order. */
 const NAMES = `[...document.querySelectorAll('tbody bdi, .grid bdi')].map(name => name.textContent)`;
 
 const listing = suite('the listing page in a browser');
@@ -83,10 +83,10 @@ listing('shows hostile names as text, and every link leads to its file', async (
 		assert.is(answer.status, 200, link);
 		if (!link.endsWith('/')) assert.is(await answer.text(), name);
 	}
-	// Nothing runs however a visitor touches it.
+	// No script runs, whatever the visitor touches.
 	await page.evaluate(`document.querySelectorAll('*').forEach(one => one.dispatchEvent(new MouseEvent('mouseover')))`);
 	assert.not(await page.evaluate<boolean>(`'harmed' in window`));
-	// A folder's hostile name in the title, the heading and the path of its own page.
+	// A folder with a hostile name appears in the title, the heading and the path of its own page.
 	await page.open(`${origin}/hostile/${encodeURIComponent('<b>folder')}/`);
 	assert.is(await page.evaluate('document.title'), '/hostile/<b>folder/');
 	assert.match(await page.evaluate<string>(`document.querySelector('h1').textContent`), /\/hostile\/<b>folder\/$/);
@@ -98,7 +98,7 @@ listing('keeps right-to-left names from reordering what stands around them', asy
 	const bad = await page.evaluate<string[]>(`[...document.querySelectorAll('tbody bdi')]
 		.filter(name => getComputedStyle(name).unicodeBidi !== 'isolate').map(name => name.textContent)`);
 	assert.equal(bad, []);
-	// The size stands to the right of every name.
+	// The size is to the right of every name.
 	const reordered = await page.evaluate<number>(`[...document.querySelectorAll('tbody tr')].filter(row =>
 		row.cells[1].getBoundingClientRect().left < row.cells[0].getBoundingClientRect().right - 1).length`);
 	assert.is(reordered, 0);
@@ -122,7 +122,7 @@ listing('sorts by the heads of its columns, both ways', async () => {
 	await click('Changed');
 	assert.equal(await page.evaluate(sorted), ['Changed ascending']);
 	assert.equal(await page.evaluate(files), ['file10.txt', 'file2.txt', 'File1.txt']);
-	// What the visitor chose holds for the next folder too.
+	// The visitor's choice also applies to the next folder.
 	await page.open(`${origin}/hostile/`);
 	assert.equal(await page.evaluate(sorted), ['Changed ascending']);
 });
@@ -149,7 +149,7 @@ listing('filters by keyboard alone, each step visible', async () => {
 	await page.leave(() => page.press('Enter'));
 	assert.equal(await page.evaluate(NAMES), ['File1.txt', 'file10.txt']);
 	assert.is(await page.evaluate(`document.querySelector('#filter').value`), 'FILE1');
-	// A filter is data too.
+	// The text of a filter is only data, too.
 	while ((await page.evaluate(focused)) !== 'filter') await page.press('Tab');
 	await page.evaluate(`document.activeElement.value = ''`);
 	await page.type('"><script>window.harmed=1</script>');

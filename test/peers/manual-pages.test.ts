@@ -1,4 +1,4 @@
-/** The manual pages in groff, man and the index of manual pages: no warning, and each with its name and summary. */
+/** The manual pages in groff, man and the index of manual pages: no warnings, and each page has its name and summary. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';

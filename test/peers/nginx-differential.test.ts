@@ -1,4 +1,4 @@
-/** Mutated requests that we accept are sent to nginx: it must see the same targets, and no additional requests. */
+/** Mutated requests that we accept are sent to nginx, which must see the same targets and no additional requests. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { open } from '../runtime/protocols/http1/wire.ts';
 
 const peers = suite('mutated requests, for nginx');
 
-/** Methods that nginx takes, and targets that it shows as they came. */
+/** Requests with methods that nginx accepts and targets that it reports unchanged. */
 const COMPARABLE = /^[A-Z_-]+ \/[\x21-\x3d\x3f-\x7e]* /;
 
 peers('nginx and svc interpret the accepted targets alike', async () => {
@@ -45,20 +45,20 @@ http {
 			const { messages } = await ours([text]);
 			const odd = messages.findIndex(message => !COMPARABLE.test(message) || message.startsWith('TRACE '));
 			const known = odd === -1 ? messages : messages.slice(0, odd);
-			// A path that climbs out, or holds NUL or a broken encoding, is refused by nginx's own rules for paths.
+			// nginx has its own rules for paths: it refuses those that leave the root or contain NUL or an invalid escape.
 			if (known.length === 0 || /\.\.|%00|%(?![0-9a-f]{2})|HTTP\/1\.0/i.test(text)) continue;
 			const client = await open(port);
 			client.send(text.slice(0, endOf(text, known.length)));
 			client.socket.end();
 			const answer = await client.whole(5000).catch(() => client.text);
 			client.socket.destroy();
-			// Where a target in absolute form has no path, nginx shows its query alone.
+			// For a target in absolute form without a path, nginx reports only the query.
 			const theirs = [...answer.matchAll(/<([A-Z_-]+ [/?][^>]*)>/g)].map(([, seen]) => seen!.replace(' ?', ' /?'));
 			const wanted = known
 				.map(message => message.split(' ', 2).join(' '))
-				// To HEAD the answer has no body that would say it.
+				// A response to HEAD has no body that could report the target.
 				.filter(message => !message.startsWith('HEAD '));
-			// It may refuse what Node and we take (a tab before a value), and never see another message in it.
+			// nginx may refuse what Node and we accept (such as a tab before a value), but must never see a different message.
 			const same = theirs.every((message, index) => wanted[index] === message);
 			if (theirs.length > 0) compared++;
 			if (!same) disagreements.push(JSON.stringify({ text, wanted, theirs, answer: answer.slice(0, 300) }));

@@ -1,4 +1,4 @@
-/** fixtures/wire against nginx: which of the requests that we refuse it takes, as the page says. UPDATE=1 rewrites it. */
+/** fixtures/wire against nginx: which requests that we refuse does nginx accept, as listed in the page? UPDATE=1 rewrites it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ http {
 			const taken = [...text.matchAll(/<([^>]*)>/g)]
 				.map(([, target]) => target!)
 				.filter(target => /^[\x21-\x7e]+$/.test(target));
-			// Its error pages are HTML: only what our location answered counts.
+			// Error pages are HTML. Only the responses of our own location count.
 			const targets = taken.filter(target => target.startsWith('/first') || target.startsWith('/smuggled'));
 			const node = before[name]?.node;
 			if (targets.length === 0 && node === undefined) continue;

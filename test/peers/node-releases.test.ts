@@ -1,4 +1,4 @@
-/** Other releases of Node than the pinned one: the checkout serves on them, with `node` I/O. */
+/** The checkout also serves on releases of Node other than the pinned one, with `node` I/O. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -10,12 +10,12 @@ import { freePorts, ROOT, startServer, temporaryFolder, waitForPort } from '../h
 
 const releases = suite('releases of Node');
 
-/** The oldest major release that runs the checkout, and whatever is newest in the registry. */
+/** The oldest major release that the checkout supports, and the latest release. */
 for (const wanted of ['24', 'latest']) {
 	releases(`node@${wanted} validates, serves over HTTP, TLS and a Unix socket, and stops`, async () => {
 		const folder = temporaryFolder();
 		writeFileSync(path.join(folder, 'package.json'), '{"private":true}');
-		// The checkout's own list of packages whose install scripts may run does not hold here.
+		// The checkout's list of packages with permitted install scripts does not apply in this folder.
 		execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', `node@${wanted}`], {
 			cwd: folder,
 			stdio: ['ignore', 'ignore', 'inherit'],
@@ -91,7 +91,7 @@ localhost {
 	});
 }
 
-/** The body that `localhost` answers with; its certificate is of an authority made for this test. */
+/** Returns the body that `localhost` serves over TLS. Its certificate is from an authority made for this test. */
 function overTls(port: number): Promise<string> {
 	return new Promise((resolve, reject) => {
 		const options = {

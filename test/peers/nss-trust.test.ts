@@ -1,4 +1,4 @@
-/** certutil and OpenSSL as judges: a root that is trusted is in the databases of browsers, and what it signed verifies. */
+/** certutil and OpenSSL confirm that a trusted root is in the databases of browsers, and that its certificates verify. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

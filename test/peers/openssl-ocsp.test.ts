@@ -1,4 +1,4 @@
-/** OpenSSL's OCSP responder as judge: it understands our requests, and we its answers, signed by the issuer or by a delegate. */
+/** OpenSSL's OCSP responder as a peer: it understands our requests, and we its responses, signed by the issuer or a delegate. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -59,7 +59,7 @@ for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
 			{ stdio: ['ignore', 'ignore', 'pipe'] },
 		);
 		try {
-			// It takes one connection after another, so that a look at its port would hold it up.
+			// The responder handles one connection at a time, so probing its port would block it.
 			for await (const text of responder.stderr!) if (String(text).includes('waiting')) break;
 			const parent = new X509Certificate(issuer);
 			const ask = async (leaf: X509Certificate): Promise<string> => {

@@ -1,4 +1,7 @@
-/** pebble, the ACME server for tests, and its DNS server: certificates of a first run by every challenge, renewal under load. */
+/**
+ * pebble, an ACME server for tests, with its DNS server: a first start obtains certificates by every type of challenge, and
+ * they are renewed under load.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -30,7 +33,7 @@ async function makeTlsFiles(): Promise<void> {
 	writeFileSync(path.join(folder, 'key.pem'), keyPem(own));
 }
 
-/** Starts pebble with settings of its own in the environment. */
+/** Starts pebble with the given environment variables and settings. */
 async function startPebble(env: { [name: string]: string } = {}, more: object = {}): Promise<void> {
 	const [acme, management, http, https, dns, dnsApi] = (await freePorts(6)) as [
 		number,
@@ -83,7 +86,7 @@ pebble.after.each(async () => {
 	}
 });
 
-/** Starts the server with these lines in its global block and these sites. */
+/** Starts the server with an issuer, sites, and additional global options. */
 async function start(issuer: string, sites: string, options = '', store = temporaryFolder()): Promise<string> {
 	const file = path.join(store, 'Configfile');
 	writeFileSync(
@@ -107,7 +110,7 @@ ${sites}
 	return store;
 }
 
-/** The certificate that is served for a name; undefined while there is none. */
+/** Returns the certificate served for a name, or undefined if there is none yet. */
 function served(name: string): Promise<X509Certificate | undefined> {
 	return new Promise(resolve => {
 		const socket = connect({ host: '127.0.0.1', port: ports.https, servername: name, rejectUnauthorized: false });
@@ -123,7 +126,7 @@ function served(name: string): Promise<X509Certificate | undefined> {
 	});
 }
 
-/** Waits until a name has a certificate of pebble's; throws with the server's log after `limit` milliseconds. */
+/** Waits until a name has a certificate issued by pebble. Throws the server's log after `limit` milliseconds. */
 async function obtained(name: string, limit = 30_000): Promise<X509Certificate> {
 	const end = performance.now() + limit;
 	for (;;) {
@@ -136,7 +139,7 @@ async function obtained(name: string, limit = 30_000): Promise<X509Certificate> 
 
 const sites = (...names: string[]): string => names.map(name => `${name} {\n\trespond "ok"\n}`).join('\n');
 
-/** A program for `dns exec` that sets records of the DNS server. */
+/** Creates a program for `dns exec` that sets records of the DNS server. Returns its command. */
 function dnsProgram(): string {
 	const program = path.join(folder, 'set-record.mjs');
 	writeFileSync(
@@ -235,7 +238,7 @@ pebble('a renewal replaces a certificate under load without a failed handshake',
 	assert.is(failures, 0, `${failures} of ${handshakes} handshakes failed`);
 });
 
-/** A body from pebble's management address, whose certificate is the test's own. */
+/** Fetches a body from pebble's management address, whose certificate is from the test. */
 function get(port: number, file: string): Promise<string> {
 	return new Promise((resolve, reject) => {
 		httpsRequest({ host: '127.0.0.1', port, path: file, rejectUnauthorized: false }, response => {

@@ -1,4 +1,4 @@
-/** Prometheus' own checks of a scrape and of the alert rules. */
+/** promtool's checks accept our scrapes and alert rules. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -58,7 +58,7 @@ promtool('a rollback that failed raises its alert at once, one that succeeded do
 			'The process log says why. Once the cause is removed, svc reload --revert tries again; svc reload with a good configuration ends it too.',
 	};
 	const firing = { exp_labels: { instance: 'a.example:2019', severity: 'critical' }, exp_annotations: annotations };
-	// JSON is YAML.
+	// The rules are written as JSON, which is valid YAML.
 	writeFileSync(
 		file,
 		JSON.stringify({ rule_files: [rules], evaluation_interval: '15s', tests: [test(1, [firing]), test(0, [])] }),

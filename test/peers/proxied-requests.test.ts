@@ -1,6 +1,6 @@
 /**
- * The compatible server as judge of `reverse_proxy`: upstreams see the same requests, clients the same answers. `Via` and
- * `Server` are younger than the judge's release (2.6), which also makes up content types that nobody sent.
+ * Compares our `reverse_proxy` with the compatible server's: upstreams see the same requests, and clients the same
+ * responses. The compared release (2.6) does not yet send `Via` and `Server`, and invents content types.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder, wai
 
 const judged = suite('proxied requests before the compatible server');
 
-/** Answers to paths that ask for one; any other is told what was asked. */
+/** Responses by path. Any other request is answered with a description of itself. */
 const ANSWERS: { readonly [path: string]: string } = {
 	'/several':
 		'HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-A: 1\r\nX-A: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nContent-Length: 0\r\n\r\n',
@@ -177,7 +177,7 @@ judged('svc and the compatible server forward the same requests and responses', 
 
 judged.run();
 
-/** Answers each request on a connection: by its path, or with its head, sorted, and its body. */
+/** Answers each request on a connection: with the response for its path, or with its own head, sorted, and its body. */
 function answerAll(socket: Socket): void {
 	sockets.add(socket);
 	socket.on('close', () => sockets.delete(socket)).on('error', () => {});
@@ -212,7 +212,7 @@ function answer(socket: Socket, head: string, body: string): void {
 	socket.write(own ?? `HTTP/1.1 200 OK\r\n${fieldsOf}\r\n\r\n${head.startsWith('HEAD ') ? '' : seen}`);
 }
 
-/** Status, fields that the upstream or the configuration decides, and the content without its framing. */
+/** Returns the status, the fields that the upstream or the configuration sets, and the content without its framing. */
 function essence(response: string): string {
 	const split = response.indexOf('\r\n\r\n');
 	const lines = response.slice(0, split).split('\r\n');

@@ -1,4 +1,4 @@
-/** PROXY headers as curl sends them, before TLS and without it. */
+/** PROXY headers as sent by curl, with and without TLS. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -49,7 +49,7 @@ https://a.example:${secure} {
 
 peers.after(() => server?.stop().then(() => {}));
 
-/** What curl gets, and how it ended. */
+/** Runs curl. Returns its output and its exit status. */
 function curl(url: string, ...args: string[]): { text: string; status: number | null } {
 	const port = url.includes('https') ? secure : plain;
 	const to = ['--connect-to', `a.example:${port}:127.0.0.1:${port}`];

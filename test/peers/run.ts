@@ -1,6 +1,6 @@
 /**
- * `npm run test:peers`: tests against real peers from the distribution's packages, which are installed first when
- * missing. Prints `N passed, N failed` alone on the last line. Our side is the binary, as in test/run.ts.
+ * `npm run test:peers`: tests against real peers from the distribution's packages. Missing packages are installed first.
+ * Prints `N passed, N failed` on a line of its own at the end. Our side is the binary, as in test/run.ts.
  *
  * Usage: node test/peers/run.ts [word …], with the words of test/run.ts
  */
@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { closeRun, runFiles, selectCases, testFiles, useBuiltBinary } from '../run.ts';
 
-/** Programs that the peer tests use, and the Debian packages that bring them. */
+/** Programs that the peer tests use, and the Debian packages that contain them. */
 const PEERS: { [program: string]: string } = {
 	curl: 'curl',
 	nginx: 'nginx-light',

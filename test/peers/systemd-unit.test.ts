@@ -10,7 +10,7 @@ import { freePorts, ROOT, SVC, temporaryFolder, waitForPort } from '../harness.t
 const folder = temporaryFolder();
 const unit = path.join(folder, 'svc.service');
 const text = readFileSync(path.join(ROOT, 'cli/packaging/svc.service'), 'utf8');
-// It looks whether the program is there; the man pages are not installed either.
+// systemd-analyze checks that the program exists, so a program that does replaces it. The manual pages are not checked.
 writeFileSync(unit, text.replace('ExecStart=/usr/local/bin/svc', 'ExecStart=/bin/sh'));
 
 const systemd = suite('systemd');
@@ -39,7 +39,7 @@ systemd('systemd passes a socket by name, and the first connection waits for the
 		await waitForPort(port);
 		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'passed');
 	} finally {
-		// The server has taken the place of the program that listened for it.
+		// The server has replaced the program that listened for it.
 		child.kill('SIGTERM');
 		await once(child, 'close');
 	}

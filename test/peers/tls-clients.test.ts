@@ -1,6 +1,6 @@
 /**
- * TLS as openssl, curl and testssl.sh see it: names, ALPN, resumption across threads, client certificates, and what is weak.
- * With TESTSSL=whole in the environment testssl.sh makes all its checks, which takes minutes.
+ * TLS as openssl, curl and testssl.sh see it: names, ALPN, resumption across threads, client certificates, and weaknesses.
+ * With TESTSSL=whole in the environment, testssl.sh runs all its checks, which takes minutes.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ function issue(name: string, by: string, extensions: string): void {
 	openssl('x509', '-req', '-in', `${name}.csr`, ...signed, '-out', `${name}.pem`, '-days', '90');
 }
 
-/** What `openssl s_client` prints. */
+/** Runs `openssl s_client` and returns what it prints. */
 function client(...args: readonly string[]): string {
 	const { stdout, stderr } = spawnSync('openssl', ['s_client', '-connect', `127.0.0.1:${port}`, ...args], {
 		cwd: folder,
@@ -142,7 +142,7 @@ peers('curl: client certificates are accepted and refused, HTTP redirects, HTTP/
 	assert.match(redirect, 'Location: https://a.example/x?y=1');
 });
 
-/** Protocols, order of the suites, what the server shows, forward secrecy, vulnerabilities. */
+/** testssl.sh options: protocols, cipher order, server defaults, forward secrecy, vulnerabilities. */
 const CHECKS = process.env.TESTSSL === 'whole' ? [] : ['-p', '-P', '-S', '-f', '-U'];
 
 peers('testssl.sh finds nothing above LOW', async () => {

@@ -1,4 +1,4 @@
-/** Our cache and Varnish with the same size, under the same requests for ten million keys: hit ratio, memory, longest wait. */
+/** Compares our cache with Varnish at equal size, under the same requests for ten million keys: hit ratio, memory, delays. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { sizeOf, zipfTrace } from '../zipf-trace.ts';
 const MIB = 1024 * 1024;
 const CEILING_MIB = 24;
 const REQUESTS = 60_000;
-/** Requests before those that count: the caches are full by then. */
+/** Number of warm-up requests, after which the caches are full. */
 const WARM = 25_000;
 
 const peers = suite('varnish beside us');
@@ -24,7 +24,7 @@ let server: ServerProcess;
 let ourPort = 0;
 let itsPort = 0;
 let adminPort = 0;
-/** Requests that reached the origin. */
+/** Number of requests that reached the origin. */
 let fetched = 0;
 
 peers.before(async () => {
@@ -72,7 +72,7 @@ peers.after(async () => {
 	origin.close();
 });
 
-/** Share of the requests that did not reach the origin. */
+/** Returns the share of requests that did not reach the origin. `longest` is the longest delay. */
 async function hitRatio(port: number): Promise<{ ratio: number; longest: number }> {
 	const ranks = zipfTrace(7);
 	await sendZipf(port, ranks, WARM);

@@ -2,7 +2,7 @@
 import { caddy, haproxy, nginx, svc } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
-/** More addresses of the static backend; it listens on each at its file port. */
+/** A hundred more addresses on which the static backend listens, at its port {@link Backends.files}. */
 export const HUNDRED: readonly string[] = Array.from({ length: 100 }, (_, i) => `127.0.1.${i + 1}`);
 
 /** No process listens here, so connections are refused at once. */

@@ -6,7 +6,7 @@ import { fileTree } from './file-tree.ts';
 import { HUNDRED } from './pools.ts';
 import type { Backends, Contender, LoadTask } from './task.ts';
 
-/** Files of the backend other than `/`: bytes by name. */
+/** Sizes in bytes of the backend's files other than `/`, by name. */
 export const BACKEND_FILES = { '10k': 10_240, '1m': 1_048_576 } as const;
 
 /** The static backend: nginx on the load generator's core. */

@@ -33,7 +33,7 @@ const SERVERS: readonly Contender[] = [
 	},
 ];
 
-/** The same in front of the static backend. */
+/** Contenders that terminate TLS in front of the static backend. */
 const PROXIES: readonly Contender[] = [
 	{
 		server: 'svc',
@@ -65,7 +65,7 @@ const PROXIES: readonly Contender[] = [
 	},
 ];
 
-// Created for each server: this is cheap compared with its start.
+// Creates a certificate for each server, which is cheap compared with starting the server.
 function files(): ReturnType<typeof backendCertificate> {
 	return backendCertificate();
 }

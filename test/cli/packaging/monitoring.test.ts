@@ -32,7 +32,7 @@ const names = new Set(
 	}).names,
 );
 
-/** Returns the metric names in a text that no scrape contains. */
+/** Returns the metric names in a text that are missing from every scrape. */
 function unknown(text: string): string[] {
 	const asked = [...text.matchAll(/\b(?:svc|std|process|nodejs)_[a-z0-9_]+/g)].map(([name]) => name);
 	assert.ok(asked.length > 10);

@@ -1,4 +1,4 @@
-/** The Node that becomes part of the product has the pinned checksum: in the lock file, after installation and in the build. */
+/** The Node executable shipped in the binary has the pinned checksum: in the lock file, after installation and in the build. */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, copyFileSync, existsSync, readFileSync, truncateSync } from 'node:fs';
 import path from 'node:path';

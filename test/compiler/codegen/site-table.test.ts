@@ -1,4 +1,4 @@
-/** The site that serves a request: order, wildcards, address paths, and hosts that cannot be disguised. */
+/** How the site that serves a request is selected: order, wildcards, address paths, and hosts that cannot be disguised. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ListenedSite } from '../../../compiler/codegen/plan/plan.ts';

@@ -1,4 +1,4 @@
-/** Templates and placeholders: syntax, constant folding, every name, and no expansion of values. */
+/** Templates and placeholders: syntax, constant folding, every placeholder name. Inserted values are never expanded again. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fakeLeases } from '../../../compiler/codegen/context/fake-leases.ts';

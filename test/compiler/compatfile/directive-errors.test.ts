@@ -204,7 +204,6 @@ const OPTIONS: readonly (readonly [lines: string, message: string])[] = [
 	['pki {\nca {\nrenewal_window_ratio 2\n}\n}', 'renewal_window_ratio must be a number in (0, 1], got 2'],
 ];
 
-/** The prefix of the messages of directives and options in the documentation. */
 for (const [name, table] of [
 	['directives', DIRECTIVES],
 	['options', OPTIONS],

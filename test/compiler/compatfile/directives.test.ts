@@ -391,7 +391,7 @@ for (const [name, table] of Object.entries({ CONTROL, RESPOND, HEADERS, URI, MAP
 	cases.run();
 }
 
-/** Pairs of spellings with the same meaning. */
+/** Pairs of configurations with the same meaning. */
 const SAME: readonly (readonly [statement: string, one: string, other: string])[] = [
 	['encode: the block first, then the arguments', 'encode gzip {\nzstd\n}', 'encode zstd gzip'],
 	['header lines and one line', 'header {\nX y\n}', 'header X y'],

@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parse } from '../syntax/memory-config.ts';
 
-/** A statement, the lines of a site, and its tree: quoted words in their quotes, heredocs in `<>`. */
+/** A statement of the documentation, lines of a site, and their tree. Quoted words keep their quotes; heredocs are in `<>`. */
 const TOKENS: readonly (readonly [statement: string, lines: string, outline: string])[] = [
 	['a comment begins at the start of a word', 'a #b c\nd', ' a\n d\n'],
 	['and not inside of one', 'a#b c', ' a#b c\n'],
@@ -52,7 +52,7 @@ for (const [statement, lines, outline] of TOKENS) {
 	});
 }
 
-/** A file with an error, and the expected message. */
+/** An invalid file, and the expected message. */
 const ERRORS: readonly (readonly [statement: string, text: string, message: string])[] = [
 	['nothing at all', '', 'EOF'],
 	[

@@ -6,7 +6,7 @@ import { compiled, documentOf, errors, Served } from './page.ts';
 const settings = (lines: string): unknown => documentOf(`{\n${lines}\n}\n:80 {\n}\n`).settings;
 
 const options = suite('options');
-/** Repeated options, and the equivalent options. */
+/** For each repeated option, the single option that it is equivalent to. */
 for (const [twice, once] of [
 	['grace_period 1s\ngrace_period 2s', 'grace_period 2s'],
 	['http_port 81\nhttp_port 82', 'http_port 82'],
@@ -88,7 +88,7 @@ options('protocols on default_bind apply to sites without bind', () => {
 });
 
 const shorthands = suite('shorthands');
-/** The table of the documentation. */
+/** The placeholder shorthands listed in the documentation. */
 for (const [short, full] of [
 	...['host', 'hostport', 'port', 'method', 'scheme', 'uuid'].map(name => [name, `http.request.${name}`]),
 	...[

@@ -1,4 +1,4 @@
-/** Test helpers for the documentation of the compatible language: the errors, document and responses of a text. */
+/** Test helpers for the compatible language: compile a configuration, and return its errors, document and responses. */
 import { type CompileResult, compile } from '../../../compiler/compiler.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { DryRun, type DryRunResult } from '../../../compiler/dry-run/dry-run.ts';
@@ -11,7 +11,7 @@ import { memoryReader } from '../syntax/memory-config.ts';
 
 const FOLDER = '/config';
 
-/** Compiles a text as `/config/Compatfile` (or `Configfile`), next to `files`. */
+/** Compiles configuration text as `/config/Compatfile` (or `Configfile`), next to `files`. */
 export function compiled(
 	text: string,
 	files: { readonly [name: string]: string } = {},
@@ -23,19 +23,19 @@ export function compiled(
 	return compile({ format, text, name, path: `${FOLDER}/${name}` }, reader);
 }
 
-/** Returns the errors of a text: message and hint. */
+/** Returns the errors of a compilation: message and hint. */
 export function errors(found: CompileResult): string[] {
 	return found.diagnostics
 		.filter(({ severity }) => severity === 'error')
 		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
 }
 
-/** Returns the warnings of a text. */
+/** Returns the warnings of a compilation. */
 export function warnings(found: CompileResult): string[] {
 	return found.diagnostics.filter(({ severity }) => severity === 'warning').map(({ message }) => message);
 }
 
-/** Returns the document of a text in printed form; throws the text's errors. */
+/** Returns the printed form of the document compiled from a text. Throws if the text has errors. */
 export function documentOf(
 	text: string,
 	files: { readonly [name: string]: string } = {},
@@ -46,7 +46,7 @@ export function documentOf(
 	return printedForm(found.document) as { readonly [key: string]: unknown };
 }
 
-/** A request: `METHOD URL`, its fields, its body. */
+/** A request: its method, header fields and body. */
 export interface Asked {
 	readonly method?: string;
 	readonly headers?: { readonly [name: string]: string } | readonly (readonly [string, string])[];

@@ -14,7 +14,7 @@ order('directives run in the default order', () => {
 		'file_server acme_server',
 	];
 	const words = written.join(' ').split(' ');
-	// Directives that the compatible server lacks are inserted in between.
+	// The compatible server lacks some of our directives, which come in between.
 	assert.equal(
 		DEFAULT_ORDER.filter(name => words.includes(name)),
 		words,
@@ -28,7 +28,7 @@ order('deprecated names are accepted', () => {
 	);
 });
 
-/** Lines of one site; returns the order in which their `header` lines add to X. */
+/** Returns the order in which the `header` lines of a site add to the field X. */
 const sequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
 	const served = new Served(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
 	const { seen } = await served.ask(url);
@@ -82,13 +82,13 @@ order('consecutive directives with equal matchers form one route, whose matcher 
 		(await new Served(`:80 {\n${lines}\nrespond "last {path}"\n}\n`).ask(url)).body;
 	const stripped = 'uri /api/* strip_prefix /api\n';
 	assert.is(await body(`${stripped}respond /api/* "api {path}"`, 'http://a/api/x'), 'api /x');
-	// The same holds in a `route`, unless another directive is in between.
+	// The same holds in a `route`, unless another directive separates the two.
 	assert.is(await body(`route {\n${stripped}respond /api/* "api {path}"\n}`, 'http://a/api/x'), 'api /x');
 	assert.is(await body(`route {\n${stripped}header X y\nrespond /api/* "api {path}"\n}`, 'http://a/api/x'), 'last /x');
 	// The order of the matchers in a set and their names do not matter.
 	const named = '@a {\npath /api/*\nmethod GET\n}\n@b {\nmethod GET\npath /api/*\n}\n';
 	assert.is(await body(`${named}uri @a strip_prefix /api\nrespond @b "api {path}"`, 'http://a/api/x'), 'api /x');
-	// Members of one exclusive group are also merged, and then all of them run. A `rewrite` is merged only with other rewrites.
+	// Routes of an exclusive group are merged too, and then all of them run. A `rewrite` is merged only with other rewrites.
 	assert.is(await body('root * /one\nroot * /two\nrespond {vars.root}', 'http://a/'), '/two');
 	assert.is(await body('handle /a {\nvars x 1\n}\nhandle /a {\nrespond "x={vars.x}"\n}', 'http://a/a'), 'x=1');
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');
@@ -588,7 +588,7 @@ for (const [statement, text, message] of REFUSED) {
 	});
 }
 
-/** Rules of `intercept` applied to a response with status 404, `X-A: abc`, `X-B: 1`. */
+/** Matchers of `intercept`, and whether each matches a response with status 404, `X-A: abc` and `X-B: 1`. */
 const RESPONSES: readonly (readonly [rule: string, holds: boolean])[] = [
 	['@r status 404', true],
 	['@r status 2xx 4xx', true],

@@ -43,7 +43,7 @@ grammar('text after the closing } of a site starts the next one', () => {
 	);
 });
 
-/** A file with an error, and the expected message. */
+/** An invalid file, and the expected message. */
 const ERRORS: readonly (readonly [statement: string, text: string, message: string])[] = [
 	['a { that is not last', ':80 {\n\thandle { respond x\n\t}\n}\n', "Unexpected next token after '{' on same line"],
 	[
@@ -295,7 +295,7 @@ servers('without a site, or if the site writes nothing, the response is an empty
 });
 
 const imports = suite('imports');
-/** A snippet, a line that imports it, and the lines that it must be equivalent to. */
+/** A snippet, a line that imports it, and lines with the same meaning. */
 const SAME: readonly (readonly [statement: string, snippet: string, importing: string, same: string])[] = [
 	['arguments inside of words and quotes', 'header X{args[0]} "a {args[1]}"', 'import s 1 2', 'header X1 "a 2"'],
 	['a slice', 'log_name {args[1:]}', 'import s a b c', 'log_name b c'],

@@ -174,7 +174,7 @@ upstreams('an unknown upstream is an error that suggests the nearest name', () =
 });
 
 const strict = suite('strictness');
-/** Each is an error, with the nearest known name if there is one. */
+/** An unknown name of each kind is an error that suggests the nearest known name. */
 for (const [what, text, near] of [
 	['directive', ':80 {\n\trespnd x\n}\n', 'respond'],
 	['sub-directive', ':80 {\n\tfile_server {\n\t\tindx a\n\t}\n}\n', 'index'],
@@ -224,7 +224,7 @@ strict('old spellings are errors that give the new ones', () => {
 		assert.match(JSON.stringify(found.map(({ message, label, hint }) => [message, label, hint])), now);
 	}
 });
-/** Each is a warning. */
+/** Each of these is a warning. */
 for (const [what, text] of [
 	['a matcher that nothing uses', 'http://localhost:8080 {\n\t@a path /\n\trespond x\n}\n'],
 	['a snippet that is not used', '(a) {\n\trespond x\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],

@@ -41,7 +41,7 @@ const findings: Findings = {
 	tests: { passed: 1, failed: 0 },
 };
 
-/** The members, required members and ranges of the SARIF 2.1.0 objects that are used. */
+/** Returns a JSON Schema for one of the SARIF 2.1.0 objects in use: its members, and which of them are required. */
 const object = (properties: object, required: readonly string[] = []): object => ({
 	type: 'object',
 	properties,
@@ -179,7 +179,7 @@ formats('reports of several configurations are merged, and findings in a shared 
 	const ajv = new Ajv({ strict: false, validateFormats: false });
 	assert.ok(ajv.compile(SARIF)(structuredClone(log) as unknown));
 	assert.is(log.runs.length, 1);
-	// Two findings have a place in a text that both import; the error is about the document of each.
+	// Two findings are in a file that both configurations import, and count once. The error is in the document of each.
 	assert.is(log.runs[0].results.length, 4);
 	assert.equal(log.runs[0].invocations, [{ executionSuccessful: true, exitCode: 1 }]);
 	assert.is(githubReport([findings, other]).match(/^::/gm)!.length, 4);

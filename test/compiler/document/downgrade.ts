@@ -6,7 +6,7 @@ type Fields = { readonly [key: string]: unknown };
 const schema = documentSchema() as Fields;
 const definitions = schema.$defs as { readonly [name: string]: Fields };
 
-/** What was rewritten, by its place in the schema: `pipeline of step.group`, `matcher path`. */
+/** The places in the schema where something was rewritten: `pipeline of step.group`, `matcher path`. */
 export type Downgraded = Set<string>;
 
 /** Returns the document in the old format. */
@@ -14,7 +14,7 @@ export function downgradeDocument(document: unknown, seen: Downgraded): unknown 
 	return downgrade(document, schema, 'document', seen);
 }
 
-/** Returns every place in the schema where steps are under `pipeline`, and where a matcher may occur. */
+/** Returns every place in the schema that contains a list of steps or a matcher. */
 export function placesOfSchema(): string[] {
 	const places = new Set<string>();
 	const walk = (part: Fields, place: string): void => {
@@ -37,7 +37,7 @@ export function placesOfSchema(): string[] {
 
 function downgrade(value: unknown, part: Fields, place: string, seen: Downgraded): unknown {
 	if (part.$ref === '#/$defs/matcher') return downgradeMatcher(value as Fields, seen);
-	// Retry predicates never existed without tags.
+	// Retry predicates have always been tagged.
 	if (part.$ref === '#/$defs/retry') return value;
 	if (typeof part.$ref === 'string') {
 		const name = part.$ref.slice('#/$defs/'.length);
@@ -68,7 +68,7 @@ function downgrade(value: unknown, part: Fields, place: string, seen: Downgraded
 	return downgradeRetries(result, seen);
 }
 
-/** Kinds whose single field was the whole argument. */
+/** Matcher types with a single field, whose value was the matcher's whole argument in the old format. */
 const ONE_FIELD: { readonly [type: string]: string } = {
 	path: 'patterns',
 	host: 'hosts',
@@ -113,8 +113,8 @@ function untagged(type: string, fields: Fields, seen: Downgraded): unknown {
 }
 
 /**
- * Merges objects of one kind each into one object, or returns undefined if a kind repeats. Fields of one header matcher
- * share a map.
+ * Merges objects that each describe one matcher type into one object. Returns undefined if a type repeats, other than
+ * consecutive header matchers of different fields.
  */
 function merged(of: readonly unknown[]): Fields | undefined {
 	const all: { [kind: string]: unknown } = {};

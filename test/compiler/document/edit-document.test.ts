@@ -7,7 +7,7 @@ import { restoreSecrets } from '../../../compiler/schema/secrets.ts';
 
 const DOCUMENT = { settings: { threads: 1 }, sites: [{ a: 1 }, { b: [1, 2] }] };
 
-/** Returns the document after an edit, or `reason nearest` if it is refused; DOCUMENT must not change. */
+/** Returns the edited document, or `reason nearest` if the edit is refused. The original must not change. */
 function edited(line: string, value?: unknown): unknown {
 	const before = JSON.stringify(DOCUMENT);
 	const [method, pointer = ''] = line.split(' ') as ['POST' | 'PUT' | 'PATCH' | 'DELETE', string];

@@ -98,7 +98,7 @@ secrets('deeply nested secrets are also redacted', () => {
 	}
 });
 
-/** Text of a step or matcher, and its redacted form. If both are the same, nothing is secret. */
+/** A string in a step or matcher, and its redacted form. If the two are equal, it is not secret. */
 type Shown = readonly [text: string, shown: string];
 
 /** Redacts a site with one step, restores its secrets, and checks that redacted values are refused. */

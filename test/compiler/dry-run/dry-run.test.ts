@@ -1,4 +1,4 @@
-/** Dry runs, which answer requests without a network: the listener, the fake dependencies, and the response. */
+/** Dry runs, which answer requests without a network: listener selection, fake dependencies, and the response. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { UNKNOWN_HOST_FACTS } from '../../../compiler/codegen/placeholders/index.ts';

@@ -1,4 +1,4 @@
-/** The ordered list of fields. */
+/** The ordered list of header fields. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-list.ts';

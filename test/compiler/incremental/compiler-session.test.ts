@@ -1,4 +1,4 @@
-/** For every text in a series of edits, a compiler session gives the same result as compiling from scratch. */
+/** After each of a series of edits, a compiler session gives the same result as compiling from scratch. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type CompileResult, compile, createCompiler } from '../../../compiler/compiler.ts';
@@ -11,7 +11,7 @@ import { draft, edit, filesOf } from './random-configuration.ts';
 /** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
-/** Returns everything in a result as text, including the places of the document's objects. */
+/** Serializes a whole result for comparison, including the places of the document's objects. */
 function told(compiled: CompileResult): string {
 	const { document, plan, diagnostics, tests, files, locate, places: steps } = compiled;
 	const places: string[] = [];
@@ -37,7 +37,7 @@ function told(compiled: CompileResult): string {
 	].join('\n');
 }
 
-/** A session over files that can be changed. */
+/** A compiler session whose files a test can change. */
 class Edited {
 	now: ConfigFiles;
 	readonly format: ConfigFormat;
@@ -130,7 +130,7 @@ function edited(): Edited {
 	});
 }
 
-/** Returns a letter for each site that is a new object. */
+/** Returns a letter for each site that was lowered again, which is a new object in the second result. */
 function loweredAgain(before: CompileResult, after: CompileResult): string {
 	const { sites } = after.document!;
 	return kept(before, after)

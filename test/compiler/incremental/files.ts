@@ -1,19 +1,19 @@
-/** Configurations in memory, for sessions whose files change between two compilations. */
+/** In-memory configurations for compiler sessions whose files change between compilations. */
 import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 
 /** The folder of all files. */
 export const FOLDER = '/config';
 
-/** A main text and its other files, by name. */
+/** The main file's text, and the other files by name. */
 export interface ConfigFiles {
 	readonly main: string;
-	/** The path of the main file; undefined for a text without a file. */
+	/** The path of the main file; undefined if the text did not come from a file. */
 	readonly path?: string | undefined;
 	readonly files: { readonly [name: string]: string };
 	readonly env: { readonly [name: string]: string };
 }
 
-/** Returns a reader over the files that `now` returns when they are read. */
+/** Returns a reader over the files that `now` returns at the time of each read. */
 export function changingReader(now: () => ConfigFiles): Reader {
 	const file = (path: string): string | undefined =>
 		path.startsWith(`${FOLDER}/`) ? now().files[path.slice(FOLDER.length + 1)] : undefined;

@@ -1,6 +1,6 @@
 /**
- * The contents of files named in a document are part of its identity: for every kind of file and dialect, also in a
- * session.
+ * A document's identity includes the contents of the files that it names. Checked for every kind of file and dialect, and
+ * in compiler sessions.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const [one, two] = await Promise.all([TestAuthority.make('CN=One'), TestAuthorit
 const leaves = await Promise.all([one.issue({ names: ['a.test'] }), one.issue({ names: ['a.test'] })]);
 const roots = [root(), root()];
 
-/** The root of an authority, with its key. */
+/** Creates a root certificate with its key. */
 function root(): TestCertificate {
 	const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 	const day = 86_400_000;

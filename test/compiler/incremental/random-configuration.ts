@@ -4,8 +4,7 @@ import type { Random } from '../syntax/random-text.ts';
 import { type ConfigFiles, FOLDER } from './files.ts';
 
 /**
- * A configuration as a list of top-level blocks, each a text that ends with a line break. Imported files have the same
- * form.
+ * A configuration as a list of top-level blocks, each ending with a line break. Imported files have the same form.
  */
 export interface Draft {
 	readonly dialect: Dialect;
@@ -60,7 +59,7 @@ function lines(random: Random, dialect: Dialect, most: number): string {
 	return Array.from({ length: random.below(most) }, () => `${line(random, dialect, 0)}\n`).join('');
 }
 
-/** Returns a top-level block. */
+/** Returns a random top-level block. */
 export function block(random: Random, dialect: Dialect): string {
 	const name = random.of(NAMES);
 	const port = random.of(['', ':8080', ':8081', ':80']);
@@ -88,7 +87,7 @@ export function block(random: Random, dialect: Dialect): string {
 	return `*.${name}.example:8080 {\n${lines(random, dialect, 3)}} # end\n`;
 }
 
-/** Returns a configuration with its files. */
+/** Returns a random configuration with its imported files. */
 export function draft(random: Random, dialect: Dialect): Draft {
 	const files: { [path: string]: string } = {};
 	for (const name of NAMES) {

@@ -3,7 +3,7 @@
  * compiler's code: the comparison of two routes, and the sorting algorithm.
  */
 
-/** What the model knows about a route. */
+/** A route as seen by the model. */
 export interface ModelRoute {
 	/** The position of its directive. */
 	readonly rank: number;
@@ -36,7 +36,7 @@ function inserted<T extends ModelRoute>(routes: readonly T[]): T[] {
 	}, []);
 }
 
-/** SymMerge of two lists, with functional lists. */
+/** The SymMerge algorithm, on immutable lists. */
 function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[]): T[] {
 	if (left.length === 0 || right.length === 0) return [...left, ...right];
 	if (left.length === 1) {
@@ -72,7 +72,7 @@ function search(from: number, to: number, holds: (index: number) => boolean): nu
 	return holds(half) ? search(half + 1, to, holds) : search(from, half, holds);
 }
 
-/** Compares two routes as the reference does. */
+/** Returns true if the compatible server orders `a` before `b`. */
 function less(a: ModelRoute, b: ModelRoute): boolean {
 	if (a.rank !== b.rank) return a.rank < b.rank;
 	if (a.directive === 'php_fastcgi' && (a.sets === 0 || b.sets === 0)) return false;
@@ -86,7 +86,7 @@ function lessBySpecificity(a: ModelRoute, b: ModelRoute): boolean {
 	const [bare, other] = [one.replace(/\*$/, ''), two.replace(/\*$/, '')];
 	if (bare === other) return bytes(one).length < bytes(two).length;
 	if (bytes(bare).length !== bytes(other).length) return bytes(bare).length > bytes(other).length;
-	// UTF-8 preserves the order of code points.
+	// Code points are compared because their order is that of the UTF-8 bytes.
 	for (const [i, point] of [...bare].entries()) {
 		const against = [...other][i]!;
 		if (point !== against) return point.codePointAt(0)! < against.codePointAt(0)!;

@@ -6,7 +6,7 @@ import { documentOf } from '../compatfile/page.ts';
 import { type ModelRoute, modelOrder } from './route-order-model.ts';
 
 const SITES = 10_000;
-/** Many sites in one text, because compiling them together is faster. */
+/** Sites per configuration; compiling many together is faster. */
 const SITES_OF_A_TEXT = 100;
 
 const PATHS = [

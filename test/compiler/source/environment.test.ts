@@ -1,4 +1,4 @@
-/** Parse-time environment substitution and the way back to offsets of the original text. */
+/** Parse-time substitution of environment variables, and mapping offsets back to the original text. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { substituteEnvironment } from '../../../compiler/source/environment.ts';

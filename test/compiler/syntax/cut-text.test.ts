@@ -1,4 +1,4 @@
-/** Cutting a text at file level: the tokens of the pieces are those of the whole, whatever the text. */
+/** Splitting a configuration at top level: the pieces together have the same tokens as the whole, for any text. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
@@ -13,7 +13,7 @@ function pieces(text: string, dialect: Dialect = 'configfile'): string[] | undef
 	return cutAtTopLevel(text, dialect)?.map(({ start, end }) => text.slice(start, end));
 }
 
-/** Tokens but line ends and blank ones, with their places and, for words, what they mean. */
+/** Returns all tokens except line ends, with their offsets and, for words, their quote and value. */
 function tokens(text: string, dialect: Dialect, offset = 0): string[] {
 	return tokenize(text, dialect)
 		.filter(({ tokenType }) => tokenType.name !== 'Newline')
@@ -22,7 +22,7 @@ function tokens(text: string, dialect: Dialect, offset = 0): string[] {
 		);
 }
 
-/** The lines of texts one after the other, and the mistakes of their structure. */
+/** Parses the given texts one after another. Returns their lines and the codes of structural errors. */
 function structure(texts: readonly string[], dialect: Dialect): { lines: string; mistakes: string[] } {
 	const mistakes: string[] = [];
 	let lines = '';
@@ -31,7 +31,7 @@ function structure(texts: readonly string[], dialect: Dialect): { lines: string;
 		const source = texts.length === 1 ? whole : new Source({ name: 'f', text, cut: { whole, offset: 0 } });
 		const unchanged = { text, start: (offset: number) => offset, end: (offset: number) => offset };
 		const file = parseSubstitutedText(source, unchanged, dialect, ({ code }) => mistakes.push(code));
-		// A `{` without a head has no words.
+		// A `{` without a head becomes a line without words.
 		const named = file.lines.filter(line => line.words.length > 0);
 		lines += outlineLines(named, 0);
 	}

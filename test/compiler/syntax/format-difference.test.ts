@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { firstDifference, unifiedDifference } from '../../../compiler/syntax/format-difference.ts';
 
-/** Applies a unified diff as strictly as `patch --fuzz=0` does; throws where a line is not the one that it names. */
+/** Applies a unified diff as strictly as `patch --fuzz=0`. Throws if a context or removed line does not match. */
 function applied(before: string, diff: string): string {
 	const lines = before.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 	const out: string[] = [];

@@ -1,4 +1,4 @@
-/** Configurations out of memory for the syntax tests: files in a folder that exists nowhere, and trees as plain text. */
+/** In-memory configurations for the syntax tests: files in an imaginary folder, and syntax trees as plain text. */
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../../../compiler/diagnostics/sort-diagnostics.ts';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
@@ -19,13 +19,13 @@ const DIRECTIVES = new Set([
 	'when',
 ]);
 
-/** Paths of files are relative to the folder of the main file, `main`. */
+/** A configuration's files. Their names are relative to the folder of the main file, `main`. */
 export interface Files {
 	readonly main: string;
 	readonly [path: string]: string;
 }
 
-/** A reader over `files`; the environment is `env`. */
+/** Returns a reader over `files`, with the environment `env`. */
 export function memoryReader(files: Files, env: { readonly [name: string]: string } = {}): Reader {
 	const contents = new Map(Object.entries(files).map(([name, text]) => [`${FOLDER}/${name}`, text]));
 	const names = (path: string): string[] => {
@@ -48,11 +48,11 @@ export function memoryReader(files: Files, env: { readonly [name: string]: strin
 	};
 }
 
-/** What parsing gave. */
+/** The result of parsing. */
 export interface Parsed {
 	readonly tree: ConfigTree;
 	readonly diagnostics: readonly Diagnostic[];
-	/** The tree as {@link outline} writes it. */
+	/** The syntax tree as printed by {@link outline}. */
 	readonly outline: string;
 	/** `severity code FILE:LINE:COLUMN`, sorted. */
 	readonly places: readonly string[];
@@ -60,7 +60,7 @@ export interface Parsed {
 	readonly messages: readonly string[];
 }
 
-/** Parses a main file given as text, or several files. */
+/** Parses one main file, given as text, or several files. */
 export function parse(
 	input: string | Files,
 	dialect: Dialect = 'configfile',
@@ -90,7 +90,7 @@ export function parse(
 	};
 }
 
-/** A tree as text: one line a line, quoted words in the quotes they were written in (`<…>` for heredocs). */
+/** Returns a tree as text, with one output line per line. Quoted words keep their quotes; heredocs are in `<…>`. */
 export function outline(tree: ConfigTree): string {
 	let text = '';
 	if (tree.options) text += `options\n${outlineLines(tree.options.lines, 1)}`;
@@ -103,7 +103,7 @@ export function outline(tree: ConfigTree): string {
 	return text;
 }
 
-/** Lines, indented by one blank a level. */
+/** Returns lines as text, indented by one space per level. */
 export function outlineLines(lines: readonly Line[], depth: number): string {
 	return lines.map(line => `${' '.repeat(depth)}${outlineLine(line, depth)}\n`).join('');
 }

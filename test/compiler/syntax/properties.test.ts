@@ -1,4 +1,4 @@
-/** What holds for every text: nothing throws, formatting is stable, and it changes no token of a well-formed one. */
+/** Properties of any text: nothing throws, and formatting is stable and changes no token of a well-formed text. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
@@ -7,14 +7,14 @@ import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { parse } from './memory-config.ts';
 import { noise, Random, wellFormed } from './random-text.ts';
 
-/** Milliseconds of the processor: what else the machine does is none of it. */
+/** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
-/** Texts for each property, and milliseconds after which the rest of them is left out. */
+/** Maximum number of texts tried for each property, and processor milliseconds after which no more are tried. */
 const ROUNDS = 4000;
 const BUDGET = 700;
 
-/** Every token but line ends, as type, text and quote. */
+/** Returns every token except line ends, as type, text and quote. */
 function tokens(text: string): string[] {
 	return tokenize(text, 'configfile')
 		.filter(({ tokenType, payload }) => tokenType.name !== 'Newline' && !(payload && payload.text === undefined))

@@ -1,6 +1,6 @@
-/** Texts that look random and are the same in every run, for what must hold for every text. */
+/** Random texts that are the same in every run, for testing properties that must hold for any text. */
 
-/** xorshift32: the same series on every run. */
+/** A pseudorandom generator (xorshift32) that yields the same numbers in every run. */
 export class Random {
 	#state: number;
 
@@ -77,7 +77,7 @@ const PIECES = [
 	...[' {\n', '\n}\n', '日本', '\u00a0', '\u0085'],
 ];
 
-/** Any text: parts that mean something, in no order. */
+/** Returns a random text: significant fragments in random order. */
 export function noise(random: Random): string {
 	let text = '';
 	for (let count = random.below(40); count >= 0; count--) {
@@ -86,7 +86,7 @@ export function noise(random: Random): string {
 	return text;
 }
 
-/** A text without mistakes of structure. */
+/** Returns a random text without structural errors. */
 export function wellFormed(random: Random, depth: number): string {
 	let text = '';
 	const gap = () => random.of([' ', ' ', '  ', '\t', ' \\\n\t', '\u00a0']);

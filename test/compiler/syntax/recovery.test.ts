@@ -1,4 +1,4 @@
-/** Every mistake of several files in one run, each once and at its place, and none that follows from another. */
+/** Several files with errors: each error is reported once and at its place, and none of its consequences are. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parse } from './memory-config.ts';

@@ -1,4 +1,4 @@
-/** Configfile's named parameters and constants. */
+/** The named parameters and constants of the Configfile language. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parse } from './memory-config.ts';

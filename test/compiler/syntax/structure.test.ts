@@ -1,4 +1,4 @@
-/** The outermost level and the rules of braces, in both dialects. */
+/** The top level of a configuration and the rules for braces, in both dialects. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';

@@ -1,10 +1,10 @@
-/** Words and line ends: quoting, escapes, comments, continuations, heredocs and what stands alone. */
+/** Words and line ends: quoting, escapes, comments, continuations, heredocs, and tokens that are words of their own. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
 
-/** Words as text, quoted ones in JSON with the quote's initial; `{`, `}` and `⏎` for tokens of structure. */
+/** Returns tokens as text: quoted words in JSON after the quote's initial, structural tokens as `{`, `}` and `⏎`. */
 function shown(text: string, dialect: Dialect = 'compatfile'): string {
 	const tokens = tokenize(text, dialect).map(({ tokenType, image, payload }) => {
 		if (tokenType.name === 'Newline') return '⏎';

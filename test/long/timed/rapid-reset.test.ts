@@ -1,4 +1,4 @@
-/** A rapid reset attack of 100,000 streams a second, and a normal client whose requests must not suffer. */
+/** A rapid reset attack of 100,000 streams a second must not slow down the requests of a normal client. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const test = suite('rapid reset');
 
 const RATE = 100_000;
 /**
- * Seconds of attack on the server, and as many on a dummy server; in alternation, because the machine's load may vary.
+ * Seconds of attack on the server, and as many on a dummy server. The two alternate, because the machine's load may vary.
  */
 const SECONDS = 10;
 const TURNS = 4;

@@ -144,7 +144,7 @@ for (const how of ['purged', 'evicted'] as const) {
 		const [found] = threads[0].find('a');
 		const slow = stream(threads[0], found!);
 		const first = Buffer.from(slow.pull() as Uint8Array);
-		// The slow reader reads from blocks, whose memory must stay although the body has a file now.
+		// The slow reader reads from the blocks, whose memory must stay although the body now has a file.
 		heat(threads[1], 'a');
 		assert.is(files(), before + 1);
 		const fast = stream(threads[1], threads[1].find('a')[0]!);

@@ -22,12 +22,12 @@ acme.before.each(async () => {
 });
 acme.after.each(() => server.close());
 
-/** Settings of an issuer that uses the scripted server. */
+/** Returns the settings of an issuer that uses the scripted server. */
 function issuer(more: object = {}): { issuer: string; [setting: string]: unknown } {
 	return { issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile], ...more };
 }
 
-/** Validates as a real server does, using the challenge responses that the threads would give. */
+/** Returns a validator that checks the challenge responses which the threads would give. */
 function answeredBy(sink: RecordingSink): (validation: Validation) => boolean {
 	return ({ type, name, token, keyAuthorization }) => {
 		if (type === 'http-01') return sink.answers.http01[token] === keyAuthorization;

@@ -102,7 +102,7 @@ async function answer(request: Buffer, signer: Signer, how: Responder['status'])
 
 type CertificateExtension = NonNullable<CertificateRequest['extensions']>[number];
 
-/** The extension that names a responder (RFC 5280 §4.2.2.1). */
+/** Returns the extension that names a responder (RFC 5280 §4.2.2.1). */
 export function responderExtension(url: string): CertificateExtension {
 	const wrap = (tag: number, content: Buffer): Buffer => Buffer.concat([Buffer.of(tag, content.length), content]);
 	const method = Buffer.from('06082b06010505073001', 'hex');

@@ -31,7 +31,7 @@ import { pace, until } from '../../harness.ts';
 setIoMode('direct');
 
 const reader = createFileReader();
-/** A reader without them, as on other systems. */
+/** A file reader without the direct system calls, as on other systems. */
 const withoutSystem = createFileReader(false, false);
 const scratch = mkdtempSync(join(tmpdir(), 'svc-files-'));
 const root = join(scratch, 'www');

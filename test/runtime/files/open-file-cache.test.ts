@@ -133,7 +133,7 @@ kept('a large file is kept open, and closed when it changes', async () => {
 	}
 	assert.is(descriptors() - before, 3);
 	const replaced = open('large-replaced');
-	// Written in place, which takes effect at once because bytes are sent straight from the file.
+	// The file is overwritten in place. This takes effect at once, because bytes are sent straight from the file.
 	writeFileSync(path.join(root, 'large-changed'), Buffer.alloc(200_001, 'y'));
 	const changed = open('large-changed');
 	assert.is(changed.size, 200_001);
@@ -244,7 +244,7 @@ kept('changes that no watch reports take effect within a second', async () => {
 	assert.ok(isKept('deep/er/a'));
 	warm('shared');
 	assert.ok(isKept('shared'));
-	// Changed through its other hard link, in a folder without a watch.
+	// The file is changed through its other hard link, which is in a folder without a watch.
 	writeFileSync(path.join(outside, 'shared'), 'behind');
 	// The parent of the root's parent has no watch.
 	renameSync(path.join(base, 'site'), path.join(base, 'moved'));

@@ -1,4 +1,4 @@
-/** HTTP/3 without being asked for: where it is served, and what a server does that cannot have it. */
+/** HTTP/3 by default: on which listeners it is served, and what a server does if it is unavailable. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -65,7 +65,7 @@ async function ports(): Promise<Terms> {
 	return { port, admin, plain };
 }
 
-/** `Alt-Svc` and the body of an answer over TCP. */
+/** Sends a request over TCP. Returns `Alt-Svc` and the body of the response. */
 function overTcp(port: number, host = '127.0.0.1'): Promise<{ altSvc: string | undefined; body: string }> {
 	return new Promise((resolve, reject) => {
 		const options = { host, port, servername: 'localhost', rejectUnauthorized: false, agent: false };
@@ -78,7 +78,7 @@ function overTcp(port: number, host = '127.0.0.1'): Promise<{ altSvc: string | u
 	});
 }
 
-/** Whether a program may bind a UDP port. */
+/** Reports whether a UDP port can be bound. */
 async function free(port: number): Promise<boolean> {
 	const socket = createSocket('udp4');
 	try {

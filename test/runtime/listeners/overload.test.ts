@@ -1,6 +1,6 @@
 /**
- * Limits of listeners in a real server: which requests are accepted, queued or rejected, and how loads change the
- * limits.
+ * Limits of listeners in a real server: which requests are accepted, queued or rejected, and how reloads of the configuration
+ * change the limits.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

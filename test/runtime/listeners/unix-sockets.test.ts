@@ -57,7 +57,7 @@ unix(
 			assert.is(await ask(file), 'new ');
 			// A trusted proxy names the client's address.
 			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
-			// Nor do clients have an address if their PROXY header names none or is missing.
+			// Clients also have no address if their PROXY header names none or is missing.
 			const servers = [{ listener_wrappers: [{ wrapper: 'proxy_protocol' }] }] as const;
 			const wrapped = json(site(`${file}|0606`, 'new {http.vars.client_ip}', { ...settings, servers }));
 			assert.is((await runtime.load(wrapped)).result, 'applied');

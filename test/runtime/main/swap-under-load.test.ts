@@ -1,4 +1,4 @@
-/** Configuration loads while clients are being served: short versions of the benchmarks in test/bench. */
+/** Configuration reloads while clients are being served: short versions of the benchmarks in test/bench. */
 import { readdirSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -27,8 +27,8 @@ function numbered(number: number): Document {
 }
 
 /**
- * Returns what is wrong with a response. `mark` is the number of the document whose load had completed when the request
- * was sent.
+ * Returns what is wrong with a response. `mark` is the number of the document that had been completely loaded when the
+ * request was sent.
  */
 function check({ status, head, body, mark }: LoadResponse): string | undefined {
 	const header = /^x-document: *(\d+)/im.exec(head)?.[1];

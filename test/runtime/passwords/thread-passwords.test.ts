@@ -1,4 +1,4 @@
-/** Password checks on a worker thread: what is remembered, coalesced and refused. */
+/** Password checks on a worker thread: which are remembered, coalesced and refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';

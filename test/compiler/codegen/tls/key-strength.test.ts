@@ -1,4 +1,4 @@
-/** Weak keys are reported when a configuration is read, not at the first handshake. */
+/** Weak keys are reported when a configuration is compiled, not at the first handshake. */
 import { generateKeyPairSync } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

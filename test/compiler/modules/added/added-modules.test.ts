@@ -34,7 +34,7 @@ function compiled(text: string, format: ConfigFormat) {
 	return { input, compiled: { ...result, document, plan } };
 }
 
-/** Returns the codes of findings in the lines of a site, without those that every such site has. */
+/** Returns the codes of the findings in a site with these lines, except those that every such site has. */
 async function found(lines: string, format: ConfigFormat = 'configfile', around = ''): Promise<string[]> {
 	const text = `${around}:8080 {\n${lines}\n}\n`;
 	const findings = await lint({ ...compiled(text, format), reader, deps });

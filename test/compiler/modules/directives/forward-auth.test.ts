@@ -1,4 +1,7 @@
-/** `forward_auth`: what the auth server receives, what the request takes from its response, and what a client cannot forge. */
+/**
+ * `forward_auth`: what the auth server receives, which fields the request takes from its response, and what a client
+ * cannot forge.
+ */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { suite } from 'uvu';

@@ -44,7 +44,7 @@ const TABLE: readonly (readonly [HeaderEdits, readonly string[]])[] = [
 		{ replace: [{ name: 'server', find: 'a', replace: '$1x-$$-$9' }] },
 		['Server: -$-', 'X-One: 1', 'X-Two: 2', 'x-one: 11'],
 	],
-	// Runs as add, set, delete, replace, whatever the written order.
+	// The operations run in the order add, set, delete, replace, whatever their order in the step.
 	[
 		{
 			replace: [{ name: 'A', find: 'b', replace: 'c' }],

@@ -1,4 +1,4 @@
-/** The effects of map, invoke, method and request_body on a request. */
+/** The effects of `map`, `invoke`, `method` and `request_body` on a request. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
@@ -165,7 +165,7 @@ invoke('mutual recursion ends with an error, unless a condition ends it first', 
 
 invoke.run();
 
-/** A stream that yields a text later, and then ends. */
+/** Returns a stream that asynchronously yields a text and then ends. */
 function once(text: string): () => Promise<Uint8Array | null> {
 	const pieces = [Buffer.from(text)];
 	return async () => pieces.shift() ?? null;

@@ -1,4 +1,4 @@
-/** Directives and matchers from text to response: how each line is lowered, what it does, and its error messages. */
+/** Directives and matchers from configuration to response: how each line is lowered, what it does, and its errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
@@ -48,7 +48,7 @@ function document(lines: string, dialect: Dialect): Document {
 	return result.document!;
 }
 
-/** The steps of the site. */
+/** Returns the steps of the site. */
 function steps(lines: string, dialect: Dialect = 'configfile'): readonly Step[] {
 	return JSON.parse(JSON.stringify(document(lines, dialect).sites![0]!.pipeline)) as Step[];
 }
@@ -230,12 +230,12 @@ lowering('default files and fallbacks differ between a Compatfile and a Configfi
 	]);
 });
 
-/** Removes the names of exclusive groups, which only one dialect has. */
+/** Removes `exclusive` (the name of an exclusive group), which only one dialect sets. */
 function normal(pipeline: readonly Step[]): object[] {
 	return pipeline.map(({ exclusive: _, ...step }) => step);
 }
 
-/** Lines of `@m`, and the matcher in tagged form. */
+/** The lines of a matcher `@m`, and the matcher in the document. */
 const MATCHED: readonly (readonly [string, object])[] = [
 	['@m path /a /B*', { type: 'path', patterns: ['/a', '/B*'] }],
 	['@m path_regexp ^/(\\d{2})$', { type: 'path_regexp', pattern: '^/(\\d{2})$', name: 'm' }],
@@ -287,7 +287,7 @@ lowering.run();
 
 const mistakes = suite('mistakes');
 
-/** Lines, dialect, and parts of the messages in order. */
+/** Lines with mistakes, their dialect, and parts of the expected messages in order. */
 const MISTAKES: readonly (readonly [string, Dialect, readonly string[]])[] = [
 	['redir /x /y permament', 'configfile', ['redirect/unknown-status: `permament` is not a redirect status.']],
 	['redir * /y 200', 'compatfile', ["Redir code not in the 3xx range or 401: '200'"]],

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../../harness.ts';
 import { type Asked, Served } from '../../compatfile/page.ts';
 import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
-/** `y`, `n`, or the status of the error that the request causes. */
+/** Returns `y` if the matcher matches, `n` if not, or the status of the error that the request causes. */
 function verdict(when: Matcher, request: RequestFields): string {
 	const x = fakeExchange(request);
 	const site = builtSite([
@@ -139,7 +139,7 @@ for (const when of [
 
 hosts.run();
 
-/** Files below the root. The spellings of a path must find these, and nothing above the root. */
+/** The files served. Every spelling of a path must find these, and nothing above the root. */
 const root = temporaryFolder();
 mkdirSync(path.join(root, 'site/admin'), { recursive: true });
 writeFileSync(path.join(root, 'site/admin/x'), '');
@@ -278,7 +278,7 @@ others('every matcher has a rule', () => {
 	const paths = Object.values(RULES).map(({ when }) => when.type);
 	const rest = OTHER_RULES.map(([, lines]) => lines.split(' ')[0]!);
 	const shown = new Set([...paths, ...rest, 'host', 'vars']);
-	// These are combinations of others.
+	// These combine other matchers.
 	const made = new Set(['all', 'any', 'not', 'vars_regexp']);
 	assert.equal(
 		matchers.map(({ id }) => id).filter(id => !shown.has(id) && !made.has(id)),

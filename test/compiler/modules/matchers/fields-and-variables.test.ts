@@ -1,4 +1,4 @@
-/** header_regexp, protocol, tls, vars, vars_regexp and url_pattern. */
+/** The `header_regexp`, `protocol`, `tls`, `vars`, `vars_regexp` and `url_pattern` matchers. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';

@@ -204,7 +204,7 @@ combined('all, any and not can be nested, and stop early', () => {
 	assert.is(holds(any(no, no, yes)), true);
 	assert.is(holds(any(no, no)), false);
 	assert.is(holds(not(all(yes, any(no, not(yes))))), true);
-	// A malformed path is an error only when it is evaluated.
+	// A malformed path is an error only if its matcher is evaluated.
 	assert.is(holds(all(no, bad), { target: '/%' }), false);
 	assert.is(holds(any(yes, bad), { target: '/%' }), true);
 });

@@ -1,4 +1,4 @@
-/** Path matchers: every form of pattern, and spellings that try to evade it. */
+/** Path matchers: every form of pattern, and spellings of a path that try to evade it. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';

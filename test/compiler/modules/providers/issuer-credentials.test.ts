@@ -1,4 +1,4 @@
-/** Issuers and DNS providers as both languages write them: what they become, and that no credential is shown. */
+/** Credentials of issuers and DNS providers in both languages: how they are compiled, and that none is ever shown. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../../compiler/compiler.ts';
@@ -21,7 +21,7 @@ function compiled(text: string, format: 'configfile' | 'compatfile' = 'configfil
 	return compile({ format, text, name: format === 'configfile' ? 'Configfile' : 'Compatfile' }, reader);
 }
 
-/** Messages of the errors in a global block. */
+/** Returns the error messages of a global options block. */
 function mistakes(block: string, format: 'configfile' | 'compatfile' = 'compatfile'): string[] {
 	const { diagnostics } = compiled(`{\n${block}\n}\nhttp://:8080\n`, format);
 	return diagnostics.filter(({ severity }) => severity === 'error').map(({ message }) => message);

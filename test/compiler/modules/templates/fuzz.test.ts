@@ -1,4 +1,4 @@
-/** Random texts made of the language's own pieces: every one renders or fails with a sentence, soon. */
+/** Random templates made of fragments of the language: each renders, or fails with a readable message, in bounded time. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BUILTINS } from '../../../../compiler/modules/templates/builtins.ts';
@@ -65,7 +65,7 @@ const PIECES: readonly string[] = [
 	],
 	...['é', '\u{1f600}', '\0', '\ufdd0', '{', '}', '__proto__', 'constructor', '"%v %*d %[3]q" '],
 ];
-/** Numbers in an order that is the same in every run (mulberry32). */
+/** Returns a generator of the same pseudorandom numbers in every run (mulberry32). */
 function numbers(seed: number): () => number {
 	let state = seed;
 	return () => {

@@ -1,4 +1,4 @@
-/** The template language: what each construct gives, and how its mistakes read. */
+/** The template language: the output of each construct, and its error messages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { failureOf, render } from './render-text.ts';
@@ -62,7 +62,7 @@ const CASES: Table = [
 	['{{range 5}}{{if eq . 1}}{{continue}}{{end}}{{if eq . 3}}{{break}}{{end}}{{.}}{{end}}', '02'],
 	['{{range .list}}{{range 2}}{{if .}}{{break}}{{end}}{{.}}{{end}}{{.}}{{end}}', '0a0b0c'],
 	['{{range $i, $x := .list}}{{end}}{{$x := 1}}{{range .list}}{{$x = .}}{{end}}{{$x}}', 'c'],
-	// Logic evaluates no further than it must.
+	// `and` and `or` stop evaluating as soon as the result is known.
 	['{{and 1 "" (index .list 9)}}|{{or 0 "x" (index .list 9)}}|{{and 1 2}}|{{or 0 ""}}|{{not .no}}', '|x|2||true'],
 	['{{0 | and 1}} {{2 | or 0}} {{and .none .none.x}}', '0 2 <no value>'],
 	// Comparison.
@@ -147,7 +147,7 @@ const MISTAKES: Table = [
 		'template: t.html:1: function "genCA" is not available: keys and certificates cannot be generated while a page is rendered',
 	],
 	[`${'{{if 1}}'.repeat(101)}${'{{end}}'.repeat(101)}`, 'template: t.html:1: blocks nest deeper than 100'],
-	// While it runs: line, column, template and the expression.
+	// Runtime errors name the line, column, template and expression.
 	['x\n  {{.text.y}}', 'template: t.html:2:5: executing "t.html" at <.text.y>: can\'t evaluate field y in type string'],
 	['{{.none.y}}', 'template: t.html:1:3: executing "t.html" at <.none.y>: nil pointer evaluating interface {}.y'],
 	[

@@ -1,4 +1,4 @@
-/** Executes texts in the template language with its builtins and sprig's functions: what the tests of the language share. */
+/** Executes templates with the builtins and sprig's functions, for the tests of the template language. */
 import { BUILTINS } from '../../../../compiler/modules/templates/builtins.ts';
 import { PatternCache } from '../../../../compiler/modules/templates/pattern-cache.ts';
 import { ExecutionBudget } from '../../../../compiler/modules/templates/run.ts';
@@ -10,15 +10,15 @@ import {
 } from '../../../../compiler/modules/templates/text-template.ts';
 import type { Value } from '../../../../compiler/modules/templates/value.ts';
 
-// Times without a zone of their own are those of the machine.
+// Times without a time zone use the machine's zone.
 process.env.TZ = 'UTC';
 
 const FUNCTIONS = new Map(Object.entries({ ...SPRIG_FUNCTIONS, ...BUILTINS }));
 
-/** 2023-11-14 22:13:20.123 UTC: the time that `now` gives. */
+/** The time that the template function `now` returns: 2023-11-14 22:13:20.123 UTC. */
 export const NOW = 1_700_000_000_123;
 
-/** The dot of the tests. */
+/** The value of the dot (`.`) in the tests. */
 export const DATA: Value = new Map<string, Value>([
 	['text', 'x<y'],
 	['number', 7n],
@@ -38,7 +38,7 @@ export const DATA: Value = new Map<string, Value>([
 	['constructor', 'own'],
 ]);
 
-/** The output of a text. Throws TemplateFailure. */
+/** Returns the output of a template. Throws TemplateFailure. */
 export function render(text: string, data: Value = DATA): string {
 	const patterns = new PatternCache();
 	const language = { delimiters: DEFAULT_DELIMITERS, functions: FUNCTIONS, refused: REFUSED_SPRIG };
@@ -50,7 +50,7 @@ export function render(text: string, data: Value = DATA): string {
 	});
 }
 
-/** The message with which a text fails. */
+/** Returns the message with which a template fails. */
 export function failureOf(text: string): string {
 	try {
 		return `no failure, but ${render(text)}`;

@@ -1,4 +1,4 @@
-/** sprig's functions: what each gives. */
+/** sprig's template functions and their results. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SPRIG_FUNCTIONS } from '../../../../compiler/modules/templates/sprig/index.ts';

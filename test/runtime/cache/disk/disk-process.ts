@@ -1,4 +1,4 @@
-/** A cache with a disk tier as one process has it, which the tests of the disk tier start, stop and crash. */
+/** A simulated server process with a cache and a disk tier, which the tests start, stop and crash. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';
@@ -9,7 +9,7 @@ import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../../runtime/main/cache-registry.ts';
 
 export const MIB: number = 1024 * 1024;
-/** Number of threads. */
+/** Number of worker threads. */
 export const ROWS = 2;
 
 /** A simulated server process. */
@@ -19,7 +19,7 @@ export interface Process {
 	readonly words: Int32Array;
 	readonly registry: CacheRegistry;
 	readonly messages: string[];
-	/** Stops the process in an orderly way, or leaves everything as a crash would. */
+	/** Stops the process in an orderly way, or leaves everything as after a crash. */
 	end(how: 'closed' | 'crashed'): Promise<void>;
 }
 

@@ -182,7 +182,7 @@ dns('exec: a hanging program and its child processes end with the order', async 
 	assert.ok(performance.now() - from < 8000);
 });
 
-/** A name server that accepts one update and answers it. */
+/** Starts a name server that accepts one update and answers it. */
 async function nameServer(answer: (request: Buffer) => Buffer): Promise<{ server: Server; port: number }> {
 	const server = createServer(socket => {
 		let received: Buffer = Buffer.alloc(0);

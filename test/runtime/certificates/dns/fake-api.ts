@@ -18,7 +18,7 @@ export interface FakeApi {
 	close(): Promise<void>;
 }
 
-/** Starts a fake API. What `answer` returns is sent as JSON, or verbatim if it is a string. */
+/** Starts a fake API. It sends the result of `answer` as JSON, or verbatim if it is a string. */
 export async function fakeApi(
 	answer: (call: ApiCall) => { readonly status?: number; readonly body?: object | string },
 ): Promise<FakeApi> {

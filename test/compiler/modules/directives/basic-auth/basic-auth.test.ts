@@ -1,4 +1,4 @@
-/** `basic_auth` without a network: who is admitted, what a refusal contains, and what the verifier is asked. */
+/** `basic_auth` without a network: who is admitted, what a refusal contains, and which calls the verifier gets. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';

@@ -15,7 +15,7 @@ export interface OriginAnswer {
 	readonly body?: Body;
 	/** Fails like a proxy whose upstream is unreachable. */
 	readonly fails?: boolean;
-	/** Milliseconds that the response takes, by the fake clock. */
+	/** Milliseconds that the response takes on the fake clock. */
 	readonly takes?: number;
 }
 
@@ -26,7 +26,7 @@ export interface OriginRequest {
 	readonly headers: ReadonlyMap<string, string>;
 }
 
-/** The response that the client got. */
+/** The response that the client received. */
 export interface ClientAnswer {
 	readonly status: number;
 	readonly body: string;

@@ -1,4 +1,4 @@
-/** Random responses judged by our cache and by the package `http-cache-semantics`: storage, freshness lifetime, and age. */
+/** Compares our cache with the package `http-cache-semantics` on random responses: storage, freshness lifetime, and age. */
 import CachePolicy from 'http-cache-semantics';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -72,7 +72,7 @@ judged('both agree on what is stored and for how long', () => {
 		const asked = { authorized, cookies: false, noStore: false };
 		const objection = objectionToStoring(x, status, list, said.directives, lifetime, asked, true);
 
-		// The package also stores partial responses and responses that are stale from the start; we store what can be reused.
+		// The package also stores partial responses and responses that are already stale. We store only what can be reused.
 		if (objection === undefined) {
 			kept++;
 			assert.ok(
@@ -92,7 +92,7 @@ judged('both agree on what is stored and for how long', () => {
 			}
 			if (!head.noCache && head.lifetime === 0) assert.is(policy.timeToLive(), 0, told);
 		} else if (policy.storable() && policy.timeToLive() > 0) {
-			// The package does not implement these.
+			// The package does not implement these checks.
 			const known = ['vary', 'status', 'authorization'].includes(objection) || headers.vary === '*';
 			assert.ok(known, `${objection}: ${told}`);
 		}

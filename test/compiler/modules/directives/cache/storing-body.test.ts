@@ -6,7 +6,7 @@ import { StoringBody } from '../../../../../compiler/modules/directives/cache/st
 const storing = suite('storing a body while sending it');
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
-/** A body whose pieces share one buffer, as when read from a socket; `undefined` is a failure. */
+/** Creates a body whose pieces share one buffer, as when read from a socket. The piece `undefined` makes the body fail. */
 function setUp(
 	pieces: readonly (string | undefined)[],
 	declared: string | undefined,

@@ -1,4 +1,4 @@
-/** `file_server` from text to document, in both languages. */
+/** `file_server` lines and the documents they compile to, in both languages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type CompileResult, compile } from '../../../../../compiler/compiler.ts';

@@ -1,4 +1,4 @@
-/** Cached pieces of dates and entity tags give the same text as computing the whole. */
+/** Dates and entity tags built from cached parts equal those computed from scratch. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FileTimes } from '../../../../../compiler/modules/directives/file-server/file-times.ts';
@@ -6,7 +6,7 @@ import { Random } from '../../../syntax/random-text.ts';
 
 const test = suite('file times');
 
-/** The reference definition. */
+/** Computes an entity tag without any cache, as the reference. */
 function plain(seconds: number, nanoseconds: number, size: number): string {
 	return `"${(BigInt(seconds) * 1_000_000_000n + BigInt(nanoseconds)).toString(36)}-${size.toString(36)}"`;
 }

@@ -45,7 +45,7 @@ utimesSync(join(root, 'old.txt'), 1, 1);
 const ETAG = `"${(1_700_000_000n * 1_000_000_000n).toString(36)}-${(12).toString(36)}"`;
 const DATE = 'Tue, 14 Nov 2023 22:13:20 GMT';
 
-/** The part of a compile context that the handler uses; `{name}` is a variable. */
+/** A compile context with only what the handler uses. `{name}` is the variable `name`. */
 function context(reader: FileReader): CompileContext {
 	return {
 		lease: () => reader,
@@ -66,7 +66,7 @@ function context(reader: FileReader): CompileContext {
 interface Asked {
 	method?: string;
 	headers?: string[];
-	/** The received path, if it was rewritten. */
+	/** The path as received, if the request was rewritten since. */
 	received?: string;
 	query?: string;
 	variables?: Record<string, string>;
@@ -245,7 +245,7 @@ serving('a missing file passes through only if configured', async () => {
 	assert.not.ok((await ask({ pass_thru: true }, '/hello.txt')).passed);
 });
 
-/** A reader has more methods than the handler uses. */
+/** The methods of a reader that the handler does not use in these tests. */
 const nothing = {
 	stat: () => undefined,
 	list: () => [],
@@ -350,7 +350,7 @@ folders('a path whose last element was rewritten is not redirected', async () =>
 });
 
 folders('the slash in the original request decides, because relative links depend on it', async () => {
-	// As after `try_files {path} {path}/`.
+	// As if rewritten by `try_files {path} {path}/`.
 	assert.is((await ask({}, '/docs/', { received: '/docs' })).headers.get('location'), '/docs/');
 	assert.is((await ask({}, '/hello.txt', { received: '/hello.txt/' })).headers.get('location'), '/hello.txt');
 	assert.is((await ask({}, '/docs/', { received: '/app/docs' })).headers.get('location'), '/app/docs/');

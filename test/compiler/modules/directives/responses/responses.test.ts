@@ -21,7 +21,7 @@ class SpiedBody implements BodySource {
 	}
 }
 
-/** Leases whose upstream responds with that body. */
+/** Leases whose only upstream responds with the given body and fields. */
 function upstream(body: BodySource, headers: HeaderList = new Headers(['Etag', '"x"', 'Server', 'theirs'])): Leases {
 	const one = { address: 'up:1', host: 'up', port: 1, active: 0 };
 	const answer: UpstreamResponse = { status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };

@@ -19,7 +19,7 @@ function content(seed: number): Buffer {
 	return Buffer.from(words.buffer);
 }
 
-/** Reads this many bytes after the head. Slow readers pause now and then. */
+/** Reads the given number of bytes after the response head. Slow readers pause now and then. */
 function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 	return new Promise((resolve, reject) => {
 		const pieces: Buffer[] = [];
@@ -123,7 +123,7 @@ async function withUpstream(script: (socket: Socket) => void, use: (port: number
 	}
 }
 
-/** Returns everything that a client receives until its connection ends. */
+/** Sends a request and returns everything received until the connection ends. */
 async function everything(port: number, request: string): Promise<Buffer> {
 	const socket = connect(port, '127.0.0.1');
 	const pieces: Buffer[] = [];

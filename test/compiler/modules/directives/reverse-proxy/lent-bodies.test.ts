@@ -1,4 +1,4 @@
-/** Bodies sent from the memory that they were read into are correct, whoever reads them and however slowly. */
+/** Bodies sent directly from the receive buffer are correct, whoever reads them and however slowly. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { suite } from 'uvu';
@@ -96,7 +96,7 @@ for (const kind of ['length', 'chunked', 'buffered', 'edited']) {
 }
 
 lent('a client that reads nothing for a long time eventually gets everything', async () => {
-	// More than the socket buffers of both sides hold.
+	// The responses exceed what the socket buffers of both sides hold.
 	const paths = Array.from({ length: 1200 }, (_, index) => `/length/${index}`);
 	const bodies = await ask(paths, 300);
 	assert.is(bodies.length, paths.length);

@@ -1,4 +1,4 @@
-/** `reverse_proxy` and `upstream` from text to document, and their errors. */
+/** `reverse_proxy` and `upstream` lines, the documents they compile to, and their errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../../../compiler/compiler.ts';

@@ -18,7 +18,7 @@ test.before(async context => {
 });
 test.after(context => context.up.close());
 
-/** Sends a request with these lines. Returns the response, and the head that the upstream got. */
+/** Sends a request with these header lines. Returns the response, and the request head that the upstream received. */
 async function ask(
 	{ up, heads }: { up: ScriptedUpstream; heads: string[] },
 	request: string,

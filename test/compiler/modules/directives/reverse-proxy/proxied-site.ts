@@ -27,7 +27,7 @@ export const NO_FILES: Reader = {
 	workingDirectory: '/',
 };
 
-/** A reader for the files that pools name. */
+/** A reader for the certificate files that pools name. */
 const CERTIFICATES: Reader = { ...NO_FILES, readBytes: path => readFileSync(path) };
 
 /** A served site. */

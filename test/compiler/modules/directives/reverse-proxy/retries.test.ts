@@ -38,7 +38,7 @@ const answering = (status: number, text: string) => {
 
 const good = () => answering(200, 'ok');
 const bad = () => answering(502, 'bad');
-/** Accepts the request and closes the connection. */
+/** Starts an upstream that accepts each request and closes the connection. */
 const closer = () => upstream(socket => socket.end());
 
 async function deadAddress(): Promise<string> {
@@ -256,7 +256,7 @@ test('the retry budget stops retries that would amplify an outage', async () => 
 		lb_retry_budget 0% 0
 	}`);
 	for (let i = 0; i < 30; i++) assert.is(statusOf(await get(port)), 502);
-	// The budget starts with ten retries.
+	// 30 requests and 10 retries: the budget starts with ten retries.
 	assert.is(one.requests.length + two.requests.length, 40);
 });
 

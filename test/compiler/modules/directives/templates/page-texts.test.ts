@@ -72,7 +72,7 @@ texts('front matter is split from the body', () => {
 	assert.throws(() => splitFrontMatter('---\na: 1\n', parsers), /unterminated front matter/);
 });
 
-/** Returns values of front matter as a template prints them. */
+/** Returns front matter values as a template prints them. */
 function metaOf(input: string): { [key: string]: string } {
 	const { meta } = splitFrontMatter(input, parsers);
 	return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** The handler `render` on real files: what is executed and what is data, files, sub-requests, errors and limits. */
+/** The `render` handler on real files: what is executed and what is data, file access, sub-requests, errors and limits. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -172,7 +172,7 @@ pages('a page waits for slow sub-requests, and its earlier effects are not repea
 });
 
 pages('a page included several times in one request shares its limits', async () => {
-	// Four pages that each include four others: all share the steps and sub-requests of the first.
+	// Four pages each include four others, and all draw on the limits of the first page for steps and sub-requests.
 	assert.match((await failure('/fan.html')).message, /more than 50 requests|virtual request cycle|http 500/);
 });
 
@@ -236,7 +236,7 @@ data('placeholder values in the body of the template are not executed', async ()
 	const target = `/${query}`;
 	assert.is(bodyText(await served(steps('<{http.request.uri.query.q}> {{1}}'), { target })), `<${ATTACK}> 1`);
 	assert.is(bodyText(await served(steps('{{upper "{http.request.uri.query.q}"}}'), { target })), ATTACK.toUpperCase());
-	// Half a delimiter on each side of the data, and one composed of two values.
+	// Data next to half a delimiter, and two values that together form a delimiter.
 	const brace = { target: '/?q=%7B' };
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{{1}}'), brace)), '{1');
 	assert.is(bodyText(await served(steps('{http.request.uri.query.q}{http.request.uri.query.q}1}}'), brace)), '{{1}}');

@@ -261,12 +261,12 @@ choices('a cookie keeps its client; it is signed, and secure behind TLS', () => 
 	const back = exchange('GET', [['Cookie', `a=b; ${cookie}`]]);
 	assert.is(choose(view([true, true, true]), back), 1);
 	assert.is(back.response.headers.get('set-cookie'), undefined);
-	// Its upstream is down: another is chosen with a new cookie, only one for two attempts.
+	// The cookie's upstream is down, so another is chosen with a new cookie. Two attempts set only one cookie.
 	const moved = exchange('GET', [['Cookie', cookie]]);
 	assert.is(choose(view([false, false, true]), moved), 2);
 	assert.is(choose(view([true, false, false]), moved), 0);
 	assert.is(moved.response.headers.getAll('set-cookie').length, 1);
-	// Another secret signs otherwise; a forged value is worth nothing.
+	// A cookie signed with another secret, or forged, is ignored.
 	assert.is(choice({ ...settings, secret: 'other' })(view([true, true, true]), back), 0);
 	assert.is(choose(view([true, true, true]), exchange('GET', [['Cookie', 'sticky=up1:80']])), 0);
 	const secure = exchange('GET', [
